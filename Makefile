@@ -1,0 +1,64 @@
+# What there is to do in this checkout. GNU make 3.81 and a POSIX shell suffice.
+
+PYTHON   ?= python3
+DEMO     := models/starter/demo.wav
+# System packages that tests use; the tests that need a missing one say so.
+PACKAGES := flite
+
+BIN := .venv/bin
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
+# The tests compare results, not speed: one thread gives the same sums on every machine.
+TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types format docs packages clean
+
+help: ## list what can be done
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+setup: .venv/base ## install voiceloop into .venv
+	@echo "voiceloop is installed: $(BIN)/voiceloop --help"
+
+demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json
+	@$(BIN)/voiceloop ask $(DEMO) --out reply.wav --trace trace.json
+
+test: packages lint types ## lint, check types, run all tests
+	@$(TEST_ENV) $(BIN)/pytest
+
+lint: .venv/test ## check style
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+
+types: .venv/test ## check types
+	@$(TEST_ENV) $(BIN)/pyright --pythonpath $(BIN)/python
+
+format: .venv/test ## put code into the house format
+	@$(BIN)/ruff check --fix --quiet
+	@$(BIN)/ruff format
+
+docs: .venv/test ## write the generated pages of docs/
+	@$(BIN)/python -m tools.configuration
+
+clean: ## remove all that was installed or written here
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis reply.wav trace.json
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+packages:
+	@sh tools/packages.sh $(PACKAGES) || true
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	  "voiceloop needs Python 3.11 or newer, and $(PYTHON) is %d.%d. Name another one: make $(MAKECMDGOALS) PYTHON=python3.12" \
+	  % sys.version_info[:2])'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || sh tools/packages.sh python3-venv
+	@$(PYTHON) -m venv .venv
+
+.venv/base: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "installing voiceloop into .venv (the first time takes a few minutes)"
+	@$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+.venv/test: .venv/base
+	@echo "installing the tools for tests into .venv"
+	@$(PIP) install -c constraints.txt -e '.[dev,local,sphinx,train]'
+	@touch $@

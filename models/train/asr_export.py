@@ -1,0 +1,137 @@
+"""From training weights to what faster-whisper loads, and the measurements on it.
+
+Everything is measured on the exported int8 model through CTranslate2, greedy, unpadded: the very
+path that runs in the assistant.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import jiwer
+import numpy as np
+import torch
+from ctranslate2 import StorageView
+from ctranslate2.converters import TransformersConverter
+from ctranslate2.models import Whisper
+from num2words import num2words
+from transformers import (
+    PreTrainedTokenizerFast,
+    WhisperFeatureExtractor,
+    WhisperForConditionalGeneration,
+)
+
+from models.train import asr_tokenizer
+from models.train.asr_data import Example
+from models.train.asr_model import config
+
+FILES = ("tokenizer.json", "preprocessor_config.json")
+
+
+def export(weights: dict[str, torch.Tensor], tokenizer_folder: Path, out: Path) -> None:
+    """Write an int8 CTranslate2 model to `out`, with the files faster-whisper wants beside it.
+
+    `weights` is the state of a `WhisperForConditionalGeneration`."""
+    tokenizer = asr_tokenizer.load(tokenizer_folder)
+    model = WhisperForConditionalGeneration(config(tokenizer))
+    model.load_state_dict({k: v.float() for k, v in weights.items()})
+    generation = model.generation_config
+    generation.suppress_tokens = []
+    generation.begin_suppress_tokens = []
+    generation.lang_to_id = {"<|en|>": tokenizer.token_to_id("<|en|>")}
+    generation.alignment_heads = [
+        [model.config.decoder_layers - 1, head]
+        for head in range(model.config.decoder_attention_heads)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+        WhisperFeatureExtractor(feature_size=80).save_pretrained(folder)
+        # CTranslate2 takes the vocabulary and the mel filters are computed: plain files suffice
+        tokenizer.save(f"{folder}/tokenizer.json")
+        converter = TransformersConverter(folder, copy_files=list(FILES))
+        with tempfile.TemporaryDirectory() as converted:
+            # the few weights that int8 leaves alone (positions) are stored in half precision
+            converter.convert(converted, quantization="int8_float16", force=True)
+            out.mkdir(parents=True, exist_ok=True)
+            for file in Path(converted).iterdir():
+                shutil.copyfile(file, out / file.name)
+
+
+class Decoder:
+    """Greedy transcription of features by an exported model."""
+
+    def __init__(self, folder: Path) -> None:
+        self.model = Whisper(str(folder), compute_type="int8", intra_threads=1)
+        self.tokenizer = asr_tokenizer.load(folder)
+        self.prompt = [self.tokenizer.token_to_id(token) for token in asr_tokenizer.PROMPT]
+
+    def __call__(self, features: np.ndarray) -> str:
+        """`features` float32 (80, frames) to text."""
+        states = self.model.encode(StorageView.from_array(np.ascontiguousarray(features[None])))
+        limit = len(self.prompt) + 12 + features.shape[1] // 6
+        result = self.model.generate(
+            states,
+            [self.prompt],
+            beam_size=1,
+            max_length=limit,
+            suppress_blank=False,
+            suppress_tokens=[],
+        )
+        return self.tokenizer.decode(result[0].sequences_ids[0]).strip()
+
+
+def measure(decode: Decoder, examples: Sequence[Example]) -> dict[str, float]:
+    """Word error rate over normalised words; where nothing was said, the share of clips that gave
+    text nevertheless; share of transcripts whose final mark is as written."""
+    heard = [decode(example.features()) for example in examples]
+    said = [example.text for example in examples]
+    pairs = [(normalise(s), normalise(h)) for s, h in zip(said, heard, strict=True)]
+    spoken = [(s, h) for s, h in pairs if s]
+    silent = [h for s, h in pairs if not s]
+    figures: dict[str, float] = {"clips": len(pairs)}
+    if spoken:
+        figures["wer"] = jiwer.wer([s for s, _ in spoken], [h for _, h in spoken])
+        figures["exact"] = float(np.mean([s == h for s, h in spoken]))
+        marks = [
+            s[-1:] == h[-1:] or (s[-1:].isalnum() and h[-1:].isalnum())
+            for s, h in zip(said, heard, strict=True)
+            if s
+        ]
+        figures["mark"] = float(np.mean(marks))
+    if silent:
+        figures["false_text"] = float(np.mean([bool(h) for h in silent]))
+    return figures
+
+
+def normalise(text: str) -> str:
+    """Lower case, no punctuation, numbers in words."""
+    text = re.sub(r"\d+", lambda m: f" {num2words(int(m[0]))} ", text.lower())
+    return " ".join(re.sub(r"[^a-z' ]", " ", text.replace("-", " ")).split())
+
+
+def mistakes(decode: Decoder, examples: Sequence[Example], count: int) -> Iterator[str]:
+    """Some wrong transcripts, to read."""
+    for example in examples:
+        heard = decode(example.features())
+        if normalise(heard) != normalise(example.text):
+            yield f"{example.text!r} -> {heard!r}"
+            count -= 1
+            if not count:
+                return
+
+
+def report(folder: Path, sets: dict[str, Sequence[Example]]) -> dict[str, dict[str, float]]:
+    """`measure` on every set, as JSON-ready figures."""
+    decode = Decoder(folder)
+    return {name: measure(decode, examples) for name, examples in sets.items()}
+
+
+def write(figures: object, path: Path) -> None:
+    """JSON, readable."""
+    path.write_text(json.dumps(figures, indent=1) + "\n")

@@ -1,0 +1,236 @@
+"""The small Whisper and how one step trains it.
+
+The network is transformers' `WhisperForConditionalGeneration`, run without its 30 s window: the
+encoder sees the utterance and nothing else, as inference does. Matrix products are bfloat16; the
+weights the optimiser moves are float32. Nothing here knows where examples come from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import WhisperConfig, WhisperForConditionalGeneration
+
+LETTERS = " abcdefghijklmnopqrstuvwxyz'0123456789"
+"""What the CTC head on the encoder spells; index 0 is the blank."""
+LOCAL = 1.3
+"""How sharply a fresh encoder's heads look at their place: about five positions wide."""
+
+
+def config(tokenizer: Tokenizer) -> WhisperConfig:
+    """7 M parameters, of which the encoder has half."""
+    size = tokenizer.get_vocab_size()
+    eot = tokenizer.token_to_id("<|endoftext|>")
+    return WhisperConfig(
+        vocab_size=size,
+        num_mel_bins=80,
+        d_model=256,
+        encoder_layers=5,
+        encoder_attention_heads=4,
+        encoder_ffn_dim=768,
+        decoder_layers=2,
+        decoder_attention_heads=4,
+        decoder_ffn_dim=768,
+        max_source_positions=1500,
+        max_target_positions=448,
+        dropout=0.0,
+        pad_token_id=eot,
+        bos_token_id=eot,
+        eos_token_id=eot,
+        decoder_start_token_id=tokenizer.token_to_id("<|startoftranscript|>"),
+        suppress_tokens=[],
+        begin_suppress_tokens=[],
+    )
+
+
+def initialise(whisper: WhisperForConditionalGeneration) -> None:
+    """Let the encoder begin as a stack of local filters, which saves it the long plateau in which
+    it finds out that neighbours matter.
+
+    Sinusoids can be shifted by a linear map (Vaswani et al. 2017, section 3.5), so queries and
+    keys exist under which a head attends to the position `shift` away. The convolutions start
+    strong enough to be heard beside the positions.
+    """
+    encoder = whisper.model.encoder
+    size = whisper.config.d_model
+    heads = whisper.config.encoder_attention_heads
+    width = size // heads
+    half = size // 2  # Whisper's positions are the sines, then the cosines, of these frequencies:
+    frequency = 10_000.0 ** (-torch.arange(width // 2) / (half - 1))
+    sines = torch.arange(width // 2)
+    with torch.no_grad():
+        for conv, gain in ((encoder.conv1, 1.5), (encoder.conv2, 2.0)):
+            conv.weight.normal_(0, gain / math.sqrt(conv.weight[0].numel()))
+        for module in whisper.modules():
+            if isinstance(module, nn.Linear) and module is not whisper.proj_out:
+                nn.init.xavier_uniform_(module.weight)
+        for layer in (*encoder.layers, *whisper.model.decoder.layers):
+            layer.fc2.weight.mul_(0.3)  # quiet branches: positions stay audible to the top
+        for layer in encoder.layers:
+            layer.self_attn.out_proj.weight.mul_(0.3)
+        for depth, layer in enumerate(encoder.layers):
+            query = layer.self_attn.q_proj.weight.view(heads, width, size).mul_(0.3)
+            key = layer.self_attn.k_proj.weight.view(heads, width, size).mul_(0.3)
+            for head in range(heads):
+                shift = (depth + 1) * (head - (heads - 1) / 2) * 1.5
+                cos, sin = torch.cos(frequency * shift), torch.sin(frequency * shift)
+                even, odd = 2 * sines, 2 * sines + 1
+                query[head, even, sines] += LOCAL * cos
+                query[head, even, sines + half] += LOCAL * sin
+                query[head, odd, sines + half] += LOCAL * cos
+                query[head, odd, sines] -= LOCAL * sin
+                key[head, even, sines] += LOCAL
+                key[head, odd, sines + half] += LOCAL
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Padded examples. `mel` float32 (n, 80, frames) with `frames` (n,) valid ones; `tokens` (n,
+    length) from start-of-transcript on, -100 behind the end; `letters` (total,) and `spelled` (n,)
+    for CTC."""
+
+    mel: Tensor
+    frames: Tensor
+    tokens: Tensor
+    letters: Tensor
+    spelled: Tensor
+
+
+class Recogniser(nn.Module):
+    """Whisper plus a CTC head, which teaches the encoder to keep time and is not exported."""
+
+    def __init__(self, whisper: WhisperForConditionalGeneration, no_speech: int) -> None:
+        super().__init__()
+        self.whisper = whisper
+        self.no_speech = no_speech
+        self.ctc = nn.Linear(whisper.config.d_model, len(LETTERS) + 1)
+
+    def encode(self, mel: Tensor, frames: Tensor) -> tuple[Tensor, Tensor]:
+        """Encoder states (n, positions, d) of padded features, and a bool mask (n, positions) of
+        the valid ones. Each example comes out as it would alone."""
+        encoder = self.whisper.model.encoder
+        inside = torch.arange(mel.shape[-1]) < frames[:, None]
+        x = mel.to(encoder.conv1.weight.dtype) * inside[:, None]
+        # the second convolution must see zeros beyond the end, as it does at a real border
+        x = F.gelu(encoder.conv1(x)) * inside[:, None]
+        x = F.gelu(encoder.conv2(x)).transpose(1, 2)
+        x = x + encoder.embed_positions.weight[: x.shape[1]]
+        valid = inside[:, ::2]
+        mask = _additive(valid, x.dtype)
+        for layer in encoder.layers:
+            x = layer(x, mask)
+        return encoder.layer_norm(x), valid
+
+    def loss(self, batch: Batch, smoothing: float = 0.05) -> tuple[Tensor, Tensor]:
+        """(attention loss per token, CTC loss per letter), scalars in float32."""
+        states, valid = self.encode(batch.mel, batch.frames)
+        inputs = batch.tokens[:, :-1].clamp_min(0)
+        decoder = self.whisper.model.decoder
+        length = inputs.shape[1]
+        x = decoder.embed_tokens(inputs) + decoder.embed_positions.weight[:length]
+        causal = torch.ones(length, length, dtype=torch.bool).tril()
+        causal = _additive(causal[None].expand(len(inputs), -1, -1), x.dtype)
+        cross = _additive(valid, x.dtype)
+        for layer in decoder.layers:
+            x = layer(
+                x,
+                causal,
+                encoder_hidden_states=states,
+                encoder_attention_mask=cross,
+                use_cache=False,
+            )
+        x = decoder.layer_norm(x)
+        goal = batch.tokens[:, 1:].clone()
+        goal[:, 1:3] = -100  # the rest of the prompt is given, never predicted
+        goal[batch.spelled == 0, 0] = self.no_speech  # so no_speech_prob means something
+        wanted = goal != -100
+        logits = (x[wanted] @ self.whisper.proj_out.weight.T).float()
+        attention = F.cross_entropy(logits, goal[wanted], label_smoothing=smoothing)
+        heard = batch.spelled > 0
+        spelling = F.log_softmax(self.ctc(states).float(), -1).transpose(0, 1)
+        ctc = F.ctc_loss(
+            spelling[:, heard],
+            batch.letters,
+            valid.sum(1)[heard],
+            batch.spelled[heard],
+            reduction="sum",
+            zero_infinity=True,
+        ) / max(1, len(batch.letters))
+        return attention, ctc
+
+
+def _additive(allowed: Tensor, dtype: torch.dtype) -> Tensor:
+    """Bool (n, keys) or (n, queries, keys) to what attention adds to scores, (n, 1, .., keys)."""
+    mask = torch.zeros(allowed.shape, dtype=dtype).masked_fill(~allowed, -1e4)
+    return mask[:, None] if mask.dim() == 3 else mask[:, None, None]
+
+
+class Optimiser:
+    """AdamW over all weights as one vector: float32 masters, bfloat16 working weights, and an
+    exponential average of the masters, which is what is evaluated and shipped."""
+
+    def __init__(self, model: nn.Module, decay: float = 0.05) -> None:
+        weights = [p for p in model.parameters() if p.requires_grad]
+        self.master = torch.cat([p.detach().float().flatten() for p in weights])
+        self.work = self.master.bfloat16()
+        self.grad = torch.zeros_like(self.work)
+        self.decay = torch.cat(
+            [torch.full((p.numel(),), decay if p.dim() > 1 else 0.0) for p in weights]
+        )
+        at = 0
+        self.views: list[tuple[nn.Parameter, slice]] = []
+        for p in weights:
+            span = slice(at, at + p.numel())
+            p.data = self.work[span].view_as(p)
+            p.grad = self.grad[span].view_as(p)
+            self.views.append((p, span))
+            at = span.stop
+        self.first = torch.zeros_like(self.master)
+        self.second = torch.zeros_like(self.master)
+        self.average = self.master.clone()
+        self.steps = 0
+
+    def step(self, rate: float, clip: float = 1.0) -> float:
+        """Apply and clear the gradients; returns their norm."""
+        self.steps += 1
+        grad = self.grad.float()
+        norm = float(grad.norm())
+        if not math.isfinite(norm):
+            self.grad.zero_()
+            return norm
+        if norm > clip:
+            grad *= clip / norm
+        self.first.lerp_(grad, 0.1)
+        self.second.mul_(0.98).addcmul_(grad, grad, value=0.02)
+        bias = math.sqrt(1 - 0.98**self.steps) / (1 - 0.9**self.steps)
+        self.master.addcmul_(self.master, self.decay, value=-rate)
+        self.master.addcdiv_(self.first, self.second.sqrt().add_(1e-8), value=-rate * bias)
+        self.average.lerp_(self.master, 1 - min(0.998, self.steps / (self.steps + 50)))
+        self.work.copy_(self.master)
+        self.grad.zero_()
+        return norm
+
+    def state(self) -> dict[str, object]:
+        """All that a resumed run needs."""
+        keys = ("master", "first", "second", "average", "steps")
+        return {key: getattr(self, key) for key in keys}
+
+    def restore(self, state: dict[str, object]) -> None:
+        """The inverse of `state`."""
+        for key, value in state.items():
+            setattr(self, key, value)
+        self.work.copy_(self.master)
+
+    def averaged(self) -> dict[int, Tensor]:
+        """The averaged weights in float32, by `id` of the parameter."""
+        return {id(p): self.average[span].view(p.shape) for p, span in self.views}
+
+
+def spell(text: str) -> list[int]:
+    """A transcript as the CTC head's labels."""
+    return [LETTERS.index(c) + 1 for c in text.lower() if c in LETTERS]

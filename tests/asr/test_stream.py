@@ -1,0 +1,350 @@
+"""Streaming recognition: nothing is lost, nothing committed is taken back, chunking is irrelevant.
+
+The user's audio carries its own transcript: word k sounds at a level of its own, so the scripted
+recogniser reads from the samples of a window which words lie in it, and how much of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from voiceloop.asr.agreement import normalise
+from voiceloop.asr.stream import StreamingTranscriber, listen
+from voiceloop.audio import SampleBuffer, samples, silence
+from voiceloop.config import AsrConfig, TurnConfig
+from voiceloop.turns import SpeechPaused, SpeechStarted, TurnEnded
+from voiceloop.types import AudioFrame, Pcm, Transcript, Word
+
+pytestmark = pytest.mark.pure
+
+RATE = 16_000
+
+
+@dataclass(frozen=True)
+class Said:
+    """A word's length and the silence after it, in milliseconds."""
+
+    length: int
+    gap: int
+
+
+def render(said: Sequence[Said], lead: int = 500, tail: int = 800) -> Pcm:
+    pcm = [silence(samples(lead))]
+    for k, word in enumerate(said):
+        pcm.append(np.full(samples(word.length), 0.1 + (k + 1) / 1000, np.float32))
+        pcm.append(silence(samples(word.gap)))
+    return np.concatenate([*pcm, silence(samples(tail))])
+
+
+class LevelVad:
+    frame = 512
+
+    def probability(self, pcm: Pcm) -> float:
+        assert len(pcm) == self.frame
+        return float(np.abs(pcm).max() > 0.05)
+
+    def reset(self) -> None:
+        pass
+
+
+@dataclass
+class LevelAsr:
+    """Hears a word that lies in the window to nine tenths, and something else where less does."""
+
+    said: Sequence[Said]
+    max_window_s: float = 30.0
+    name: str = "levels"
+    windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
+
+    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+        self.windows.append((len(pcm), final))
+        assert len(pcm) <= samples(1000 * self.max_window_s)
+        index = np.rint((pcm - 0.1) * 1000).astype(int)
+        words: list[Word] = []
+        for k in np.unique(index[index > 0]).tolist():
+            at = np.flatnonzero(index == k)
+            part = len(at) / samples(self.said[k - 1].length)
+            if part >= 0.5:
+                text = f"word{k}" if part >= 0.9 else f"part{k}x{len(at)}"
+                words.append(Word(text, float(at[0]) / RATE, float(at[-1] + 1) / RATE))
+        return sorted(words, key=lambda word: word.start)
+
+
+speech = st.lists(
+    st.builds(Said, st.integers(150, 500), st.sampled_from([0, 0, 0, 40, 120, 300])),
+    min_size=1,
+    max_size=30,
+)
+configs = st.builds(
+    AsrConfig, partial_every_ms=st.integers(60, 600), beam_size=st.sampled_from([1, 5])
+)
+
+
+def heard(said: Sequence[Said], asr: LevelAsr, config: AsrConfig, **turns: int) -> list[Transcript]:
+    return list(listen([render(said)], LevelVad(), asr, config, TurnConfig(**turns)))
+
+
+@settings(deadline=None, max_examples=25)
+@given(speech, configs, st.sampled_from([4.0, 8.0, 30.0]))
+def test_every_word_before_the_endpoint_is_in_the_final_transcript(
+    said: list[Said], config: AsrConfig, window: float
+) -> None:
+    transcripts = heard(said, LevelAsr(said, window), config)
+    final = transcripts[-1]
+    assert [t.final for t in transcripts] == [False] * (len(transcripts) - 1) + [True]
+    assert final.text.split() == [f"word{k + 1}" for k in range(len(said))]
+    assert final.tentative == ()
+
+
+@settings(deadline=None, max_examples=25)
+@given(speech, configs, st.sampled_from([4.0, 8.0, 30.0]))
+def test_partials_never_take_a_committed_word_back_and_revisions_grow(
+    said: list[Said], config: AsrConfig, window: float
+) -> None:
+    before: tuple[Word, ...] = ()
+    transcripts = heard(said, LevelAsr(said, window), config)
+    for transcript in transcripts[:-1]:
+        assert transcript.committed[: len(before)] == before
+        before = transcript.committed
+    assert [t.revision for t in transcripts] == list(range(1, len(transcripts) + 1))
+
+
+@settings(deadline=None, max_examples=15)
+@given(speech, configs, st.lists(st.integers(1, 3000), min_size=1, max_size=10))
+def test_any_chunking_of_the_audio_gives_the_same_transcripts(
+    said: list[Said], config: AsrConfig, sizes: list[int]
+) -> None:
+    pcm = render(said)
+
+    def chunks() -> Iterator[Pcm]:
+        at = i = 0
+        while at < len(pcm):
+            yield pcm[at : at + sizes[i % len(sizes)]]
+            at += sizes[i % len(sizes)]
+            i += 1
+
+    turns = TurnConfig()
+    assert list(listen(chunks(), LevelVad(), LevelAsr(said), config, turns)) == list(
+        listen([pcm], LevelVad(), LevelAsr(said), config, turns)
+    )
+
+
+@settings(deadline=None, max_examples=15)
+@given(speech, configs)
+def test_streaming_ends_with_what_one_decode_of_the_turn_gives(
+    said: list[Said], config: AsrConfig
+) -> None:
+    once = listen([render(said)], LevelVad(), LevelAsr(said), config, TurnConfig(), partials=False)
+    assert [t.text for t in once] == [heard(said, LevelAsr(said), config)[-1].text]
+
+
+@settings(deadline=None, max_examples=15)
+@given(speech.filter(lambda said: sum(w.length + w.gap for w in said) > 2500), configs)
+def test_turns_of_the_greatest_length_lose_no_word_between_them(
+    said: list[Said], config: AsrConfig
+) -> None:
+    turns = TurnConfig(max_turn_s=2.0)
+    finals = [
+        t for t in listen([render(said)], LevelVad(), LevelAsr(said), config, turns) if t.final
+    ]
+    words = [word.text for t in finals for word in t.committed]
+    numbers = [int(word[4:].split("x")[0]) for word in words]
+    # A word that the cut divides is heard in the turn that has more of it, or, halved, in both.
+    assert sorted(set(numbers)) == list(range(1, len(said) + 1))
+    assert numbers == sorted(numbers)
+
+
+def test_a_monologue_is_held_in_bounded_memory() -> None:
+    said = [Said(300, 100)] * 140
+    asr = LevelAsr(said, max_window_s=6.0)
+    transcripts = heard(said, asr, AsrConfig())
+    assert transcripts[-1].text.split() == [f"word{k + 1}" for k in range(140)]
+    assert len(transcripts[-1].committed) == 140
+    assert max(length for length, _ in asr.windows) <= 6 * RATE
+
+
+class Deaf:
+    """A recogniser that never hears the same thing twice, or nothing at all."""
+
+    name = "deaf"
+    max_window_s = 5.0
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+        self.calls = 0
+
+    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+        self.calls += 1
+        assert len(pcm) <= 5 * RATE
+        step = len(pcm) / RATE / max(self.words, 1)
+        return [Word(f"w{self.calls}x{k}", k * step, (k + 1) * step) for k in range(self.words)]
+
+
+@pytest.mark.parametrize("words", [0, 1, 9])
+def test_a_monologue_of_disagreeing_hypotheses_is_bounded_too(words: int) -> None:
+    said = [Said(300, 0)] * 60
+    transcripts = list(listen([render(said)], LevelVad(), Deaf(words), AsrConfig(), TurnConfig()))
+    assert transcripts[-1].final
+
+
+# ---- the state machine, step by step
+
+
+def begin(config: AsrConfig, pcm: Pcm, window: float = 30.0) -> StreamingTranscriber:
+    recent = SampleBuffer()
+    recent.append(pcm)
+    started = SpeechStarted(len(pcm), 0, 0)
+    return StreamingTranscriber(7, started, recent, config, window)
+
+
+def more(transcriber: StreamingTranscriber, at: int, milliseconds: int) -> int:
+    transcriber.feed(AudioFrame(np.full(samples(milliseconds), 0.2, np.float32), RATE, at))
+    return at + samples(milliseconds)
+
+
+def said(text: str) -> list[Word]:
+    return [Word(word, 0.1 * i, 0.1 * i + 0.1) for i, word in enumerate(text.split())]
+
+
+def test_one_decode_is_out_at_a_time_and_the_next_takes_the_newest_audio() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
+    job = turn.next_job()
+    assert job is not None and (job.start, job.end, job.final) == (0, 3200, False)
+    end = more(turn, 3200, 1000)
+    assert turn.next_job() is None
+    turn.accept(job, [])
+    following = turn.next_job()
+    assert following is not None and following.end == end
+
+
+def test_a_partial_waits_for_enough_new_audio() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    end = more(turn, 0, 190)
+    assert turn.next_job() is None
+    more(turn, end, 10)
+    assert turn.next_job() is not None
+
+
+def test_a_pause_asks_for_the_final_decode_and_its_guess_is_the_final_transcript() -> None:
+    turn = begin(AsrConfig(), silence(0))
+    end = more(turn, 0, 1000)
+    turn.pause(SpeechPaused(end, end - 1000))
+    job = turn.next_job()
+    assert job is not None and job.final and job.end == end
+    transcript = turn.accept(job, said("what time is it"))
+    assert not transcript.final and transcript.text == "what time is it"
+    assert turn.guess is not None and turn.guess.text == "what time is it"
+    assert turn.next_job() is None
+    more(turn, end, 400)
+    final = turn.end(TurnEnded(end + 6400, end - 1000))
+    assert final is not None and final.final and final.text == "what time is it"
+    assert turn.next_job() is None
+
+
+def test_going_on_voids_the_guess_and_the_new_audio_is_decoded() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    end = more(turn, 0, 1000)
+    turn.pause(SpeechPaused(end, end - 1000))
+    job = turn.next_job()
+    assert job is not None
+    turn.resume()
+    turn.accept(job, said("what time"))
+    assert turn.guess is None
+    end = more(turn, end, 500)
+    turn.pause(SpeechPaused(end, end - 1000))
+    assert turn.guess is None
+    job = turn.next_job()
+    assert job is not None and job.final and (job.start, job.end) == (0, end)
+
+
+def test_a_word_after_the_last_partial_is_decoded_though_the_turn_ends_at_once() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    end = more(turn, 0, 200)
+    job = turn.next_job()
+    assert job is not None
+    end = more(turn, end, 150)
+    assert turn.end(TurnEnded(end, end - 10)) is None
+    assert not turn.accept(job, said("what")).final
+    job = turn.next_job()
+    assert job is not None and job.final and job.end == end
+    assert turn.accept(job, said("what now")).final
+
+
+@pytest.mark.parametrize(("beams", "enough"), [(1, True), (5, False)])
+def test_a_running_partial_that_covers_the_end_is_the_final_where_beams_are_equal(
+    beams: int, enough: bool
+) -> None:
+    turn = begin(AsrConfig(beam_size=beams, partial_every_ms=200), silence(0))
+    end = more(turn, 0, 1000)
+    job = turn.next_job()
+    assert job is not None and not job.final
+    turn.pause(SpeechPaused(end, end - samples(100)))
+    turn.accept(job, said("what time is it"))
+    assert (turn.guess is not None) is enough
+    assert (turn.next_job() is None) is enough
+
+
+def test_a_partial_that_breaks_off_at_the_last_voiced_sample_is_not_the_final() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    end = more(turn, 0, 1000)
+    job = turn.next_job()
+    assert job is not None
+    turn.pause(SpeechPaused(end, end - samples(20)))
+    turn.accept(job, said("what time is it"))
+    assert turn.guess is None
+
+
+def test_the_final_decode_wins_over_committed_words_and_says_how_many_fell() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    end = 0
+    for _ in range(2):
+        end = more(turn, end, 200)
+        job = turn.next_job()
+        assert job is not None
+        committed = turn.accept(job, said("what's the whether in rome")).committed
+    assert len(committed) == 5
+    end = more(turn, end, 200)
+    turn.end(TurnEnded(end, end))
+    job = turn.next_job()
+    assert job is not None
+    final = turn.accept(job, said("What's the weather in Rome?"))
+    assert final.final and final.text == "What's the weather in Rome?"
+    assert turn.retracted == 3  # from the first that fell on
+
+
+def test_lost_frames_count_as_silence_so_word_times_stay_right() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(1600))
+    more(turn, 16_000, 200)
+    job = turn.next_job()
+    assert job is not None and job.end == 16_000 + 3200
+    assert not job.pcm[1600:16_000].any()
+
+
+def test_word_times_count_from_the_beginning_of_the_stream() -> None:
+    recent = SampleBuffer(32_000)
+    recent.append(silence(8000))
+    turn = StreamingTranscriber(1, SpeechStarted(40_000, 34_000, 35_000), recent, AsrConfig(), 30.0)
+    job = turn.next_job()
+    assert job is not None and (job.start, len(job.pcm)) == (34_000, 6000)
+    (word,) = turn.accept(job, [Word("hi", 0.1, 0.3)]).tentative
+    assert (word.start, word.end) == (pytest.approx(2.225), pytest.approx(2.425))
+
+
+def test_a_result_that_was_not_asked_for_is_refused() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
+    job = turn.next_job()
+    assert job is not None
+    turn.accept(job, [])
+    with pytest.raises(ValueError, match="not running"):
+        turn.accept(job, [])
+
+
+def test_normalised_words_compare_without_case_width_and_punctuation() -> None:
+    assert normalise("“Don't!”") == normalise("dont")
+    assert normalise("ＣＡＦÉ.") == normalise("café")

@@ -1,0 +1,71 @@
+"""What all tests share: the layers, the virtual clock, and what a machine may lack.
+
+Nothing here fakes a part of voiceloop: scripted engines are in fakes.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from hypothesis import settings
+from trio.testing import MockClock
+
+LAYERS = {"pure", "virtual", "models", "browser", "audio", "gpu"}
+
+# Set before anything imports a hub client: tests get their models from the checkout.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+# A busy machine is no defect, so examples have no deadline; CI runs the same ones every time.
+settings.register_profile("dev", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse test modules that do not say which layer they belong to."""
+    bare = {item.path.name for item in items if not LAYERS & {m.name for m in item.iter_markers()}}
+    if bare:
+        raise pytest.UsageError(
+            f"no layer is marked in {', '.join(sorted(bare))}; write near the top: "
+            f"pytestmark = pytest.mark.pure (or {', '.join(sorted(LAYERS - {'pure'}))})"
+        )
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    """Asynchronous tests run on a virtual clock, where waiting takes no time."""
+    return "trio", {"clock": MockClock(autojump_threshold=0)}
+
+
+def lacking(reason: str) -> NoReturn:
+    """Skip the test for what this machine lacks; in CI, where nothing may be lacking, fail."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def require_program() -> Callable[[str], Path]:
+    """Call it with the name of a program that the test runs; it returns its path."""
+
+    def require(name: str) -> Path:
+        path = shutil.which(name)
+        if path is None:
+            lacking(f"the program {name} is not installed (make test says how)")
+        return Path(path)
+
+    return require
+
+
+@pytest.fixture(scope="session")
+def speech() -> Path:
+    """The folder of human recordings, which are not part of the project: without it, tests skip."""
+    folder = os.environ.get("VOICELOOP_SPEECH")
+    if not folder:
+        pytest.skip("VOICELOOP_SPEECH names no folder of human recordings")
+    return Path(folder)

@@ -1,0 +1,125 @@
+"""The layout of the package: which way imports point, and where heavy packages may be imported."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import voiceloop
+
+pytestmark = pytest.mark.pure
+
+PACKAGE = Path(voiceloop.__file__).parent
+
+ORDER = (
+    ("types",),
+    ("errors",),
+    ("bundled", "config"),
+    ("engines",),
+    ("runner",),
+    ("audio",),
+    ("trace",),
+    ("playback", "turns", "tools"),
+    ("asr", "llm", "tts"),
+    ("devices",),
+    ("session",),
+    ("realtime",),
+    ("server",),
+    ("bench",),
+    ("flags", "view"),
+    ("cli",),
+    ("__main__",),
+)
+"""A module imports only from the rows above its own, or from its own folder."""
+RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
+
+ROOMS = {
+    "torch": ("asr/", "llm/", "tts/"),
+    "transformers": ("llm/",),
+    "ctranslate2": ("asr/",),
+    "faster_whisper": ("asr/",),
+    "onnxruntime": ("asr/",),
+    "sounddevice": ("devices.py",),
+    "websockets": ("server.py",),
+}
+"""The only places where a package is imported."""
+
+PURE = (
+    "types.py",
+    "audio.py",
+    "playback.py",
+    "turns.py",
+    "tools.py",
+    "asr/agreement.py",
+    "llm/sampling.py",
+    "llm/verify.py",
+    "tts/clauses.py",
+    "tts/normalize.py",
+    "trace.py",
+    "realtime.py",
+)
+"""Modules that neither wait nor look at a clock."""
+IMPURE = {"anyio", "asyncio", "trio", "threading", "socket", "subprocess", "time"}
+
+FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Every module that is imported anywhere in `tree`, inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            assert node.module is not None
+            if node.module == "voiceloop":
+                yield from (f"voiceloop.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def parse(file: str) -> ast.Module:
+    return ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+
+
+def room(file: str) -> str:
+    """The module or folder of the package that a file belongs to."""
+    return file.split("/")[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file != "__init__.py"])
+def test_imports_point_up_the_list_of_modules(file: str) -> None:
+    own = room(file)
+    assert own in RANK, f"{file} has no place in the list"
+    for name in imports(parse(file)):
+        if name.split(".")[0] == "voiceloop":
+            other = room(name.removeprefix("voiceloop.").split(".")[0])
+            if other in RANK:  # else a name of voiceloop/__init__.py
+                assert other == own or RANK[other] < RANK[own], f"{file} imports {name}"
+
+
+def test_the_package_itself_imports_nothing() -> None:
+    assert set(imports(parse("__init__.py"))) <= {"__future__"}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_heavy_packages_are_imported_in_their_rooms_only(file: str) -> None:
+    for name in imports(parse(file)):
+        rooms = ROOMS.get(name.split(".")[0])
+        assert rooms is None or file.startswith(rooms), f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file in PURE])
+def test_pure_modules_neither_wait_nor_look_at_a_clock(file: str) -> None:
+    tree = parse(file)
+    waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)
+    assert not [node for node in ast.walk(tree) if isinstance(node, waits)]
+    assert not {name.split(".")[0] for name in imports(tree)} & IMPURE
+
+
+def test_types_stand_on_numpy_alone() -> None:
+    known = {"__future__", "collections.abc", "dataclasses", "typing", "numpy", "numpy.typing"}
+    assert set(imports(parse("types.py"))) <= known

@@ -1,0 +1,133 @@
+"""Runners: one step at a time, by priority, and always given back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import aclosing
+
+import anyio
+import pytest
+from trio.testing import MockClock
+
+from voiceloop.engines import Steps
+from voiceloop.runner import InlineRunner, ModelThread, Timed
+
+pytestmark = pytest.mark.virtual
+
+
+@pytest.fixture(params=["thread", "inline"])
+def anyio_backend(request: pytest.FixtureRequest) -> object:
+    if request.param == "thread":
+        return "asyncio"
+    return "trio", {"clock": MockClock(autojump_threshold=0)}
+
+
+@pytest.fixture
+def runner(request: pytest.FixtureRequest) -> Iterator[ModelThread | InlineRunner]:
+    if request.node.callspec.params["anyio_backend"] == "thread":
+        with ModelThread("test") as thread:
+            yield thread
+    else:
+        yield InlineRunner()
+
+
+def counting(log: list[str], n: int) -> Steps[int]:
+    try:
+        for i in range(n):
+            log.append(f"step {i}")
+            yield None
+            yield i
+    finally:
+        log.append("closed")
+
+
+@pytest.mark.anyio
+async def test_a_stream_yields_results_in_order_and_drops_the_nones(runner: ModelThread) -> None:
+    log: list[str] = []
+    assert [i async for i in runner.stream(counting(log, 3))] == [0, 1, 2]
+    assert log == ["step 0", "step 1", "step 2", "closed"]
+
+
+@pytest.mark.anyio
+async def test_closing_a_stream_closes_its_steps_before_it_returns(runner: ModelThread) -> None:
+    log: list[str] = []
+    async with aclosing(runner.stream(counting(log, 100))) as items:
+        async for item in items:
+            if item == 1:
+                break
+    assert log == ["step 0", "step 1", "closed"]
+    assert await runner.call(lambda: "usable") == "usable"
+
+
+@pytest.mark.anyio
+async def test_cancelling_a_consumer_closes_the_steps(runner: ModelThread) -> None:
+    log: list[str] = []
+    with anyio.CancelScope() as scope:
+        async with aclosing(runner.stream(counting(log, 100))) as items:
+            async for item in items:
+                if item == 2:
+                    scope.cancel()
+    assert log[-1] == "closed" and "step 4" not in log
+
+
+@pytest.mark.anyio
+async def test_an_error_in_a_step_reaches_the_consumer(runner: ModelThread) -> None:
+    def failing() -> Steps[int]:
+        yield 1
+        raise ValueError("broken")
+
+    seen: list[int] = []
+    with pytest.raises(ValueError, match="broken"):
+        async for item in runner.stream(failing()):
+            seen.append(item)  # noqa: PERF401 - the items before the error are the point
+    assert seen == [1]
+
+
+@pytest.mark.anyio
+async def test_waiting_jobs_run_by_priority_then_in_order(runner: ModelThread) -> None:
+    ran: list[str] = []
+    hold = threading.Event()
+
+    async def submit(name: str, priority: int) -> None:
+        await runner.call(lambda: ran.append(name), priority=priority)
+
+    async with anyio.create_task_group() as tasks:
+        if isinstance(runner, InlineRunner):
+            tasks.start_soon(runner.call, lambda: Timed(None, 1.0))
+        else:
+            tasks.start_soon(runner.call, hold.wait)
+        await anyio.wait_all_tasks_blocked()
+        for name, priority in (("b", 5), ("a", 1), ("c", 5), ("first", -1)):
+            tasks.start_soon(submit, name, priority)
+            await anyio.wait_all_tasks_blocked()
+        hold.set()
+    assert ran == ["first", "a", "b", "c"]
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_waiting_job_never_runs(runner: ModelThread) -> None:
+    ran: list[str] = []
+    hold = threading.Event()
+    async with anyio.create_task_group() as tasks:
+        busy = (lambda: Timed(None, 1.0)) if isinstance(runner, InlineRunner) else hold.wait
+        tasks.start_soon(runner.call, busy)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.move_on_after(0.01):
+            await runner.call(lambda: ran.append("late"))
+        hold.set()
+    assert ran == []
+    await runner.call(lambda: ran.append("next"))
+    assert ran == ["next"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["inline"], indirect=True)
+@pytest.mark.anyio
+async def test_a_scripted_step_costs_what_it_states(runner: InlineRunner) -> None:
+    def script() -> Steps[Timed[str]]:
+        yield Timed("a", 0.25)
+        yield Timed("b", 0.5)
+
+    begun = anyio.current_time()
+    seen = [(item, anyio.current_time() - begun) async for item in runner.stream(script())]
+    assert seen == [("a", 0.25), ("b", 0.75)]

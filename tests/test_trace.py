@@ -1,0 +1,351 @@
+"""The recorder, the parts of a latency, and what is drawn of them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.trace import (
+    PARTS,
+    Lane,
+    Mark,
+    Recorder,
+    endpoint_to_sound_ms,
+    latency_line,
+    out_of_order,
+    parts_ms,
+    percentiles,
+    to_json,
+    to_jsonl,
+    to_perfetto,
+    voice_to_voice_ms,
+    waterfall,
+)
+from voiceloop.types import TurnTrace
+
+pytestmark = pytest.mark.pure
+
+seconds = st.floats(0, 1e5, allow_nan=False)
+any_marks = st.dictionaries(st.sampled_from(list(Mark)), seconds)
+spans = st.lists(
+    st.tuples(
+        st.sampled_from(list(Lane)),
+        seconds,
+        st.floats(0, 30),
+        st.dictionaries(st.sampled_from(["words", "tokens"]), st.integers(0, 9)),
+    ),
+    max_size=12,
+)
+
+EXAMPLE = {
+    Mark.SPEECH_START: 10.0,
+    Mark.FIRST_PARTIAL: 10.5,
+    Mark.PREFILL_START: 10.7,
+    Mark.SPEECH_END: 11.8,
+    Mark.PAUSE: 11.83,
+    Mark.ENDPOINT: 12.0,
+    Mark.TRANSCRIPT_FINAL: 12.06,
+    Mark.FIRST_BURST: 12.1,
+    Mark.FIRST_CLAUSE: 12.13,
+    Mark.FIRST_SYNTHESIS: 12.2,
+    Mark.FIRST_SOUND: 12.212,
+    Mark.REPLY_END: 12.9,
+    Mark.SYNTHESIS_END: 13.0,
+    Mark.SOUND_END: 15.0,
+}
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> TurnTrace:
+    """Any trace that a recorder can give."""
+    recorder = Recorder(draw(st.integers(0, 5)))
+    for mark, at in draw(any_marks).items():
+        recorder.mark(mark, at)
+    for lane, start, length, args in draw(spans):
+        recorder.span(lane, f"a piece of {lane}", start, start + length, **args)
+    return recorder.trace("done", "yes")
+
+
+def example() -> TurnTrace:
+    recorder = Recorder(7)
+    for mark, at in EXAMPLE.items():
+        recorder.mark(mark, at)
+    for index in range(6):
+        recorder.span(
+            Lane.ASR, "partial", 10.3 + index * 0.24, 10.4 + index * 0.24, words=index, text="so"
+        )
+    for index in range(20):
+        recorder.span(Lane.DECODE, "round", 12.06 + index * 0.04, 12.1 + index * 0.04, tokens=3)
+    recorder.span(Lane.TTS, "clause 1", 12.13, 12.25)
+    recorder.span(Lane.SPEAKER, "sound", 12.2, 15.0)
+    recorder.count("drafted", 40)
+    recorder.count("accepted", 30)
+    recorder.count("accepted")
+    return recorder.trace("done", "It is noon.")
+
+
+def microseconds(milliseconds: float) -> int:
+    return round(milliseconds * 1000)
+
+
+# Recorder
+
+
+def test_the_first_of_two_equal_marks_wins():
+    recorder = Recorder(1)
+    recorder.mark(Mark.ENDPOINT, 2.0)
+    recorder.mark(Mark.ENDPOINT, 1.0)
+    assert recorder.at(Mark.ENDPOINT) == 2.0
+    assert recorder.trace("done").marks == {"endpoint": 2.0}
+
+
+def test_a_retracted_mark_can_be_made_again():
+    recorder = Recorder(1)
+    recorder.mark(Mark.PAUSE, 2.0)
+    recorder.retract(Mark.PAUSE, Mark.ENDPOINT)
+    assert recorder.at(Mark.PAUSE) is None
+    recorder.mark(Mark.PAUSE, 3.0)
+    assert recorder.at(Mark.PAUSE) == 3.0
+
+
+def test_a_span_that_ends_before_it_starts_is_refused():
+    with pytest.raises(ValueError, match="before it starts"):
+        Recorder(1).span(Lane.ASR, "partial", 2.0, 1.0)
+
+
+def test_a_trace_does_not_change_when_its_recorder_goes_on():
+    recorder = Recorder(1)
+    recorder.mark(Mark.SPEECH_START, 1.0)
+    trace = recorder.trace("interrupted")
+    recorder.mark(Mark.SOUND_END, 2.0)
+    recorder.count("underruns")
+    recorder.span(Lane.ASR, "partial", 1.0, 2.0)
+    assert trace == TurnTrace(1, {"speech_start": 1.0}, {}, "", "interrupted")
+
+
+# Latency
+
+
+@given(traces())
+def test_the_parts_sum_to_the_whole_whatever_the_marks_are(trace: TurnTrace):
+    whole, parts = voice_to_voice_ms(trace), parts_ms(trace)
+    if whole is None or parts is None:
+        assert whole is None and parts is None
+        return
+    assert list(parts) == list(PARTS)
+    assert all(part >= 0 for part in parts.values())
+    assert sum(microseconds(part) for part in parts.values()) == microseconds(whole)
+    elapsed = trace.marks[Mark.FIRST_SOUND] - trace.marks[Mark.SPEECH_END]
+    assert abs(whole - elapsed * 1000) <= 0.0006
+
+
+@given(st.permutations(range(6)), st.floats(0, 1e4))
+def test_each_moment_of_the_wait_belongs_to_the_first_part_that_is_not_done(
+    order: list[int], start: float
+):
+    path = (Mark.SPEECH_END, *(mark for mark, _ in PARTS.values()))
+    at = dict(zip(path, order, strict=True))
+    trace = TurnTrace(1, {mark: start + moment for mark, moment in at.items()})
+    parts = parts_ms(trace)
+    if at[Mark.SPEECH_END] > at[Mark.FIRST_SOUND]:
+        assert parts is None
+        return
+    assert parts is not None
+    # The plain definition: ask of every second of the wait whom it belongs to.
+    owners: Counter[str] = Counter()
+    for moment in range(at[Mark.SPEECH_END], at[Mark.FIRST_SOUND]):
+        owners[next(name for name, (mark, _) in PARTS.items() if at[mark] > moment)] += 1
+    assert parts == {name: pytest.approx(owners[name] * 1000) for name in PARTS}
+
+
+def test_the_parts_of_stages_in_turn_are_the_times_between_their_marks():
+    parts = parts_ms(example())
+    expected = {"endpoint wait": 200, "asr": 60, "llm": 70, "tts": 70, "output": 12}
+    assert parts == pytest.approx(expected)
+    assert voice_to_voice_ms(example()) == 412
+    assert endpoint_to_sound_ms(example()) == 212
+
+
+def test_work_done_before_the_endpoint_costs_nothing():
+    early = {Mark.TRANSCRIPT_FINAL: 11.9, Mark.FIRST_CLAUSE: 11.95, Mark.FIRST_SYNTHESIS: 11.99}
+    parts = parts_ms(TurnTrace(1, EXAMPLE | early))
+    expected = {"endpoint wait": 200, "asr": 0, "llm": 0, "tts": 0, "output": 212}
+    assert parts == pytest.approx(expected)
+
+
+def test_a_turn_without_sound_has_no_latency():
+    silent = {mark: at for mark, at in EXAMPLE.items() if mark != Mark.FIRST_SOUND}
+    trace = TurnTrace(1, silent, outcome="interrupted")
+    assert voice_to_voice_ms(trace) is parts_ms(trace) is endpoint_to_sound_ms(trace) is None
+    assert latency_line(trace) == ""
+
+
+def test_marks_out_of_order_are_named():
+    assert out_of_order(example()) == []
+    assert out_of_order(TurnTrace(1, EXAMPLE | {Mark.FIRST_CLAUSE: 12.05})) == [
+        (Mark.FIRST_BURST, Mark.FIRST_CLAUSE)
+    ]
+    # Stages overlap: recognition may end before the endpoint, the reply after the first sound.
+    assert out_of_order(TurnTrace(1, EXAMPLE | {Mark.TRANSCRIPT_FINAL: 11.9})) == []
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1))
+def test_percentiles_interpolate_between_order_statistics(values: list[float]):
+    found = percentiles(values)
+    ordered = sorted(values)
+    for name, share in (("p50", 0.5), ("p95", 0.95)):
+        at = share * (len(ordered) - 1)
+        low, high = ordered[int(at)], ordered[min(int(at) + 1, len(ordered) - 1)]
+        assert found[name] == pytest.approx(low + (high - low) * (at - int(at)), abs=1e-6)
+
+
+def test_percentiles_of_nothing_are_none():
+    assert percentiles([]) == {"p50": None, "p95": None}
+
+
+def test_the_latency_line_names_the_whole_its_parts_and_the_draft():
+    assert latency_line(example()) == (
+        "412 ms   endpoint wait 200 · asr 60 · llm 70 · tts 70 · output 12   draft 78% accepted"
+    )
+
+
+# JSON
+
+
+@given(st.lists(traces(), max_size=3))
+def test_each_trace_is_one_line_of_json(recorded: list[TurnTrace]):
+    lines = to_jsonl(recorded).splitlines()
+    assert [json.loads(line) for line in lines] == [to_json(trace) for trace in recorded]
+
+
+def test_json_counts_from_the_first_voiced_sample():
+    plain = to_json(example())
+    assert plain["marks"]["speech_start"] == 0
+    assert plain["marks"]["speech_end"] == 1.8
+    assert plain["spans"][0] == {
+        "lane": "asr",
+        "name": "partial",
+        "start": 0.3,
+        "end": 0.4,
+        "args": {"words": 0, "text": "so"},
+    }
+    assert plain["counters"] == {"drafted": 40, "accepted": 31}
+
+
+# Perfetto
+
+
+def check_trace_events(document: dict) -> None:
+    """The rules of the trace event format that a viewer relies on."""
+    events = json.loads(json.dumps(document))["traceEvents"]
+    phases = [event["ph"] for event in events]
+    metadata = phases.count("M")
+    assert set(phases[:metadata]) == {"M"}, "metadata comes first"
+    times = [event["ts"] for event in events[metadata:]]
+    assert times == sorted(times)
+    named: set[int] = set()
+    open_turns: dict[int, list[str]] = {}
+    until: dict[int, int] = {}
+    for event in events:
+        assert isinstance(event["name"], str) and event["name"]
+        assert type(event["pid"]) is type(event["tid"]) is type(event["ts"]) is int
+        assert event["ts"] >= 0
+        match event["ph"]:
+            case "M":
+                assert event["args"]
+                if event["name"] == "thread_name":
+                    named.add(event["tid"])
+            case "X":
+                assert type(event["dur"]) is int and event["dur"] >= 0
+                # On one thread no event begins within another, so none is drawn over another.
+                assert event["ts"] >= until.get(event["tid"], 0)
+                until[event["tid"]] = event["ts"] + event["dur"]
+            case "i":
+                assert event["s"] == "t"
+            case "C":
+                assert all(isinstance(value, int | float) for value in event["args"].values())
+            case "b":
+                assert event["cat"] and "id" in event
+                open_turns.setdefault(event["id"], []).append(event["name"])
+            case "e":
+                assert open_turns[event["id"]].pop() == event["name"]
+            case other:
+                raise AssertionError(f"unknown phase {other}")
+        assert event["tid"] in named or event["ph"] == "M"
+    assert not any(open_turns.values()), "every asynchronous event ends"
+
+
+@given(st.lists(traces(), max_size=4, unique_by=lambda trace: trace.turn))
+def test_any_traces_give_valid_trace_events(recorded: list[TurnTrace]):
+    document = to_perfetto(recorded)
+    check_trace_events(document)
+    phases = Counter(event["ph"] for event in document["traceEvents"])
+    assert phases["X"] == sum(len(trace.spans) for trace in recorded)
+    assert phases["i"] == sum(len(trace.marks) for trace in recorded)
+
+
+def test_perfetto_shows_stages_marks_parts_and_counters():
+    events = to_perfetto([example()])["traceEvents"]
+    threads = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert [name for tid, name in sorted(threads.items())] == ["turns", *Lane]
+    sound = next(e for e in events if e["name"] == "sound")
+    assert (sound["ts"], sound["dur"], threads[sound["tid"]]) == (2_200_000, 2_800_000, "speaker")
+    endpoint = next(e for e in events if e["name"] == "endpoint")
+    assert (endpoint["ph"], endpoint["ts"], threads[endpoint["tid"]]) == ("i", 2_000_000, "vad")
+    tokens = [e["args"]["tokens"] for e in events if e["ph"] == "C" and e["name"] == "tokens"]
+    assert tokens == list(range(0, 61, 3))
+    words = [e["args"]["words"] for e in events if e["ph"] == "C" and e["name"] == "words"]
+    assert words == [0, 0, 1, 2, 3, 4, 5]
+    asynchronous = [e["name"] for e in events if e["ph"] == "b"]
+    assert asynchronous == ["turn 7", *PARTS]
+
+
+# Pictures
+
+
+@given(traces(), st.integers(48, 160))
+def test_no_line_of_a_waterfall_is_wider_than_asked(trace: TurnTrace, width: int):
+    lines = waterfall(trace, width)
+    assert lines and all(len(line) <= width for line in lines)
+    assert all(line.isprintable() for line in lines)
+
+
+def test_the_waterfall_shows_each_part_after_the_one_before():
+    lines = waterfall(example(), 80)
+    picture = {line[:15].strip(): line[15:-9] for line in lines[:5]}
+    starts = [picture[name].index("█") for name in ("endpoint wait", "asr", "llm", "tts")]
+    assert starts == sorted(starts)
+    assert picture["endpoint wait"].count("█") == round(56 * 200 / 412)
+    figures = [line.split()[-2] for line in lines[:6]]
+    assert figures == ["200", "60", "70", "70", "12", "412"]
+
+
+def test_the_overlap_picture_shows_how_busy_each_stage_was():
+    rows = {line[:15].strip(): line for line in waterfall(example(), 80)[7:]}
+    assert rows["user"].endswith("1800 ms")
+    assert rows["recognition"].endswith("600 ms")
+    assert rows["reply"].endswith("800 ms")
+    assert rows["playback"].endswith("2800 ms")
+    decodes = rows["recognition"][15:-9].split()
+    assert len(decodes) > 2, "there are gaps between the decodes"
+    assert any("╵0 s" in row for row in rows.values())
+
+
+def test_a_turn_that_was_not_answered_is_drawn_without_a_latency():
+    trace = TurnTrace(3, {"speech_start": 1.0, "speech_end": 2.0}, outcome="abandoned")
+    lines = waterfall(trace)
+    assert lines[0] == "turn 3: abandoned, no reply was heard"
+    assert any(line.startswith("user") for line in lines)
+
+
+def test_the_same_spans_in_another_order_draw_the_same_picture():
+    trace = example()
+    shuffled = list(trace.spans)
+    random.Random(0).shuffle(shuffled)
+    again = TurnTrace(trace.turn, trace.marks, trace.counters, "", "done", tuple(shuffled))
+    assert waterfall(again) == waterfall(trace)

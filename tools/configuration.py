@@ -1,0 +1,77 @@
+"""Writes docs/configuration.md from voiceloop/config.py; `make docs` runs it, a test checks it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from voiceloop import config
+
+INTRODUCTION = """\
+# Configuration
+
+<!-- Written by `make docs` from voiceloop/config.py: change it there. -->
+
+A setting comes from the first of these that gives it:
+
+1. a flag: `voiceloop ask question.wav --asr.model base.en`
+2. the file named by `--config FILE`
+3. `voiceloop.toml` in the current folder
+4. `~/.config/voiceloop/config.toml` (or under `$XDG_CONFIG_HOME`)
+5. the preset: `--preset small`, or `preset = "small"` in a file
+6. the default
+
+`voiceloop config` prints every setting, its value and where that comes from. In a file, what stands
+before the dot is the section:
+
+```toml
+preset = "small"
+
+[asr]
+model = "base.en"
+```
+"""
+
+
+def meanings() -> dict[str, str]:
+    """The docstring under each attribute of config.py's classes, by `Class.attribute`."""
+    found: dict[str, str] = {}
+    for node in ast.parse(Path(config.__file__).read_text(encoding="utf-8")).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for item, text in zip(node.body, node.body[1:], strict=False):
+            if isinstance(item, ast.AnnAssign) and isinstance(text, ast.Expr):
+                name = ast.unparse(item.target)
+                found[f"{node.name}.{name}"] = " ".join(str(ast.literal_eval(text.value)).split())
+    return found
+
+
+def page() -> str:
+    """The whole page."""
+    text, values, said = INTRODUCTION, config.flatten(config.Config()), meanings()
+    section = None
+    for key, hint in config.KEYS.items():
+        name, _, attribute = key.rpartition(".")
+        owner = type(getattr(config.Config(), name) if name else config.Config())
+        if name != section:
+            section = name
+            title = f"`[{name}]`: {owner.__doc__}".rstrip(".") if name else "Top level"
+            text += f"\n## {title}\n"
+            text += "\n| key | value | default | meaning |\n|---|---|---|---|\n"
+        default = {None: "none", "": "empty"}.get(values[key], f"`{values[key]}`")
+        cells = (
+            f"`{key}`",
+            config.expected(hint).replace("'", "`"),
+            default,
+            said[f"{owner.__name__}.{attribute}"],
+        )
+        text += f"| {' | '.join(cells)} |\n"
+    text += "\n## Presets\n\n| preset | sets |\n|---|---|\n"
+    for name, preset in config.PRESETS.items():
+        sets = ", ".join(f"`{key} = {value}`" for key, value in preset.items())
+        text += f"| `{name}` | {sets or 'nothing: the bundled models are the default'} |\n"
+    return text
+
+
+if __name__ == "__main__":
+    Path("docs/configuration.md").write_text(page(), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Recognition: voice activity, streaming agreement, and the engines behind `engines.Asr`."""

@@ -1,0 +1,101 @@
+"""LocalAgreement-2: a word is committed once two successive hypotheses agree on all up to it.
+
+Source: Liu, Niehues et al. 2020 (arXiv 2005.11185) and Macháček et al. 2023 (arXiv 2307.14743),
+here on normalised words, so that a comma or a capital does not hold a commit back. A hypothesis is
+all the words of one growing window. This module knows nothing of audio, time or decoders.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from voiceloop.types import Word
+
+
+def normalise(text: str) -> str:
+    """`text` as words are compared: compatibility form, casefolded, letters and digits alone."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(character for character in folded if character.isalnum())
+
+
+def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
+    """Number of equal items at the beginning of both."""
+    pairs = zip(left, right, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A hypothesis divided at the end of what is committed."""
+
+    committed: tuple[Word, ...]
+    """All committed words, in the form in which they were committed."""
+    tentative: tuple[Word, ...]
+    """The hypothesis's words after them."""
+    cuts: tuple[int, ...]
+    """Lengths of the hypothesis's beginning that `freeze` can take out, growing."""
+
+
+class LocalAgreement:
+    """The committed words of one window; they only ever grow until `freeze` takes some out."""
+
+    def __init__(self) -> None:
+        self.committed: tuple[Word, ...] = ()
+        self._hypothesis: tuple[Word, ...] = ()
+        self._keys: list[str] = []
+
+    def update(self, words: Sequence[Word]) -> Split:
+        """Take the next hypothesis; of two agreeing forms the newer is committed."""
+        keys = [normalise(word.text) for word in words]
+        agreed = common_prefix(self._keys, keys)
+        self._hypothesis, self._keys = tuple(words), keys
+        return self.commit(agreed)
+
+    def commit(self, count: int) -> Split:
+        """Commit the newest hypothesis's first `count` words, agreed on or not."""
+        position = self._position(self._keys)
+        if count > position:
+            self.committed += self._hypothesis[position:count]
+            position = count
+        said = [normalise(word.text) for word in self.committed]
+        # Where the hypothesis spells the committed words otherwise, none of them can be matched
+        # with one of its own: they go all together.
+        cuts = range(1, position + 1) if said == self._keys[:position] else (position,)
+        return Split(self.committed, self._hypothesis[position:], tuple(cuts))
+
+    def freeze(self, cut: int) -> tuple[Word, ...]:
+        """Take out what stands for the newest hypothesis's first `cut` words, one of the `cuts`.
+
+        Later hypotheses begin after them.
+        """
+        said = [normalise(word.text) for word in self.committed]
+        count = cut if said[:cut] == self._keys[:cut] else len(said)
+        frozen, self.committed = self.committed[:count], self.committed[count:]
+        self._hypothesis, self._keys = self._hypothesis[cut:], self._keys[cut:]
+        return frozen
+
+    def _position(self, keys: Sequence[str]) -> int:
+        """Length of the beginning of `keys` that stands for the committed words.
+
+        Where a hypothesis spells the committed words otherwise, that is the beginning at the least
+        edit distance from them; among equals the one that ends with the same word, then the one
+        of the nearest length.
+        """
+        said = [normalise(word.text) for word in self.committed]
+        if said == list(keys[: len(said)]):
+            return len(said)
+        distances = list(range(len(keys) + 1))
+        for row, word in enumerate(said):
+            diagonal, distances[0] = distances[0], row + 1
+            for column, key in enumerate(keys, start=1):
+                changed = diagonal + (word != key)
+                diagonal = distances[column]
+                distances[column] = min(changed, diagonal + 1, distances[column - 1] + 1)
+
+        def cost(position: int) -> tuple[int, bool, int]:
+            ends_alike = position > 0 and keys[position - 1] == said[-1]
+            return distances[position], not ends_alike, abs(position - len(said))
+
+        return min(range(len(keys) + 1), key=cost)

@@ -1,0 +1,52 @@
+"""Whisper's log-mel features, equal to those of faster-whisper's extractor and many times faster.
+
+Silence after the audio is filled in rather than computed, so padding a short utterance to a long
+window costs next to nothing. This module knows nothing of models.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from voiceloop.audio import silence
+from voiceloop.types import Pcm
+
+HOP = 160
+"""Samples from one frame to the next: 10 ms."""
+WIDTH = 400
+"""Samples that a frame looks at."""
+RANGE = 8.0
+"""Powers of ten below the loudest that are told apart."""
+FLOOR = -10.0
+BLOCK = 32
+"""Frames transformed at a time: what fits into the processor's cache is several times faster."""
+
+Features = npt.NDArray[np.float32]
+"""Shape [mels, frames]."""
+
+
+class LogMel:
+    """Log-mel features by a filter bank of shape [mels, 201]."""
+
+    def __init__(self, filters: npt.NDArray[np.float32]) -> None:
+        self._filters = filters
+        self._window = np.hanning(WIDTH + 1)[:-1].astype(np.float32)
+
+    def __call__(self, pcm: Pcm, frames: int) -> Features:
+        """Features of `pcm` (16 kHz) followed by silence, `frames` of them."""
+        # A frame is centred on its instant; the beginning is mirrored to fill the first.
+        half = WIDTH // 2
+        heard = np.concatenate((pcm, silence(max(0, half + 1 - len(pcm)))))
+        padded = np.concatenate((heard[half:0:-1], heard, silence(WIDTH)))
+        audible = min(frames + 1, -(-(len(pcm) + half) // HOP))
+        pieces = np.lib.stride_tricks.sliding_window_view(padded, WIDTH)[::HOP][:audible]
+        power = np.empty((audible, WIDTH // 2 + 1), np.float32)
+        for at in range(0, audible, BLOCK):
+            spectrum = np.fft.rfft(pieces[at : at + BLOCK] * self._window)
+            power[at : at + BLOCK] = spectrum.real**2 + spectrum.imag**2
+        log = np.log10(np.maximum(self._filters @ power.T, np.float32(10.0**FLOOR)))
+        least = max(FLOOR, float(log.max(initial=FLOOR)) - RANGE)
+        features = np.full((len(self._filters), frames), least, np.float32)
+        features[:, :audible] = np.maximum(log, least)[:, :frames]
+        return (features + np.float32(4)) / np.float32(4)

@@ -1,0 +1,271 @@
+"""Streaming recognition of one turn: what to decode next, and what a result means.
+
+One buffer grows with the turn. Partial decodes of all of it give hypotheses on which
+`LocalAgreement` commits words; in the first silence a final decode is made on the guess that the
+turn is over, and it is the turn's transcript unless the user goes on. A monologue longer than the
+engine's window is cut at the quietest boundary between committed words, which are frozen.
+
+This is state alone: it decodes nothing itself and has no clock and no thread. The caller takes
+`next_job` whenever something has happened, runs it, and hands the words to `accept`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+
+from voiceloop.asr.agreement import LocalAgreement, common_prefix, normalise
+from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer, dbfs, samples, silence
+from voiceloop.config import AsrConfig, TurnConfig
+from voiceloop.engines import Asr, Vad
+from voiceloop.turns import (
+    SpeechPaused,
+    SpeechResumed,
+    SpeechStarted,
+    TurnDetector,
+    TurnEnded,
+    TurnEvent,
+)
+from voiceloop.types import AudioFrame, Pcm, Transcript, Word
+
+TRIM_AT = 0.75
+"""Part of the engine's window from which on the buffer is cut."""
+MIN_CUT = 0.25
+"""Part of the engine's window that a cut takes away at the least."""
+UNSAFE_S = 1.0
+"""The end of a window that breaks off in mid-speech: its words may be wrong."""
+TAIL_MS = 64
+"""Audio after the end of speech that a partial must have seen to stand for the final decode."""
+QUIET_MS = 40
+"""Length over which the quietest place for a cut is looked for."""
+SEARCH_S = 0.1
+"""How far around a word boundary that place may lie: word times are about that good."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeJob:
+    """A window to decode: `asr.transcribe(job.pcm, final=job.final)`."""
+
+    turn: int
+    pcm: Pcm
+    """At 16 kHz."""
+    start: int
+    """Index of the first sample in the stream."""
+    final: bool
+    """True where the best decode with exact word times is wanted."""
+
+    @property
+    def end(self) -> int:
+        """Index of the sample after the last."""
+        return self.start + len(self.pcm)
+
+
+class StreamingTranscriber:
+    """The transcript of one turn as it grows; never more than one decode is out."""
+
+    def __init__(
+        self,
+        turn: int,
+        started: SpeechStarted,
+        recent: SampleBuffer,
+        config: AsrConfig,
+        max_window_s: float,
+    ) -> None:
+        """`recent` holds the stream from `started.start` to now; `feed` brings what follows."""
+        self.turn = turn
+        self.retracted = 0
+        """Committed words that the final decode did not confirm."""
+        self._every = samples(config.partial_every_ms)
+        self._greedy = config.beam_size == 1
+        self._limit = samples(1000 * max_window_s)
+        self._buffer = SampleBuffer(started.start)
+        self._buffer.append(recent.read(started.start, recent.end))
+        self._agreement = LocalAgreement()
+        self._frozen: tuple[Word, ...] = ()
+        self._revision = 0
+        self._running: DecodeJob | None = None
+        self._asked = started.speech_start
+        """End of the last job's window."""
+        self._latest: tuple[DecodeJob, tuple[Word, ...]] | None = None
+        self._needed: int | None = None
+        """While paused or ended: end of the audio that the final decode has to cover."""
+        self._ended: TurnEnded | None = None
+
+    def feed(self, frame: AudioFrame) -> None:
+        """The stream's next frame; samples that were lost before it count as silence."""
+        if self._ended is None:
+            self._buffer.append(silence(frame.start - self._buffer.end))
+            self._buffer.append(frame.pcm)
+
+    def pause(self, paused: SpeechPaused) -> None:
+        """The user has fallen silent: the next job is a final decode on the guess of an end.
+
+        The audio up to the event's `sample` must have been fed, as for `end`.
+        """
+        self._needed = paused.speech_end
+
+    def resume(self) -> None:
+        """The user has gone on: the guess is void."""
+        self._needed = None
+
+    def end(self, ended: TurnEnded) -> Transcript | None:
+        """The turn is over. Its final transcript, or none where a decode has yet to give it."""
+        self._ended = ended
+        self._needed = ended.sample if ended.forced else ended.speech_end
+        return self._finish()
+
+    @property
+    def ended(self) -> bool:
+        """True once the turn is over, though its final decode may still be wanted."""
+        return self._ended is not None
+
+    @property
+    def guess(self) -> Transcript | None:
+        """While paused: the final transcript if the turn ends here, so a reply can be prepared."""
+        if self._latest is None or self._needed is None:
+            return None
+        job, words = self._latest
+        tail = 0 if job.final else samples(TAIL_MS)
+        if job.end < self._needed + tail or not (job.final or self._greedy):
+            return None
+        return Transcript(self.turn, self._revision + 1, self._frozen + words, final=True)
+
+    def next_job(self) -> DecodeJob | None:
+        """The decode to run now, if there is one; its words must come back through `accept`."""
+        if self._running is not None or self.guess is not None:
+            return None
+        end = self._buffer.end if self._ended is None else self._ended.sample
+        if self._needed is None and end - self._asked < self._every:
+            return None
+        start = self._buffer.start
+        final = self._needed is not None or end - start > TRIM_AT * self._limit
+        end = min(end, start + self._limit)
+        self._asked = end
+        self._running = DecodeJob(self.turn, self._buffer.read(start, end), start, final)
+        return self._running
+
+    def accept(self, job: DecodeJob, words: Sequence[Word]) -> Transcript:
+        """The transcript after `job` gave `words`, timed from the window's first sample."""
+        if job is not self._running:
+            raise ValueError("a result for a decode that is not running")
+        self._running = None
+        offset = job.start / SPEECH_RATE
+        timed = tuple(
+            replace(word, start=word.start + offset, end=word.end + offset) for word in words
+        )
+        self._latest = (job, timed)
+        if self._ended is not None and (finished := self._finish()):
+            return finished
+        split = self._agreement.update(timed)
+        self._revision += 1
+        transcript = Transcript(
+            self.turn, self._revision, self._frozen + split.committed, split.tentative
+        )
+        if job.final and self.guess is None and len(job.pcm) > TRIM_AT * self._limit:
+            return self._trim(job, timed, split.cuts, transcript)
+        return transcript
+
+    def _finish(self) -> Transcript | None:
+        final = self.guess
+        if final:
+            self._revision = final.revision
+            committed = [normalise(w.text) for w in self._frozen + self._agreement.committed]
+            confirmed = common_prefix(committed, [normalise(w.text) for w in final.committed])
+            self.retracted = len(committed) - confirmed
+        return final
+
+    def _trim(
+        self, job: DecodeJob, words: Sequence[Word], cuts: Sequence[int], before: Transcript
+    ) -> Transcript:
+        """Freeze committed words and forget their audio, at least `MIN_CUT` of the window."""
+        least = (job.start + MIN_CUT * self._limit) / SPEECH_RATE
+        safe = job.end / SPEECH_RATE - UNSAFE_S
+        late = [cut for cut in cuts if cut and words[cut - 1].end >= least]
+        if not late:
+            # The hypotheses never agreed for so long: trust the newest up to its unsafe end.
+            split = self._agreement.commit(sum(word.end <= safe for word in words))
+            late = [cut for cut in split.cuts if cut and words[cut - 1].end >= least]
+            before = replace(
+                before,
+                committed=self._frozen + split.committed,
+                tentative=split.tentative,
+            )
+        if late:
+            _, sample, cut = min(self._quietest(job, words, cut) for cut in late)
+            self._frozen += self._agreement.freeze(cut)
+        else:
+            # No word ends in all that audio: nothing there is speech that the engine knows.
+            sample = max(round(least * SPEECH_RATE), job.end - samples(1000 * UNSAFE_S))
+            self._frozen += self._agreement.freeze(len(words))
+        self._buffer.drop(sample)
+        self._latest = None
+        return before
+
+    def _quietest(self, job: DecodeJob, words: Sequence[Word], cut: int) -> tuple[float, int, int]:
+        """Level and place of the quietest spot around the end of word `cut`; and `cut`."""
+        following = words[cut].start if cut < len(words) else words[cut - 1].end
+        first = round((words[cut - 1].end - SEARCH_S) * SPEECH_RATE) - job.start
+        last = round((following + SEARCH_S) * SPEECH_RATE) - job.start
+        size = samples(QUIET_MS)
+        places = range(max(first, 0), min(last, len(job.pcm)) - size, size // 4)
+        levels = [dbfs(job.pcm[at : at + size]) for at in places]
+        if not levels:
+            return 0.0, round(words[cut - 1].end * SPEECH_RATE), cut
+        best = int(np.argmin(levels))
+        return levels[best], job.start + places[best] + size // 2, cut
+
+
+def listen(
+    blocks: Iterable[Pcm],
+    vad: Vad,
+    asr: Asr,
+    config: AsrConfig,
+    turns: TurnConfig,
+    *,
+    partials: bool = True,
+) -> Iterator[Transcript]:
+    """The transcripts of a whole stream at 16 kHz as it would be heard live, decoded on the spot.
+
+    One thing after the other, for files and for comparison; `blocks` may be of any size. Without
+    `partials` each turn is decoded once, when it has ended.
+    """
+    recent = SampleBuffer()
+    keep = samples(turns.pre_roll_ms + turns.min_speech_ms) + 2 * vad.frame
+    current: StreamingTranscriber | None = None
+    turn = 0
+    for frame, events in _heard(blocks, vad, turns):
+        recent.append(frame.pcm)
+        recent.drop(recent.end - keep)
+        if current:
+            current.feed(frame)
+        for event in events:
+            match event:
+                case SpeechStarted():
+                    turn += 1
+                    current = StreamingTranscriber(turn, event, recent, config, asr.max_window_s)
+                case SpeechPaused() if current:
+                    current.pause(event)
+                case SpeechResumed() if current:
+                    current.resume()
+                case TurnEnded() if current:
+                    if final := current.end(event):
+                        yield final
+                case _:
+                    raise AssertionError("nothing happens in a turn before it has begun")
+        while current and (partials or current.ended) and (job := current.next_job()):
+            yield current.accept(job, asr.transcribe(job.pcm, final=job.final))
+
+
+def _heard(
+    blocks: Iterable[Pcm], vad: Vad, turns: TurnConfig
+) -> Iterator[tuple[AudioFrame, list[TurnEvent]]]:
+    """Windows with the events that each decides; at last what the end of the stream decides."""
+    detector = TurnDetector(turns)
+    framer = Framer(SPEECH_RATE, vad.frame)
+    for pcm in chain(blocks, [silence(vad.frame - 1)]):  # the last window is filled up
+        for frame in framer.feed(pcm):
+            yield frame, detector.feed(frame, vad.probability(frame.pcm))
+    yield AudioFrame(silence(0), SPEECH_RATE, framer.position), detector.flush()

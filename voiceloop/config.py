@@ -1,0 +1,309 @@
+"""Settings: nested frozen dataclasses with a default for everything, and how files change them.
+
+Defaults < preset < user file < ./voiceloop.toml < --config FILE < flags. A wrong key or value is a
+ConfigError that names the key, where it came from and what was expected. This module does not know
+what a setting does, nor how a command line is parsed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, is_dataclass, replace
+from operator import attrgetter
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from voiceloop.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bounds of a number, both included."""
+
+    low: float
+    high: float = math.inf
+
+
+Fraction = Annotated[float, Range(0, 1)]
+Count = Annotated[int, Range(0)]
+Positive = Annotated[int, Range(1)]
+
+
+@dataclass(frozen=True, slots=True)
+class VadConfig:
+    """Voice activity detection."""
+
+    engine: str = "silero"
+    """Entry point in group `voiceloop.vad`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsrConfig:
+    """Speech recognition."""
+
+    engine: str = "whisper"
+    """Entry point in group `voiceloop.asr`: `whisper` or `sphinx`."""
+    model: str = "starter"
+    """`starter`, a folder with a CTranslate2 Whisper model, or a name on the hub (`base.en`)."""
+    language: str = "en"
+    """Language that is spoken, as a two-letter code."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the model runs; `auto` takes the GPU where there is one that works."""
+    compute_type: Literal["auto", "int8", "float16", "float32"] = "auto"
+    """How CTranslate2 stores and multiplies weights."""
+    beam_size: Positive = 1
+    """Beams of the final decode; partials are always greedy."""
+    min_window_s: Annotated[float, Range(0, 30)] | None = None
+    """Shortest window the encoder is given, in seconds; none: 0 for the starter model, else 30."""
+    partial_every_ms: Annotated[int, Range(20)] = 240
+    """New audio between two partial decodes, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class LlmConfig:
+    """The language model that replies."""
+
+    engine: str = "speculative"
+    """Entry point in group `voiceloop.llm`."""
+    target: str = "starter"
+    """The model that decides: `starter`, a folder, or a name on the hub."""
+    draft: str = "auto"
+    """The model that guesses: a folder, a hub name, `none`; `auto` is the starter's own draft for
+    the starter target and `none` for any other."""
+    num_speculative_tokens: Count | Literal["auto"] = "auto"
+    """Draft tokens a round; `auto` follows measured step costs and acceptance."""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where both models run; `auto` takes the GPU where there is one."""
+    dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
+    """Type of the weights; `auto` is float32 on the CPU and the checkpoint's own elsewhere."""
+    temperature: Annotated[float, Range(0)] = 0.0
+    """0 is greedy."""
+    top_k: Count = 0
+    """Sample among the k likeliest tokens; 0 keeps all."""
+    top_p: Fraction = 1.0
+    """Sample among the likeliest tokens that together have this probability; 1 keeps all."""
+    min_p: Fraction = 0.0
+    """Sample among the tokens at least this likely next to the likeliest; 0 keeps all."""
+    seed: Count = 0
+    """Seed of the sampling noise."""
+    max_new_tokens: Positive = 256
+    """Longest reply, in tokens."""
+    context: Positive = 2048
+    """Tokens each conversation's cache holds."""
+    system: str = ""
+    """System prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class TtsConfig:
+    """Speech synthesis."""
+
+    engine: str = "espeak"
+    """Entry point in group `voiceloop.tts`."""
+    voice: str = "en-us"
+    """Name of a voice of the engine."""
+    speed: Annotated[float, Range(0.5, 2.5)] = 1.0
+    """1 is the voice's own pace."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnConfig:
+    """When the user has begun and ended."""
+
+    threshold: Fraction = 0.5
+    """Speech probability at which a frame counts as voiced."""
+    release: Fraction = 0.35
+    """Speech probability below which speech, once begun, counts as silence."""
+    min_speech_ms: Count = 64
+    """Voiced audio that makes a beginning."""
+    pause_ms: Count = 64
+    """Silence at which the end of the turn is guessed and the final decode begins."""
+    hangover_ms: Count = 500
+    """Silence that ends the user's turn."""
+    pre_roll_ms: Count = 300
+    """Audio before the beginning that is recognised too."""
+    max_turn_s: Annotated[float, Range(1)] = 60.0
+    """A longer turn is ended where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that can be set."""
+
+    preset: Literal["starter", "small", "best"] = "starter"
+    """Which models: `starter` ships with voiceloop; `small` and `best` come from the hub."""
+    threads: Count = 0
+    """Threads of torch, ctranslate2 and onnxruntime together; 0 takes the machine's cores."""
+    vad: VadConfig = field(default_factory=VadConfig)
+    asr: AsrConfig = field(default_factory=AsrConfig)
+    llm: LlmConfig = field(default_factory=LlmConfig)
+    tts: TtsConfig = field(default_factory=TtsConfig)
+    turns: TurnConfig = field(default_factory=TurnConfig)
+
+
+PRESETS: Mapping[str, Mapping[str, object]] = {
+    "starter": {},
+    "small": {
+        "asr.model": "base.en",
+        "llm.target": "Qwen/Qwen2.5-1.5B-Instruct",
+        "llm.draft": "Qwen/Qwen2.5-0.5B-Instruct",
+    },
+    "best": {
+        "asr.model": "large-v3-turbo",
+        "llm.target": "Qwen/Qwen3-4B-Instruct-2507",
+        "llm.draft": "Qwen/Qwen3-0.6B",
+    },
+}
+"""What each preset sets, by dotted key."""
+
+
+def _hints(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if is_dataclass(hint):
+            yield from _hints(cast(type, hint), f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", hint
+
+
+KEYS: Mapping[str, Any] = dict(_hints(Config))
+"""The type of every setting, by dotted key (`asr.model`)."""
+_SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
+
+
+def flatten(config: Config) -> dict[str, object]:
+    """Every value by dotted key, in the order of `KEYS`."""
+    return {key: attrgetter(key)(config) for key in KEYS}
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str | None:
+    """The member of `known` that `name` was probably meant to be; None where none is close."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
+
+
+def config_files(
+    file: Path | None = None, *, environ: Mapping[str, str] = os.environ, folder: Path = Path()
+) -> list[Path]:
+    """The configuration files that apply, the weakest first; `file` is the one of --config."""
+    base = environ.get("XDG_CONFIG_HOME")
+    user = (Path(base) if base else Path.home() / ".config") / "voiceloop" / "config.toml"
+    found = [path for path in (user, folder / "voiceloop.toml") if path.is_file()]
+    return found if file is None else [*found, file]
+
+
+def load_config(
+    files: Iterable[Path] = (), flags: Mapping[str, str] | None = None
+) -> tuple[Config, dict[str, str]]:
+    """Merge defaults, preset, `files` (the weakest first) and `flags` (text by dotted key).
+
+    Also returns the origin of each value by dotted key: `default`, `preset NAME`, the path of a
+    file, or `flag`. Raises ConfigError for a file that cannot be read, a key that does not exist,
+    and a value of the wrong type or out of its range.
+    """
+    given: dict[str, tuple[object, str]] = {}
+    for path in files:
+        for key, value in _leaves(_toml(path)):
+            given[key] = _checked(key, value, f"{path}: {key}", text=False), str(path)
+    for key, value in (flags or {}).items():
+        given[key] = _checked(key, value, f"--{key.replace('_', '-')}", text=True), "flag"
+    values = {key: (value, "default") for key, value in flatten(Config()).items()}
+    preset = str((values | given)["preset"][0])
+    values |= {key: (value, f"preset {preset}") for key, value in PRESETS[preset].items()}
+    values |= given
+    config = _assemble({key: value for key, (value, _) in values.items()})
+    return config, {key: origin for key, (_, origin) in values.items()}
+
+
+def expected(hint: Any) -> str:
+    """Say in words what a value of type `hint` looks like."""
+    if get_origin(hint) is Annotated:
+        base, bounds = get_args(hint)
+        top = f" to {bounds.high:g}" if bounds.high < math.inf else ""
+        return f"{expected(base)} from {bounds.low:g}{top}"
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(expected(member) for member in get_args(hint))
+    if get_origin(hint) is Literal:
+        return " or ".join(f"'{choice}'" for choice in get_args(hint))
+    return {str: "text", int: "an integer", float: "a number", NoneType: "none"}[hint]
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:  # bad TOML, or not UTF-8
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+def _leaves(table: dict[str, Any]) -> Iterator[tuple[str, object]]:
+    for name, value in table.items():
+        if name in _SECTIONS and isinstance(value, dict):
+            section = cast(dict[str, object], value)
+            yield from ((f"{name}.{key}", inner) for key, inner in section.items())
+        else:
+            yield name, value
+
+
+def _checked(key: str, value: object, where: str, *, text: bool) -> object:
+    if key in _SECTIONS:
+        raise ConfigError(f"{where} is a section and takes no value", f"write it as [{key}]")
+    if key not in KEYS:
+        near = nearest(key, {*KEYS, *_SECTIONS})
+        raise ConfigError(
+            f"{where} is not a setting",
+            f"did you mean '{near}'?" if near else "`voiceloop config` lists all settings",
+        )
+    try:
+        return _convert(KEYS[key], value, text=text)
+    except (ValueError, OverflowError):
+        near = nearest(str(value), _choices(KEYS[key]), cutoff=0.7)  # `gpu` does not mean `cpu`
+        raise ConfigError(
+            f"{where} must be {expected(KEYS[key])}, not {value!r}",
+            f"did you mean '{near}'?" if near else "",
+        ) from None
+
+
+def _choices(hint: Any) -> list[str]:
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    return [choice for member in get_args(hint) for choice in _choices(member)]
+
+
+def _convert(hint: Any, value: object, *, text: bool) -> object:
+    """`value` as type `hint`, read from text if `text`; ValueError where it does not fit."""
+    if get_origin(hint) is Annotated:
+        base, bounds = get_args(hint)
+        number = cast(float, _convert(base, value, text=text))
+        if bounds.low <= number <= bounds.high and number != math.inf:
+            return number
+    elif get_origin(hint) in (Union, UnionType):
+        for member in get_args(hint):
+            try:
+                return _convert(member, value, text=text)
+            except ValueError:
+                continue
+    elif get_origin(hint) is Literal:
+        if value in get_args(hint):
+            return value
+    elif hint is NoneType:
+        if text and value == "none":
+            return None
+    elif text or type(value) is hint or (hint is float and type(value) is int):
+        return hint(cast(Any, value))
+    raise ValueError(value)
+
+
+def _assemble(values: Mapping[str, Any]) -> Config:
+    parts: dict[str, dict[str, Any]] = {"": {}} | {name: {} for name in _SECTIONS}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        parts[section][name] = value
+    config = Config(**parts.pop(""))
+    return replace(
+        config, **{name: replace(getattr(config, name), **part) for name, part in parts.items()}
+    )

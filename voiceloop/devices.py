@@ -1,0 +1,420 @@
+"""Where audio enters and leaves: microphones, speakers, and the player of replies.
+
+The `Player` is the one place that knows what has been heard. It moves the blocks of a `Playback` to
+a `Speaker`, which tells the moment at which each sample sounds and gives back what it has not yet
+played. Waiting goes through anyio alone, so all of it runs on a virtual clock to the microsecond.
+This module knows nothing of recognition, models or the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Protocol, Self
+
+import anyio
+import anyio.lowlevel
+import numpy as np
+
+from voiceloop.audio import (
+    FRAME_MS,
+    AudioFile,
+    AudioInfo,
+    Framer,
+    WavWriter,
+    fade_out,
+    samples,
+    silence,
+)
+from voiceloop.playback import FADE_MS, Block, Heard, Playback
+from voiceloop.trace import Lane, Mark, Recorder
+from voiceloop.types import AudioFrame, Clause, Pcm, SpeechChunk
+
+Pace = Literal["realtime", "max"]
+"""As time passes, or as fast as the machine can."""
+
+AHEAD_S = 0.06
+"""Audio that a speaker is handed ahead of time; `cut` takes it back, so it delays nothing."""
+
+
+class Speaker(Protocol):
+    """Plays one always-open stream; silent where nothing is written."""
+
+    rate: int
+    """Hertz."""
+
+    def due(self) -> float:
+        """When a sample written now would be played, in seconds of the loop's clock."""
+        ...
+
+    def write(self, pcm: Pcm) -> None:
+        """Play `pcm` after all that was written before. Never blocks."""
+        ...
+
+    def cut(self, fade: int) -> int:
+        """Fade out over the next `fade` samples at most, and forget what comes after them.
+
+        Returns the number of samples that were written and will now never be played.
+        """
+        ...
+
+    async def room(self) -> None:
+        """Wait until less than `AHEAD_S` is written but not yet played."""
+        ...
+
+
+class Microphone(Protocol):
+    """An endless stream of audio at 16 kHz."""
+
+    @property
+    def finished(self) -> bool:
+        """True once nothing but silence can follow; never for a live microphone."""
+        ...
+
+    def frames(self) -> AsyncGenerator[AudioFrame, None]:
+        """Frames of 20 ms, each as soon as its last sample has been recorded."""
+        ...
+
+    def hold(self) -> None:
+        """Hear nothing until `release`: a file's clock stops, a live microphone discards."""
+        ...
+
+    def release(self) -> None:
+        """Go on hearing."""
+        ...
+
+
+class Player:
+    """Plays one reply after the other, and knows what of each has been heard.
+
+    `run` moves audio to the speaker for as long as the session lasts. For each reply: `begin`, then
+    `play` each chunk and `drain`; meanwhile `open` lets it sound, and `pause`, `resume` and `stop`
+    act at once, from the sample that is sounding. The marks `first_sound` and `sound_end`, the
+    counter `underruns` and the spans of the speaker's lane go to the reply's recorder.
+    """
+
+    def __init__(
+        self,
+        speaker: Speaker,
+        *,
+        max_queued_s: float = 2.0,
+        on_clause: Callable[[Clause], None] = lambda clause: None,
+    ) -> None:
+        """`play` waits while more than `max_queued_s` are queued; `on_clause` is told of each
+        clause as it is handed to the speaker, at most `AHEAD_S` before it sounds."""
+        self._speaker = speaker
+        self._limit = round(max_queued_s * speaker.rate)
+        self._on_clause = on_clause
+        self._fade = samples(FADE_MS, speaker.rate)
+        self._changed = anyio.Event()
+        self._recorder = Recorder(-1)
+        self._playback = Playback(-1, speaker.rate)
+        self._since: float | None = None
+        """When the present unbroken stretch of sound began; none while nothing sounds."""
+        self._gapless = 0.0
+        """Until when the stretch sounds at real-time pace."""
+        self._silent_at = 0.0
+        """When everything handed to the speaker has been played."""
+
+    async def run(self) -> None:
+        """Move audio to the speaker until cancelled."""
+        size = samples(FRAME_MS, self._speaker.rate)
+        while True:
+            await self._speaker.room()
+            changed = self._changed
+            block = self._playback.block(size)
+            if block is None:
+                await changed.wait()
+            else:
+                self._hand_over(block)
+                self._wake()
+
+    def begin(self, recorder: Recorder) -> None:
+        """Make `recorder.turn` the current reply, with its gate shut; the old one is stopped."""
+        self.stop()
+        self._recorder = recorder
+        self._playback = Playback(recorder.turn, self._speaker.rate)
+
+    async def play(self, chunk: SpeechChunk) -> None:
+        """Queue a chunk, waiting for room; one of a reply that is not current is dropped."""
+        playback = self._playback
+        while playback.queued > self._limit and not playback.stopped:
+            await self._changed.wait()
+        if chunk.turn == playback.turn:
+            playback.push(chunk)
+            self._wake()
+
+    async def drain(self) -> Heard:
+        """Wait until the reply, of which no more chunks come, has sounded or has been stopped."""
+        playback = self._playback
+        playback.finish()
+        self._wake()
+        while not playback.stopped:
+            if not playback.exhausted:
+                await self._changed.wait()
+            elif self._silent_at > anyio.current_time():
+                # A pause meanwhile takes samples back, so look again afterwards.
+                await anyio.sleep_until(self._silent_at)
+            else:
+                self._end_stretch()
+                if playback.end:
+                    self._recorder.mark(Mark.SOUND_END, self._silent_at)
+                break
+        return playback.heard()
+
+    def open(self) -> None:
+        """The reply is committed: let it sound."""
+        self._playback.open()
+        self._wake()
+
+    def pause(self) -> None:
+        """Fade out now, and keep the rest for `resume`."""
+        self._silence()
+        self._playback.pause()
+
+    def resume(self) -> None:
+        """Go on from the sample at which `pause` stopped."""
+        self._playback.resume()
+        self._wake()
+
+    def stop(self) -> Heard:
+        """Fade out now, drop the rest, and return what was heard of the reply for good."""
+        if not self._playback.stopped:
+            self._silence()
+            self._playback.stop()
+            if self._playback.position:
+                self._recorder.mark(Mark.SOUND_END, self._silent_at)
+            self._wake()
+        return self._playback.heard()
+
+    def heard(self) -> Heard:
+        """What has been heard of the reply by now."""
+        return self._playback.heard(unplayed(self._silent_at, self._speaker.rate))
+
+    def _hand_over(self, block: Block) -> None:
+        begin = self._speaker.due()
+        self._speaker.write(block.pcm)
+        self._silent_at = self._speaker.due()
+        if self._since is not None and begin > self._gapless + 1e-6:
+            self._recorder.count("underruns")
+            self._end_stretch(self._gapless)
+        if self._since is None:
+            self._since = self._gapless = begin
+        self._gapless += len(block.pcm) / self._speaker.rate
+        if block.audible is not None:
+            self._recorder.mark(Mark.FIRST_SOUND, begin + block.audible / self._speaker.rate)
+        for clause in block.clauses:
+            self._on_clause(clause)
+
+    def _silence(self) -> None:
+        """Cut the speaker off, and put back what it has not played."""
+        if self._playback.paused or self._since is None:
+            return
+        self._playback.rewind(self._speaker.cut(self._fade))
+        self._silent_at = min(self._silent_at, self._speaker.due())
+        if self._playback.first_audible is None:
+            self._recorder.retract(Mark.FIRST_SOUND)
+        self._end_stretch()
+
+    def _end_stretch(self, end: float | None = None) -> None:
+        if self._since is not None:
+            end = max(self._since, self._silent_at if end is None else end)
+            self._recorder.span(Lane.SPEAKER, "sound", self._since, end)
+        self._since = None
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+class NullSpeaker:
+    """Plays into nothing, at real-time pace or, with pace `max`, everything at once."""
+
+    def __init__(self, rate: int, *, pace: Pace = "realtime") -> None:
+        self.rate = rate
+        self.pace = pace
+        # Counted in samples from the beginning of an unbroken stretch, so no rounding adds up.
+        self._since = 0.0
+        self._count = 0
+
+    def due(self) -> float:
+        """When a sample written now would be played, in seconds of the loop's clock."""
+        now = anyio.current_time()
+        return now if self.pace == "max" else max(now, self._since + self._count / self.rate)
+
+    def write(self, pcm: Pcm) -> None:
+        """Play `pcm` after all that was written before."""
+        due = self.due()
+        if due > self._since + self._count / self.rate:
+            self._since, self._count = due, 0
+        self._count += len(pcm)
+
+    def cut(self, fade: int) -> int:
+        """Fade out over the next `fade` samples, and forget what comes after them."""
+        dropped = max(0, unplayed(self.due(), self.rate) - fade)
+        self._count -= dropped
+        return dropped
+
+    async def room(self) -> None:
+        """Wait until less than `AHEAD_S` is written but not yet played."""
+        await anyio.sleep_until(self.due() - AHEAD_S)
+
+
+class WavSpeaker(NullSpeaker):
+    """Plays into a wav file.
+
+    At real-time pace the file is a recording of the loudspeaker since the player began to run, with
+    silence wherever nothing sounded; at pace `max` it is what was played, end to end. Used as a
+    context manager, it puts the file in place on success only; AudioError where it cannot.
+    """
+
+    def __init__(self, path: str | Path, rate: int, *, pace: Pace = "realtime") -> None:
+        super().__init__(rate, pace=pace)
+        self._writer = WavWriter(path, rate)
+        self._begun: float | None = None
+        self._held = silence(0)
+        """What may not have been played yet, and so may still be cut."""
+        self._written = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._settle(0)
+        self._writer.__exit__(kind, error, trace)
+
+    def write(self, pcm: Pcm) -> None:
+        """Play `pcm` after all that was written before."""
+        super().write(pcm)
+        if self._begun is None:
+            self._begun = self._since
+        if self._count == len(pcm) and self.pace == "realtime":
+            self._settle(0)
+            self._silence_until(round((self._since - self._begun) * self.rate))
+        self._held = np.concatenate((self._held, pcm))
+        self._settle(unplayed(self.due(), self.rate))
+
+    def cut(self, fade: int) -> int:
+        """Fade out over the next `fade` samples, and forget what comes after them."""
+        dropped = super().cut(fade)
+        kept = self._held[: len(self._held) - dropped]
+        self._held = fade_out(kept, min(unplayed(self.due(), self.rate), len(kept)))
+        return dropped
+
+    async def room(self) -> None:
+        """Wait until less than `AHEAD_S` is written but not yet played."""
+        if self._begun is None:
+            self._begun = anyio.current_time()
+        await super().room()
+
+    def _settle(self, keep: int) -> None:
+        """Write to the file what has been played: all but the last `keep` samples."""
+        played = len(self._held) - keep
+        if played > 0:
+            self._writer.write(self._held[:played])
+            self._written += played
+            self._held = self._held[played:]
+
+    def _silence_until(self, index: int) -> None:
+        while (missing := index - self._written) > 0:
+            gap = min(missing, self.rate)
+            self._writer.write(silence(gap))
+            self._written += gap
+
+
+def unplayed(until: float, rate: int) -> int:
+    """Whole samples between now and `until`; one that has begun to sound counts as played."""
+    return max(0, int((until - anyio.current_time()) * rate + 1e-6))
+
+
+class FileMicrophone:
+    """An audio file heard through a microphone, followed by silence for as long as anyone listens.
+
+    At real-time pace a frame comes when its last sample would have been recorded, and lateness
+    does not add up. While held the file's clock stops and no frame comes at all. Used as a context
+    manager; AudioError for a file that cannot be used, while it plays too if it is damaged inside.
+    """
+
+    def __init__(self, path: str | Path, *, pace: Pace = "realtime") -> None:
+        self.pace = pace
+        self._file = AudioFile(path)
+        self._finished = self._stopped = False
+        self._held_at: float | None = None
+        self._changed = anyio.Event()
+        self._begun = 0.0
+        """When sample 0 was recorded, were the time that the file was held left out."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.__exit__(*error)
+
+    @property
+    def info(self) -> AudioInfo:
+        """What the file says about itself; `warning` is complete once `finished`."""
+        return self._file.info
+
+    @property
+    def finished(self) -> bool:
+        """True from the frame on that holds the file's last sample; then silence follows."""
+        return self._finished
+
+    def hold(self) -> None:
+        """Stop the file's clock."""
+        if self._held_at is None:
+            self._held_at = anyio.current_time()
+
+    def release(self) -> None:
+        """Let the file's clock go on."""
+        if self._held_at is not None:
+            self._begun += anyio.current_time() - self._held_at
+            self._held_at = None
+            self._wake()
+
+    def stop(self) -> None:
+        """End the stream."""
+        self._stopped = True
+        self._wake()
+
+    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
+        """Frames of 20 ms at 16 kHz, once, until `stop`."""
+        self._begun = anyio.current_time()
+        if self._held_at is not None:
+            self._held_at = self._begun
+        framer = Framer()
+        for pcm in self._sound(framer.size):
+            for frame in framer.feed(pcm):
+                if not await self._recorded(frame):
+                    return
+                yield frame
+
+    def _sound(self, size: int) -> Iterator[Pcm]:
+        yield from self._file.blocks()
+        self._finished = True
+        while True:
+            yield silence(size)
+
+    async def _recorded(self, frame: AudioFrame) -> bool:
+        """Wait for the moment of `frame`; False where the stream ends instead."""
+        await anyio.lowlevel.checkpoint()
+        while not self._stopped:
+            due = self._begun + frame.end / frame.rate
+            if self._held_at is not None:
+                await self._changed.wait()
+            elif self.pace == "max" or due <= anyio.current_time():
+                return True
+            else:
+                await anyio.sleep_until(due)
+        return False
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

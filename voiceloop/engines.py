@@ -1,0 +1,143 @@
+"""What voiceloop asks of its engines, and how it finds them.
+
+An engine is synchronous and knows nothing of event loops. Work that takes long is a *step
+generator*: it does one bounded piece of work (a draft-verify round, a prefill chunk, a piece of
+synthesis) each time it is advanced, and yields either a result or None where a step gave none. A
+`Runner` advances it, so back-pressure and cancellation act between steps and never within one.
+
+Engines register by entry point, the built-in ones like anybody's: group `voiceloop.vad`,
+`voiceloop.asr`, `voiceloop.llm` or `voiceloop.tts`, an object called with the matching section of
+the configuration and returning the engine. They are imported only when they are chosen.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from importlib.metadata import entry_points
+from typing import Literal, Protocol, TypeVar
+
+from voiceloop.errors import ConfigError
+from voiceloop.types import Clause, Pcm, SpeechChunk, TokenBurst, ToolCall, Word
+
+T = TypeVar("T")
+Kind = Literal["vad", "asr", "llm", "tts"]
+Steps = Generator[T | None, None, None]
+"""A step generator: each advance is one bounded step; None is a step without a result."""
+
+
+class Vad(Protocol):
+    """Voice activity, frame by frame. One per stream of audio, since it carries state."""
+
+    frame: int
+    """Samples that `probability` takes, at 16 kHz."""
+
+    def probability(self, pcm: Pcm) -> float:
+        """Probability that `pcm`, exactly `frame` samples after the previous ones, is speech."""
+        ...
+
+    def reset(self) -> None:
+        """Forget the stream so far."""
+        ...
+
+
+class Asr(Protocol):
+    """A recogniser of whole windows of audio; streaming is built on top of it."""
+
+    name: str
+    max_window_s: float
+    """Longest window that one decode takes, in seconds."""
+
+    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+        """Words in `pcm` (16 kHz), timed in seconds from its first sample.
+
+        `final` asks for the best decode; otherwise a quick one will do. The work is bounded: it
+        cannot be cancelled once it runs.
+        """
+        ...
+
+
+class Conversation(Protocol):
+    """One conversation's token ids and caches. Not thread-safe: its Runner serialises its steps."""
+
+    def prefill(self, text: str) -> Steps[None]:
+        """Extend the caches to `text`, the stable beginning of the user's turn.
+
+        Rolls back to the longest common token prefix first; costs nothing where nothing is new.
+        """
+        ...
+
+    def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        """Answer the user's whole turn `text`; one item per verify step of the target model.
+
+        Closing the generator early leaves the conversation usable; `heard` then says how much of
+        the reply the user got to hear.
+        """
+        ...
+
+    def tool_result(self, call: ToolCall, result: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        """Continue the turn with what a tool returned."""
+        ...
+
+    def heard(self, tokens: int) -> None:
+        """Cut the last reply, on both caches, after its first `tokens` tokens.
+
+        With 0 the whole exchange leaves no assistant turn in the history.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give the caches back."""
+        ...
+
+
+class Llm(Protocol):
+    """A language model that holds many conversations."""
+
+    name: str
+
+    def conversation(self, *, system: str = "", seed: int = 0) -> Conversation:
+        """Begin a conversation."""
+        ...
+
+
+class Tts(Protocol):
+    """An incremental synthesizer."""
+
+    name: str
+    rate: int
+    """Hertz of what it yields."""
+
+    def synthesize(self, clause: Clause) -> Steps[SpeechChunk]:
+        """Speak a clause, in chunks; the last has `last` set."""
+        ...
+
+
+class Runner(Protocol):
+    """Executes the steps of one model's engines, one at a time."""
+
+    async def call(self, job: Callable[[], T], *, priority: int = 0) -> T:
+        """Run one bounded call; the smallest waiting `priority` goes first."""
+        ...
+
+    def stream(self, steps: Steps[T], *, priority: int = 0) -> AsyncGenerator[T, None]:
+        """Advance a step generator as its consumer asks for results, dropping the Nones.
+
+        Closing the returned generator closes `steps` within one step.
+        """
+        ...
+
+
+def load(kind: Kind, name: str, config: object) -> object:
+    """Build the engine registered as `name` in group `voiceloop.<kind>`.
+
+    Raises ConfigError for a name nobody registered, and whatever EngineError the engine raises.
+    """
+    found = {entry.name: entry for entry in entry_points(group=f"voiceloop.{kind}")}
+    if name not in found:
+        near = difflib.get_close_matches(name, found, n=1, cutoff=0.4)
+        raise ConfigError(
+            f"there is no {kind} engine called '{name}'",
+            f"did you mean '{near[0]}'?" if near else f"choose one of: {', '.join(sorted(found))}",
+        )
+    return found[name].load()(config)

@@ -1,0 +1,92 @@
+"""Keys and values of the tokens a model has seen, in buffers that never move.
+
+A `KvCache` holds `capacity` rows for each layer and a length. Rows are written at the length, and
+rolling back moves the length: what lies beyond it is never attended and will be overwritten. That
+makes cancellation, rejection and truncation free. transformers' changing cache classes are hidden
+here: `TransformersCache` lets its models write into the same buffers. Which tokens the rows belong
+to is known to the owner of the cache alone.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+
+class KvCache:
+    """Fixed buffers for one sequence of one model, made when they are first written to."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        """Rows that fit."""
+        self.length = 0
+        """Rows that count."""
+        self._layers: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Write rows after the last that counts; return all of the layer's rows, these included.
+
+        `keys` and `values` are [heads, rows, dim]; so are the views that are returned. The length
+        stays: a pass calls `advance` once all its layers have written.
+        """
+        if layer not in self._layers:
+            self._layers[layer] = (self._buffer(keys), self._buffer(values))
+        all_keys, all_values = self._layers[layer]
+        rows = keys.shape[1]
+        all_keys.narrow(1, self.length, rows).copy_(keys)
+        all_values.narrow(1, self.length, rows).copy_(values)
+        end = self.length + rows
+        return all_keys.narrow(1, 0, end), all_values.narrow(1, 0, end)
+
+    def advance(self, rows: int) -> None:
+        """Count `rows` more, which every layer has written."""
+        self.length += rows
+
+    def rollback(self, length: int) -> None:
+        """Forget the rows from `length` on; nothing is forgotten where there are fewer."""
+        self.length = min(self.length, length)
+
+    def release(self) -> None:
+        """Forget everything and free the buffers."""
+        self.length = 0
+        self._layers.clear()
+
+    def _buffer(self, like: Tensor) -> Tensor:
+        heads, _, dim = like.shape
+        return torch.zeros(heads, self.capacity, dim, dtype=like.dtype, device=like.device)
+
+
+class TransformersCache(Cache):
+    """What a model of transformers takes for its cache, writing into a `KvCache`."""
+
+    def __init__(self, cache: KvCache, layers: int) -> None:
+        super().__init__(layers=[_Layer(cache, index) for index in range(layers)])
+
+
+class _Layer(CacheLayerMixin):
+    is_sliding = False
+
+    def __init__(self, cache: KvCache, index: int) -> None:
+        super().__init__()
+        self._cache = cache
+        self._index = index
+        self.is_initialized = True
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Nothing to do: the `KvCache` makes its own buffers."""
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        keys, values = self._cache.extend(self._index, key_states[0], value_states[0])
+        return keys.unsqueeze(0), values.unsqueeze(0)
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._cache.length + query_length, 0
+
+    def get_seq_length(self) -> int:
+        return self._cache.length
+
+    def get_max_length(self) -> int:
+        return self._cache.capacity

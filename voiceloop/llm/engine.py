@@ -1,0 +1,150 @@
+"""The built-in language model engine: a target, a draft for it, and conversations over both.
+
+Loads the pair, checks that it is one, and sets up conversations. How tokens are decided and what
+a conversation is, `speculator` and `conversation` know.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from voiceloop.bundled import bundled
+from voiceloop.config import LlmConfig
+from voiceloop.errors import EngineError, ModelCorrupt
+from voiceloop.llm.cache import KvCache
+from voiceloop.llm.conversation import SpeculativeConversation
+from voiceloop.llm.decoder import Decoder, decoder
+from voiceloop.llm.drafts import DraftLength, ModelDraft
+from voiceloop.llm.loading import Loaded, load_model
+from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.speculator import Speculator
+from voiceloop.llm.template import ChatTemplate
+
+STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
+"""The bundled pair."""
+
+_ROW_COST = {"cpu": 0.12}
+"""What each further row of a target pass costs next to the first; elsewhere next to nothing."""
+
+
+class SpeculativeLlm:
+    """See `voiceloop.engines.Llm`."""
+
+    def __init__(self, target: Loaded, draft: Loaded | None, config: LlmConfig) -> None:
+        """`target` and `draft` give up their weights.
+
+        Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights
+        that compute nothing.
+        """
+        self.name = config.target
+        self._config = config
+        self._tokenizer = target.tokenizer
+        self._eos = target.eos
+        self._template = ChatTemplate(target.tokenizer, target.name)
+        vocab = _vocabulary(target)
+        if draft is not None:
+            _check_pair(target, draft)
+        limits = [_longest(model) for model in (target, draft) if model is not None]
+        self._capacity = min(config.context, *limits)
+        self._target = _warm(target, vocab, self._capacity)
+        self._draft = draft and _warm(draft, vocab, self._capacity)
+
+    def conversation(self, *, system: str = "", seed: int = 0) -> SpeculativeConversation:
+        """Begin a conversation; `system` and `seed` stand in for the configured ones if given."""
+        config = self._config
+        sampling = Sampling(
+            config.temperature, config.top_k, config.top_p, config.min_p, seed or config.seed
+        )
+        fixed = config.num_speculative_tokens
+        cost = _ROW_COST.get(self._target.device.type, 0.02)
+        draft = None
+        if self._draft is not None:
+            draft = ModelDraft(self._draft, sampling, self._capacity)
+            cost += self._draft.parameters / self._target.parameters
+        length = DraftLength(None if fixed == "auto" else fixed, cost)
+        return SpeculativeConversation(
+            Speculator(self._target, draft, length, sampling, self._capacity),
+            self._template,
+            self._tokenizer,
+            eos=self._eos,
+            system=system or config.system,
+            max_new_tokens=config.max_new_tokens,
+        )
+
+
+def speculative(config: LlmConfig) -> SpeculativeLlm:
+    """Build the engine that `config` describes.
+
+    Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a pair that is none or a
+    device that is not there.
+    """
+    device = _device(config.device)
+    auto = torch.float32 if device.type == "cpu" else None
+    dtype = auto if config.dtype == "auto" else getattr(torch, config.dtype)
+    starter = config.target == "starter"
+    target = str(bundled(STARTER["target"])) if starter else config.target
+    draft = config.draft
+    if draft == "auto":
+        draft = "starter" if starter else "none"
+    if draft == "starter":
+        draft = str(bundled(STARTER["draft"]))
+    guessing = draft != "none" and config.num_speculative_tokens != 0
+    return SpeculativeLlm(
+        load_model(target, device, dtype),
+        load_model(draft, device, dtype) if guessing else None,
+        config,
+    )
+
+
+def _device(name: str) -> torch.device:
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.mps.is_available()}
+    if name == "auto":
+        return torch.device("cuda" if there["cuda"] else "cpu")
+    if not there[name]:
+        raise EngineError(f"torch finds no {name} device here", "set llm.device to cpu or auto")
+    return torch.device(name)
+
+
+def _vocabulary(loaded: Loaded) -> int:
+    """Number of tokens there are; models often have more rows, for padding."""
+    tokens = max(loaded.tokenizer.get_vocab().values()) + 1
+    rows = loaded.model.get_output_embeddings().weight.shape[0]
+    if tokens > rows:
+        raise ModelCorrupt(
+            f"the tokenizer of '{loaded.name}' has {tokens} tokens, its model only {rows}",
+            "use the tokenizer that the model was trained with",
+        )
+    return tokens
+
+
+def _check_pair(target: Loaded, draft: Loaded) -> None:
+    if target.tokenizer.get_vocab() != draft.tokenizer.get_vocab():
+        raise EngineError(
+            f"'{draft.name}' cannot draft for '{target.name}': their vocabularies differ",
+            "choose a draft of the same model family, or set llm.draft to none",
+        )
+    _vocabulary(draft)
+    if draft.model.num_parameters() > target.model.num_parameters():
+        raise EngineError(
+            f"the draft '{draft.name}' is larger than its target '{target.name}'",
+            "swap llm.target and llm.draft, or set llm.draft to none",
+        )
+
+
+def _longest(loaded: Loaded) -> int:
+    config = loaded.model.config.get_text_config()
+    return getattr(config, "max_position_embeddings", None) or 2**31
+
+
+def _warm(loaded: Loaded, vocab: int, capacity: int) -> Decoder:
+    """The model's decoder, which has computed something and so is quick the first time."""
+    built = decoder(loaded.model, vocab, capacity)
+    for rows in (1, 4):
+        ids = torch.zeros(rows, dtype=torch.long, device=built.device)
+        logits = built.forward(ids, KvCache(rows), 1)
+        if not logits.isfinite().all():
+            raise ModelCorrupt(
+                f"the model '{loaded.name}' is damaged: its weights are not numbers",
+                "download or copy it again",
+            )
+    return built

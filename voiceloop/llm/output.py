@@ -1,0 +1,206 @@
+"""What becomes of a reply's tokens: text to speak, tool calls, or nothing.
+
+Text leaves as soon as it is certain: characters whose bytes are not complete wait, and so does
+what may turn out to be the beginning of a tag. Tool calls come in the form of the Hermes and Qwen
+families, `<tool_call>{"name": …, "arguments": {…}}</tool_call>`; `<think>` spans are never spoken.
+This module knows no models.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_TAGS = {"<tool_call>": "</tool_call>", "<think>": "</think>"}
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """Tokens to be spoken, and the text that has become certain with them."""
+
+    ids: tuple[int, ...]
+    places: tuple[int, ...]
+    """Index of each among all tokens that were pushed."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call, with the tokens that spelled it."""
+
+    ids: tuple[int, ...]
+    name: str
+    arguments: Mapping[str, object]
+
+
+class Detokenizer:
+    """Text of a growing sequence of tokens: all pieces joined are the text of all tokens.
+
+    Special tokens have no text. A last character that is not complete is left out.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        tags = {*_TAGS, *_TAGS.values()}
+        self._silent = frozenset(
+            token
+            for token, text in zip(
+                tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True
+            )
+            if text not in tags
+        )
+        self._ids: list[int] = []
+        self._start = 0
+        self._done = 0
+
+    def push(self, token: int) -> str:
+        """The text that is certain once `token` has followed."""
+        if token in self._silent:
+            return ""
+        self._ids.append(token)
+        # A token's text can depend on the one before (a leading space): decode it with context.
+        known = self._decode(self._ids[self._start : self._done])
+        text = self._decode(self._ids[self._start :])
+        if text.endswith("\ufffd") or len(text) <= len(known):
+            return ""
+        self._start, self._done = self._done, len(self._ids)
+        return text[len(known) :]
+
+    def _decode(self, ids: list[int]) -> str:
+        return self._tokenizer.decode(
+            ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+
+
+class Output:
+    """Separates what is spoken from what is not, token by token."""
+
+    def __init__(self, tokenizer: Any, *, thinking: bool = False) -> None:
+        self._detokenizer = Detokenizer(tokenizer)
+        self._end = _TAGS["<think>"] if thinking else ""
+        """The tag that ends the span we are in; empty outside of spans."""
+        self._pending: list[_Piece] = []
+        """Tokens whose fate is not known."""
+        self._pushed = 0
+
+    def push(self, ids: Sequence[int]) -> list[Speech | Call]:
+        """What has become certain once `ids` have followed, in order."""
+        items: list[Speech | Call] = []
+        for token in ids:
+            self._pending.append(_Piece(token, self._pushed, self._detokenizer.push(token)))
+            self._pushed += 1
+            items += self._settle()
+        return list(_joined(items))
+
+    def finish(self) -> list[Speech | Call]:
+        """What is left at the end of the reply."""
+        left, self._pending = self._pending, []
+        if self._end == _TAGS["<tool_call>"]:
+            _log.warning("a tool call was left unfinished: %s", _text(left))
+        return [_speech(left)] if left and not self._end else []
+
+    def _settle(self) -> Iterator[Speech | Call]:
+        """Take off `_pending` what its last token has made certain."""
+        while self._pending:
+            text = _text(self._pending)
+            if self._end:
+                at = text.find(self._end)
+                if at < 0:
+                    return
+                tag, self._end = self._end, ""
+                span = self._take(at + len(tag))
+                if tag == _TAGS["<tool_call>"]:
+                    yield from _call(span)
+                continue
+            found = [(at, tag) for tag in _TAGS if (at := text.find(tag)) >= 0]
+            at, tag = min(found, default=(len(text) - _overlap(text), ""))
+            if at or not text:
+                yield _speech(self._take(at))
+            if not tag:
+                return
+            self._end = _TAGS[tag]  # the opening tag stays, and goes with its span
+
+    def _take(self, length: int) -> list[_Piece]:
+        """Remove the first `length` characters of what is pending, and the tokens they begin in.
+
+        A token that lies across the cut goes with what is before it; the rest of its text stays.
+        """
+        taken: list[_Piece] = []
+        while self._pending and (length > 0 or not self._pending[0].text):
+            piece = self._pending.pop(0)
+            taken.append(_Piece(piece.token, piece.place, piece.text[:length]))
+            if len(piece.text) > length:
+                self._pending.insert(0, _Piece(piece.token, None, piece.text[length:]))
+            length -= min(length, len(piece.text))
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    token: int
+    place: int | None
+    """None for the rest of a token that has been counted already."""
+    text: str
+
+
+def _text(pieces: Sequence[_Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
+def _ids(pieces: Sequence[_Piece]) -> tuple[int, ...]:
+    return tuple(piece.token for piece in pieces if piece.place is not None)
+
+
+def _speech(pieces: Sequence[_Piece]) -> Speech:
+    places = tuple(piece.place for piece in pieces if piece.place is not None)
+    return Speech(_ids(pieces), places, _text(pieces))
+
+
+def _overlap(text: str) -> int:
+    """Length of the longest end of `text` with which a tag may begin."""
+    longest = max(map(len, _TAGS)) - 1
+    return next(
+        (
+            n
+            for n in range(min(longest, len(text)), 0, -1)
+            if any(tag.startswith(text[-n:]) for tag in _TAGS)
+        ),
+        0,
+    )
+
+
+def _call(span: Sequence[_Piece]) -> Iterator[Call]:
+    body = _text(span).removeprefix("<tool_call>").removesuffix("</tool_call>").strip()
+    try:
+        value = json.loads(body)
+    except ValueError:
+        value = None
+    name = value.get("name") if isinstance(value, dict) else None
+    arguments = value.get("arguments", {}) if isinstance(value, dict) else None
+    if isinstance(name, str) and isinstance(arguments, dict):
+        yield Call(_ids(span), name, arguments)
+    else:
+        _log.warning("the model wrote a tool call that cannot be read: %s", body)
+
+
+def _joined(items: Sequence[Speech | Call]) -> Iterator[Speech | Call]:
+    """`items` with neighbouring speech in one piece."""
+    speech: Speech | None = None
+    for item in items:
+        if isinstance(item, Speech):
+            speech = _both(speech, item) if speech else item
+            continue
+        if speech:
+            yield speech
+        speech = None
+        yield item
+    if speech:
+        yield speech
+
+
+def _both(a: Speech, b: Speech) -> Speech:
+    return Speech(a.ids + b.ids, a.places + b.places, a.text + b.text)

@@ -1,0 +1,99 @@
+"""A model's chat template as pieces of token ids that can be laid end to end.
+
+Chat templates render whole dialogues and are not prefix-stable: they trim, merge and strip. So
+the template is rendered a few times around marks, and what stands between two marks is what goes
+between two contents. Contents keep the ids they have. This module knows no caches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import TemplateError
+
+from voiceloop.errors import EngineError
+
+_USER, _ASSISTANT, _NEXT = "\ue000user\ue001", "\ue000reply\ue001", "\ue000next\ue001"
+
+
+class ChatTemplate:
+    """How the turns of a dialogue follow one another, as token ids of `tokenizer`."""
+
+    def __init__(self, tokenizer: Any, name: str) -> None:
+        self._tokenizer = tokenizer
+        self._name = name
+        if tokenizer.chat_template is None:
+            raise EngineError(
+                f"the model '{name}' has no chat template",
+                "choose a model that was trained to chat (an -Instruct or -it model)",
+            )
+        between, after = self._around(self._turns(("user", _NEXT)), _ASSISTANT, _NEXT)
+        self._between = between
+        self.reply_to_user = self.encode(between)
+        """From the end of a reply to where the user's next text begins."""
+        self.user_to_reply = self.encode(after)
+        """From the end of the user's text to where the reply begins."""
+        self.thinks_first = after.rfind("<think>") > after.rfind("</think>")
+        """True if a reply begins inside a thinking span."""
+
+    def opening(self, system: str) -> list[int]:
+        """What stands before the first user text."""
+        turns = [{"role": "user", "content": _USER}]
+        plain = self._render(turns).partition(_USER)[0]
+        if not system:
+            return self.encode(plain)
+        try:
+            text = self._render([{"role": "system", "content": system}, *turns]).partition(_USER)[0]
+        except EngineError:
+            text = ""
+        # A template without a system role refuses or drops it: the first user turn begins with it.
+        return self.encode(text if system.strip() in text else f"{plain}{system}\n\n")
+
+    def content(self, text: str) -> list[int]:
+        """The user's text as it is tokenised after what precedes it.
+
+        The names of special tokens are taken out: nobody says them.
+        """
+        for token in self._tokenizer.all_special_tokens:
+            text = text.replace(token, "")
+        before, whole = self.reply_to_user, self.encode(self._between + text)
+        # With the tokenizers there are, the content's first token never swallows what precedes it.
+        return whole[len(before) :] if whole[: len(before)] == before else self.encode(text)
+
+    def tool_result(self, result: str) -> list[int]:
+        """From the end of a reply that called a tool to where its continuation begins."""
+        before, after = self._around(self._turns(("tool", _NEXT)), _ASSISTANT, _NEXT)
+        for token in self._tokenizer.all_special_tokens:
+            result = result.replace(token, "")
+        return self.encode(before + result + after)
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`, with nothing added."""
+        return self._tokenizer.encode(text, add_special_tokens=False)
+
+    def _turns(self, last: tuple[str, str]) -> list[dict[str, str]]:
+        turns = (("user", _USER), ("assistant", _ASSISTANT), last)
+        return [{"role": role, "content": content} for role, content in turns]
+
+    def _around(self, turns: list[dict[str, str]], first: str, second: str) -> tuple[str, str]:
+        """What the rendering of `turns` has between two marks, and after the second."""
+        _, found, rest = self._render(turns).partition(first)
+        between, found_too, after = rest.partition(second)
+        if not found or not found_too:
+            raise self._unusable("it leaves a turn out")
+        return between, after
+
+    def _render(self, turns: list[dict[str, str]]) -> str:
+        try:
+            return self._tokenizer.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True, enable_thinking=False
+            )
+        except TemplateError as error:
+            raise self._unusable(str(error)) from error
+
+    def _unusable(self, why: str) -> EngineError:
+        roles = "turns of user, assistant and tool"
+        return EngineError(
+            f"the chat template of '{self._name}' cannot be used: {why}",
+            f"choose a model whose template takes {roles}",
+        )

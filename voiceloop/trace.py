@@ -1,0 +1,448 @@
+"""The record of one turn, and everything that is read from it.
+
+A `Recorder` collects marks, counters and spans while the turn runs; the `TurnTrace` it gives is the
+one source of the console's latency line, the waterfall, the JSON and the Perfetto file. This module
+never reads a clock: whoever records says when, in seconds of the event loop's clock. It knows
+nothing of what the stages do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from voiceloop.types import Outcome, StageSpan, TurnTrace
+
+
+class Mark(StrEnum):
+    """The moments of a turn. A turn has those that happened."""
+
+    SPEECH_START = "speech_start"
+    """The user's first voiced sample."""
+    FIRST_PARTIAL = "first_partial"
+    """The first transcript with a word in it."""
+    PREFILL_START = "prefill_start"
+    """The first prefill from committed words begins."""
+    SPEECH_END = "speech_end"
+    """The user's last voiced sample, not the moment somebody noticed."""
+    PAUSE = "pause"
+    """Silence is noticed for the first time after `speech_end`."""
+    ENDPOINT = "endpoint"
+    """The decision that the user has finished."""
+    TRANSCRIPT_FINAL = "transcript_final"
+    """Every sample before the endpoint has been decoded."""
+    FIRST_BURST = "first_burst"
+    """The target model's first token of the reply."""
+    FIRST_CLAUSE = "first_clause"
+    """The reply's first clause is complete and goes to synthesis."""
+    FIRST_SYNTHESIS = "first_synthesis"
+    """The first audio comes out of the synthesizer."""
+    FIRST_SOUND = "first_sound"
+    """The first audible sample is handed to the device; silence before it does not count."""
+    REPLY_END = "reply_end"
+    """The reply's last token."""
+    SYNTHESIS_END = "synthesis_end"
+    """The last audio comes out of the synthesizer."""
+    SOUND_END = "sound_end"
+    """The last sample of the reply, or of its fade, has been played."""
+
+
+class Lane(StrEnum):
+    """The stages, one lane each in a picture, from the user's mouth to their ear."""
+
+    MIC = "mic"
+    VAD = "vad"
+    ASR = "asr"
+    PREFILL = "llm-prefill"
+    DECODE = "llm-decode"
+    TTS = "tts"
+    SPEAKER = "speaker"
+
+
+_LANE_OF = {
+    **dict.fromkeys((Mark.SPEECH_START, Mark.SPEECH_END), Lane.MIC),
+    **dict.fromkeys((Mark.PAUSE, Mark.ENDPOINT), Lane.VAD),
+    **dict.fromkeys((Mark.FIRST_PARTIAL, Mark.TRANSCRIPT_FINAL), Lane.ASR),
+    Mark.PREFILL_START: Lane.PREFILL,
+    **dict.fromkeys((Mark.FIRST_BURST, Mark.FIRST_CLAUSE, Mark.REPLY_END), Lane.DECODE),
+    **dict.fromkeys((Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END), Lane.TTS),
+    **dict.fromkeys((Mark.FIRST_SOUND, Mark.SOUND_END), Lane.SPEAKER),
+}
+
+_CHAINS = (
+    (Mark.SPEECH_START, Mark.SPEECH_END, Mark.PAUSE, Mark.ENDPOINT, Mark.FIRST_SOUND),
+    (Mark.SPEECH_START, Mark.FIRST_PARTIAL, Mark.TRANSCRIPT_FINAL),
+    (Mark.FIRST_BURST, Mark.FIRST_CLAUSE, Mark.FIRST_SYNTHESIS, Mark.FIRST_SOUND, Mark.SOUND_END),
+    (Mark.FIRST_BURST, Mark.REPLY_END),
+    (Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END),
+)
+"""Each mark of a chain comes no earlier than the one before it, however the stages overlap."""
+
+
+class Recorder:
+    """Collects the record of one turn."""
+
+    def __init__(self, turn: int) -> None:
+        self.turn = turn
+        self._marks: dict[Mark, float] = {}
+        self._counters: Counter[str] = Counter()
+        self._spans: list[StageSpan] = []
+
+    def mark(self, mark: Mark, now: float) -> None:
+        """`mark` happened at `now`; only the first time counts."""
+        self._marks.setdefault(mark, now)
+
+    def at(self, mark: Mark) -> float | None:
+        """When `mark` happened, if it has."""
+        return self._marks.get(mark)
+
+    def retract(self, *marks: Mark) -> None:
+        """Forget marks of work that was taken back before anybody saw or heard it."""
+        for mark in marks:
+            self._marks.pop(mark, None)
+
+    def count(self, counter: str, amount: int = 1) -> None:
+        """Add to a counter, such as `drafted`, `accepted` or `underruns`."""
+        self._counters[counter] += amount
+
+    def span(self, lane: Lane, name: str, start: float, end: float, **args: float | str) -> None:
+        """A stage worked from `start` to `end`; ValueError where it ends before it starts.
+
+        Of `args`, `words` (recognised so far) and `tokens` (of this piece of work) are drawn as
+        counters.
+        """
+        if end < start:
+            raise ValueError(f"{lane} {name} ends at {end}, before it starts at {start}")
+        self._spans.append(StageSpan(lane, name, start, end, args))
+
+    def trace(self, outcome: Outcome, heard: str = "") -> TurnTrace:
+        """The record so far, closed with how the turn ended and what of it was heard."""
+        marks = {str(mark): self._marks[mark] for mark in Mark if mark in self._marks}
+        return TurnTrace(self.turn, marks, dict(self._counters), heard, outcome, tuple(self._spans))
+
+
+# Latency ------------------------------------------------------------------------------------------
+
+PARTS: Mapping[str, tuple[Mark, str]] = {
+    "endpoint wait": (Mark.ENDPOINT, "turns"),
+    "asr": (Mark.TRANSCRIPT_FINAL, "asr"),
+    "llm": (Mark.FIRST_CLAUSE, "llm"),
+    "tts": (Mark.FIRST_SYNTHESIS, "tts"),
+    "output": (Mark.FIRST_SOUND, "devices"),
+}
+"""The parts of voice-to-voice in order: the mark that ends each, and the package that owns it."""
+
+
+def _microseconds(trace: TurnTrace, earlier: Mark, later: Mark) -> int | None:
+    """Whole microseconds between two marks; none where either is missing or they are reversed."""
+    if earlier not in trace.marks or later not in trace.marks:
+        return None
+    elapsed = round((trace.marks[later] - trace.marks[earlier]) * 1e6)
+    return elapsed if elapsed >= 0 else None
+
+
+def _milliseconds(microseconds: int | None) -> float | None:
+    return None if microseconds is None else microseconds / 1000
+
+
+def voice_to_voice_ms(trace: TurnTrace) -> float | None:
+    """From the user's last voiced sample to the first audible one of the reply."""
+    return _milliseconds(_microseconds(trace, Mark.SPEECH_END, Mark.FIRST_SOUND))
+
+
+def endpoint_to_sound_ms(trace: TurnTrace) -> float | None:
+    """From the endpoint decision to the first audible sample of the reply."""
+    return _milliseconds(_microseconds(trace, Mark.ENDPOINT, Mark.FIRST_SOUND))
+
+
+def parts_ms(trace: TurnTrace) -> dict[str, float] | None:
+    """Voice-to-voice cut into `PARTS`, in milliseconds; none where voice-to-voice is none.
+
+    Walk the marks that end the parts in the order of `PARTS`, starting from `speech_end`. A part
+    is the time by which its mark comes later than every mark before it on the walk, and no later
+    than `first_sound`. So a stage that was ready before the one in front of it (stages overlap,
+    and work is done ahead of the endpoint) costs nothing, a mark that is missing costs nothing,
+    and each moment of the wait belongs to exactly one part: the first in order that was not done.
+    All are whole microseconds, in which they sum to voice-to-voice exactly.
+    """
+    whole = _microseconds(trace, Mark.SPEECH_END, Mark.FIRST_SOUND)
+    if whole is None:
+        return None
+    parts: dict[str, float] = {}
+    reached = 0
+    for name, (mark, _) in PARTS.items():
+        done = min(max(reached, _microseconds(trace, Mark.SPEECH_END, mark) or 0), whole)
+        parts[name] = (done - reached) / 1000
+        reached = done
+    return parts
+
+
+def out_of_order(trace: TurnTrace) -> list[tuple[Mark, Mark]]:
+    """Pairs of marks that happened in an impossible order; empty for every correct trace."""
+    found: list[tuple[Mark, Mark]] = []
+    for chain in _CHAINS:
+        present = [mark for mark in chain if mark in trace.marks]
+        found += [
+            (earlier, later)
+            for earlier, later in pairwise(present)
+            if trace.marks[later] < trace.marks[earlier]
+        ]
+    return found
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float | None]:
+    """`p50` and `p95` of `values`; none without values.
+
+    Linear interpolation between order statistics (Hyndman and Fan 1996, type 7).
+    """
+    if not values:
+        return {"p50": None, "p95": None}
+    p50, p95 = (float(value) for value in np.percentile(values, (50, 95)))
+    return {"p50": p50, "p95": p95}
+
+
+def latency_line(trace: TurnTrace) -> str:
+    """One line for a console: the latency, its parts, and how the draft model did."""
+    whole, parts = voice_to_voice_ms(trace), parts_ms(trace)
+    said: list[str] = []
+    if whole is not None and parts is not None:
+        said += [f"{whole:.0f} ms"]
+        said += [" · ".join(f"{name} {part:.0f}" for name, part in parts.items())]
+    if drafted := trace.counters.get("drafted"):
+        said += [f"draft {trace.counters.get('accepted', 0) / drafted:.0%} accepted"]
+    return "   ".join(said)
+
+
+# JSON ---------------------------------------------------------------------------------------------
+
+
+def _moments(trace: TurnTrace) -> list[float]:
+    ends = [moment for span in trace.spans for moment in (span.start, span.end)]
+    return [*trace.marks.values(), *ends]
+
+
+def _origin(trace: TurnTrace) -> float:
+    """The turn's start: its first voiced sample, or without one whatever came first."""
+    return trace.marks.get(Mark.SPEECH_START, min(_moments(trace), default=0.0))
+
+
+def to_json(trace: TurnTrace) -> dict[str, Any]:
+    """The trace as plain values; marks and spans in seconds from the turn's start."""
+    origin = _origin(trace)
+    return {
+        "turn": trace.turn,
+        "outcome": trace.outcome,
+        "heard": trace.heard,
+        "voice_to_voice_ms": voice_to_voice_ms(trace),
+        "endpoint_to_sound_ms": endpoint_to_sound_ms(trace),
+        "parts_ms": parts_ms(trace),
+        "marks": {mark: round(at - origin, 6) for mark, at in trace.marks.items()},
+        "counters": dict(trace.counters),
+        "spans": [
+            {
+                "lane": span.lane,
+                "name": span.name,
+                "start": round(span.start - origin, 6),
+                "end": round(span.end - origin, 6),
+                **({"args": dict(span.args)} if span.args else {}),
+            }
+            for span in trace.spans
+        ],
+    }
+
+
+def to_jsonl(traces: Iterable[TurnTrace]) -> str:
+    """One line of JSON for each trace."""
+    return "".join(json.dumps(to_json(trace)) + "\n" for trace in traces)
+
+
+# Perfetto -----------------------------------------------------------------------------------------
+
+_PID = 1
+_ROWS = 100
+"""Thread numbers that a lane may use: spans of one lane that overlap get rows of their own."""
+
+
+def to_perfetto(traces: Sequence[TurnTrace]) -> dict[str, Any]:
+    """The traces in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing open.
+
+    One thread for each lane with its spans as complete events and its marks as instants, one
+    asynchronous event for each turn with the parts of its latency inside, and counters of words
+    and tokens. Times are microseconds since the first moment of all; events are in their order.
+    """
+    traces = [trace for trace in traces if _moments(trace)]
+    origin = min((moment for trace in traces for moment in _moments(trace)), default=0.0)
+
+    def event(phase: str, name: str, at: float, **rest: object) -> dict[str, Any]:
+        moment = round((at - origin) * 1e6)
+        return {"ph": phase, "name": name, "ts": moment, "pid": _PID, "tid": 0, **rest}
+
+    events: list[dict[str, Any]] = []
+    for trace in traces:
+        events += _turn_events(trace, event)
+    rows: defaultdict[Lane, list[float]] = defaultdict(lambda: [-math.inf])
+    spans = [(span, trace.turn) for trace in traces for span in trace.spans]
+    for span, turn in sorted(spans, key=lambda item: item[0].start):
+        lane, ends = Lane(span.lane), rows[Lane(span.lane)]
+        row = next((i for i, end in enumerate(ends) if end <= span.start), len(ends))
+        ends[row : row + 1] = [span.end]
+        complete = event("X", span.name, span.start, cat=lane, args={"turn": turn, **span.args})
+        complete["dur"] = round((span.end - origin) * 1e6) - complete["ts"]
+        events.append(complete | {"tid": _tid(lane, row)})
+    # Sorting is stable, so at one moment a part still ends before the next begins.
+    return {
+        "traceEvents": _metadata(rows) + sorted(events, key=lambda item: item["ts"]),
+        "displayTimeUnit": "ms",
+    }
+
+
+def _tid(lane: Lane, row: int = 0) -> int:
+    return (1 + list(Lane).index(lane)) * _ROWS + row
+
+
+def _turn_events(trace: TurnTrace, event: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
+    """The turn and the parts of its latency, its marks, and its counters."""
+    moments = _moments(trace)
+    start, end = min(moments), max(moments)
+    same = {"cat": "turn", "id": trace.turn}
+    about = {"outcome": trace.outcome, "heard": trace.heard, **trace.counters}
+    events = [event("b", f"turn {trace.turn}", start, **same, args=about)]
+    at = trace.marks.get(Mark.SPEECH_END, start)
+    for name, part in (parts_ms(trace) or {}).items():
+        events.append(event("b", name, at, **same))
+        at += part / 1000
+        events.append(event("e", name, at, **same))
+    events.append(event("e", f"turn {trace.turn}", max(at, end), **same))
+    for mark, moment in trace.marks.items():
+        tid = _tid(_LANE_OF[Mark(mark)])
+        events.append(event("i", mark, moment, s="t", args={"turn": trace.turn}) | {"tid": tid})
+    counted = {"words": 0.0, "tokens": 0.0}
+    events += [event("C", name, start, args={name: 0}) for name in counted]
+    for span in sorted(trace.spans, key=lambda span: span.end):
+        for name in counted.keys() & span.args.keys():
+            counted[name] = float(span.args[name]) + (counted[name] if name == "tokens" else 0)
+            events.append(event("C", name, span.end, args={name: counted[name]}))
+    return events
+
+
+def _metadata(rows: Mapping[Lane, Sequence[float]]) -> list[dict[str, Any]]:
+    """Names and order of the process and its threads."""
+
+    def about(what: str, tid: int, **args: object) -> dict[str, Any]:
+        return {"ph": "M", "name": what, "ts": 0, "pid": _PID, "tid": tid, "args": args}
+
+    events = [about("process_name", 0, name="voiceloop"), about("thread_name", 0, name="turns")]
+    for lane in Lane:
+        for row in range(len(rows.get(lane, [0.0]))):
+            tid = _tid(lane, row)
+            events.append(about("thread_name", tid, name=f"{lane} ({row + 1})" if row else lane))
+            events.append(about("thread_sort_index", tid, sort_index=tid))
+    return events
+
+
+# Pictures -----------------------------------------------------------------------------------------
+
+_LABEL, _FIGURE = 15, 9
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_LEVELS = " ▁▂▃▄▅▆▇█"
+_ACTIVITIES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
+    "user": (None, Mark.SPEECH_START, Mark.SPEECH_END),
+    "endpoint wait": (None, Mark.SPEECH_END, Mark.ENDPOINT),
+    "recognition": (Lane.ASR, Mark.FIRST_PARTIAL, Mark.TRANSCRIPT_FINAL),
+    "prefill": (Lane.PREFILL, Mark.PREFILL_START, Mark.FIRST_BURST),
+    "reply": (Lane.DECODE, Mark.FIRST_BURST, Mark.REPLY_END),
+    "synthesis": (Lane.TTS, Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END),
+    "playback": (Lane.SPEAKER, Mark.FIRST_SOUND, Mark.SOUND_END),
+}
+
+
+def waterfall(trace: TurnTrace, width: int = 80) -> list[str]:
+    """Two pictures in text: what the wait was spent on, and how the stages overlapped.
+
+    In the second, the height of a cell is the share of its time for which the stage worked. No
+    line is longer than `width` (at least 48) characters.
+    """
+    bar = max(width, 48) - _LABEL - _FIGURE
+    latency, overlap = _latency_picture(trace, bar), _overlap_picture(trace, bar)
+    return [line.rstrip() for line in (*latency, *([""] if overlap else []), *overlap)]
+
+
+def _row(label: str, picture: str, bar: int, ms: float | None = None) -> str:
+    figure = "" if ms is None else f"{ms:.0f} ms" if ms < 10_000 else f"{ms / 1000:.1f} s"
+    return f"{label:<{_LABEL}}{picture:<{bar}}{figure:>{_FIGURE}}"
+
+
+def _latency_picture(trace: TurnTrace, bar: int) -> list[str]:
+    whole, parts = voice_to_voice_ms(trace), parts_ms(trace)
+    if whole is None or parts is None:
+        return [f"turn {trace.turn}: {trace.outcome}, no reply was heard"]
+    lines: list[str] = []
+    at = 0.0
+    for name, part in parts.items():
+        scale = bar / whole if whole else 0.0
+        lines.append(_row(name, _bar(at * scale, (at + part) * scale), bar, part))
+        at += part
+    return [*lines, _row("voice to voice", "╰" + "─" * (bar - 2) + "╯", bar, whole)]
+
+
+def _bar(start: float, end: float) -> str:
+    """A bar from `start` to `end`, in cells; something that took any time at all is seen."""
+    if end <= start:
+        return ""
+    first = int(start)
+    eighths = max(1, round((end - first) * 8))
+    return " " * first + "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def _overlap_picture(trace: TurnTrace, bar: int) -> list[str]:
+    rows = {label: _stretches(trace, *where) for label, where in _ACTIVITIES.items()}
+    moments = [moment for stretches in rows.values() for stretch in stretches for moment in stretch]
+    if not moments or max(moments) == min(moments):
+        return []
+    start, seconds = min(moments), max(moments) - min(moments)
+    lines: list[str] = []
+    for label, stretches in rows.items():
+        busy = sum(end - begin for begin, end in stretches)
+        cells = [((a - start) / seconds * bar, (b - start) / seconds * bar) for a, b in stretches]
+        lines.append(_row(label, _activity(cells, bar), bar, busy * 1000))
+    return [*lines, _row("", _axis(seconds, bar), bar)]
+
+
+def _stretches(
+    trace: TurnTrace, lane: Lane | None, begin: Mark, end: Mark
+) -> list[tuple[float, float]]:
+    """When a stage worked: its spans, or where it recorded none the time between two marks."""
+    spans = [(span.start, span.end) for span in trace.spans if span.lane == lane]
+    if not spans and begin in trace.marks and end in trace.marks:
+        spans = [(trace.marks[begin], max(trace.marks[begin], trace.marks[end]))]
+    return spans
+
+
+def _activity(stretches: Iterable[tuple[float, float]], bar: int) -> str:
+    """One character a cell, its height the share of the cell that `stretches` cover."""
+    covered = [0.0] * bar
+    for start, end in stretches:
+        for cell in range(min(int(start), bar - 1), min(math.ceil(end), bar)):
+            covered[cell] += max(0.0, min(end, cell + 1) - max(start, cell))
+    return "".join(_LEVELS[min(8, math.ceil(share * 8 - 1e-6))] for share in covered)
+
+
+def _axis(seconds: float, bar: int) -> str:
+    """A time axis: ticks at a round distance, none so near to another that labels would touch."""
+    rough = seconds / bar * 10
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
+    axis = ""
+    for tick in range(int(seconds / step) + 1):
+        label = f"╵{tick * step:.3g} s"
+        at = int(tick * step / seconds * bar)
+        if at + len(label) <= bar:
+            axis = axis.ljust(at) + label
+    return axis

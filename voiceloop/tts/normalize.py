@@ -1,0 +1,81 @@
+"""How written text is said: numbers, signs, abbreviations, addresses, units and times in words.
+
+One pass over the plain text, so nothing is expanded twice: at each place the first of the `rules`
+that matches takes its piece. Every spoken word knows how much of the written text has been said
+with it; a thing that becomes several words counts with the last of them. `clauses` never cuts
+inside what a rule takes as one, so a clause is said as it would be within the whole reply. This
+module knows nothing of tokens and of synthesizers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from voiceloop.tts.plain import Plain, plain
+from voiceloop.tts.rules import MARKS, RULES
+
+
+class SaidWord(NamedTuple):
+    """A spoken word with the punctuation that follows it."""
+
+    start: int
+    """First character in the spoken text."""
+    end: int
+    """Character after the last in the spoken text."""
+    written: int
+    """Characters of the written text that have been said once this word has been."""
+
+
+class Said(NamedTuple):
+    """A text as it is said."""
+
+    text: str
+    """Words separated by single spaces; marks only at the ends of words."""
+    words: list[SaidWord]
+
+
+_ALONE = {name: (re.compile(pattern), say) for name, (pattern, say) in RULES.items()}
+_ANY = re.compile("|".join(f"(?P<{name}>{pattern})" for name, (pattern, _) in RULES.items()))
+
+
+def normalize(written: str) -> Said:
+    """`written`, a clause of a reply, as it is said; empty where nothing in it can be said."""
+    return _join(plain(written))
+
+
+def _join(source: Plain) -> Said:
+    words, written = list[str](), list[int]()
+    for found in _ANY.finditer(source.text):
+        # Groups are numbered within each rule, so the rule that was found is matched by itself.
+        pattern, say = _ALONE[str(found.lastgroup)]
+        match = pattern.match(source.text, found.start())
+        assert match is not None
+        before = source.at[found.start() - 1] if found.start() else 0
+        end = source.at[found.end() - 1]
+        pieces = re.findall(r"\n|[^\s]+", say(match))
+        for piece in pieces:
+            if piece.strip(MARKS + "\n"):
+                words.append(piece)
+                written.append(before)
+            elif words:
+                _mark_word(words, piece)
+        if words and (pieces or not source.text[found.start() - 1].isspace()):
+            # Marks, and quotes that close, count with their word.
+            written[-1] = end
+    text, said = "", list[SaidWord]()
+    for word, count in zip(words, written, strict=True):
+        start = len(text) + bool(text)
+        text = f"{text} {word}" if text else word
+        said.append(SaidWord(start, len(text), count))
+    return Said(text, said)
+
+
+def _mark_word(words: list[str], mark: str) -> None:
+    """Put `mark` behind the last word, unless a stronger one is there; a line's end is a period
+    where there is none."""
+    word = words[-1]
+    if word[-1] not in MARKS:
+        words[-1] += "." if mark == "\n" else mark
+    elif mark != "\n" and MARKS.index(mark) > MARKS.index(word[-1]):
+        words[-1] = word[:-1] + mark

@@ -1,0 +1,119 @@
+"""Written text without its markup: what is left to say, and where each character of it came from.
+
+Markdown, HTML tags, emoji and invisible characters go; the many forms of quotes, spaces, digits and
+letters become one. This module does not know how anything is pronounced.
+"""
+
+# ruff: noqa: RUF001 - the look-alikes are the subject
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+
+class Plain(NamedTuple):
+    """A text and where it came from."""
+
+    text: str
+    at: list[int]
+    """For each character, how much of the written text it stands for, counted from the start."""
+
+
+KNOWN = "–—°×÷±≈≤≥≠€£¥₹"
+"""Symbols outside ASCII that are left for `normalize` to say."""
+
+_UNIFIED = {
+    **dict.fromkeys("‘’‛ʼ′", "'"),
+    **dict.fromkeys("“”„‟«»‹›″", '"'),
+    **dict.fromkeys("‐‑−", "-"),
+    **dict.fromkeys("\u2028\u2029\n", "\n"),
+    "―": "—",
+    "…": "...",
+    "、": ",",
+    "。": ".",
+    "⁄": "/",
+    "²": " squared",
+    "³": " cubed",
+    "№": "No. ",
+}
+
+# Each match is replaced by its group `keep`, or else by the filler.
+_MARKUP = tuple(
+    (re.compile(pattern, re.MULTILINE), filler)
+    for pattern, filler in (
+        (r"(?s:```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z))", " "),
+        (r'!?\[(?P<keep>[^\[\]\n]*)\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?: "[^"\n]*")?\)', ""),
+        (r"\[\^?\d+\]", ""),
+        (r"<(?P<keep>https?://[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>", ""),
+        (r"</?[A-Za-z][^<>\n]*>", ""),
+        (r"^[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*$", ""),
+        (r"^[ \t]*\|?(?:[ \t]*:?-{3,}:?[ \t]*(?:\||$))+", ""),
+        (r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?)+", ""),
+        (r"(?<![^\W_])_+(?=\S)|(?<=\S)_+(?![^\W_])", ""),
+        (r"(?<![\w)\]])\*+(?=\S)|(?<=\S)\*+(?![\w(\[])", ""),
+        (r"~~|`+", ""),
+        (r"\\(?P<keep>[\\*_{}\[\]()#+\-.!|>~$])", ""),
+    )
+)
+
+
+def plain(written: str) -> Plain:
+    """What of `written` is to be said, in unified characters."""
+    text = Plain(written, list(range(1, len(written) + 1)))
+    for pattern, filler in _MARKUP:
+        text = _rewrite(text, pattern, filler)
+    return _unify(text)
+
+
+def _rewrite(source: Plain, pattern: re.Pattern[str], filler: str) -> Plain:
+    text, at, done = "", list[int](), 0
+    for match in pattern.finditer(source.text):
+        text += source.text[done : match.start()]
+        at += source.at[done : match.start()]
+        if "keep" in pattern.groupindex:
+            start, end = match.span("keep")
+            text += source.text[start:end]
+            at += source.at[start:end]
+        else:
+            text += filler
+            at += source.at[match.end() - 1 : match.end()] * len(filler)
+        done = match.end()
+    return Plain(text + source.text[done:], at + source.at[done:])
+
+
+def _unify(source: Plain) -> Plain:
+    text, at = list[str](), list[int]()
+    for char, end in zip(source.text, source.at, strict=True):
+        if text and unicodedata.combining(char):
+            # An accent that comes by itself joins its letter where the two make one character.
+            joined = unicodedata.normalize("NFC", text[-1] + char)
+            text[-1:] = joined
+            at[-1:] = [end] * len(joined)
+            continue
+        new = _said(char, bool(text) and text[-1].isdigit())
+        text += new
+        at += [end] * len(new)
+    return Plain("".join(text), at)
+
+
+def _said(char: str, after_digit: bool) -> str:
+    """What stands for one character; nothing where it only changes how others look."""
+    if " " <= char <= "~" or char in KNOWN:
+        return char
+    if char in _UNIFIED:
+        return _UNIFIED[char]
+    kind = unicodedata.category(char)
+    if kind in {"Cf", "Mn", "Me", "Sk"} and not unicodedata.combining(char):
+        return ""
+    if kind == "Nd":
+        return str(unicodedata.digit(char))
+    if unicodedata.decomposition(char).startswith("<fraction>"):
+        return " " * after_digit + unicodedata.normalize("NFKC", char).replace("⁄", "/")
+    if kind[0] in "LMN":
+        return "".join(c for c in unicodedata.normalize("NFKC", char) if c.isalnum() or c in " '-")
+    if kind[0] == "P":  # wide forms have a plain one
+        form = unicodedata.normalize("NFKC", char)
+        return form if form.isascii() else " "
+    return unicodedata.normalize("NFKC", char) if char in "℃℉" else " "

@@ -1,0 +1,178 @@
+"""Turn-taking: from (frame, speech probability) to the moments at which the user begins and ends.
+
+A state machine that counts samples. It has no clock and does no I/O, and it knows nothing of
+recognition, replies or turn numbers; whoever knows the transcript chooses the hangover, call by
+call.
+
+    idle ── min_speech_ms voiced ──► speaking ── pause_ms unvoiced ──► paused ── hangover ──► idle
+             SpeechStarted              ▲         SpeechPaused           │     TurnEnded
+                                        └──────── SpeechResumed ─────────┘
+
+A window is voiced when its probability reaches `threshold`, and stays so until one falls below
+`release`. The network errs by up to three windows either way, so the end of speech is looked
+for in the level of the audio around the last voiced window, in steps of four milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from voiceloop.audio import SILENCE_DBFS, dbfs, samples
+from voiceloop.config import TurnConfig
+from voiceloop.types import AudioFrame
+
+STEP = 64
+"""Samples over which a level is taken."""
+LOOK_BACK_MS = 128
+"""How far before the end of the last voiced window speech may have ended."""
+LOOK_AHEAD_MS = 64
+"""How far after the end of the last voiced window speech may have gone on."""
+FLOOR_MS = 400
+"""Recent audio in which the level of the background is found."""
+ABOVE_FLOOR_DB = 5.0
+BELOW_PEAK_DB = 40.0
+"""Speech is louder than the background by the one and than its own peak less the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechStarted:
+    """The user has begun to speak."""
+
+    sample: int
+    """Index of the sample after the last one seen when this was decided."""
+    start: int
+    """First sample to recognise: the beginning less the pre-roll, never within an earlier turn."""
+    speech_start: int
+    """First sample of the first voiced window."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechPaused:
+    """The user has fallen silent; whether the turn is over is not known yet."""
+
+    sample: int
+    """Index of the sample after the last one seen when this was decided."""
+    speech_end: int
+    """Index of the sample after the last voiced one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechResumed:
+    """The user went on within the turn: what was guessed since SpeechPaused is void."""
+
+    sample: int
+    """Index of the sample after the last one seen when this was decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The user's turn is over."""
+
+    sample: int
+    """Index of the sample after the last one seen when this was decided: the endpoint decision."""
+    speech_end: int
+    """Index of the sample after the last voiced one."""
+    forced: bool = False
+    """True where the turn reached its greatest length, with the user perhaps still speaking."""
+
+
+TurnEvent = SpeechStarted | SpeechPaused | SpeechResumed | TurnEnded
+
+
+class TurnDetector:
+    """The state of one stream at 16 kHz."""
+
+    def __init__(self, config: TurnConfig) -> None:
+        self._config = config
+        self._voiced = False
+        self._active = False
+        self._run: int | None = None
+        """First sample of the voiced run that may become a beginning."""
+        self._start = 0
+        self._voiced_end = 0
+        self._speech_end: int | None = None
+        """Set while paused."""
+        self._taken = 0
+        """End of the last turn's audio: no later turn begins before it."""
+        self._seen = 0
+        self._levels = np.zeros(0)
+        self._peak = SILENCE_DBFS
+
+    def feed(
+        self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
+    ) -> list[TurnEvent]:
+        """Events decided by `frame`, the next one of the stream, with its speech probability.
+
+        `hangover_ms` is the silence that ends the turn as things stand now; none takes the
+        configured one.
+        """
+        config = self._config
+        self._seen = frame.end
+        self._voiced = probability >= (config.release if self._voiced else config.threshold)
+        levels = [dbfs(frame.pcm[at : at + STEP]) for at in range(0, len(frame.pcm), STEP)]
+        self._levels = np.append(self._levels, levels)[-samples(FLOOR_MS) // STEP :]
+        if self._voiced:
+            self._peak = max(self._peak, *levels)
+        if not self._active:
+            return self._idle(frame)
+        events = self._voiced_window(frame) if self._voiced else self._unvoiced_window()
+        if self._speech_end is not None:
+            wait = samples(config.hangover_ms if hangover_ms is None else hangover_ms)
+            if self._seen - self._speech_end >= wait:
+                return [*events, self._end()]
+        if self._seen - self._start >= samples(1000 * config.max_turn_s):
+            return [*events, self._end(forced=True)]
+        return events
+
+    def flush(self) -> list[TurnEvent]:
+        """The stream is over: so is a turn in progress."""
+        return [self._end()] if self._active else []
+
+    def _idle(self, frame: AudioFrame) -> list[TurnEvent]:
+        if not self._voiced:
+            self._run = None
+            self._peak = SILENCE_DBFS
+            return []
+        if self._run is None:
+            self._run = frame.start
+        if frame.end - self._run < samples(self._config.min_speech_ms):
+            return []
+        self._active = True
+        self._voiced_end = frame.end
+        self._start = max(self._taken, self._run - samples(self._config.pre_roll_ms), 0)
+        return [SpeechStarted(frame.end, self._start, self._run)]
+
+    def _voiced_window(self, frame: AudioFrame) -> list[TurnEvent]:
+        self._voiced_end = frame.end
+        if self._speech_end is None:
+            return []
+        self._speech_end = None
+        return [SpeechResumed(frame.end)]
+
+    def _unvoiced_window(self) -> list[TurnEvent]:
+        unvoiced = self._seen - self._voiced_end
+        if self._speech_end is not None or unvoiced < samples(self._config.pause_ms):
+            return []
+        self._speech_end = self._refined_end()
+        return [SpeechPaused(self._seen, self._speech_end)]
+
+    def _end(self, *, forced: bool = False) -> TurnEnded:
+        speech_end = self._refined_end() if self._speech_end is None else self._speech_end
+        self._taken = self._seen if forced else speech_end
+        self._active = False
+        self._run = None
+        self._speech_end = None
+        self._peak = SILENCE_DBFS
+        return TurnEnded(self._seen, speech_end, forced)
+
+    def _refined_end(self) -> int:
+        """End of the last step around the last voiced window that is as loud as speech."""
+        begun = self._seen - len(self._levels) * STEP
+        first = max(begun, self._voiced_end - samples(LOOK_BACK_MS))
+        last = min(self._seen, self._voiced_end + samples(LOOK_AHEAD_MS))
+        near = self._levels[(first - begun) // STEP : (last - begun) // STEP]
+        floor = float(np.percentile(self._levels, 10))
+        loud = np.flatnonzero(near > max(floor + ABOVE_FLOOR_DB, self._peak - BELOW_PEAK_DB))
+        return first + (int(loud[-1]) + 1) * STEP if len(loud) else self._voiced_end
