@@ -26,6 +26,7 @@ ORDER = (
     ("asr", "llm", "tts"),
     ("devices",),
     ("session",),
+    ("loading",),
     ("realtime",),
     ("server",),
     ("bench",),

@@ -97,6 +97,14 @@ def test_the_last_layer_that_gives_a_key_wins(layers: list[dict[str, object]]) -
     assert {key for key, origin in origins.items() if origin == "flag"} == set(flags)
 
 
+def test_none_is_written_as_a_word_in_files_and_flags_alike(tmp_path: Path) -> None:
+    short = write(tmp_path / "short.toml", "[asr]\nmin_window_s = 2")
+    none = write(tmp_path / "none.toml", '[asr]\nmin_window_s = "none"')
+    assert load_config([short])[0].asr.min_window_s == 2.0
+    assert load_config([short, none])[0].asr.min_window_s is None
+    assert load_config([short], {"asr.min_window_s": "none"})[0].asr.min_window_s is None
+
+
 def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
     tmp_path: Path,
 ) -> None:
@@ -129,7 +137,7 @@ def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
         ("[asr]\nmodel = []", "asr.model must be text, not []", ""),
         ("[asr.model]\nname = 'x'", "asr.model must be text", ""),
         ("[asr]\ndevice = 'gpu'", "asr.device must be 'auto' or 'cpu' or 'cuda'", ""),
-        ("[asr]\nmin_window_s = 31", "a number from 0 to 30 or none, not 31", ""),
+        ("[asr]\nmin_window_s = 31", "a number from 0 to 30 or 'none', not 31", ""),
         ("[llm]\nnum_speculative_tokens = 'atuo'", "an integer from 0 or 'auto'", "'auto'"),
         ("[llm]\ntemperature = nan", "llm.temperature must be a number from 0, not nan", ""),
         ("[llm]\ntemperature = inf", "llm.temperature must be a number from 0, not inf", ""),
@@ -220,9 +228,18 @@ def test_settings_are_given_before_or_after_the_command_in_either_spelling() -> 
         assert command.origins["llm.target"] == "flag"
 
 
-def test_a_commands_own_options_go_with_the_settings_of_a_file(tmp_path: Path) -> None:
+def test_a_flag_may_be_empty_text() -> None:
+    command = run("greet", "world", "--llm.system=", "--llm.target=mine")
+    assert command.settings.llm.system == ""
+    assert command.origins["llm.system"] == "flag"
+
+
+def test_a_commands_own_options_go_with_the_named_file_which_beats_the_others(
+    tmp_path: Path,
+) -> None:
+    other = write(tmp_path / "b.toml", "threads = 3")
     file = write(tmp_path / "a.toml", "threads = 2")
-    command = run("count", "--to", "5", "--config", str(file))
+    command = run("count", "--to", "5", "--config", str(file), files=(other,))
     assert isinstance(command, Count)
     assert (command.to, command.settings.threads, command.config) == (5, 2, file)
     assert command.origins["threads"] == str(file)
@@ -236,6 +253,8 @@ def test_a_commands_own_options_go_with_the_settings_of_a_file(tmp_path: Path) -
         (["greet", "x", "--luod"], "there is no option --luod", "--loud"),
         (["greet", "x", "--asr.modle", "y"], "there is no option --asr.modle", "--asr.model"),
         (["greet", "x", "--to", "3"], "there is no option --to", ""),
+        (["greet", "--name", "x"], "there is no option --name", ""),
+        (["greet", "x", "--origin", "y"], "there is no option --origin", ""),
         (["--qqqq"], "there is no option --qqqq", "--help"),
         (["greet", "x", "--asr.model"], "--asr.model needs a value", ""),
         (["greet", "x", "--asr.beam-size", "five"], "--asr.beam-size must be an integer", ""),

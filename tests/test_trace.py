@@ -42,7 +42,7 @@ spans = st.lists(
     max_size=12,
 )
 
-EXAMPLE = {
+EXAMPLE: dict[str, float] = {
     Mark.SPEECH_START: 10.0,
     Mark.FIRST_PARTIAL: 10.5,
     Mark.PREFILL_START: 10.7,
@@ -74,7 +74,7 @@ def traces(draw: st.DrawFn) -> TurnTrace:
 def example() -> TurnTrace:
     recorder = Recorder(7)
     for mark, at in EXAMPLE.items():
-        recorder.mark(mark, at)
+        recorder.mark(Mark(mark), at)
     for index in range(6):
         recorder.span(
             Lane.ASR, "partial", 10.3 + index * 0.24, 10.4 + index * 0.24, words=index, text="so"
@@ -172,7 +172,11 @@ def test_the_parts_of_stages_in_turn_are_the_times_between_their_marks():
 
 
 def test_work_done_before_the_endpoint_costs_nothing():
-    early = {Mark.TRANSCRIPT_FINAL: 11.9, Mark.FIRST_CLAUSE: 11.95, Mark.FIRST_SYNTHESIS: 11.99}
+    early: dict[str, float] = {
+        Mark.TRANSCRIPT_FINAL: 11.9,
+        Mark.FIRST_CLAUSE: 11.95,
+        Mark.FIRST_SYNTHESIS: 11.99,
+    }
     parts = parts_ms(TurnTrace(1, EXAMPLE | early))
     expected = {"endpoint wait": 200, "asr": 0, "llm": 0, "tts": 0, "output": 212}
     assert parts == pytest.approx(expected)

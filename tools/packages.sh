@@ -18,7 +18,7 @@ done
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then
-  command -v brew >/dev/null && how="brew install$missing" || how="install$missing"
+  command -v brew >/dev/null && how="brew install$missing" || how="your system's installer"
 elif [ "$(id -u)" -ne 0 ]; then
   how="sudo apt-get install --yes$missing"
 else

@@ -228,7 +228,7 @@ def expected(hint: Any) -> str:
         return " or ".join(expected(member) for member in get_args(hint))
     if get_origin(hint) is Literal:
         return " or ".join(f"'{choice}'" for choice in get_args(hint))
-    return {str: "text", int: "an integer", float: "a number", NoneType: "none"}[hint]
+    return {str: "text", int: "an integer", float: "a number", NoneType: "'none'"}[hint]
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def _convert(hint: Any, value: object, *, text: bool) -> object:
         if value in get_args(hint):
             return value
     elif hint is NoneType:
-        if text and value == "none":
+        if value == "none":
             return None
     elif text or type(value) is hint or (hint is float and type(value) is int):
         return hint(cast(Any, value))

@@ -38,6 +38,10 @@ AHEAD_S = 0.06
 """Audio that a speaker is handed ahead of time; `cut` takes it back, so it delays nothing."""
 
 
+AUDIBLE_GAP_S = 0.001
+"""A shorter break within a reply is no underrun."""
+
+
 class Speaker(Protocol):
     """Plays one always-open stream; silent where nothing is written."""
 
@@ -48,8 +52,11 @@ class Speaker(Protocol):
         """When a sample written now would be played, in seconds of the loop's clock."""
         ...
 
-    def write(self, pcm: Pcm) -> None:
-        """Play `pcm` after all that was written before. Never blocks."""
+    def write(self, pcm: Pcm) -> float:
+        """Play `pcm` after all that was written before, and return when that will begin.
+
+        Never blocks.
+        """
         ...
 
     def cut(self, fade: int) -> int:
@@ -193,10 +200,9 @@ class Player:
         return self._playback.heard(unplayed(self._silent_at, self._speaker.rate))
 
     def _hand_over(self, block: Block) -> None:
-        begin = self._speaker.due()
-        self._speaker.write(block.pcm)
+        begin = self._speaker.write(block.pcm)
         self._silent_at = self._speaker.due()
-        if self._since is not None and begin > self._gapless + 1e-6:
+        if self._since is not None and begin > self._gapless + AUDIBLE_GAP_S:
             self._recorder.count("underruns")
             self._end_stretch(self._gapless)
         if self._since is None:
@@ -209,7 +215,7 @@ class Player:
 
     def _silence(self) -> None:
         """Cut the speaker off, and put back what it has not played."""
-        if self._playback.paused or self._since is None:
+        if self._since is None:
             return
         self._playback.rewind(self._speaker.cut(self._fade))
         self._silent_at = min(self._silent_at, self._speaker.due())
@@ -243,12 +249,13 @@ class NullSpeaker:
         now = anyio.current_time()
         return now if self.pace == "max" else max(now, self._since + self._count / self.rate)
 
-    def write(self, pcm: Pcm) -> None:
-        """Play `pcm` after all that was written before."""
+    def write(self, pcm: Pcm) -> float:
+        """Play `pcm` after all that was written before, and return when that begins."""
         due = self.due()
         if due > self._since + self._count / self.rate:
             self._since, self._count = due, 0
         self._count += len(pcm)
+        return due
 
     def cut(self, fade: int) -> int:
         """Fade out over the next `fade` samples, and forget what comes after them."""
@@ -290,9 +297,9 @@ class WavSpeaker(NullSpeaker):
             self._settle(0)
         self._writer.__exit__(kind, error, trace)
 
-    def write(self, pcm: Pcm) -> None:
-        """Play `pcm` after all that was written before."""
-        super().write(pcm)
+    def write(self, pcm: Pcm) -> float:
+        """Play `pcm` after all that was written before, and return when that begins."""
+        begin = super().write(pcm)
         if self._begun is None:
             self._begun = self._since
         if self._count == len(pcm) and self.pace == "realtime":
@@ -300,6 +307,7 @@ class WavSpeaker(NullSpeaker):
             self._silence_until(round((self._since - self._begun) * self.rate))
         self._held = np.concatenate((self._held, pcm))
         self._settle(unplayed(self.due(), self.rate))
+        return begin
 
     def cut(self, fade: int) -> int:
         """Fade out over the next `fade` samples, and forget what comes after them."""

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import tyro
 
@@ -93,7 +93,7 @@ def _check(commands: Mapping[str, type[Command]], rest: Sequence[str]) -> None:
             f"did you mean '{near}'?" if near else f"choose one of: {', '.join(commands)}",
         )
     kinds = [commands[names[0]]] if names else list(commands.values())
-    own = {item.name.replace("_", "-") for kind in kinds for item in dataclasses.fields(kind)}
+    own = {option for kind in kinds for option in _options(kind)}
     known = {"help"} | own | {f"no-{name}" for name in own}
     for argument in before:
         name = argument.partition("=")[0].removeprefix("--").replace("_", "-")
@@ -103,6 +103,16 @@ def _check(commands: Mapping[str, type[Command]], rest: Sequence[str]) -> None:
                 f"there is no option --{name}",
                 f"did you mean --{near}?" if near else "`--help` lists all options",
             )
+
+
+def _options(kind: type[Command]) -> list[str]:
+    """The options that a command has besides the settings."""
+    hidden = (tyro.conf.Positional, tyro.conf.Suppress)
+    return [
+        name.replace("_", "-")
+        for name, hint in get_type_hints(kind, include_extras=True).items()
+        if name != "settings" and not any(mark in hidden for mark in get_args(hint)[1:])
+    ]
 
 
 def _required(kind: type[Command]) -> dict[str, Any]:

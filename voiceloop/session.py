@@ -257,6 +257,8 @@ class Session:
                 # A stage that fails ends its turn, never the session.
                 logger.exception("turn %d failed", turn.number)
                 outcome = "failed"
+                while isinstance(error, ExceptionGroup):
+                    error = error.exceptions[0]
                 reason = error.message if isinstance(error, VoiceloopError) else repr(error)
                 self._show(Notice(f"the reply failed: {reason}"))
         if outcome != "done" and turn.replying:
@@ -407,25 +409,26 @@ class Session:
     async def _cut(
         self, turn: _Turn, bursts: AsyncIterator[TokenBurst]
     ) -> AsyncGenerator[Clause, None]:
-        async for clause in clauses(bursts):
-            turn.recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
-            yield clause
+        async with aclosing(clauses(bursts)) as cut:
+            async for clause in cut:
+                turn.recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
+                yield clause
 
     async def _speak(
         self, turn: _Turn, cut: AsyncGenerator[Clause, None]
     ) -> AsyncGenerator[SpeechChunk, None]:
-        begun = anyio.current_time()
         async with aclosing(cut):
             async for clause in cut:
-                begun = anyio.current_time()
-                async for chunk in synthesize(clause, self._engines.tts, self._engines.tts_runner):
-                    now = anyio.current_time()
-                    turn.recorder.mark(Mark.FIRST_SYNTHESIS, now)
-                    name = f"clause {clause.index + 1}"
-                    turn.recorder.span(Lane.TTS, name, begun, now, text=clause.text)
-                    yield chunk
-                    begun = anyio.current_time()
-        turn.recorder.mark(Mark.SYNTHESIS_END, begun)
+                name, begun = f"clause {clause.index + 1}", anyio.current_time()
+                steps = synthesize(clause, self._engines.tts, self._engines.tts_runner)
+                async with aclosing(steps) as chunks:
+                    async for chunk in chunks:
+                        now = anyio.current_time()
+                        turn.recorder.mark(Mark.FIRST_SYNTHESIS, now)
+                        turn.recorder.span(Lane.TTS, name, begun, now, text=clause.text)
+                        yield chunk
+                        begun = anyio.current_time()
+        turn.recorder.mark(Mark.SYNTHESIS_END, anyio.current_time())
 
     async def _ring(self, result: ToolResult) -> None:
         """Tell the user when a timer is over."""

@@ -55,11 +55,13 @@ def printable(text: str) -> str:
 
     That is control characters, lone surrogates, and the marks that reverse the direction of text.
     """
-    return "".join(_escaped(char) for char in " ".join(text.split()))
+    return "".join(_escaped(char) for char in text)
 
 
 def _escaped(char: str) -> str:
-    steers = unicodedata.category(char) in ("Cc", "Cs") or char in _BIDI
+    if char in "\t\r\n":
+        return " "
+    steers = unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _BIDI
     return char.encode("unicode_escape").decode("ascii") if steers else char
 
 
@@ -169,7 +171,7 @@ class LiveView:
 
     def __enter__(self) -> Self:
         self._live.start()
-        self._live.update(self._region())
+        self._live.update(self.region())
         return self
 
     def __exit__(
@@ -192,7 +194,7 @@ class LiveView:
                 self._end(event, self._exchanges.end(event.turn))
             case Transcript() | TokenBurst() | Clause():
                 self._exchanges.follow(event)
-        self._live.update(self._region())
+        self._live.update(self.region())
 
     def _end(self, trace: TurnTrace, exchange: Exchange) -> None:
         rows = [("you", Text(printable(exchange.said)))] if exchange.said else []
@@ -210,7 +212,8 @@ class LiveView:
         if rows:
             self._live.console.print(_grid(*rows))
 
-    def _region(self) -> RenderableType:
+    def region(self) -> RenderableType:
+        """The turns that go on, and what the session is doing."""
         rows: list[tuple[str, Text]] = []
         state = "listening"
         for exchange in self._exchanges.live.values():
@@ -222,7 +225,8 @@ class LiveView:
                 sounding, queued = split_after(exchange.reply, exchange.sounding)
                 rows.append(("loop", _joined((sounding, ""), (queued, "dim"))))
                 state = "speaking" if exchange.sounding else "thinking"
-        return Group(_grid(*rows), Text(f"● {state}", "green" if state == "listening" else "cyan"))
+        line = Text(f"● {state}", "green" if state == "listening" else "cyan")
+        return Group(_grid(*rows), line) if rows else line
 
 
 class JsonView:

@@ -23,6 +23,9 @@ from models.train.asr_model import Optimiser, Recogniser, config, initialise
 
 STARTER = Path(__file__).parents[1] / "starter" / "asr"
 CTC_WEIGHT = 0.5
+EASY_STEPS = 800
+STRENGTH = 0.4
+"""How far features are perturbed at most: little, for examples are hardly used twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ def tokenizer(options: Options) -> None:
 
 def data(options: Options) -> None:
     """Make the training shards."""
-    asr_data.make(options.work / "shards", options.seed, options.shards)
+    asr_data.make(options.work / "shards", options.seed, "easy", asr_data.EASY_SHARDS)
+    asr_data.make(options.work / "shards", options.seed, "shard", options.shards)
 
 
 def test_sets(options: Options) -> dict[str, list[asr_data.Example]]:
@@ -97,7 +101,7 @@ def learning_rate(progress: float, step: int, peak: float) -> float:
     return peak * min(1, step / 250) * 0.5 * (1 + math.cos(math.pi * min(1, progress)))
 
 
-def train(options: Options, log_every: int = 50, save_s: float = 180, test_s: float = 420) -> None:
+def train(options: Options, log_every: int = 50, save_s: float = 180, test_s: float = 540) -> None:
     """Train until `--minutes` have passed, over all runs together."""
     words = asr_tokenizer.load(options.work)
     torch.manual_seed(options.seed)
@@ -135,9 +139,9 @@ def train(options: Options, log_every: int = 50, save_s: float = 180, test_s: fl
     saved_at, tested_at = spent, spent
     losses: list[tuple[float, float, float, int]] = []
     while spent < total:
-        # a model that does not hear yet learns faster from what is easy
-        strength = min(1.0, optimiser.steps / 3000)
-        for batch in batches.round(number, strength, size=options.frames // 2):
+        # a model that does not hear yet learns from what is easy
+        strength = min(STRENGTH, max(0, optimiser.steps - EASY_STEPS) / 2000)
+        for batch in batches.round(number, strength, size=2048):
             rate = learning_rate(spent / total, optimiser.steps, options.peak)
             attention, ctc = model.loss(batch)
             (attention + CTC_WEIGHT * ctc).backward()
@@ -201,12 +205,12 @@ def export(options: Options) -> None:
 
 
 def evaluate(options: Options) -> None:
-    """Measure the exported model on every test set; figures to `--work`/evaluation.json."""
+    """Measure the exported model on every test set; the figures go to `--work`/evaluation.json and
+    into the model card."""
     sets = test_sets(options)
     figures = asr_export.report(options.out, sets)
-    for name, row in figures.items():
-        print(f"{name}: {shown(row)}")
-    asr_export.write(figures, options.work / "evaluation.json")
+    print(asr_export.table(figures))
+    asr_export.write(figures, options.work / "evaluation.json", options.out / "README.md")
     decode = asr_export.Decoder(options.out)
     for name, examples in sets.items():
         for line in asr_export.mistakes(decode, examples, 5):

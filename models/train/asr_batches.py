@@ -30,23 +30,36 @@ class Batches:
         self.frames = frames
         """Frames of a batch, padding included."""
         self.examples: list[Example] = []
+        self.easy: list[bool] = []
+        self.noisy: list[bool] = []
         self.uses: list[int] = []
         self.files: set[Path] = set()
 
     def refresh(self) -> None:
         """Take in the shards that appeared since."""
-        for path in sorted(self.folder.glob("shard-*.npz")):
+        for path in sorted(self.folder.glob("*.npz")):
             if path not in self.files:
                 self.files.add(path)
-                self.examples.extend(load(path))
+                shard = load(path)
+                easy = path.name.startswith("easy")
+                self.examples.extend(shard)
+                self.easy.extend([easy] * len(shard))
+                floors = [floor(e) for e in shard]
+                middle = np.median(floors)
+                self.noisy.extend(
+                    not easy and bool(e.text) and f > middle
+                    for e, f in zip(shard, floors, strict=True)
+                )
         self.uses.extend([0] * (len(self.examples) - len(self.uses)))
 
-    def round(self, number: int, strength: float, size: int = 8192) -> Iterator[Batch]:
-        """The batches of about `size` examples, in random order; `number` seeds it, `strength`
-        (0 to 1) is how far they are perturbed."""
+    def round(self, number: int, strength: float, size: int) -> Iterator[Batch]:
+        """The batches of `size` examples, in random order; `number` seeds it, `strength` (0 to 1)
+        is how far they are perturbed, and 0 takes the easy examples alone. The noisier half of
+        the others is drawn rarely before the rest is used up."""
         self.refresh()
         rng = random.Random(f"{self.seed}-{number}")
-        order = sorted(range(len(self.examples)), key=lambda i: self.uses[i] + rng.random())[:size]
+        pool = [i for i, easy in enumerate(self.easy) if easy or strength > 0]
+        order = sorted(pool, key=lambda i: self.uses[i] + rng.random() + 0.8 * self.noisy[i])[:size]
         for i in order:
             self.uses[i] += 1
         order.sort(key=lambda i: len(self.examples[i].mel) * rng.uniform(0.9, 1.1))
@@ -62,6 +75,11 @@ class Batches:
         noise = np.random.default_rng([self.seed, number])
         for group in groups:
             yield perturb(collate(group, self.tokenizer), noise, strength)
+
+
+def floor(example: Example) -> float:
+    """How loud the quietest tenth of the frames is, relative to the loudest point: 0 to 255."""
+    return float(np.percentile(example.mel[::3, ::4].mean(1), 10))
 
 
 def collate(examples: list[Example], tokenizer: Tokenizer) -> Batch:

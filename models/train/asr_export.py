@@ -43,7 +43,6 @@ def export(weights: dict[str, torch.Tensor], tokenizer_folder: Path, out: Path) 
     generation = model.generation_config
     generation.suppress_tokens = []
     generation.begin_suppress_tokens = []
-    generation.lang_to_id = {"<|en|>": tokenizer.token_to_id("<|en|>")}
     generation.alignment_heads = [
         [model.config.decoder_layers - 1, head]
         for head in range(model.config.decoder_attention_heads)
@@ -58,6 +57,10 @@ def export(weights: dict[str, torch.Tensor], tokenizer_folder: Path, out: Path) 
         with tempfile.TemporaryDirectory() as converted:
             # the few weights that int8 leaves alone (positions) are stored in half precision
             converter.convert(converted, quantization="int8_float16", force=True)
+            settings = Path(converted) / "config.json"
+            known = json.loads(settings.read_text())
+            known["lang_ids"] = [tokenizer.token_to_id("<|en|>")]  # the converter finds none
+            settings.write_text(json.dumps(known, indent=1) + "\n")
             out.mkdir(parents=True, exist_ok=True)
             for file in Path(converted).iterdir():
                 shutil.copyfile(file, out / file.name)
@@ -132,6 +135,20 @@ def report(folder: Path, sets: dict[str, Sequence[Example]]) -> dict[str, dict[s
     return {name: measure(decode, examples) for name, examples in sets.items()}
 
 
-def write(figures: object, path: Path) -> None:
-    """JSON, readable."""
+def table(figures: dict[str, dict[str, float]]) -> str:
+    """The figures in Markdown, as the model card shows them."""
+    columns = {"wer": "WER", "exact": "exact", "mark": "mark", "false_text": "false text"}
+    lines = [f"| test set | clips | {' | '.join(columns.values())} |", "|---|" + "---:|" * 5]
+    for name, row in figures.items():
+        cells = [f"{row[key]:.1%}" if key in row else "" for key in columns]
+        lines.append(f"| {name} | {row['clips']:.0f} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write(figures: dict[str, dict[str, float]], path: Path, card: Path) -> None:
+    """JSON to `path`, and the table between the marks of the model card."""
     path.write_text(json.dumps(figures, indent=1) + "\n")
+    if card.exists():
+        head, _, rest = card.read_text().partition("<!-- figures -->\n")
+        _, end, tail = rest.partition("<!-- /figures -->")
+        card.write_text(f"{head}<!-- figures -->\n{table(figures)}\n{end}{tail}")

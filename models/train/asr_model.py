@@ -18,6 +18,7 @@ from transformers import WhisperConfig, WhisperForConditionalGeneration
 
 LETTERS = " abcdefghijklmnopqrstuvwxyz'0123456789"
 """What the CTC head on the encoder spells; index 0 is the blank."""
+AVERAGE_EVERY = 8
 LOCAL = 1.3
 """How sharply a fresh encoder's heads look at their place: about five positions wide."""
 
@@ -176,59 +177,70 @@ class Optimiser:
 
     def __init__(self, model: nn.Module, decay: float = 0.05) -> None:
         weights = [p for p in model.parameters() if p.requires_grad]
+        weights.sort(key=lambda p: p.dim() == 1)  # biases and gains behind: they do not decay
         self.master = torch.cat([p.detach().float().flatten() for p in weights])
         self.work = self.master.bfloat16()
         self.grad = torch.zeros_like(self.work)
-        self.decay = torch.cat(
-            [torch.full((p.numel(),), decay if p.dim() > 1 else 0.0) for p in weights]
-        )
+        self.average = self.master.clone()
+        self.steps = 0
+        self.spans: dict[int, tuple[slice, torch.Size]] = {}
         at = 0
-        self.views: list[tuple[nn.Parameter, slice]] = []
         for p in weights:
             span = slice(at, at + p.numel())
             p.data = self.work[span].view_as(p)
             p.grad = self.grad[span].view_as(p)
-            self.views.append((p, span))
+            self.spans[id(p)] = (span, p.shape)
             at = span.stop
-        self.first = torch.zeros_like(self.master)
-        self.second = torch.zeros_like(self.master)
-        self.average = self.master.clone()
-        self.steps = 0
+        matrices = sum(p.numel() for p in weights if p.dim() > 1)
+        parts = [nn.Parameter(part) for part in self.master.split((matrices, at - matrices))]
+        self.adam = torch.optim.AdamW(
+            [{"params": [parts[0]], "weight_decay": decay}, {"params": [parts[1]]}],
+            betas=(0.9, 0.98),
+            weight_decay=0.0,
+            fused=True,
+        )
+        self.wide = torch.zeros_like(self.master)
+        for part, grad in zip(parts, self.wide.split((matrices, at - matrices)), strict=True):
+            part.grad = grad
 
     def step(self, rate: float, clip: float = 1.0) -> float:
         """Apply and clear the gradients; returns their norm."""
         self.steps += 1
-        grad = self.grad.float()
-        norm = float(grad.norm())
+        self.wide.copy_(self.grad)
+        self.grad.zero_()
+        norm = float(self.wide.norm())
         if not math.isfinite(norm):
-            self.grad.zero_()
             return norm
         if norm > clip:
-            grad *= clip / norm
-        self.first.lerp_(grad, 0.1)
-        self.second.mul_(0.98).addcmul_(grad, grad, value=0.02)
-        bias = math.sqrt(1 - 0.98**self.steps) / (1 - 0.9**self.steps)
-        self.master.addcmul_(self.master, self.decay, value=-rate)
-        self.master.addcdiv_(self.first, self.second.sqrt().add_(1e-8), value=-rate * bias)
-        self.average.lerp_(self.master, 1 - min(0.998, self.steps / (self.steps + 50)))
+            self.wide.mul_(clip / norm)
+        for group in self.adam.param_groups:
+            group["lr"] = rate
+        self.adam.step()
+        if self.steps % AVERAGE_EVERY == 0:
+            self.average.lerp_(self.master, 1 - min(0.97, self.steps / (self.steps + 50)))
         self.work.copy_(self.master)
-        self.grad.zero_()
         return norm
 
     def state(self) -> dict[str, object]:
         """All that a resumed run needs."""
-        keys = ("master", "first", "second", "average", "steps")
-        return {key: getattr(self, key) for key in keys}
+        return {
+            "master": self.master,
+            "average": self.average,
+            "steps": self.steps,
+            "adam": self.adam.state_dict(),
+        }
 
-    def restore(self, state: dict[str, object]) -> None:
+    def restore(self, state: dict) -> None:
         """The inverse of `state`."""
-        for key, value in state.items():
-            setattr(self, key, value)
+        self.master.copy_(state["master"])
+        self.average.copy_(state["average"])
+        self.steps = state["steps"]
+        self.adam.load_state_dict(state["adam"])
         self.work.copy_(self.master)
 
     def averaged(self) -> dict[int, Tensor]:
         """The averaged weights in float32, by `id` of the parameter."""
-        return {id(p): self.average[span].view(p.shape) for p, span in self.views}
+        return {key: self.average[span].view(shape) for key, (span, shape) in self.spans.items()}
 
 
 def spell(text: str) -> list[int]:

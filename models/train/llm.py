@@ -9,10 +9,12 @@ exported models stays in the work folder; `target` and `distill` resume where th
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import math
 import os
 import random
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,12 +26,21 @@ import torch
 from models.train import llm_distill, llm_eval, llm_export
 from models.train.domain import factual
 from models.train.llm_data import KINDS, Batch, Encoder, batches, load_tokenizer, train_tokenizer
-from models.train.llm_model import Shape, Weights, compiled, cross_entropy, hidden, initial
+from models.train.llm_model import (
+    PLAIN,
+    Pieces,
+    Shape,
+    Weights,
+    compiled,
+    cross_entropy,
+    hidden,
+    initial,
+)
 
 TARGET = Shape(vocab=0, width=512, layers=5, heads=8, ff=1024)
 DRAFT = Shape(vocab=0, width=128, layers=2, heads=4, ff=384)
 TOKENS = 4096
-"""Tokens in a batch."""
+"""Tokens in a batch of the target; the draft has half as many, and so more steps."""
 
 
 class Optimizer:
@@ -75,6 +86,7 @@ def train(
     encoder: Encoder,
     args: argparse.Namespace,
     rate: float,
+    pieces: Pieces,
 ) -> Weights:
     """Train `name` for `args.seconds` of running time, from its checkpoint where there is one."""
     path = Path(args.work) / f"{name}.pt"
@@ -89,7 +101,6 @@ def train(
     optimizer = Optimizer(weights, rate)
     if saved:
         optimizer.restore(saved["optimizer"])
-    pieces = compiled()
     sums, counts = torch.zeros(len(KINDS)), torch.zeros(len(KINDS))
     started = time.monotonic() - elapsed
     next_log, next_check = elapsed + 30, elapsed + 240
@@ -98,6 +109,8 @@ def train(
         plain = {key: weight.detach() for key, weight in weights.items()}
         progress = {"step": step, "tokens": tokens, "elapsed": elapsed}
         save(path, {"weights": plain, "optimizer": optimizer.state(), **progress})
+        if sys.platform == "linux":  # batches of many shapes leave gigabytes of holes in the heap
+            ctypes.CDLL(None).malloc_trim(0)
 
     while elapsed < args.seconds:
         batch = next(source)
@@ -105,11 +118,20 @@ def train(
         states = hidden(copies, shape, batch.ids, pieces)[batch.where]
         embedding = copies["model.embed_tokens.weight"]
         losses = cross_entropy(states, embedding, batch.targets, batch.shares, batch.weights)
-        losses.sum().backward()
+        loss = losses.sum()
+        if not loss.isfinite():
+            raise FloatingPointError(f"the loss of step {step} is {loss.item()}")
+        loss.backward()
         for key, weight in weights.items():
             weight.grad = copies[key].grad.float()  # type: ignore[union-attr]
         fraction = elapsed / args.seconds
         warm = min(1.0, (step + 1) / 100)
+        # One bad step in bfloat16 would otherwise be the last: its NaN spreads to every weight.
+        if not all(w.grad.isfinite().all() for w in weights.values() if w.grad is not None):
+            say(f"{name} step {step}: a gradient is not finite, the batch is skipped")
+            for weight in weights.values():
+                weight.grad = None
+            continue
         optimizer.step(warm * (0.02 + 0.98 * (1 + math.cos(math.pi * fraction)) / 2))
         step, tokens = step + 1, tokens + batch.ids.numel()
         elapsed = time.monotonic() - started
@@ -162,22 +184,30 @@ def main() -> None:
 
 def run_target(args: argparse.Namespace, encoder: Encoder, target: Shape, _: Shape) -> None:
     """Train the target on dialogues of the domain."""
-    rng = random.Random(f"target {args.seed}")
-    train("target", target, batches(encoder, rng, TOKENS), encoder, args, rate=2e-3)
+    # A resumed run goes on with data that it has not seen.
+    path = args.work / "target.pt"
+    begun = torch.load(path)["step"] if path.exists() else 0
+    rng = random.Random(f"target {args.seed} {begun}")
+    train(
+        "target", target, batches(encoder, rng, TOKENS), encoder, args, rate=2e-3, pieces=compiled()
+    )
 
 
 def run_distill(args: argparse.Namespace, encoder: Encoder, target: Shape, draft: Shape) -> None:
-    """Train the draft on what the target says; two fifths of the time go into asking it."""
+    """Train the draft on what the target says; 35 % of the time go into asking it."""
     path = args.work / "lessons.pt"
     if not path.exists():
         weights = torch.load(args.work / "target.pt")["weights"]
         half = {name: weight.bfloat16() for name, weight in weights.items()}
-        made = llm_distill.lessons(half, target, encoder, 0.4 * args.seconds, TOKENS, args.seed)
+        made = llm_distill.lessons(
+            half, target, encoder, 0.35 * args.seconds, TOKENS // 2, args.seed
+        )
         say(f"{len(made)} batches of lessons")
         save(path, made)
     made = torch.load(path, weights_only=False)
-    args.seconds *= 0.6
-    train("draft", draft, llm_distill.forever(made, args.seed), encoder, args, rate=4e-3)
+    args.seconds *= 0.65
+    source = llm_distill.course(made, encoder, TOKENS // 2, args.seed)
+    train("draft", draft, source, encoder, args, rate=4e-3, pieces=PLAIN)
 
 
 def run_export(args: argparse.Namespace, encoder: Encoder, target: Shape, draft: Shape) -> None:
@@ -193,7 +223,7 @@ def run_export(args: argparse.Namespace, encoder: Encoder, target: Shape, draft:
 
 
 def run_evaluate(args: argparse.Namespace, encoder: Encoder, *_: Shape) -> None:
-    """Measure the exported models; print the figures and keep them in the work folder."""
+    """Measure the exported models; print the figures, keep them, fill them into the model cards."""
     draft = args.starter / "llm-draft"
     figures = llm_eval.evaluate(
         llm_export.read(args.starter / "llm-target"),
@@ -203,6 +233,8 @@ def run_evaluate(args: argparse.Namespace, encoder: Encoder, *_: Shape) -> None:
     text = json.dumps(figures, indent=2)
     (args.work / "llm.json").write_text(text + "\n")
     print(text)
+    for name, values in figures.items():
+        llm_eval.fill(args.starter / name / "README.md", values)
 
 
 if __name__ == "__main__":

@@ -151,8 +151,9 @@ class Row:
 
 
 KINDS = ("none", "user", "end of turn", "assistant")
-# A user's words and end of turn count alike, or P(end of turn) would be biased.
-WEIGHTS = (0.0, 0.4, 0.4, 1.0)
+# A user's words count little, since what a person says next is mostly noise, and their end of turn
+# counts the same, or P(end of turn) would be biased.
+WEIGHTS = (0.0, 0.15, 0.15, 1.0)
 
 
 class Encoder:
@@ -160,7 +161,7 @@ class Encoder:
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self.tokenizer = tokenizer
-        self.start, self.end = tokenizer.convert_tokens_to_ids(["<|im_start|>", END])
+        self.start, self.end = self.encode("<|im_start|>")[0], self.encode(END)[0]
         self.line = self.encode("\n")[0]
         self.roles = {role: self.encode(f"{role}\n") for role in ("system", "user", "assistant")}
         self.tools = self.encode(self._tools_message(None))
@@ -240,10 +241,14 @@ def draw_row(encoder: Encoder, rng: random.Random) -> Row:
     rows: list[Row] = []
     length = 0
     while True:
-        messages = as_spoken(dialogue(rng), rng)
+        messages = dialogue(rng)
+        # Sums and conversions are learnt last, so dialogues with numbers are drawn more often.
+        if rng.random() < 0.5 and not any(c.isdigit() for m in messages for c in m.text):
+            continue
+        messages = as_spoken(messages, rng)
         if rows:
             messages = [message for message in messages if message.role != "system"]
-        row = encoder.dialogue(messages, tools=not rows and rng.random() < 0.08)
+        row = encoder.dialogue(messages, tools=not rows and rng.random() < 0.04)
         if rows and length + len(row.ids) > budget:
             break
         rows.append(row)

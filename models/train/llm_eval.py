@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +26,21 @@ from models.train.llm_data import KINDS, Encoder, Row, collate
 from models.train.llm_model import Shape, Weights, generate, hidden
 
 Model = tuple[Weights, Shape]
+Figures = dict[str, float]
+
+LABELS = {
+    "exact": "Exact replies to 200 held-out phrasings of factual questions",
+    "contrast_pairs": "50 contrast pairs (the same sentence, another slot): both exact",
+    "declined": "50 out-of-domain questions: declined",
+    "acceptance": "Acceptance on held-out greedy dialogues, draft length 4",
+    "tokens_per_round": "Tokens per draft-verify round",
+    "perplexity_user": "Perplexity of a user's words",
+    "perplexity_end_of_turn": "Perplexity of a user's end of turn, after the final mark",
+    "perplexity_assistant": "Perplexity of replies",
+    "auc_end": "Finished or unfinished question, by P(end of turn): area under the curve",
+    "auc_end_or_mark": "The same, by P(end of turn) + P(final mark)",
+}
+SHARES = ("exact", "contrast_pairs", "declined", "acceptance")
 
 
 def replies(model: Model, encoder: Encoder, questions: Sequence[str]) -> list[str]:
@@ -33,7 +49,7 @@ def replies(model: Model, encoder: Encoder, questions: Sequence[str]) -> list[st
     for i in range(0, len(questions), 64):
         prompts = [encoder.prompt([Message("user", text)]) for text in questions[i : i + 64]]
         ids = generate(*model, prompts, encoder.end)
-        found += [encoder.tokenizer.decode(reply) for reply in ids]
+        found += [str(encoder.tokenizer.decode(reply)) for reply in ids]
     return found
 
 
@@ -79,7 +95,7 @@ def next_logits(model: Model, rows: Sequence[Row]) -> list[torch.Tensor]:
 
 def acceptance(
     target: Model, draft: Model, encoder: Encoder, *, length: int = 4, dialogues: int = 150
-) -> dict[str, float]:
+) -> Figures:
     """Greedy speculative decoding on held-out dialogues, counted.
 
     Given the target's own tokens the draft's proposals are its likeliest next tokens, so one pass
@@ -115,7 +131,7 @@ def acceptance(
     return {"acceptance": accepted / tested, "tokens_per_round": tokens / rounds}
 
 
-def perplexity(model: Model, encoder: Encoder, dialogues: int = 200) -> dict[str, float]:
+def perplexity(model: Model, encoder: Encoder, dialogues: int = 200) -> Figures:
     """Perplexity of held-out dialogues, by what is predicted."""
     rows = [encoder.dialogue(messages) for messages in held_out_dialogues(dialogues)]
     sums, counts = [0.0] * len(KINDS), [0] * len(KINDS)
@@ -124,10 +140,15 @@ def perplexity(model: Model, encoder: Encoder, dialogues: int = 200) -> dict[str
         for kind, loss in zip(row.kinds[1:], losses.tolist(), strict=True):
             sums[kind] += loss
             counts[kind] += 1
-    return {KINDS[i]: math.exp(sums[i] / counts[i]) for i in range(1, len(KINDS))}
+    names = (f"perplexity_{kind.replace(' ', '_')}" for kind in KINDS)
+    return {
+        name: math.exp(total / count)
+        for name, total, count in zip(names, sums, counts, strict=True)
+        if name != "perplexity_none"
+    }
 
 
-def end_of_turn(model: Model, encoder: Encoder, count: int = 400) -> dict[str, float]:
+def end_of_turn(model: Model, encoder: Encoder, count: int = 400) -> Figures:
     """How well finished questions are told from unfinished ones: area under the ROC curve.
 
     Finished: held-out utterances without their final mark. Unfinished: the same, cut after a
@@ -146,7 +167,10 @@ def end_of_turn(model: Model, encoder: Encoder, count: int = 400) -> dict[str, f
     last = [torch.softmax(logits[-1], -1) for logits in next_logits(model, rows)]
     alone = [float(row[encoder.end]) for row in last]
     together = [float(row[[encoder.end, *marks]].sum()) for row in last]
-    return {"end": auc(alone[::2], alone[1::2]), "end_or_mark": auc(together[::2], together[1::2])}
+    return {
+        "auc_end": auc(alone[::2], alone[1::2]),
+        "auc_end_or_mark": auc(together[::2], together[1::2]),
+    }
 
 
 def auc(high: Sequence[float], low: Sequence[float]) -> float:
@@ -155,19 +179,38 @@ def auc(high: Sequence[float], low: Sequence[float]) -> float:
     return wins / (len(high) * len(low))
 
 
-def evaluate(target: Model, draft: Model | None, encoder: Encoder) -> dict[str, object]:
-    """All figures of the model cards."""
-    figures: dict[str, object] = {
-        "exact": exact(target, encoder, factual("heldout")),
-        "contrast_pairs_both_right": both_right(target, encoder),
-        "out_of_domain_declined": declined(target, encoder),
-        "perplexity": perplexity(target, encoder),
-        "end_of_turn_auc": end_of_turn(target, encoder),
+def evaluate(target: Model, draft: Model | None, encoder: Encoder) -> dict[str, Figures]:
+    """All figures of the model cards, by the name of the model."""
+    figures = {
+        "llm-target": {
+            "exact": exact(target, encoder, factual("heldout")),
+            "contrast_pairs": both_right(target, encoder),
+            "declined": declined(target, encoder),
+            **perplexity(target, encoder),
+            **end_of_turn(target, encoder),
+        }
     }
     if draft:
-        figures["draft"] = {
+        figures["llm-draft"] = {
             **acceptance(target, draft, encoder),
             "exact": exact(draft, encoder, factual("heldout")),
-            "perplexity": perplexity(draft, encoder),
+            "perplexity_assistant": perplexity(draft, encoder)["perplexity_assistant"],
         }
     return figures
+
+
+def table(figures: Figures) -> str:
+    """The figures as a Markdown table."""
+    lines = ["| measured on held-out data | |", "|---|---|"]
+    for name, value in figures.items():
+        text = f"{value:.1%}" if name in SHARES else f"{value:.3f}"
+        lines.append(f"| {LABELS[name]} | {text} |")
+    return "\n".join(lines)
+
+
+def fill(card: Path, figures: Figures) -> None:
+    """Put the figures into a model card, between its two marks."""
+    begin, end = "<!-- figures -->", "<!-- /figures -->"
+    head, _, rest = card.read_text().partition(begin)
+    tail = rest.partition(end)[2]
+    card.write_text(f"{head}{begin}\n{table(figures)}\n{end}{tail}")

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-from models.train.llm_data import CONTEXT, END, PAD, load_tokenizer
+from models.train.llm_data import CONTEXT, load_tokenizer
 from models.train.llm_model import EPS, THETA, Shape, Weights, hidden
 
 
@@ -23,7 +23,7 @@ def export(weights: Weights, shape: Shape, tokenizer_folder: Path, folder: Path)
     the weights as saved; raises ValueError where it is not negligible.
     """
     tokenizer = load_tokenizer(tokenizer_folder)
-    end, pad = tokenizer.convert_tokens_to_ids([END, PAD])
+    end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
     config = LlamaConfig(
         vocab_size=shape.vocab,
         hidden_size=shape.width,

@@ -252,44 +252,40 @@ def generate(
     for row, prompt in enumerate(prompts):
         ids[row, width - len(prompt) :] = torch.tensor(prompt)
         visible[row, :, :, : width - len(prompt)] = False
-    size = (rows, shape.heads, width + limit, shape.head)
-    caches = [
-        (torch.zeros(size, dtype=embedding.dtype), torch.zeros(size, dtype=embedding.dtype))
-        for _ in layers
-    ]
-    replies: list[list[int]] = [[] for _ in prompts]
-    going = torch.ones(rows, dtype=torch.bool)
-    start = 0
-    while going.any() and start < width + limit - 1:
-        length = ids.shape[1]
-        end = start + length
-        cos, sin = angles(start, length, shape.head, embedding.dtype)
-        causal = torch.arange(end) <= torch.arange(start, end)[:, None]
+    empty = torch.zeros(rows, shape.heads, width + limit, shape.head, dtype=embedding.dtype)
+    caches = [(empty, empty.clone())] + [(empty.clone(), empty.clone()) for _ in layers[1:]]
+    said = torch.full((rows, limit), stop)
+    live = torch.arange(rows)  # which prompt each row of the caches belongs to
+    start, end = 0, width
+    for step in range(limit):
+        cos, sin = angles(start, end - start, shape.head, embedding.dtype)
+        here = torch.arange(start, end)[:, None]
         # A padded position attends to itself, or its softmax would have nothing to share out.
-        mask = visible[..., :end] & causal | (
-            torch.arange(end) == torch.arange(start, end)[:, None]
-        )
+        mask = visible[..., :end] & (torch.arange(end) <= here) | (torch.arange(end) == here)
         x = F.embedding(ids.reshape(-1), embedding)
         for layer, (keys, values) in zip(layers, caches, strict=True):
             query, key, value = before_attention(
-                x, layer.norm1, layer.qkv, cos, sin, rows, length, shape.head
+                x, layer.norm1, layer.qkv, cos, sin, len(live), end - start, shape.head
             )
             keys[:, :, start:end], values[:, :, start:end] = key, value
             mixed = F.scaled_dot_product_attention(
                 query, keys[:, :, :end], values[:, :, :end], attn_mask=mask
             )
-            mixed = mixed.transpose(1, 2).reshape(rows * length, shape.width)
+            mixed = mixed.transpose(1, 2).reshape(len(x), shape.width)
             x = after_attention(x, mixed, layer.out, layer.norm2, layer.gate_up, layer.down)
-        last = rms_norm(x.view(rows, length, -1)[:, -1], weights["model.norm.weight"])
-        logits = F.linear(last, embedding).float()
+        last = x.view(len(live), end - start, -1)[:, -1]
+        logits = F.linear(rms_norm(last, weights["model.norm.weight"]), embedding).float()
         if temperature:
-            chosen = torch.multinomial(
-                torch.softmax(logits / temperature, -1), 1, generator=generator
-            )
+            heat = torch.softmax(logits / temperature, -1)
+            ids = torch.multinomial(heat, 1, generator=generator)
         else:
-            chosen = logits.argmax(-1, keepdim=True)
-        going &= chosen[:, 0] != stop
-        for row in going.nonzero()[:, 0].tolist():
-            replies[row].append(int(chosen[row]))
-        ids, start = chosen, end
-    return replies
+            ids = logits.argmax(-1, keepdim=True)
+        said[live, step] = torch.where((said[live] == stop)[:, :step].any(-1), stop, ids[:, 0])
+        going = said[live, step] != stop
+        if not going.any():
+            break
+        if going.sum() <= 0.7 * len(live):  # the rows that have ended cost as much as the others
+            live, ids, visible = live[going], ids[going], visible[going]
+            caches = [(keys[going], values[going]) for keys, values in caches]
+        start, end = end, end + 1
+    return [row[: row.index(stop)] if stop in row else row for row in said.tolist()]

@@ -225,6 +225,7 @@ def test_a_hub_name_without_network_is_one_clear_line(tmp_path: Path, name: str)
         "except ModelNotFound as error: print(error.message); print(error.hint)"
     )
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
+    nowhere |= {"HF_HUB_OFFLINE": "0"}
     done = subprocess.run(
         [sys.executable, "-c", code, name], env=os.environ | nowhere, text=True,
         capture_output=True, timeout=120, check=True, cwd=Path(__file__).parents[2],

@@ -6,6 +6,8 @@ a conversation is, `speculator` and `conversation` know.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import torch
 
 from voiceloop.bundled import bundled
@@ -46,8 +48,8 @@ class SpeculativeLlm:
             _check_pair(target, draft)
         limits = [_longest(model) for model in (target, draft) if model is not None]
         self._capacity = min(config.context, *limits)
-        self._target = _warm(target, vocab, self._capacity)
-        self._draft = draft and _warm(draft, vocab, self._capacity)
+        self._target = _checked(target, vocab, self._capacity)
+        self._draft = draft and _checked(draft, vocab, self._capacity)
 
     def conversation(self, *, system: str = "", seed: int = 0) -> SpeculativeConversation:
         """Begin a conversation; `system` and `seed` stand in for the configured ones if given."""
@@ -108,7 +110,7 @@ def _device(name: str) -> torch.device:
 def _vocabulary(loaded: Loaded) -> int:
     """Number of tokens there are; models often have more rows, for padding."""
     tokens = max(loaded.tokenizer.get_vocab().values()) + 1
-    rows = loaded.model.get_output_embeddings().weight.shape[0]
+    rows = cast(Any, loaded.model).get_output_embeddings().weight.shape[0]
     if tokens > rows:
         raise ModelCorrupt(
             f"the tokenizer of '{loaded.name}' has {tokens} tokens, its model only {rows}",
@@ -136,15 +138,13 @@ def _longest(loaded: Loaded) -> int:
     return getattr(config, "max_position_embeddings", None) or 2**31
 
 
-def _warm(loaded: Loaded, vocab: int, capacity: int) -> Decoder:
-    """The model's decoder, which has computed something and so is quick the first time."""
+def _checked(loaded: Loaded, vocab: int, capacity: int) -> Decoder:
+    """The model's decoder, if it computes numbers."""
     built = decoder(loaded.model, vocab, capacity)
-    for rows in (1, 4):
-        ids = torch.zeros(rows, dtype=torch.long, device=built.device)
-        logits = built.forward(ids, KvCache(rows), 1)
-        if not logits.isfinite().all():
-            raise ModelCorrupt(
-                f"the model '{loaded.name}' is damaged: its weights are not numbers",
-                "download or copy it again",
-            )
+    ids = torch.zeros(4, dtype=torch.long, device=built.device)
+    if not built.forward(ids, KvCache(4), 1).isfinite().all():
+        raise ModelCorrupt(
+            f"the model '{loaded.name}' is damaged: its weights are not numbers",
+            "download or copy it again",
+        )
     return built

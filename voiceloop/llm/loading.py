@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -61,7 +61,7 @@ def load_model(name: str, device: torch.device, dtype: torch.dtype | None) -> Lo
         config = AutoConfig.from_pretrained(source)
         _check_attention(name, config)
         tokenizer = AutoTokenizer.from_pretrained(source)
-        model, report = AutoModelForCausalLM.from_pretrained(
+        model, report = cast(Any, AutoModelForCausalLM).from_pretrained(
             source,
             config=config,
             dtype="auto" if dtype is None else dtype,

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from voiceloop.llm.template import special_tokens
+
 _TAGS = {"<tool_call>": "</tool_call>", "<think>": "</think>"}
 _log = logging.getLogger(__name__)
 
@@ -46,13 +48,8 @@ class Detokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         tags = {*_TAGS, *_TAGS.values()}
-        self._silent = frozenset(
-            token
-            for token, text in zip(
-                tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True
-            )
-            if text not in tags
-        )
+        special = special_tokens(tokenizer)
+        self._silent = frozenset(index for index, text in special.items() if text not in tags)
         self._ids: list[int] = []
         self._start = 0
         self._done = 0

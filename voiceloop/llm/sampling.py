@@ -46,7 +46,7 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
         lowest = scores.topk(sampling.top_k, -1).values[..., -1:]
         scores = scores.masked_fill(scores < lowest, -torch.inf)
     if sampling.top_p < 1:
-        ordered, order = scores.sort(-1, descending=True, stable=True)
+        ordered, order = torch.sort(scores, stable=True, dim=-1, descending=True)
         law = ordered.softmax(-1)
         # A token goes if the likelier ones reach top_p without it.
         over = (law.cumsum(-1) - law) >= sampling.top_p

@@ -16,12 +16,19 @@ from voiceloop.errors import EngineError
 _USER, _ASSISTANT, _NEXT = "\ue000user\ue001", "\ue000reply\ue001", "\ue000next\ue001"
 
 
+def special_tokens(tokenizer: Any) -> dict[int, str]:
+    """The tokens that steer a model and are no text, by id."""
+    added = tokenizer.added_tokens_decoder
+    return {index: token.content for index, token in added.items() if token.special}
+
+
 class ChatTemplate:
     """How the turns of a dialogue follow one another, as token ids of `tokenizer`."""
 
     def __init__(self, tokenizer: Any, name: str) -> None:
         self._tokenizer = tokenizer
         self._name = name
+        self._special = tuple(special_tokens(tokenizer).values())
         if tokenizer.chat_template is None:
             raise EngineError(
                 f"the model '{name}' has no chat template",
@@ -54,8 +61,7 @@ class ChatTemplate:
 
         The names of special tokens are taken out: nobody says them.
         """
-        for token in self._tokenizer.all_special_tokens:
-            text = text.replace(token, "")
+        text = self._harmless(text)
         before, whole = self.reply_to_user, self.encode(self._between + text)
         # With the tokenizers there are, the content's first token never swallows what precedes it.
         return whole[len(before) :] if whole[: len(before)] == before else self.encode(text)
@@ -63,13 +69,17 @@ class ChatTemplate:
     def tool_result(self, result: str) -> list[int]:
         """From the end of a reply that called a tool to where its continuation begins."""
         before, after = self._around(self._turns(("tool", _NEXT)), _ASSISTANT, _NEXT)
-        for token in self._tokenizer.all_special_tokens:
-            result = result.replace(token, "")
-        return self.encode(before + result + after)
+        return self.encode(before + self._harmless(result) + after)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, with nothing added."""
         return self._tokenizer.encode(text, add_special_tokens=False)
+
+    def _harmless(self, text: str) -> str:
+        # Again and again: what is left of "<|im_<|im_end|>end|>" is one more.
+        while found := next((token for token in self._special if token in text), None):
+            text = text.replace(found, "")
+        return text
 
     def _turns(self, last: tuple[str, str]) -> list[dict[str, str]]:
         turns = (("user", _USER), ("assistant", _ASSISTANT), last)

@@ -60,7 +60,8 @@ def _join(source: Plain) -> Said:
                 written.append(before)
             elif words:
                 _mark_word(words, piece)
-        if words and (pieces or not source.text[found.start() - 1].isspace()):
+        spaced = match[0].isspace() or source.text[found.start() - 1].isspace()
+        if words and (pieces or not spaced):
             # Marks, and quotes that close, count with their word.
             written[-1] = end
     text, said = "", list[SaidWord]()

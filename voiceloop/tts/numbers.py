@@ -5,7 +5,9 @@ What a number means (a year, a price, a phone number) is decided by `normalize`.
 
 from __future__ import annotations
 
-from num2words import num2words
+from typing import Any, cast
+
+import num2words  # pyright: ignore[reportMissingTypeStubs]
 
 LONGEST = 15
 """Digits of the longest number that is said as one; a longer one is said digit by digit."""
@@ -87,7 +89,7 @@ def _whole(number: str) -> str:
 
 
 def _words(number: int, to: str = "cardinal") -> str:
-    return str(num2words(number, to=to)).replace(",", "")
+    return str(cast(Any, num2words).num2words(number, to=to)).replace(",", "")
 
 
 def unit(name: str, *, one: bool) -> str:

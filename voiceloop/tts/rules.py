@@ -111,7 +111,7 @@ def _abbreviated(match: Match, words: str) -> str:
 # ---- the rules, in the order in which they are tried
 
 
-@_rule(r"[^\s@<>\"(),;:\[\]]+@[\w-]+(?:\.[\w-]+)+")
+@_rule(r"[^\s@<>\"(),;:\[\]]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 def _email(match: Match) -> str:
     return _address(match[0])
 
@@ -254,7 +254,9 @@ def _fraction(match: Match) -> str:
     return f"{said} {unit(name, one=not whole)}" if name else said
 
 
-@_rule(r"(?<=[\d%])\s*=\s*-?(?=\d)|(?<=\d)-(?=[\d.,]+\s*=)|(?<=[\w)])\s+-\s+(?=[\d(])")
+@_rule(
+    r"(?<=[\d%])\s*=\s*-?(?=\d)|(?<=\d)-(?=[\d.,]+\s*=)|(?<=[\d)])\s+-\s+(?=[\d(])|(?<=\b[a-z])\s+-\s+(?=\d|[a-z]\b)"
+)
 def _arithmetic(match: Match) -> str:
     return " ".join({"=": "equals", "-": "minus"}[sign] for sign in re.findall("[=-]", match[0]))
 
@@ -357,7 +359,7 @@ def _initialism(match: Match) -> str:
     return _abbreviated(match, match[0].replace(".", " ").upper().strip())
 
 
-@_rule(r"(?<![\w.'])([A-Z])\.(?=\s+[A-Z])")
+@_rule(r"(?<![\w.'])([A-HJ-Z])\.(?=\s+[A-Z])")
 def _initial(match: Match) -> str:
     return match[1]
 

@@ -147,6 +147,12 @@ def _fact(rng: random.Random, split: str) -> Exchange:
     return Exchange(_ask(carrier, value, rng), fact.rows[value], fact.name, value)
 
 
+def _sum(rng: random.Random, split: str) -> Exchange:
+    fact = BY_NAME["sum"]
+    carrier, value = _choose(fact.name, fact.carriers, tuple(fact.rows), split, rng)
+    return Exchange(_ask(carrier, value, rng), fact.rows[value], fact.name, value)
+
+
 # ---- what is said rather than asked
 
 
@@ -417,6 +423,11 @@ def _follow(previous: Exchange, rng: random.Random, split: str) -> Exchange | No
 # ---- the two products
 
 
+SUMS = 0.3
+"""Share of sums in dialogues, above their share of what is asked: there are a thousand of them to
+be learned by heart, and they share all their words."""
+
+
 def exchanges(rng: random.Random, split: str = "train", turns: int = 1) -> Iterator[Exchange]:
     """A conversation of `turns` questions and answers as it is said."""
     previous: Exchange | None = None
@@ -425,7 +436,7 @@ def exchanges(rng: random.Random, split: str = "train", turns: int = 1) -> Itera
         if previous is not None and rng.random() < 0.55:
             following = _follow(previous, rng, split)
         if following is None:
-            following = _draw(rng, split)
+            following = _sum(rng, split) if rng.random() < SUMS else _draw(rng, split)
         following = replace(following, user=_said(following, rng))
         yield following
         previous = following

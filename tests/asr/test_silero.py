@@ -1,0 +1,167 @@
+"""Voice activity and endpoints on speech: synthetic with known ends, and human voices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faster_whisper.vad import get_vad_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from voiceloop.asr.silero import Silero, silero
+from voiceloop.audio import AudioFile, Framer, Resampler, dbfs, samples, silence
+from voiceloop.config import TtsConfig, TurnConfig, VadConfig
+from voiceloop.tts.espeak import espeak
+from voiceloop.turns import SpeechStarted, TurnDetector, TurnEnded, TurnEvent
+from voiceloop.types import Clause, Pcm
+
+pytestmark = pytest.mark.models
+
+RATE = 16_000
+WINDOW = 512
+TEXTS = ("What time is it?", "Tell me how bees make honey.", "How many cups are in a litre?")
+
+
+def say(text: str) -> Pcm:
+    """Speech that ends where the synthesizer's sound falls 40 dB below its peak."""
+    engine = espeak(TtsConfig())
+    pcm = np.concatenate([c.pcm for c in engine.synthesize(Clause(1, 0, text, text)) if c])
+    resampler = Resampler(engine.rate, RATE)
+    pcm = np.concatenate((resampler.feed(pcm), resampler.flush()))
+    loud = np.flatnonzero(np.abs(pcm) > 0.01 * np.abs(pcm).max())
+    return 0.5 * pcm[loud[0] : loud[-1] + 1] / np.abs(pcm).max()
+
+
+def noise(seconds: float, level: float) -> Pcm:
+    return (level * np.random.default_rng(0).standard_normal(int(seconds * RATE))).astype("f4")
+
+
+def stream(pcm: Pcm, chunks: Sequence[int] = (4000,)) -> list[float]:
+    """Probabilities of the whole windows of `pcm`, fed in chunks of these lengths."""
+    vad, framer = silero(VadConfig()), Framer(size=WINDOW)
+    cuts = np.cumsum(np.resize(chunks, len(pcm)))
+    return [
+        vad.probability(frame.pcm)
+        for chunk in np.split(pcm, cuts[cuts < len(pcm)])
+        for frame in framer.feed(chunk)
+    ]
+
+
+def events(pcm: Pcm, config: TurnConfig) -> list[TurnEvent]:
+    detector = TurnDetector(config)
+    frames = Framer(size=WINDOW).feed(pcm)
+    windows = zip(frames, stream(pcm), strict=True)
+    return [e for frame, p in windows for e in detector.feed(frame, p)] + detector.flush()
+
+
+def test_streaming_gives_exactly_what_the_batch_use_gives() -> None:
+    pcm = np.concatenate((silence(7000), say(TEXTS[0]), noise(1.0, 0.01)))
+    whole = len(pcm) // WINDOW * WINDOW
+    # The batch use blanks the end of its last window, so one more is appended and left out.
+    batch = get_vad_model()(np.concatenate((pcm[:whole], silence(WINDOW)))).ravel()[:-1]
+    assert np.abs(np.array(stream(pcm[:whole])) - batch).max() < 1e-6
+
+
+@settings(max_examples=10)
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=6))
+def test_any_chunking_gives_the_same_probabilities(chunks: list[int]) -> None:
+    pcm = np.concatenate((silence(3000), say(TEXTS[0])[:12_000]))
+    assert stream(pcm, chunks) == stream(pcm)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_speech_is_speech_and_silence_and_noise_are_not(text: str) -> None:
+    speech = say(text)
+    pcm = np.concatenate((silence(RATE), speech, silence(RATE)))
+    found = np.array(stream(pcm))
+    first, last = RATE // WINDOW, (RATE + len(speech)) // WINDOW
+    assert (found[first + 3 : last] > 0.5).mean() > 0.8
+    assert found[: first - 1].max() < 0.2
+    assert found[last + 4 :].max() < 0.2
+    assert max(stream(noise(2.0, 0.01))) < 0.5
+
+
+def test_streams_do_not_know_of_each_other_and_forget_on_reset() -> None:
+    windows = [frame.pcm for frame in Framer(size=WINDOW).feed(say(TEXTS[1]))][:40]
+    alone = Silero()
+    expected = [alone.probability(window) for window in windows]
+    one, other = Silero(), Silero()
+    mixed: list[float] = []
+    for window in windows:
+        other.probability(-window[::-1])
+        mixed.append(one.probability(window))
+    assert mixed == expected
+    one.reset()
+    assert [one.probability(window) for window in windows] == expected
+
+
+@pytest.mark.parametrize("level", [0.0, 0.0003, 0.001])
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_end_of_clean_speech_is_found_to_twenty_milliseconds(text: str, level: float) -> None:
+    speech = say(text)
+    lead = 9000
+    pcm = np.concatenate((silence(lead), speech, silence(RATE)))
+    pcm += noise(len(pcm) / RATE, level)[: len(pcm)]
+    found = events(pcm, TurnConfig())
+    assert isinstance(found[0], SpeechStarted) and isinstance(found[-1], TurnEnded)
+    assert sum(isinstance(event, TurnEnded) for event in found) == 1
+    assert found[0].start <= lead
+    assert abs(found[-1].speech_end - lead - len(speech)) <= samples(20)
+    assert found[-1].sample - found[-1].speech_end < samples(500) + WINDOW
+
+
+# ---- human voices
+
+HUMAN = os.environ.get("VOICELOOP_SPEECH")
+human = pytest.mark.skipif(
+    HUMAN is None, reason="VOICELOOP_SPEECH names no folder of human recordings"
+)
+
+
+def recording(name: str) -> Pcm:
+    with AudioFile(Path(HUMAN or "") / name) as file:
+        return np.concatenate([*file.blocks(), silence(RATE)])
+
+
+def bounds(pcm: Pcm) -> tuple[int, int]:
+    """First and last sample of what is at most 35 dB below the loudest 10 ms."""
+    step = samples(10)
+    levels = np.array([dbfs(pcm[at : at + step]) for at in range(0, len(pcm) - step, step)])
+    loud = np.flatnonzero(levels > levels.max() - 35)
+    return int(loud[0]) * step, int(loud[-1] + 1) * step
+
+
+@human
+@pytest.mark.parametrize("name", ["LJ001-0001", "LJ001-0002", "LJ001-0008", "LJ001-0010"])
+def test_a_human_voice_is_heard_from_its_onset_to_its_end(name: str) -> None:
+    pcm = recording(f"{name}.flac")
+    first, last = bounds(pcm)
+    # A reader's pauses inside a sentence are shorter than this hangover.
+    begun, *_, ended = events(pcm, TurnConfig(hangover_ms=800))
+    assert isinstance(begun, SpeechStarted) and isinstance(ended, TurnEnded)
+    assert begun.start <= first
+    assert abs(begun.speech_start - first) <= samples(100)
+    assert abs(ended.speech_end - last) <= samples(50)
+
+
+@human
+def test_a_speech_with_long_pauses_is_cut_at_them_and_nowhere_else() -> None:
+    pcm = recording("jfk.flac")  # 44.1 kHz stereo, with noise of its own
+    found = events(pcm, TurnConfig(hangover_ms=500))
+    turns = [
+        (begun.speech_start / RATE, ended.speech_end / RATE)
+        for begun, ended in zip(
+            [event for event in found if isinstance(event, SpeechStarted)],
+            [event for event in found if isinstance(event, TurnEnded)],
+            strict=True,
+        )
+    ]
+    assert len(turns) == 4
+    for (begun, ended), (first, last) in zip(
+        turns, [(0.32, 2.2), (3.3, 4.4), (5.4, 7.7), (8.2, 10.6)], strict=True
+    ):
+        assert abs(begun - first) < 0.2 and abs(ended - last) < 0.2

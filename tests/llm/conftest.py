@@ -1,0 +1,261 @@
+"""Tiny random models and a byte-level tokenizer, built in code; nothing is downloaded.
+
+Weights are drawn wide, so that the next token depends on the whole context and laws are peaked;
+float64, so that no two ways of computing a logit can disagree about which is the largest.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    GemmaConfig,
+    GPT2Config,
+    LlamaConfig,
+    MistralConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen3Config,
+)
+
+from voiceloop.llm.cache import KvCache
+from voiceloop.llm.conversation import SpeculativeConversation
+from voiceloop.llm.decoder import Decoder, decoder
+from voiceloop.llm.drafts import DraftLength, ModelDraft
+from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.speculator import Speculator
+from voiceloop.llm.template import ChatTemplate
+
+CONTEXT = 512
+TEMPLATE = """\
+{%- for message in messages -%}
+{%- if message.role == 'tool' -%}
+{{- '<|im_start|>user\\n<tool_response>\\n' + message.content + '\\n</tool_response>' -}}
+{%- else -%}
+{{- '<|im_start|>' + message.role + '\\n' -}}
+{{- message.content | trim if message.role == 'user' else message.content -}}
+{%- endif -%}
+{{- '<|im_end|>\\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}
+"""
+CORPUS = [
+    "What is the capital of France? The capital of France is Paris.",
+    "Tell me a short story about the sea, please. Once upon a time there was a sailor.",
+    "What time is it? It is a quarter past nine. Thank you, that was helpful.",
+]
+
+
+def build_tokenizer(template: str = TEMPLATE, vocab: int = 340) -> PreTrainedTokenizerFast:
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab,
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    raw.train_from_iterator(CORPUS, trainer)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.add_tokens(["<tool_call>", "</tool_call>"])
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+SIZES = {"hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 2}
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12}
+LLAMA = SIZES | HEADS | {"max_position_embeddings": CONTEXT}
+
+
+def config(kind: str, vocab: int) -> Any:
+    wide: dict[str, Any] = {"vocab_size": vocab, "initializer_range": 0.25}
+    match kind:
+        case "llama":
+            return LlamaConfig(**LLAMA, **wide)
+        case "qwen2":
+            heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+            tied = {"max_position_embeddings": CONTEXT, "tie_word_embeddings": True}
+            return Qwen2Config(**SIZES, **wide, **heads, **tied)
+        case "qwen3":
+            return Qwen3Config(**LLAMA, **wide)
+        case "mistral":
+            return MistralConfig(**LLAMA, **wide, sliding_window=None)
+        case "gpt2":
+            return GPT2Config(n_embd=48, n_layer=2, n_head=4, n_positions=CONTEXT, **wide)
+        case "gemma":
+            return GemmaConfig(**LLAMA, **wide)
+    raise ValueError(kind)
+
+
+LEAN = ("llama", "qwen2", "qwen3", "mistral")
+KINDS = (*LEAN, "gpt2", "gemma")
+
+
+def build_model(
+    kind: str, vocab: int, seed: int = 0, dtype: torch.dtype = torch.float64
+) -> PreTrainedModel:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = AutoModelForCausalLM.from_config(config(kind, vocab))
+        for name, weight in model.named_parameters():
+            if name.endswith("bias"):  # transformers begins them at zero
+                torch.nn.init.normal_(weight, std=0.25)
+    return model.to(dtype).eval()
+
+
+class Wrong:
+    """A draft that knows what the target would say and always says the token after it."""
+
+    def __init__(self, inner: Decoder) -> None:
+        self.inner = inner
+        self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
+
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        logits = self.inner.forward(ids, cache, keep)
+        best = logits.argmax(-1, keepdim=True)
+        return torch.full_like(logits, -1e4).scatter(-1, (best + 1) % self.vocab, 0.0)
+
+
+class Unsteady(Wrong):
+    """A draft that is right except at every third position."""
+
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        start = cache.length
+        logits = self.inner.forward(ids, cache, keep)
+        at = torch.arange(start, start + len(ids), device=self.device)[-keep:]
+        return torch.where((at % 3 == 0).unsqueeze(1), logits.roll(1, -1), logits)
+
+
+class Scripted:
+    """A model that says given replies, in order, and then ends its turn.
+
+    Its keys are the tokens themselves: what it says next follows from what the cache holds, so a
+    cache that holds the wrong rows leads to the wrong words.
+    """
+
+    def __init__(self, template: ChatTemplate, tokenizer: Any, replies: list[str]) -> None:
+        self.vocab, self.parameters, self.device = len(tokenizer), 1, torch.device("cpu")
+        self.seen: list[list[int]] = []
+        """The sequence after each pass."""
+        self._header = template.user_to_reply
+        self._replies = [[*template.encode(text), tokenizer.eos_token_id] for text in replies]
+
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        rows = ids.view(1, -1, 1)
+        prefix = cache.extend(0, rows, rows)[0].flatten().tolist()
+        cache.advance(len(ids))
+        self.seen.append(prefix)
+        chosen = [self._next(prefix[: len(prefix) - back]) for back in range(keep - 1, -1, -1)]
+        return torch.nn.functional.one_hot(torch.tensor(chosen), self.vocab).double()
+
+    def _next(self, prefix: list[int]) -> int:
+        n = len(self._header)
+        begun = [i + n for i in range(len(prefix) - n + 1) if prefix[i : i + n] == self._header]
+        if not begun or len(begun) > len(self._replies):
+            return 0
+        reply = self._replies[len(begun) - 1]
+        return reply[min(len(prefix) - begun[-1], len(reply) - 1)]
+
+
+@dataclass
+class Workshop:
+    """Makes models, decoders and conversations."""
+
+    tokenizer: PreTrainedTokenizerFast
+    template: ChatTemplate
+    _models: dict[tuple[str, int], PreTrainedModel] = field(default_factory=dict)
+    _decoders: dict[tuple[str, int], Decoder] = field(default_factory=dict)
+
+    @property
+    def vocab(self) -> int:
+        return len(self.tokenizer)
+
+    def model(self, kind: str = "llama", seed: int = 0) -> PreTrainedModel:
+        """A model in float64, to be used as it is."""
+        if (kind, seed) not in self._models:
+            self._models[kind, seed] = build_model(kind, self.vocab, seed)
+        return self._models[kind, seed]
+
+    def decoder(self, kind: str = "llama", seed: int = 0) -> Decoder:
+        """The decoder of the same model; it keeps nothing of what it is fed."""
+        if (kind, seed) not in self._decoders:
+            whole = copy.deepcopy(self.model(kind, seed))
+            self._decoders[kind, seed] = decoder(whole, self.vocab, CONTEXT)
+        return self._decoders[kind, seed]
+
+    def single(self, kind: str) -> tuple[PreTrainedModel, Decoder]:
+        """Both in float32."""
+        model = build_model(kind, self.vocab, 0, torch.float32)
+        return model, decoder(copy.deepcopy(model), self.vocab, CONTEXT)
+
+    def scripted(self, *replies: str) -> Scripted:
+        return Scripted(self.template, self.tokenizer, list(replies))
+
+    def draft(self, name: str, kind: str = "llama") -> Decoder | None:
+        match name:
+            case "none":
+                return None
+            case "same":
+                return self.decoder(kind)
+            case "random":
+                return self.decoder(kind, seed=1)
+            case "wrong":
+                return Wrong(self.decoder(kind))
+            case "unsteady":
+                return Unsteady(self.decoder(kind))
+        raise ValueError(name)
+
+    def conversation(
+        self,
+        target: Decoder,
+        draft: Decoder | None = None,
+        sampling: Sampling | None = None,
+        *,
+        length: int | None = None,
+        system: str = "",
+        max_new_tokens: int = 32,
+        capacity: int = CONTEXT,
+        eos: frozenset[int] | None = None,
+        template: ChatTemplate | None = None,
+    ) -> SpeculativeConversation:
+        sampling = sampling or Sampling()
+        guess = draft and ModelDraft(draft, sampling, capacity)
+        speculator = Speculator(target, guess, DraftLength(length, 0.1), sampling, capacity)
+        return SpeculativeConversation(
+            speculator,
+            template or self.template,
+            self.tokenizer,
+            eos=frozenset([self.tokenizer.eos_token_id]) if eos is None else eos,
+            system=system,
+            max_new_tokens=max_new_tokens,
+        )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Models this small only lose by sharing their work out."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def workshop() -> Workshop:
+    tokenizer = build_tokenizer()
+    return Workshop(tokenizer, ChatTemplate(tokenizer, "tiny"))

@@ -1,0 +1,128 @@
+"""Tokens become text, calls or nothing: all of the text, only when certain, in any bursts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.llm.output import Call, Output, Speech
+from voiceloop.llm.template import special_tokens
+
+pytestmark = pytest.mark.models  # the tokenizer is a real one
+CALL = '<tool_call>\n{"name": "set_timer", "arguments": {"minutes": 5}}\n</tool_call>'
+texts = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\ufffd"),
+    max_size=30,
+)
+
+
+def items(workshop, ids, sizes=(), **options):
+    """The items of a whole reply whose bursts have these sizes, then one token each."""
+    output, found, at = Output(workshop.tokenizer, **options), [], 0
+    sizes = [*sizes, *[1] * len(ids)]
+    while at < len(ids):
+        size = sizes.pop(0)
+        found += output.push(ids[at : at + size])
+        at += size
+    return found + output.finish()
+
+
+def spoken(found):
+    return "".join(item.text for item in found if isinstance(item, Speech))
+
+
+def calls(found):
+    return [item for item in found if isinstance(item, Call)]
+
+
+sizes = st.lists(st.integers(1, 6), max_size=20)
+
+
+@given(text=texts, sizes=sizes)
+def test_joined_bursts_are_the_text_with_every_character_whole(workshop, text, sizes):
+    ids = workshop.template.encode(text)
+    found = items(workshop, ids, sizes)
+    assert spoken(found) == text
+    assert all("\ufffd" not in item.text for item in found)
+    assert [i for item in found for i in item.ids] == ids
+
+
+@given(data=st.data(), sizes=sizes)
+def test_any_tokens_give_the_text_of_all_of_them(workshop, data, sizes):
+    tags = workshop.tokenizer.convert_tokens_to_ids(["<tool_call>", "</tool_call>"])
+    ids = data.draw(st.lists(st.integers(0, tags[0] - 1), max_size=40))
+    text = workshop.tokenizer.decode(ids, skip_special_tokens=True)
+    found = items(workshop, ids, sizes)
+    assert spoken(found) == text.rstrip("\ufffd")
+    assert [place for item in found for place in item.places] == list(range(len(ids)))
+
+
+@given(before=texts, after=texts, sizes=sizes)
+def test_a_call_is_taken_out_of_the_text_around_it(workshop, before, after, sizes):
+    ids = workshop.template.encode(before + CALL + after)
+    found = items(workshop, ids, sizes)
+    assert spoken(found) == before + after
+    (call,) = calls(found)
+    assert (call.name, call.arguments) == ("set_timer", {"minutes": 5})
+    assert workshop.tokenizer.decode(call.ids) == CALL
+    assert not {*call.ids} & {*workshop.tokenizer.convert_tokens_to_ids(["<|im_end|>"])}
+    assert sum(len(item.ids) for item in found) == len(ids)
+
+
+def test_several_calls_come_in_order(workshop):
+    found = items(workshop, workshop.template.encode(CALL + "\n" + CALL.replace("5", "6")))
+    assert [call.arguments["minutes"] for call in calls(found)] == [5, 6]
+
+
+@given(name=st.text(max_size=8), arguments=st.dictionaries(texts, texts, max_size=3), sizes=sizes)
+def test_names_and_arguments_arrive_as_they_were_written(workshop, name, arguments, sizes):
+    tags = ("<tool_call>", "</tool_call>", "<think>")
+    for token in (*tags, *special_tokens(workshop.tokenizer).values()):
+        if token in name or any(token in part for pair in arguments.items() for part in pair):
+            return
+    body = json.dumps({"name": name, "arguments": arguments})
+    (call,) = items(workshop, workshop.template.encode(f"<tool_call>{body}</tool_call>"), sizes)
+    assert (call.name, call.arguments) == (name, arguments)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "{", "[]", "3", '{"name": 4}', '{"arguments": {}}', '{"name": "x", "arguments": 1}'],
+)
+def test_a_call_that_cannot_be_read_is_dropped_with_a_warning(workshop, caplog, body):
+    ids = workshop.template.encode(f"Well.<tool_call>{body}</tool_call> Bye.")
+    found = items(workshop, ids)
+    assert spoken(found) == "Well. Bye." and not calls(found)
+    assert "cannot be read" in caplog.text
+
+
+def test_a_call_that_the_reply_breaks_off_is_dropped_with_a_warning(workshop, caplog):
+    found = items(workshop, workshop.template.encode("Well." + CALL[:40]))
+    assert spoken(found) == "Well." and not calls(found)
+    assert "unfinished" in caplog.text
+
+
+@given(before=texts, thought=texts, after=texts, sizes=sizes)
+def test_thoughts_are_never_spoken(workshop, before, thought, after, sizes):
+    if "<" in before + thought or "</think>" in thought:
+        return
+    ids = workshop.template.encode(f"{before}<think>{thought}</think>{after}")
+    assert spoken(items(workshop, ids, sizes)) == before + after
+    begun = workshop.template.encode(f"{thought}</think>{after}")
+    assert spoken(items(workshop, begun, sizes, thinking=True)) == after
+
+
+def test_what_only_looks_like_a_tag_is_spoken(workshop):
+    for text in ("a < b", "<", "<t", "<tool", "1 <<tool_cal> 2", "<thin", "<thinking>"):
+        assert spoken(items(workshop, workshop.template.encode(text))) == text
+
+
+def test_what_may_be_the_beginning_of_a_tag_waits_and_the_rest_does_not(workshop):
+    output = Output(workshop.tokenizer)
+    (speech,) = output.push(workshop.template.encode("Yes <thi"))
+    assert speech.text == "Yes "
+    (speech,) = output.push(workshop.template.encode("s"))
+    assert speech.text == "<this"

@@ -1,0 +1,258 @@
+"""The commands as a user meets them: mistakes cost one line and a hint, answers are complete."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile as sf
+
+from voiceloop.bundled import bundled
+from voiceloop.cli import main
+
+pytestmark = pytest.mark.models
+
+DEMO = bundled("models/starter/demo.wav")
+
+
+def wav(path: Path, pcm: np.ndarray, rate: int = 16_000, **options: str) -> Path:
+    sf.write(path, pcm, rate, **options)
+    return path
+
+
+def silence(path: Path) -> Path:
+    return wav(path, np.zeros(16_000, np.float32))
+
+
+def bad_files(folder: Path) -> dict[str, Path]:
+    """Every kind of file that cannot be answered."""
+    whole = silence(folder / "whole.wav").read_bytes()
+    files = {
+        "missing": folder / "missing.wav",
+        "folder": folder / "folder.wav",
+        "empty": folder / "empty.wav",
+        "text": folder / "text.wav",
+        "header": folder / "header.wav",
+        "no samples": wav(folder / "zero.wav", np.zeros(0, np.float32)),
+        "nan": wav(folder / "nan.wav", np.full(1000, np.nan, np.float32), subtype="FLOAT"),
+        "slow": wav(folder / "slow.wav", np.zeros(1000, np.float32), 4000),
+    }
+    files["folder"].mkdir()
+    files["empty"].touch()
+    files["text"].write_text("this is a shopping list, not a recording\n" * 20)
+    files["header"].write_bytes(whole[:30])
+    return files
+
+
+def assert_one_line_and_a_hint(err: str) -> None:
+    first, *rest = err.strip().splitlines()
+    assert first.startswith("voiceloop: ")
+    assert [line.startswith("hint: ") for line in rest] == [True], err
+    assert "Traceback" not in err
+
+
+KINDS = ("missing", "folder", "empty", "text", "header", "no samples", "nan", "slow")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("command", ["ask", "transcribe"])
+def test_a_file_that_holds_no_audio_is_refused(
+    command: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = bad_files(tmp_path)[kind]
+    assert main([command, str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert_one_line_and_a_hint(err)
+    assert path.name in err
+    assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--preset", "statrer"], "starter"),
+        (["--asr.modle", "base.en"], "--asr.model"),
+        (["--llm.num_speculative_tokens", "many"], "num_speculative_tokens"),
+        (["--asr.model", "./no/such/folder"], "no/such/folder"),
+        (["--llm.target", "./no/such/folder"], "no/such/folder"),
+        (["--tts.voice", "en-uss"], "en-us"),
+        (["--asr.engine", "wisper"], "whisper"),
+        (["--out", "/no/such/folder/r.wav"], "/no/such/folder/r.wav"),
+        (["--trace", "/no/such/folder/t.json"], "/no/such/folder/t.json"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_wrong_option_is_named_with_a_remedy(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ask", str(DEMO), *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert_one_line_and_a_hint(err)
+    assert named in err
+    assert out == ""
+
+
+@pytest.mark.parametrize("kind", ["asr", "llm-target"])
+@pytest.mark.parametrize("damage", ["cut", "emptied", "config"])
+def test_a_damaged_model_is_reported_and_not_crashed_on(
+    kind: str, damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import shutil
+
+    folder = tmp_path / "model"
+    shutil.copytree(bundled(f"models/starter/{kind}"), folder)
+    weights = max(folder.iterdir(), key=lambda path: path.stat().st_size)
+    if damage == "cut":
+        weights.write_bytes(weights.read_bytes()[:1000])
+    elif damage == "emptied":
+        for path in folder.iterdir():
+            path.unlink()
+    else:
+        (folder / "config.json").write_text("{ not json")
+    option = "--asr.model" if kind == "asr" else "--llm.target"
+    assert main(["ask", str(DEMO), option, str(folder)]) == 2
+    assert_one_line_and_a_hint(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_silence_and_noise_are_no_error(
+    noise: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pcm = np.random.default_rng(0).normal(0, 1, 48_000).astype(np.float32) * noise
+    path = wav(tmp_path / "noise.wav", pcm)
+    assert main(["ask", str(path), "--pace", "max"]) == 0
+    assert "no speech was heard" in capsys.readouterr().out
+    assert main(["ask", str(path), "--pace", "max", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "no speech was heard" in err
+    assert all(not json.loads(line)["reply"] for line in out.splitlines())
+
+
+def test_a_question_is_answered_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reply, trace = tmp_path / "reply.wav", tmp_path / "trace.json"
+    arguments = ["--out", str(reply), "--trace", str(trace), "--json"]
+    assert main(["ask", str(DEMO), *arguments]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    turn = json.loads(line)
+    assert list(turn) == [
+        "turn",
+        "transcript",
+        "reply",
+        "heard",
+        "voice_to_voice_ms",
+        "endpoint_to_sound_ms",
+        "marks",
+        "drafted",
+        "accepted",
+        "outcome",
+    ]
+    assert turn["outcome"] == "done"
+    assert turn["heard"] == turn["reply"] != ""
+    assert 0 < turn["accepted"] <= turn["drafted"]
+    marks = turn["marks"]
+    assert marks["prefill_start"] < marks["endpoint"]
+    assert marks["first_synthesis"] < marks["reply_end"]
+    assert marks["first_sound"] < marks["reply_end"] < marks["sound_end"]
+    assert sf.info(reply).duration > 1.0
+    assert json.loads(trace.read_text())["traceEvents"]
+
+
+def test_at_pace_max_the_reply_is_the_same_and_latencies_are_null(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    replies: list[str] = []
+    for arguments in (
+        ["--pace", "max"],
+        ["--pace", "max", "--sequential"],
+        ["--llm.draft", "none"],
+    ):
+        assert main(["ask", str(DEMO), "--json", *arguments]) == 0
+        turn = json.loads(capsys.readouterr().out)
+        replies.append(turn["reply"])
+        if "max" in arguments:
+            assert turn["voice_to_voice_ms"] is None
+            assert turn["endpoint_to_sound_ms"] is None
+    assert len(set(replies)) == 1
+
+
+@pytest.mark.parametrize(
+    ("rate", "channels", "subtype", "suffix"),
+    [
+        (8_000, 1, "PCM_16", "wav"),
+        (11_025, 1, "PCM_U8", "wav"),
+        (44_100, 2, "PCM_24", "wav"),
+        (48_000, 6, "PCM_32", "wav"),
+        (192_000, 1, "FLOAT", "wav"),
+        (22_050, 1, "PCM_16", "flac"),
+        (48_000, 2, "VORBIS", "ogg"),
+    ],
+)
+def test_any_common_format_is_understood(
+    rate: int,
+    channels: int,
+    subtype: str,
+    suffix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import soxr
+
+    pcm, source = sf.read(DEMO, dtype="float32")
+    converted = soxr.resample(pcm, source, rate)
+    path = wav(
+        tmp_path / f"q.{suffix}",
+        np.repeat(converted[:, None], channels, axis=1),
+        rate,
+        subtype=subtype,
+    )
+    assert main(["transcribe", str(DEMO), str(path), "--json"]) == 0
+    want, got = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert list(got) == ["file", "text", "words", "audio_s", "ms"]
+    assert got["text"] == want["text"] != ""
+    assert got["audio_s"] == pytest.approx(want["audio_s"], abs=0.05)
+
+
+def test_a_wav_shorter_than_its_header_says_is_answered_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "short.wav"
+    path.write_bytes(DEMO.read_bytes()[:-2000])
+    assert main(["ask", str(path), "--pace", "max", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["outcome"] == "done"
+    assert "short.wav" in err
+
+
+def test_what_is_said_is_recognised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "s.wav"
+    assert main(["say", "What is the capital of France?", "--out", str(out)]) == 0
+    assert main(["transcribe", str(out)]) == 0
+    assert "capital of France" in capsys.readouterr().out
+
+
+def test_ten_minutes_take_no_more_memory_than_one(tmp_path: Path) -> None:
+    question, rate = sf.read(DEMO, dtype="float32")
+    program = (
+        "import resource, sys; from voiceloop.cli import main; status = main(sys.argv[1:]); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr); "
+        "sys.exit(status)"
+    )
+    pause = np.zeros(55 * rate, np.float32)
+    peaks: list[int] = []
+    for minutes in (1, 10):
+        path = wav(tmp_path / f"{minutes}.wav", np.tile(np.append(question, pause), minutes), rate)
+        done = subprocess.run(
+            [sys.executable, "-c", program, "ask", str(path), "--pace", "max", "--json"],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) == minutes
+        peaks.append(int(done.stderr.split()[-1]))
+    unit = 1024 if resource.getpagesize() and sys.platform != "darwin" else 1
+    assert (peaks[1] - peaks[0]) * unit < 40e6

@@ -1,0 +1,294 @@
+"""What the user sees: plain lines, the live region, and JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from voiceloop.session import Event
+from voiceloop.trace import Mark
+from voiceloop.types import (
+    Clause,
+    Notice,
+    Outcome,
+    TokenBurst,
+    ToolCall,
+    Transcript,
+    TurnTrace,
+    Word,
+)
+from voiceloop.view import JsonView, LiveView, PlainView, open_view, printable, split_after
+
+pytestmark = pytest.mark.pure
+
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+CURSOR = re.compile(r"\x1b\[(\?25[hl]|[0-9]*[AK]|2K)|\r")
+
+
+def words(text: str) -> tuple[Word, ...]:
+    return tuple(Word(word, 0.0, 0.0) for word in text.split())
+
+
+def turn(
+    number: int, said: str, reply: list[str], outcome: Outcome = "done", heard: str = ""
+) -> list[Event]:
+    """The events of a turn."""
+    marks: dict[str, float] = {
+        Mark.SPEECH_START: 5.0,
+        Mark.SPEECH_END: 6.0,
+        Mark.ENDPOINT: 6.2,
+        Mark.TRANSCRIPT_FINAL: 6.25,
+        Mark.FIRST_CLAUSE: 6.3,
+        Mark.FIRST_SYNTHESIS: 6.32,
+        Mark.FIRST_SOUND: 6.4,
+    }
+    first, *rest = said.split() or [""]
+    events: list[Event] = [
+        Transcript(number, 1, words(first), words(" ".join(rest))),
+        Transcript(number, 2, words(said), final=True),
+        *(TokenBurst(number, (1, 2, 3), text, drafted=4, accepted=2) for text in reply),
+        *(Clause(number, index, text.strip(), text.strip()) for index, text in enumerate(reply)),
+        TurnTrace(number, marks, {"drafted": 8, "accepted": 4}, heard, outcome),
+    ]
+    return events
+
+
+NOON = turn(1, "What time is it?", ["It is", " noon."], heard="It is noon.")
+CUT = turn(2, "Tell me more.", ["The sun", " is high."], "interrupted", "The sun is")
+NOTHING: list[Event] = [TurnTrace(3, {Mark.SPEECH_START: 1.0}, outcome="abandoned")]
+
+
+def plain(events: list[Event], *, timed: bool = True) -> list[str]:
+    out = io.StringIO()
+    view = PlainView(out, timed=timed)
+    for event in events:
+        view.show(event)
+    return out.getvalue().splitlines()
+
+
+def live(events: list[Event], **environment: str) -> str:
+    """Everything that a terminal is sent."""
+    out = io.StringIO()
+    console = Console(
+        file=out, force_terminal=True, width=100, color_system="standard", _environ=environment
+    )
+    with LiveView(console) as view:
+        for event in events:
+            view.show(event)
+    return out.getvalue()
+
+
+def region(events: list[Event]) -> list[str]:
+    """The live region after `events`, with its styles."""
+    view = LiveView(Console(file=io.StringIO()))
+    for event in events:
+        view.show(event)
+    out = io.StringIO()
+    Console(file=out, force_terminal=True, width=100, no_color=True).print(view.region())
+    # Labels are bold; that is of no interest here.
+    bold = re.compile(r"\x1b\[1m(.*?)\x1b\[0m")
+    return [bold.sub(r"\1", line).rstrip() for line in out.getvalue().splitlines()]
+
+
+# Plain
+
+
+def test_a_turn_is_what_was_said_and_one_line_of_latency():
+    assert plain(NOON) == [
+        "you   What time is it?",
+        "loop  It is noon.",
+        "      400 ms   endpoint wait 200 · asr 50 · llm 50 · tts 20 · output 80   "
+        "draft 50% accepted",
+    ]
+
+
+def test_no_latency_is_shown_where_it_means_nothing():
+    assert plain(NOON, timed=False) == ["you   What time is it?", "loop  It is noon."]
+
+
+def test_an_interrupted_reply_says_what_was_not_heard():
+    assert plain(CUT, timed=False)[1] == "loop  The sun is (interrupted; not heard: high.)"
+
+
+def test_a_reply_that_was_never_heard_says_so():
+    events = turn(1, "Hello.", ["Good day."], "interrupted", "")
+    assert plain(events, timed=False)[1] == "loop  (interrupted; not heard: Good day.)"
+
+
+def test_a_turn_without_words_says_nothing():
+    assert plain(NOTHING) == []
+
+
+def test_the_users_words_come_before_the_reply_is_over():
+    assert plain(NOON[:3]) == ["you   What time is it?"]
+
+
+def test_calls_and_notices_come_between():
+    call = ToolCall(1, "c1", "timer", {"minutes": 5})
+    events = [*NOON[:2], call, Notice("the GPU is not used"), *NOON[2:]]
+    assert plain(events, timed=False) == [
+        "you   What time is it?",
+        "call  timer(minutes=5)",
+        "note  the GPU is not used",
+        "loop  It is noon.",
+    ]
+
+
+# Live
+
+
+def test_tentative_words_are_dim():
+    assert region([Transcript(1, 1, words("What time"), words("is it"))]) == [
+        "you   What time \x1b[2mis it\x1b[0m",
+        "● listening",
+    ]
+
+
+def test_a_reply_brightens_as_it_sounds():
+    assert region(NOON[:4])[-2:] == [
+        "loop  \x1b[2mIt is noon.\x1b[0m",
+        "● thinking",
+    ]
+    assert region(NOON[:5])[-2:] == [
+        "loop  It is \x1b[2mnoon.\x1b[0m",
+        "● speaking",
+    ]
+
+
+def test_the_region_is_empty_again_after_a_turn():
+    assert region(NOON) == ["● listening"]
+
+
+def test_two_turns_can_be_live_at_once():
+    lines = region([*CUT[:-1], Transcript(3, 1, (), words("wait"))])
+    assert [line.split()[0] for line in lines] == ["you", "loop", "you", "●"]
+
+
+def test_finished_turns_scroll_away_with_the_unheard_part_struck_out():
+    sent = live([*NOON, *CUT])
+    assert "The sun is \x1b[2;9mhigh.\x1b[0m" in sent
+    text = CURSOR.sub("", STYLE.sub("", sent))
+    for line in ("you   What time is it?", "loop  It is noon.", "(interrupted)", "400 ms"):
+        assert line in text
+
+
+def test_no_color_is_respected():
+    colours = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-9]|4[0-9]|9[0-9])(?:;[0-9]+)*m")
+    assert colours.search(live([*CUT, Notice("careful")]))
+    assert not colours.search(live([*CUT, Notice("careful")], NO_COLOR="1"))
+
+
+# JSON
+
+
+def test_json_is_one_object_on_one_line_for_each_turn():
+    out, err = io.StringIO(), io.StringIO()
+    view = JsonView(out, err)
+    for event in (*NOON, Notice("the reply failed: out of memory"), *CUT, *NOTHING):
+        view.show(event)
+    records = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert records[0] == {
+        "turn": 1,
+        "transcript": "What time is it?",
+        "reply": "It is noon.",
+        "heard": "It is noon.",
+        "voice_to_voice_ms": 400.0,
+        "endpoint_to_sound_ms": 200.0,
+        "marks": {
+            "speech_start": 0.0,
+            "speech_end": 1.0,
+            "endpoint": 1.2,
+            "transcript_final": 1.25,
+            "first_clause": 1.3,
+            "first_synthesis": 1.32,
+            "first_sound": 1.4,
+        },
+        "drafted": 8,
+        "accepted": 4,
+        "outcome": "done",
+    }
+    assert [record["outcome"] for record in records] == ["done", "interrupted", "abandoned"]
+    assert records[1]["heard"] == "The sun is"
+    assert records[2]["voice_to_voice_ms"] is None
+    assert err.getvalue() == "the reply failed: out of memory\n"
+
+
+def test_latencies_are_null_where_they_mean_nothing():
+    out = io.StringIO()
+    view = JsonView(out, io.StringIO(), timed=False)
+    for event in NOON:
+        view.show(event)
+    record = json.loads(out.getvalue())
+    assert record["voice_to_voice_ms"] is record["endpoint_to_sound_ms"] is None
+    assert record["marks"]["first_sound"] == 1.4
+
+
+# All
+
+
+@pytest.mark.parametrize(
+    ("tty", "as_json", "kind"),
+    [
+        (False, False, PlainView),
+        (True, False, LiveView),
+        (False, True, JsonView),
+        (True, True, JsonView),
+    ],
+)
+def test_a_terminal_gets_the_live_view_and_a_pipe_plain_lines(tty: bool, as_json: bool, kind: type):
+    class Out(io.StringIO):
+        def isatty(self) -> bool:
+            return tty
+
+    with open_view(Out(), io.StringIO(), as_json=as_json, timed=True) as view:
+        assert type(view) is kind
+
+
+steering = st.sampled_from("\x1b\x07\x9b\r\n\u2028\u202e\u2067\ud800")
+nasty = st.lists(steering | st.characters(), max_size=12).map("".join)
+
+
+@given(nasty)
+def test_nothing_that_steers_a_terminal_is_printable(text: str):
+    shown = printable(text)
+    steers = ("Cc", "Cs", "Zl", "Zp")
+    assert not any(unicodedata.category(char) in steers for char in shown)
+    turns = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+    assert not any(unicodedata.bidirectional(char) in turns for char in shown)
+    assert printable(shown) == shown
+
+
+def test_ordinary_text_is_printed_as_it_is():
+    text = "Grüße aus 東京: naïve 👩\u200d🔬 שלום"
+    assert printable(text) == text
+
+
+@given(nasty, nasty)
+def test_no_view_lets_control_characters_through(said: str, reply: str):
+    events = [
+        *turn(1, said, [reply], "interrupted", "some of it"),
+        ToolCall(2, "c", "\x1b[2J", {"\x07": "\x1b"}),
+        Notice(reply),
+    ]
+    out, err = io.StringIO(), io.StringIO()
+    for view in (PlainView(out), JsonView(out, err)):
+        for event in events:
+            view.show(event)
+    text = (out.getvalue() + err.getvalue() + CURSOR.sub("", STYLE.sub("", live(events)))).replace(
+        "\n", ""
+    )
+    assert not any(unicodedata.category(char) in ("Cc", "Cs") for char in text)
+
+
+@given(nasty, st.integers(0, 20))
+def test_a_reply_is_split_behind_whole_words(text: str, count: int):
+    heard, unheard = split_after(text, count)
+    assert f"{heard} {unheard}".split() == text.split()
+    assert len(heard.split()) == min(count, len(text.split()))

@@ -1,0 +1,170 @@
+"""What is said for what is written."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.tts.normalize import Said, normalize
+
+pytestmark = pytest.mark.pure
+
+SAID = {
+    # numbers
+    "I pick 7.": "I pick seven.",
+    "1,984 of 10": "one thousand nine hundred and eighty-four of ten",
+    "3.14 and .5": "three point one four and point five",
+    "007": "zero zero seven",
+    "B12, H2O, COVID-19": "B twelve, H two O, COVID nineteen",
+    "the 21st of May, 1st": "the twenty-first of May, first",
+    "in 1984, 2024 and 1905": "in nineteen eighty-four, twenty twenty-four and nineteen oh-five",
+    "the 1980s and the '90s": "the nineteen eighties and the nineties",
+    "May 5, 2024": "May fifth, twenty twenty-four",
+    "Jan. 3rd": "January third",
+    "2024-03-05": "March fifth, twenty twenty-four",
+    "1/2 cup, 2 1/2 cups, 2½ cups": "one half cup, two and a half cups, two and a half cups",
+    "3/4 tsp and 1 1/2 tsp": "three quarters teaspoon and one and a half teaspoons",
+    "call 555-123-4567": "call five five five, one two three, four five six seven",
+    "5-10 minutes, pages 3–5": "five to ten minutes, pages three to five",  # noqa: RUF001
+    "No. 5 is alive. No.": "number five is alive. No.",
+    "version 1.2.3": "version one point two point three",
+    "\uff13\uff15 and \u0663": "thirty-five and three",
+    # money, shares, units
+    "$3.50": "three dollars and fifty cents",
+    "$1, $0.50, £2.01": "one dollar, fifty cents, two pounds and one penny",
+    "€2.5 million, $10k": "two point five million euros, ten thousand dollars",
+    "12.5 % of 50%": "twelve point five percent of fifty percent",
+    "-5 °C, 1°F, 90°": "minus five degrees Celsius, one degree Fahrenheit, ninety degrees",
+    "5 km/h, 1 ft, 3 m²": "five kilometers per hour, one foot, three square meters",
+    "10 kg, 5GB, 100 mph": "ten kilograms, five gigabytes, one hundred miles per hour",
+    # times
+    "at 4:30 PM.": "at four thirty P M.",
+    "at 4 p.m.": "at four P M.",
+    "4:05, 4:00, 16:30": "four oh five, four o'clock, sixteen thirty",
+    # signs
+    "12 + 9 = 21": "twelve plus nine equals twenty-one",
+    "12 - 9 = 3, 12-9=3": "twelve minus nine equals three, twelve minus nine equals three",
+    "6 * 7 = 42, 3 x 4": "six times seven equals forty-two, three times four",
+    "8 / 2 = 4, 8 ÷ 2": "eight divided by two equals four, eight divided by two",
+    "x², 2^10, a < b": "x squared, two to the power of ten, a less than b",
+    "AT&T, C++, #1, @bob": "AT and T, C plus plus, number one, at bob",
+    # abbreviations
+    "Dr. Smith vs. Mr. Jones, etc.": "Doctor Smith versus Mister Jones, et cetera.",
+    "fruit, e.g. apples, i.e. these": "fruit, for example apples, that is these",
+    "St. John lives on Main St.": "Saint John lives on Main Street.",
+    "The U.S. Army. H. G. Wells.": "The U S Army. H G Wells.",
+    "World War II, Henry VIII": "World War two, Henry the eighth",
+    # addresses
+    "www.example.com/a-b?x=1#y.": "example dot com slash a dash b.",
+    "https://docs.example.org/": "docs dot example dot org",
+    "bob_s@mail.example.org!": "bob underscore s at mail dot example dot org!",
+    "file.txt and .NET": "file dot txt and dot NET",
+    # markup
+    "**Bold**, *it*, __so__ and `code`.": "Bold, it, so and code.",
+    "# Pasta\n- flour\n- two eggs\n": "Pasta. flour. two eggs.",
+    "[a link](http://x.y/z), ![cat](c.png)": "a link, cat",
+    "| a | b |\n|---|:--|\n| c | d |": "a, b, c, d,",
+    "So:\n```python\nprint(1)\n```\nDone.": "So: Done.",
+    "<b>bold</b> <speak>x</speak>": "bold x",
+    "snake_case and __init__": "snake case and init",
+    r"5 \* 3": "five times three",
+    # marks and characters
+    "“Hello,” she said — ‘bye’…": "Hello, she said, bye.",  # noqa: RUF001
+    "Paris (the capital) is nice.": "Paris, the capital, is nice.",
+    "What?! Really...": "What? Really.",
+    "Well... it is": "Well, it is",
+    "It’s fine 😀! 👍🏽 👨‍👩‍👧": "It's fine!",  # noqa: RUF001
+    "cafe\u0301 na\u00efve": "café naïve",
+    "😀 *** --- ```": "",
+    "[[h@l'oU]]": "h at l'oU",
+}
+
+
+@pytest.mark.parametrize(("written", "said"), SAID.items())
+def test_written_things_are_said_in_words(written: str, said: str) -> None:
+    assert normalize(written).text == said
+
+
+@pytest.mark.parametrize("said", SAID.values())
+def test_what_is_said_is_said_the_same_again(said: str) -> None:
+    assert normalize(said).text == said
+
+
+words = st.sampled_from(
+    "I it's the twenty-one o'clock capital Paris café et cetera point minus doctors".split()
+)
+plain_words = st.builds(lambda word, mark: word + mark, words, st.sampled_from(["", "", ",", "."]))
+
+
+@given(st.lists(plain_words, min_size=1).map(" ".join))
+def test_plain_words_are_said_as_they_are(text: str) -> None:
+    said = normalize(text)
+    assert said.text == text
+    assert [word.written for word in said.words] == [word.end for word in said.words]
+
+
+def check(said: Said, written: str) -> None:
+    assert [said.text[word.start : word.end] for word in said.words] == said.text.split()
+    assert all(a.end + 1 == b.start for a, b in pairwise(said.words))
+    counts = [0, *(word.written for word in said.words), len(written)]
+    assert counts == sorted(counts)
+
+
+pieces = st.one_of(st.sampled_from([*SAID, *SAID.values()]), st.text(max_size=8))
+
+
+@given(st.lists(pieces).map("".join))
+def test_any_text_is_said_in_words_that_know_where_they_are_written(text: str) -> None:
+    said = normalize(text)
+    check(said, text)
+    assert not any(char.isdecimal() or ord(char) < 32 for char in said.text)
+
+
+@given(st.text(alphabet=st.sampled_from("0123456789.,:/-+=$%°'x amp#*_|()[]<>\n"), max_size=40))
+def test_any_jumble_of_digits_and_signs_can_be_said(text: str) -> None:
+    said = normalize(text)
+    check(said, text)
+    assert not any(char.isdecimal() for char in said.text)
+
+
+def test_a_thing_of_several_words_counts_with_its_last_word() -> None:
+    said = normalize("It is $3.50, ok")
+    assert [(said.text[w.start : w.end], w.written) for w in said.words] == [
+        ("It", 2), ("is", 5), ("three", 6), ("dollars", 6), ("and", 6), ("fifty", 6),
+        ("cents,", 12), ("ok", 15),
+    ]  # fmt: skip
+
+
+def test_quotes_that_close_count_with_their_word() -> None:
+    said = normalize('Say "hello," he said')
+    assert [word.written for word in said.words] == [3, 12, 15, 20]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<a",
+        "[",
+        "[a](",
+        "*",
+        "_a",
+        "-",
+        "1,",
+        "1.",
+        "a.",
+        "a-",
+        "\\",
+        "(",
+        "1",
+        " ",
+        "- ",
+        "\n",
+        "a@",
+    ],
+)
+def test_hostile_repetition_does_not_take_quadratic_work(piece: str) -> None:
+    # Nothing is timed: with quadratic backtracking these would take minutes.
+    normalize(piece * 3_000)

@@ -1,0 +1,217 @@
+"""Cuts the reply into clauses while it is being written.
+
+The first clause is cut as early as is safe, because the user waits for it; then comes the rest of
+its sentence, then sentence by sentence. Text is taken character by character, and a cut is made at
+the first character after which nothing that may follow could make it wrong: at the space after a
+comma, at the space after a sentence's end where the sentence splitter says so whatever word comes
+next (else once that word is complete), at a line break at once. So it makes no difference in which
+pieces the text arrives. This module does not know how a clause is spoken, nor how fast text comes.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any, cast
+
+import sentencex  # pyright: ignore[reportMissingTypeStubs]
+
+from voiceloop.tts.normalize import normalize
+from voiceloop.types import Clause, Span, TokenBurst
+
+FIRST_WORDS, FIRST_CHARS = 3, 12
+"""The first clause has at least so many words or so many characters, unless its line is shorter:
+less would be over before the next clause is there."""
+FORCED_WORDS, FORCED_ANYWHERE = 8, 10
+"""After so many words without a mark the first clause ends: between a longer word and a short one,
+which mostly opens a phrase, or between any two."""
+LONG_CHARS, LONGEST_CHARS = 200, 300
+"""A later clause of so many characters ends at any mark, or at any word."""
+CONTEXT = 200
+"""Characters of the sentence before a clause that the splitter sees."""
+PROBES = ("The ", "the ", "Qx ", "5 ")
+"""Kinds of next words: one that begins sentences, one that goes on, a name, a number."""
+
+_CLOSERS = r"[\"'”’»)\]}*_`]*"  # noqa: RUF001
+_SENTENCE_END = re.compile(rf"[.!?…]({_CLOSERS})$")
+_CLAUSE_END = re.compile(
+    rf"(?:[,;:]|\.\.\.|…){_CLOSERS}$"  # a mark
+    rf"|(?:[^\W\d_]{{2}}{_CLOSERS}\s+(?:--?|[–—])|[^\W\d]—)$"  # noqa: RUF001 - a dash, not a minus
+)
+_NUMBER_MARK = re.compile(r"\d[,:;]$")
+_ENUMERATOR = re.compile(r"(?:^|\n|[.!?:;]\s)[\s*_#>-]*[(\[]?(?:\d{1,3}|[A-Za-z])[.)]$")
+_WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")  # noqa: RUF001
+_SAYABLE = re.compile(r"[^\W_]")
+_LAST_WORD = re.compile(r"(?:^|\s)[^\W\d_]+$")
+_NEW_PHRASE = re.compile(r"(?<=[^\W\d_]{5})\s+[^\W\d_]{1,4}$")
+_OPENED = re.compile(
+    r"\[[^\]\n]*$|\]\([^)\s]*$"  # a link
+    r"|(?<![^\W_])(\*|_)(?=[^\s*_])(?:(?!\1)[^\n])*$"  # emphasis
+)
+# What the splitter cannot take, or takes for the end of a paragraph.
+_SPLITTABLE = re.compile("[\ud800-\udfff\r\n]")
+
+
+class ClauseCutter:
+    """Cuts one reply. `feed` it bursts in order, then `flush` it once.
+
+    The texts of the clauses, joined, are the reply's text exactly: a clause ends behind its mark,
+    so the space that follows begins the next clause, but a line break ends the clause before it.
+    """
+
+    def __init__(self, turn: int) -> None:
+        self._turn = turn
+        self._index = 0
+        self._piece = ""
+        self._before = ""
+        """The part of the sentence that earlier clauses hold."""
+        self._undecided: int | None = None
+        """Where in the piece a sentence may have ended: the next word tells."""
+        self._start = 0
+        """Characters of the reply before the piece."""
+        self._length = 0
+        self._count = 0
+        self._solid_ends: list[int] = []
+        self._tokens: list[int] = []
+
+    def feed(self, burst: TokenBurst) -> list[Clause]:
+        """The clauses that the reply's next tokens complete."""
+        self._count_tokens(burst)
+        return [clause for char in burst.text for clause in self._push(char)]
+
+    def flush(self) -> list[Clause]:
+        """What is left at the end of the reply; the last clause is always there, if only empty."""
+        rest = list[Clause]()
+        if self._undecided is not None and self._splits(self._undecided, ""):
+            rest.append(self._cut(self._undecided, ends_sentence=True))
+        return [*rest, self._clause(self._piece, last=True)]
+
+    def _count_tokens(self, burst: TokenBurst) -> None:
+        # A token counts as heard with its last character that is not space, so that ".\n" counts
+        # with its sentence; a token of space alone counts with the token after it.
+        size, number = len(burst.text), len(burst.ids)
+        ends = burst.ends or [size * (i + 1) // number for i in range(number)]
+        begin = 0
+        for end in ends:
+            self._count += 1
+            solid = burst.text[begin:end].rstrip()
+            if solid:
+                self._solid_ends.append(self._length + begin + len(solid))
+                self._tokens.append(self._count)
+            begin = end
+        self._length += size
+
+    def _push(self, char: str) -> Iterator[Clause]:
+        end = self._undecided
+        if end is not None and char.isspace() and self._piece[end:].strip():
+            self._undecided = None
+            if self._splits(end, char):
+                yield self._cut(end, ends_sentence=True)
+        spaced = self._piece[-1:].isspace()
+        if char == "\n":
+            self._piece += char
+            if self._may_cut(self._piece.rstrip(), line=True):
+                yield self._cut(len(self._piece), ends_sentence=True)
+        elif char.isspace():
+            if self._piece and not spaced:
+                yield from self._at_space()
+            self._piece += char
+        else:
+            if self._undecided is None and self._ends_before(char, spaced):
+                yield self._cut(len(self._piece.rstrip()), ends_sentence=False)
+            self._piece += char
+
+    def _at_space(self) -> Iterator[Clause]:
+        """A space follows the piece: does a mark at its end cut it?"""
+        end = len(self._piece)
+        if not self._may_cut(self._piece):
+            return
+        verdicts = set[bool]()
+        if _SENTENCE_END.search(self._piece):
+            verdicts = {self._splits(end, f" {probe}") for probe in PROBES}
+        if verdicts == {True}:
+            yield self._cut(end, ends_sentence=True)
+        elif self._at_mark(self._piece) and not _NUMBER_MARK.search(self._piece):
+            yield self._cut(end, ends_sentence=False)
+        elif len(verdicts) == 2:
+            self._undecided = end
+        elif self._index == 0 and (phrase := _NEW_PHRASE.search(self._piece)):
+            head = self._piece[: phrase.start()]
+            if len(_WORD.findall(head)) >= FORCED_WORDS and self._may_cut(head):
+                yield self._cut(len(head), ends_sentence=False)
+
+    def _ends_before(self, char: str, spaced: bool) -> bool:
+        """Whether the piece ends as a clause where `char` begins the next word."""
+        head = self._piece.rstrip()
+        if not spaced:
+            return head.endswith("—") and char.isalpha() and self._at_mark(head)
+        if _NUMBER_MARK.search(head):  # in "May 5, 2024" the comma belongs to the date
+            return not char.isdigit() and self._at_mark(head)
+        if not char.isalpha() or not _LAST_WORD.search(head) or not self._may_cut(head):
+            return False
+        if self._index:
+            return len(head) >= LONGEST_CHARS
+        return len(_WORD.findall(head)) >= FORCED_ANYWHERE
+
+    def _at_mark(self, head: str) -> bool:
+        allowed = self._index == 0 or len(head) >= LONG_CHARS
+        return allowed and bool(_CLAUSE_END.search(head)) and self._may_cut(head)
+
+    def _may_cut(self, head: str, line: bool = False) -> bool:
+        """Whether `head` can stand alone; a line's end closes all markup but a block of code."""
+        if head.count("```") % 2 or not _SAYABLE.search(head):
+            return False
+        if _ENUMERATOR.search(self._before + head):
+            return False
+        if line:
+            return True
+        if self._index == 0 and len(head.strip()) < FIRST_CHARS:
+            if len(_WORD.findall(head)) < FIRST_WORDS:
+                return False
+        return len(head) >= LONGEST_CHARS or not _inside_markup(head)
+
+    def _splits(self, end: int, after: str) -> bool:
+        """Whether a sentence ends at `end` of the piece, where `after` follows what is there."""
+        head = self._before + self._piece[:end]
+        text = _SPLITTABLE.sub(" ", head + self._piece[end:] + after)
+        mark = _SENTENCE_END.search(head)
+        assert mark is not None
+        latest = len(text) - len(text[len(head) :].lstrip())
+        boundaries = cast(Any, sentencex).get_sentence_boundaries("en", text)
+        return any(mark.start(1) <= boundary["end_index"] <= latest for boundary in boundaries)
+
+    def _cut(self, end: int, *, ends_sentence: bool) -> Clause:
+        text, self._piece = self._piece[:end], self._piece[end:]
+        self._before = "" if ends_sentence else (self._before + text)[-CONTEXT:]
+        self._undecided = None
+        return self._clause(text, last=False)
+
+    def _clause(self, text: str, *, last: bool) -> Clause:
+        said = normalize(text)
+        end = self._start + len(text)
+        total = self._count if last else self._tokens_at(end)
+        # What is written behind the last word is silent, so it counts with that word.
+        heard = [self._tokens_at(self._start + word.written) for word in said.words[:-1]] + [total]
+        spans = tuple(
+            Span(word.start, word.end, tokens)
+            for word, tokens in zip(said.words, heard, strict=False)
+        )
+        clause = Clause(self._turn, self._index, text, said.text, spans, last)
+        self._index += 1
+        self._start = end
+        return clause
+
+    def _tokens_at(self, end: int) -> int:
+        """Whole tokens that have been heard with the reply's first `end` characters."""
+        whole = bisect_right(self._solid_ends, end)
+        return self._tokens[whole - 1] if whole else 0
+
+
+def _inside_markup(head: str) -> bool:
+    """Whether code, strong text, emphasis or a link is open at the end of `head`."""
+    line = head[head.rfind("\n") + 1 :]
+    outside = re.sub(r"`[^`]*`", "", line)
+    if "`" in outside or outside.count("**") % 2 or outside.count("__") % 2:
+        return True
+    return bool(_OPENED.search(outside.replace("**", "").replace("__", "")))
