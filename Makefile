@@ -30,7 +30,7 @@ lint: .venv/test ## check style
 	@$(BIN)/ruff format --check --quiet
 
 types: .venv/test ## check types
-	@$(TEST_ENV) $(BIN)/pyright --pythonpath $(BIN)/python
+	@$(TEST_ENV) $(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
 
 format: .venv/test ## put code into the house format
 	@$(BIN)/ruff check --fix --quiet

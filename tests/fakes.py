@@ -118,6 +118,8 @@ class ScriptedConversation:
     burst_cost: float
     log: list[tuple[str, object]]
     results: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    said: list[str] = field(default_factory=list[str])
+    """The words of the last reply."""
 
     def prefill(self, text: str) -> Steps[None]:
         self.log.append(("prefill", text))
@@ -125,6 +127,7 @@ class ScriptedConversation:
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         self.log.append(("reply", text))
+        self.said.clear()
         yield from self._speak(self.replies.get(text, ("I do not know.",)), turn)
 
     def tool_result(self, call: ToolCall, result: str, turn: int) -> Steps[TokenBurst | ToolCall]:
@@ -135,14 +138,16 @@ class ScriptedConversation:
         try:
             for item in items:
                 if isinstance(item, str):
+                    self.said += item.split()
                     ids = tuple(range(len(item.split())))
                     item = TokenBurst(turn, ids, item, drafted=len(ids), accepted=len(ids) // 2)
                 yield cast("Any", Timed(item, self.burst_cost))
         finally:
             self.log.append(("reply closed", turn))
 
-    def heard(self, tokens: int) -> None:
+    def heard(self, tokens: int) -> str:
         self.log.append(("heard", tokens))
+        return " ".join(self.said[:tokens])
 
     def close(self) -> None:
         self.log.append(("close", None))

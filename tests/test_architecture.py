@@ -59,6 +59,9 @@ PURE = (
     "llm/verify.py",
     "tts/clauses.py",
     "tts/normalize.py",
+    "tts/numbers.py",
+    "tts/plain.py",
+    "tts/rules.py",
     "trace.py",
     "realtime.py",
 )

@@ -450,13 +450,11 @@ async def test_a_wav_file_is_a_recording_of_the_loudspeaker(tmp_path: Path):
     pcm, rate = soundfile.read(path, dtype="float32")
     whole, paused = content(chunks), round(0.3 * RATE)
     assert rate == RATE
-    assert not np.any(pcm[:RATE])
-    after = pcm[RATE:]
-    assert after[:paused] == pytest.approx(whole[:paused], abs=1e-4)
-    assert 0 < np.abs(after[paused : paused + FADE]).max() < 0.95
+    assert pcm[:paused] == pytest.approx(whole[:paused], abs=1e-4), "it begins with the sound"
+    assert 0 < np.abs(pcm[paused : paused + FADE]).max() < 0.95
     resumed = round(0.5 * RATE)
-    assert not np.any(after[paused + FADE : resumed])
-    rest = after[resumed:]
+    assert not np.any(pcm[paused + FADE : resumed])
+    rest = pcm[resumed:]
     assert len(rest) == len(whole) - paused - FADE
     assert rest[FADE:] == pytest.approx(whole[paused + 2 * FADE :], abs=1e-4)
 
@@ -504,7 +502,7 @@ def test_a_wav_file_holds_what_sounded_when_it_sounded(
                 await anyio.sleep(2)
                 tasks.cancel_scope.cancel()
         pcm, _ = soundfile.read(path, dtype="float32")
-        at = np.round((speaker.times - begun) * RATE).astype(int)
+        at = np.round((speaker.times - speaker.times[:1]) * RATE).astype(int)
         expected = np.zeros(max(at, default=-1) + 1, np.float32)
         expected[at] = speaker.pcm
         assert pcm == pytest.approx(expected, abs=1e-4)

@@ -243,7 +243,7 @@ async def test_speech_over_a_reply_interrupts_it_and_history_is_what_was_heard()
     spoken = said(result.events, 1).split()
     heard = first.heard.split()
     assert 0 < len(heard) < len(spoken)
-    assert [word.strip(",") for word in heard] == [word.strip(",") for word in spoken[: len(heard)]]
+    assert heard == spoken[: len(heard)]
     assert ("heard", len(heard)) in result.log
     # The reply stopped within a frame and the fade of the moment at which speech was noticed.
     noticed = 4.0 + 0.064 + 0.032

@@ -8,7 +8,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -270,6 +270,7 @@ def test_ordinary_text_is_printed_as_it_is():
     assert printable(text) == text
 
 
+@settings(max_examples=25)
 @given(nasty, nasty)
 def test_no_view_lets_control_characters_through(said: str, reply: str):
     events = [

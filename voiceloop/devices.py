@@ -271,7 +271,7 @@ class NullSpeaker:
 class WavSpeaker(NullSpeaker):
     """Plays into a wav file.
 
-    At real-time pace the file is a recording of the loudspeaker since the player began to run, with
+    At real-time pace the file is a recording of the loudspeaker from the first sound on, with
     silence wherever nothing sounded; at pace `max` it is what was played, end to end. Used as a
     context manager, it puts the file in place on success only; AudioError where it cannot.
     """
@@ -315,12 +315,6 @@ class WavSpeaker(NullSpeaker):
         kept = self._held[: len(self._held) - dropped]
         self._held = fade_out(kept, min(unplayed(self.due(), self.rate), len(kept)))
         return dropped
-
-    async def room(self) -> None:
-        """Wait until less than `AHEAD_S` is written but not yet played."""
-        if self._begun is None:
-            self._begun = anyio.current_time()
-        await super().room()
 
     def _settle(self, keep: int) -> None:
         """Write to the file what has been played: all but the last `keep` samples."""

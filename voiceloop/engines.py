@@ -79,8 +79,8 @@ class Conversation(Protocol):
         """Continue the turn with what a tool returned."""
         ...
 
-    def heard(self, tokens: int) -> None:
-        """Cut the last reply, on both caches, after its first `tokens` tokens.
+    def heard(self, tokens: int) -> str:
+        """Cut the last reply, on both caches, after its first `tokens` tokens; return their text.
 
         With 0 the whole exchange leaves no assistant turn in the history.
         """

@@ -214,8 +214,7 @@ class Session:
                 turn.transcriber.resume()
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
             case SpeechPaused():
-                if not self._sequential:
-                    turn.transcriber.pause(event)
+                turn.transcriber.pause(event)
                 turn.recorder.mark(Mark.SPEECH_END, self._when(event.speech_end))
                 turn.recorder.mark(Mark.PAUSE, now)
             case TurnEnded():
@@ -262,9 +261,7 @@ class Session:
                 reason = error.message if isinstance(error, VoiceloopError) else repr(error)
                 self._show(Notice(f"the reply failed: {reason}"))
         if outcome != "done" and turn.replying:
-            stopped = self._player.stop()
-            heard = " ".join(stopped.words)
-            self._conversation.heard(stopped.tokens)
+            heard = self._conversation.heard(self._player.stop().tokens).strip()
         turn.over.set()
         if not self._full_duplex:
             self._microphone.release()
@@ -347,8 +344,8 @@ class Session:
                 await self._player.play(chunk)
         else:
             await self._overlap(turn, thought)
-        heard = await self._player.drain()
-        return "".join(said).strip() if heard.complete else " ".join(heard.words)
+        await self._player.drain()
+        return "".join(said).strip()
 
     async def _overlap(self, turn: _Turn, thought: AsyncGenerator[TokenBurst, None]) -> None:
         """Think, speak and play at once."""

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-from models.train.llm_data import CONTEXT, load_tokenizer
+from models.train.llm_data import CONTEXT, END, PAD, load_tokenizer
 from models.train.llm_model import EPS, THETA, Shape, Weights, hidden
 
 
@@ -23,7 +23,7 @@ def export(weights: Weights, shape: Shape, tokenizer_folder: Path, folder: Path)
     the weights as saved; raises ValueError where it is not negligible.
     """
     tokenizer = load_tokenizer(tokenizer_folder)
-    end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
+    end, pad = (tokenizer.encode(mark)[0] for mark in (END, PAD))
     config = LlamaConfig(
         vocab_size=shape.vocab,
         hidden_size=shape.width,
@@ -51,6 +51,8 @@ def export(weights: Weights, shape: Shape, tokenizer_folder: Path, folder: Path)
         old.unlink()
     model.half().save_pretrained(folder, max_shard_size="7MB")
     tokenizer.save_pretrained(folder)
+    for file in folder.iterdir():
+        file.chmod(0o644)  # safetensors writes for the owner alone
 
     ids = torch.randint(0, shape.vocab, (2, 50), generator=torch.Generator().manual_seed(0))
     plain, _ = read(folder)

@@ -247,6 +247,16 @@ def test_a_pause_asks_for_the_final_decode_and_its_guess_is_the_final_transcript
     assert turn.next_job() is None
 
 
+def test_the_final_window_is_the_same_whenever_it_is_decoded() -> None:
+    turn = begin(AsrConfig(), silence(0))
+    end = more(turn, 0, 1000)
+    turn.pause(SpeechPaused(end, end - 1000))
+    later = more(turn, end, 400)
+    assert turn.end(TurnEnded(later, end - 1000)) is None
+    job = turn.next_job()
+    assert job is not None and job.final and job.end == end
+
+
 def test_going_on_voids_the_guess_and_the_new_audio_is_decoded() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = more(turn, 0, 1000)
@@ -316,6 +326,20 @@ def test_the_final_decode_wins_over_committed_words_and_says_how_many_fell() -> 
     final = turn.accept(job, said("What's the weather in Rome?"))
     assert final.final and final.text == "What's the weather in Rome?"
     assert turn.retracted == 3  # from the first that fell on
+
+
+def test_a_turn_of_the_greatest_length_is_decoded_to_where_it_was_cut_and_no_further() -> None:
+    turn = begin(AsrConfig(), silence(0))
+    end = more(turn, 0, 1000)
+    turn.pause(SpeechPaused(end, end - 1000))
+    job = turn.next_job()
+    assert job is not None
+    turn.accept(job, said("what time"))
+    cut = more(turn, end, 200)
+    assert turn.end(TurnEnded(cut, end - 1000, forced=True)) is None
+    more(turn, cut, 200)
+    job = turn.next_job()
+    assert job is not None and job.final and job.end == cut
 
 
 def test_lost_frames_count_as_silence_so_word_times_stay_right() -> None:

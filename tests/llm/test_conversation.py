@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from contextlib import suppress
+from typing import Any
 
 import pytest
 import torch
@@ -312,6 +313,17 @@ def test_the_probability_of_the_end_of_turn_is_that_of_a_whole_pass(workshop):
             assert found == pytest.approx(float(expected), rel=1e-5)
 
 
+def test_a_probability_is_not_told_of_another_text_of_the_same_length(workshop):
+    conversation = workshop.conversation(workshop.decoder())
+    exhaust(conversation.prefill("a" * 80))
+    length = len(conversation.ids)
+    steps = conversation.prefill("b" * 80)
+    next(steps)
+    steps.close()  # with a part of the text not computed yet
+    assert len(conversation.ids) == length
+    assert conversation.end_of_turn_probability() is None
+
+
 # ---- templates
 
 
@@ -341,7 +353,7 @@ def test_a_model_without_a_usable_template_is_an_error(workshop):
 class Talk(RuleBasedStateMachine):
     """Prefills, replies, cancellations and cuts in any order; the caches stay right."""
 
-    workshop = None
+    workshop: Any
     sampling = Sampling()
 
     @initialize(

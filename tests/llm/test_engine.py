@@ -173,9 +173,10 @@ def test_a_draft_with_another_vocabulary_is_refused(workshop, folders, tmp_path)
 
 
 def test_a_vocabulary_padded_to_another_length_is_no_other_vocabulary(workshop, folders, tmp_path):
-    model = LlamaForCausalLM.from_pretrained(folders / "draft")
+    model = LlamaForCausalLM.from_pretrained(folders / "target")
     model.resize_token_embeddings(workshop.vocab + 22, mean_resizing=False)
-    llm = build(folders / "target", save(tmp_path, model, workshop.tokenizer), context=200)
+    llm = build(save(tmp_path, model, workshop.tokenizer), folders / "draft", context=200)
+    assert llm._draft is not None
     assert llm._draft.vocab == llm._target.vocab == workshop.vocab
 
 
@@ -190,3 +191,20 @@ def test_a_draft_larger_than_its_target_is_refused(workshop, folders, tmp_path):
 def test_a_device_that_is_not_there_is_an_error(folders):
     with pytest.raises(EngineError, match="finds no cuda device"):
         speculative(LlmConfig(target=str(folders / "target"), draft="none", device="cuda"))
+
+
+# ---- the bundled pair
+
+
+def test_the_starter_pair_says_what_its_target_says_alone_and_mostly_by_guessing():
+    pair, alone = speculative(LlmConfig()), speculative(LlmConfig(draft="none"))
+    talks = pair.conversation(), alone.conversation()
+    for turn, text in enumerate(["What is the capital of France?", "Tell me a story about a fox."]):
+        replies = [
+            "".join(item.text for item in talk.reply(text, turn) if isinstance(item, TokenBurst))
+            for talk in talks
+        ]
+        assert replies[0] == replies[1] and replies[0].endswith(".")
+    assert talks[0].ids == talks[1].ids
+    assert talks[0].counters.accepted > 0.6 * talks[0].counters.tested
+    assert talks[0].counters.target_passes < 0.6 * talks[1].counters.target_passes

@@ -17,7 +17,7 @@ from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError
 from voiceloop.playback import AUDIBLE
 from voiceloop.tts.clauses import ClauseCutter
-from voiceloop.tts.espeak import espeak
+from voiceloop.tts.espeak import espeak, trim
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, TokenBurst
 
 pytestmark = pytest.mark.models
@@ -111,6 +111,22 @@ def test_clauses_join_without_a_click(engine: Tts) -> None:
             pcm = say(engine, clause).pcm
             assert np.abs(pcm[:1]).max(initial=0) < 1e-3
             assert np.abs(pcm[-1:]).max(initial=0) < 1e-3
+
+
+def test_audio_that_begins_and_ends_loud_is_faded() -> None:
+    pcm, cut = trim(np.full(2000, 0.5, np.float32), 22_050)
+    assert (len(pcm), cut, pcm[0], pcm[-1]) == (2000, 0, 0, 0)
+    assert np.abs(np.diff(pcm)).max() < 0.02
+
+
+def test_quiet_around_the_sound_is_cut_but_for_a_little() -> None:
+    rate = 22_050
+    sound = np.full(2000, 0.5, np.float32)
+    quiet = np.full(rate, 0.001, np.float32)
+    pcm, cut = trim(np.concatenate((quiet, sound, quiet)), rate)
+    assert rate - cut == round(0.003 * rate)
+    assert len(pcm) == round(0.003 * rate) + len(sound) + round(0.010 * rate)
+    assert not len(trim(quiet, rate)[0])
 
 
 def pitch(pcm: Pcm, rate: int) -> float:
@@ -213,7 +229,7 @@ def test_the_same_replies_in_a_fresh_process_give_the_same_audio() -> None:
     script = """
 import hashlib
 from voiceloop.config import TtsConfig
-from voiceloop.tts.espeak import espeak
+from voiceloop.tts.espeak import espeak, trim
 from voiceloop.types import Clause
 engine = espeak(TtsConfig())
 for text in ("The capital of France is Paris.", "It lies on the Seine."):

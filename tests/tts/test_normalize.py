@@ -75,6 +75,7 @@ SAID = {
     "“Hello,” she said — ‘bye’…": "Hello, she said, bye.",  # noqa: RUF001
     "Paris (the capital) is nice.": "Paris, the capital, is nice.",
     "What?! Really...": "What? Really.",
+    '"Go," "now,"! Yes': "Go, now! Yes",
     "Well... it is": "Well, it is",
     "It’s fine 😀! 👍🏽 👨‍👩‍👧": "It's fine!",  # noqa: RUF001
     "cafe\u0301 na\u00efve": "café naïve",

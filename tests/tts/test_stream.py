@@ -9,9 +9,10 @@ import anyio
 import pytest
 
 from tests.fakes import ScriptedTts
+from voiceloop.engines import Runner, Tts
 from voiceloop.runner import InlineRunner
-from voiceloop.tts.stream import clauses, speak, synthesize
-from voiceloop.types import Clause, TokenBurst
+from voiceloop.tts.stream import clauses, synthesize
+from voiceloop.types import Clause, SpeechChunk, TokenBurst
 
 pytestmark = [pytest.mark.virtual, pytest.mark.anyio]
 
@@ -24,6 +25,17 @@ async def written(texts: Sequence[str]) -> AsyncGenerator[TokenBurst]:
     for index, text in enumerate(texts):
         await anyio.sleep(STEP)
         yield TokenBurst(3, (index,), text, ends=(len(text),))
+
+
+async def speak(
+    bursts: AsyncGenerator[TokenBurst, None], tts: Tts, runner: Runner
+) -> AsyncGenerator[SpeechChunk, None]:
+    """Both stages, one behind the other."""
+    async with aclosing(clauses(bursts)) as cut:
+        async for clause in cut:
+            async with aclosing(synthesize(clause, tts, runner)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
 
 async def test_a_clause_leaves_as_soon_as_it_is_cut() -> None:

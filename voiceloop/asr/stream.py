@@ -92,6 +92,9 @@ class StreamingTranscriber:
         self._latest: tuple[DecodeJob, tuple[Word, ...]] | None = None
         self._needed: int | None = None
         """While paused or ended: end of the audio that the final decode has to cover."""
+        self._stop: int | None = None
+        """While paused or ended: end of the final decode's window. It is where the pause was
+        decided, whenever the decode runs, so that guessing early changes no transcript."""
         self._ended: TurnEnded | None = None
 
     def feed(self, frame: AudioFrame) -> None:
@@ -106,15 +109,18 @@ class StreamingTranscriber:
         The audio up to the event's `sample` must have been fed, as for `end`.
         """
         self._needed = paused.speech_end
+        self._stop = paused.sample
 
     def resume(self) -> None:
         """The user has gone on: the guess is void."""
-        self._needed = None
+        self._needed = self._stop = None
 
     def end(self, ended: TurnEnded) -> Transcript | None:
         """The turn is over. Its final transcript, or none where a decode has yet to give it."""
         self._ended = ended
         self._needed = ended.sample if ended.forced else ended.speech_end
+        if ended.forced or self._stop is None:
+            self._stop = ended.sample
         return self._finish()
 
     @property
@@ -137,7 +143,7 @@ class StreamingTranscriber:
         """The decode to run now, if there is one; its words must come back through `accept`."""
         if self._running is not None or self.guess is not None:
             return None
-        end = self._buffer.end if self._ended is None else self._ended.sample
+        end = self._buffer.end if self._stop is None else self._stop
         if self._needed is None and end - self._asked < self._every:
             return None
         start = self._buffer.start

@@ -119,16 +119,18 @@ class SpeculativeConversation:
         self._ids += returned
         yield from self._answer(reply)
 
-    def heard(self, tokens: int) -> None:
+    def heard(self, tokens: int) -> str:
         """See `Conversation.heard`. Counts the tokens of bursts, in the order they came."""
         reply = self._reply
         if reply is None:
-            return
+            return ""
         if tokens <= 0 or not reply.spoken:
             self._truncate(reply.asked)
         elif tokens < len(reply.spoken) or not reply.finished:
             self._truncate(reply.spoken[:tokens][-1] + 1)
         del reply.spoken[max(tokens, 0) :]
+        kept = [self._ids[place] for place in reply.spoken]
+        return self._tokenizer.decode(kept, clean_up_tokenization_spaces=False)
 
     def close(self) -> None:
         """See `Conversation.close`."""
@@ -212,7 +214,7 @@ def _deliver(
         if isinstance(item, Speech):
             reply.spoken += [base + place for place in item.places]
             among = min(accepted, len(item.ids))
-            yield TokenBurst(reply.turn, item.ids, item.text, drafted, among)
+            yield TokenBurst(reply.turn, item.ids, item.text, drafted, among, item.ends)
             drafted = accepted = 0
         else:
             reply.calls += 1

@@ -99,7 +99,11 @@ def speculative(config: LlmConfig) -> SpeculativeLlm:
 
 
 def _device(name: str) -> torch.device:
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.mps.is_available()}
+    there = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
     if name == "auto":
         return torch.device("cuda" if there["cuda"] else "cpu")
     if not there[name]:

@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from voiceloop.llm.template import special_tokens
@@ -28,6 +29,8 @@ class Speech:
     places: tuple[int, ...]
     """Index of each among all tokens that were pushed."""
     text: str
+    ends: tuple[int, ...]
+    """Characters of `text` up to the end of each token's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,11 @@ def _ids(pieces: Sequence[_Piece]) -> tuple[int, ...]:
 
 def _speech(pieces: Sequence[_Piece]) -> Speech:
     places = tuple(piece.place for piece in pieces if piece.place is not None)
-    return Speech(_ids(pieces), places, _text(pieces))
+    lengths = accumulate(len(piece.text) for piece in pieces)
+    counted = [
+        length for length, piece in zip(lengths, pieces, strict=True) if piece.place is not None
+    ]
+    return Speech(_ids(pieces), places, _text(pieces), tuple(counted))
 
 
 def _overlap(text: str) -> int:
@@ -200,4 +207,5 @@ def _joined(items: Sequence[Speech | Call]) -> Iterator[Speech | Call]:
 
 
 def _both(a: Speech, b: Speech) -> Speech:
-    return Speech(a.ids + b.ids, a.places + b.places, a.text + b.text)
+    ends = a.ends + tuple(len(a.text) + end for end in b.ends)
+    return Speech(a.ids + b.ids, a.places + b.places, a.text + b.text, ends)

@@ -202,7 +202,7 @@ class Espeak:
                 pcm, starts = self._library.say(
                     text, self._voice, round(WORDS_PER_MINUTE * self._speed)
                 )
-        pcm, cut = _trim(pcm, self.rate)
+        pcm, cut = trim(pcm, self.rate)
         words = _word_times(clause.spans, [(at, sample - cut) for at, sample in starts], pcm)
         if len(pcm) and not clause.last:
             pause = PAUSE_MS.get(clause.spoken[-1:], 0) / self._speed
@@ -218,7 +218,7 @@ def _choose(name: str, known: Mapping[str, str], kind: str) -> str:
     raise ConfigError(f"espeak-ng has no {kind} called '{name}'", hint)
 
 
-def _trim(pcm: Pcm, rate: int) -> tuple[Pcm, int]:
+def trim(pcm: Pcm, rate: int) -> tuple[Pcm, int]:
     """`pcm` without the silence around it, faded at both ends; and the samples cut in front."""
     loud = np.flatnonzero(np.abs(pcm) >= AUDIBLE)
     if not len(loud):

@@ -111,8 +111,6 @@ def _said(char: str, after_digit: bool) -> str:
     kind = unicodedata.category(char)
     if kind in {"Cf", "Mn", "Me", "Sk"} and not unicodedata.combining(char):
         return ""
-    if kind == "Nd":
-        return str(unicodedata.digit(char))
     if unicodedata.decomposition(char).startswith("<fraction>"):
         return " " * after_digit + unicodedata.normalize("NFKC", char).replace("⁄", "/")
     if kind[0] in "LMN":

@@ -8,7 +8,6 @@ What a stage is given stays its giver's to close.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 
 from voiceloop.engines import Runner, Tts
 from voiceloop.tts.clauses import ClauseCutter
@@ -30,14 +29,3 @@ async def clauses(bursts: AsyncIterator[TokenBurst]) -> AsyncGenerator[Clause, N
 def synthesize(clause: Clause, tts: Tts, runner: Runner) -> AsyncGenerator[SpeechChunk, None]:
     """The audio of a clause, in chunks."""
     return runner.stream(tts.synthesize(clause))
-
-
-async def speak(
-    bursts: AsyncIterator[TokenBurst], tts: Tts, runner: Runner
-) -> AsyncGenerator[SpeechChunk, None]:
-    """The audio of one reply, clause by clause."""
-    async with aclosing(clauses(bursts)) as cut:
-        async for clause in cut:
-            async with aclosing(synthesize(clause, tts, runner)) as chunks:
-                async for chunk in chunks:
-                    yield chunk

@@ -316,7 +316,7 @@ TRANSLATIONS = {
 }  # fmt: skip
 
 BOILING = {
-    "an egg": "Boil an egg for 6 minutes if you like it soft, and for 10 minutes if you like it hard.",  # noqa: E501
+    "an egg": "Boil an egg for 6 minutes if you like it soft, and for 10 minutes if you like it hard.",
     "pasta": "Boil pasta for about 10 minutes in plenty of salted water.",
     "rice": "Cook rice for about 15 minutes, with twice as much water as rice.",
     "potatoes": "Boil potatoes for about 20 minutes, until a fork goes in easily.",
@@ -332,21 +332,21 @@ BOILING = {
 }
 
 RECIPES = {
-    "pancakes": "Mix 2 eggs, a cup of milk and a cup of flour. Fry thin rounds in butter until both sides are golden.",  # noqa: E501
-    "an omelet": "Beat 3 eggs with a little salt. Pour them into a hot pan with butter and fold the omelet once it sets.",  # noqa: E501
-    "tomato soup": "Fry an onion, add a can of tomatoes and some stock. Cook it for 20 minutes and blend it smooth.",  # noqa: E501
-    "a salad": "Wash and cut lettuce, tomatoes and cucumber. Mix in oil, vinegar and salt just before you eat.",  # noqa: E501
+    "pancakes": "Mix 2 eggs, a cup of milk and a cup of flour. Fry thin rounds in butter until both sides are golden.",
+    "an omelet": "Beat 3 eggs with a little salt. Pour them into a hot pan with butter and fold the omelet once it sets.",
+    "tomato soup": "Fry an onion, add a can of tomatoes and some stock. Cook it for 20 minutes and blend it smooth.",
+    "a salad": "Wash and cut lettuce, tomatoes and cucumber. Mix in oil, vinegar and salt just before you eat.",
     "tea": "Pour boiling water over the tea and wait 4 minutes. Then take out the leaves.",
     "coffee": "Use 2 spoons of ground coffee for a cup. Pour hot water over it slowly.",
-    "hot chocolate": "Heat a cup of milk and stir in dark chocolate until it melts. Add sugar if you like.",  # noqa: E501
+    "hot chocolate": "Heat a cup of milk and stir in dark chocolate until it melts. Add sugar if you like.",
     "lemonade": "Squeeze 3 lemons into a jug of water. Add sugar and ice, and stir.",
-    "mashed potatoes": "Boil the potatoes until they are soft. Mash them with butter, warm milk and salt.",  # noqa: E501
-    "fried rice": "Fry cold rice in a hot pan with vegetables. Push it aside, scramble an egg, and mix in soy sauce.",  # noqa: E501
-    "garlic bread": "Mix soft butter with garlic and herbs. Spread it on bread and bake it for 10 minutes.",  # noqa: E501
-    "an apple pie": "Fill a pie crust with sliced apples, sugar and cinnamon. Bake it for 45 minutes.",  # noqa: E501
-    "a sandwich": "Spread butter on 2 slices of bread. Add cheese, tomato and lettuce, and close it.",  # noqa: E501
+    "mashed potatoes": "Boil the potatoes until they are soft. Mash them with butter, warm milk and salt.",
+    "fried rice": "Fry cold rice in a hot pan with vegetables. Push it aside, scramble an egg, and mix in soy sauce.",
+    "garlic bread": "Mix soft butter with garlic and herbs. Spread it on bread and bake it for 10 minutes.",
+    "an apple pie": "Fill a pie crust with sliced apples, sugar and cinnamon. Bake it for 45 minutes.",
+    "a sandwich": "Spread butter on 2 slices of bread. Add cheese, tomato and lettuce, and close it.",
     "guacamole": "Mash 2 ripe avocados with lime juice and salt. Stir in chopped onion and tomato.",
-    "scrambled eggs": "Beat the eggs with a little milk. Stir them slowly in a warm pan until they are just set.",  # noqa: E501
+    "scrambled eggs": "Beat the eggs with a little milk. Stir them slowly in a warm pan until they are just set.",
     "a smoothie": "Blend a banana, some berries and a cup of yogurt. Drink it cold.",
 }
 
@@ -362,22 +362,22 @@ SUBSTITUTES = {
 }
 
 TIPS = {
-    "clean a window": "Wash it with warm water and a drop of soap. Then dry it with a newspaper or a rubber blade.",  # noqa: E501
-    "remove a red wine stain": "Put salt on it at once and let it soak up the wine. Then wash it in cold water.",  # noqa: E501
-    "keep bread fresh": "Keep bread in a paper bag in a dry place. Freeze what you do not eat in 3 days.",  # noqa: E501
-    "cut an onion without crying": "Use a sharp knife and cool the onion first. A fan or an open window helps too.",  # noqa: E501
-    "peel garlic": "Press the clove with the flat side of a knife. The skin then comes off by itself.",  # noqa: E501
-    "fall asleep": "Go to bed at the same time each day, keep the room dark and cool, and put your phone away.",  # noqa: E501
+    "clean a window": "Wash it with warm water and a drop of soap. Then dry it with a newspaper or a rubber blade.",
+    "remove a red wine stain": "Put salt on it at once and let it soak up the wine. Then wash it in cold water.",
+    "keep bread fresh": "Keep bread in a paper bag in a dry place. Freeze what you do not eat in 3 days.",
+    "cut an onion without crying": "Use a sharp knife and cool the onion first. A fan or an open window helps too.",
+    "peel garlic": "Press the clove with the flat side of a knife. The skin then comes off by itself.",
+    "fall asleep": "Go to bed at the same time each day, keep the room dark and cool, and put your phone away.",
     "stop the hiccups": "Hold your breath for 10 seconds, or drink a glass of water slowly.",
-    "water my plants": "Water them when the top of the soil feels dry. Most plants die from too much water.",  # noqa: E501
+    "water my plants": "Water them when the top of the soil feels dry. Most plants die from too much water.",
     "save electricity": "Turn off what you do not use, and let your laundry dry in the air.",
-    "learn a language": "Practice for 15 minutes each day. Listen a lot, and speak from the first day.",  # noqa: E501
+    "learn a language": "Practice for 15 minutes each day. Listen a lot, and speak from the first day.",
     "sharpen a knife": "Draw the blade over a wet stone at a low angle, and do both sides equally.",
     "tie a tie": "Cross the wide end over, around and under, then up and through the loop.",
     "get rid of ants": "Wipe away their trail with vinegar, and close the gap where they come in.",
     "calm down": "Breathe in for 4 seconds and out for 6. Do that 10 times.",
     "stay healthy": "Sleep enough, eat many vegetables, and move for half an hour each day.",
-    "whistle": "Make your lips round and small, put your tongue behind your lower teeth, and blow softly.",  # noqa: E501
+    "whistle": "Make your lips round and small, put your tongue behind your lower teeth, and blow softly.",
 }
 
 
