@@ -20,8 +20,8 @@ pytestmark = pytest.mark.models
 DEMO = bundled("models/starter/demo.wav")
 
 
-def wav(path: Path, pcm: np.ndarray, rate: int = 16_000, **options: str) -> Path:
-    sf.write(path, pcm, rate, **options)
+def wav(path: Path, pcm: np.ndarray, rate: int = 16_000, subtype: str = "PCM_16") -> Path:
+    sf.write(path, pcm, rate, subtype=subtype)
     return path
 
 

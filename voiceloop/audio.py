@@ -1,3 +1,4 @@
+# pyright: reportMissingTypeStubs=false
 """Audio as numbers: framing, resampling, levels, fades, and files in and out.
 
 Everything between the edges is mono float32 in [-1, 1]. Streams are cut and resampled so that the

@@ -259,11 +259,13 @@ def say(command: Say) -> int:
     """`voiceloop say`."""
     from voiceloop.audio import WavWriter
     from voiceloop.loading import load_tts
-    from voiceloop.tts.clauses import cut_text
+    from voiceloop.tts.clauses import ClauseCutter
+    from voiceloop.types import TokenBurst
 
     tts = load_tts(command.settings)
     with WavWriter(command.out, tts.rate) as file:
-        for clause in cut_text(command.text):
+        cutter = ClauseCutter(0)
+        for clause in cutter.feed(TokenBurst(0, (0,), command.text)) + cutter.flush():
             for chunk in tts.synthesize(clause):
                 if chunk is not None:
                     file.write(chunk.pcm)

@@ -245,9 +245,9 @@ class Session:
                 text = await self._recognise(turn, previous)
                 if not text:
                     outcome = "abandoned"
-                elif self._last_turn is not turn:
+                elif (newer := self._last_turn) is not None and newer is not turn:
                     # The user went on before there was a reply: both are one turn.
-                    self._last_turn.carried = text
+                    newer.carried = text
                     outcome = "abandoned"
                 else:
                     heard = await self._answer(turn, text, tasks)
@@ -292,6 +292,7 @@ class Session:
             tasks.cancel_scope.cancel()
         if previous is not None:
             await previous.over.wait()
+        assert turn.final is not None
         return f"{turn.carried} {turn.final.text}".strip()
 
     def _note_transcript(self, turn: _Turn, transcript: Transcript) -> None:

@@ -8,8 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import ctranslate2
 import numpy as np
@@ -72,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             decoder_attention_heads=2, encoder_ffn_dim=64, decoder_ffn_dim=64,
             max_source_positions=1500, max_target_positions=448, pad_token_id=end,
             bos_token_id=end, eos_token_id=end,
-            decoder_start_token_id=tokenizer.token_to_id("<|startoftranscript|>"),
+            decoder_start_token_id=tokenizer.token_to_id("<|startoftranscript|>") or 0,
             suppress_tokens=[], begin_suppress_tokens=[],
         )
     )  # fmt: skip
@@ -83,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model.model.decoder.embed_tokens.weight[:256] = 0
         model.model.decoder.embed_tokens.weight[256 + WORDS :] *= 0.1
         model.model.decoder.embed_positions.weight *= 10
-    generation = model.generation_config
+    generation: Any = model.generation_config
     generation.alignment_heads = [[0, 0], [0, 1]]
     generation.lang_to_id = {"<|en|>": tokenizer.token_to_id("<|en|>")}
     generation.suppress_tokens = generation.begin_suppress_tokens = []
@@ -172,7 +173,7 @@ def test_a_window_longer_than_the_model_takes_is_refused(folder: Path) -> None:
 phrases = st.lists(st.sampled_from("a b c d e f".split()), max_size=12)
 
 
-def spelled(words: list[str]) -> list[_Spelling]:
+def spelled(words: Sequence[str]) -> list[_Spelling]:
     return [_Spelling(word, i, i + 1) for i, word in enumerate(words)]
 
 

@@ -176,7 +176,7 @@ class Scripted:
 class Workshop:
     """Makes models, decoders and conversations."""
 
-    tokenizer: PreTrainedTokenizerFast
+    tokenizer: Any
     template: ChatTemplate
     _models: dict[tuple[str, int], PreTrainedModel] = field(default_factory=dict)
     _decoders: dict[tuple[str, int], Decoder] = field(default_factory=dict)
@@ -234,7 +234,7 @@ class Workshop:
         template: ChatTemplate | None = None,
     ) -> SpeculativeConversation:
         sampling = sampling or Sampling()
-        guess = draft and ModelDraft(draft, sampling, capacity)
+        guess = None if draft is None else ModelDraft(draft, sampling, capacity)
         speculator = Speculator(target, guess, DraftLength(length, 0.1), sampling, capacity)
         return SpeculativeConversation(
             speculator,

@@ -75,7 +75,7 @@ class Sphinx:
         if peak < QUIETEST:
             return ()
         noise = DITHER * np.random.default_rng(0).standard_normal(len(pcm), np.float32)
-        audio = to_pcm16((pcm / peak + noise) / 2)
+        audio = to_pcm16(((pcm / peak + noise) / 2).astype(np.float32))
         decoder = self._decoder
         decoder.start_utt()
         # The whole window at once: its mean is taken from it and not from what was heard before.
