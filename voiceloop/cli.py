@@ -105,7 +105,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return say(command)
             case command:
                 return show_config(command)
-    except VoiceloopError as error:
+    except (VoiceloopError, ExceptionGroup) as raised:
+        error: Exception = raised
+        while isinstance(error, ExceptionGroup):  # what tasks raise comes in groups
+            error = error.exceptions[0]
+        if not isinstance(error, VoiceloopError):
+            raise
         print_error(error)
         return 2
     except KeyboardInterrupt:
