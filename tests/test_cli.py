@@ -77,7 +77,7 @@ def test_a_file_that_holds_no_audio_is_refused(
     [
         (["--preset", "statrer"], "starter"),
         (["--asr.modle", "base.en"], "--asr.model"),
-        (["--llm.num_speculative_tokens", "many"], "num_speculative_tokens"),
+        (["--llm.num_speculative_tokens", "many"], "--llm.num-speculative-tokens"),
         (["--asr.model", "./no/such/folder"], "no/such/folder"),
         (["--llm.target", "./no/such/folder"], "no/such/folder"),
         (["--tts.voice", "en-uss"], "en-us"),

@@ -264,7 +264,9 @@ def _checked(key: str, value: object, where: str, *, text: bool) -> object:
         near = nearest(str(value), _choices(KEYS[key]), cutoff=0.7)  # `gpu` does not mean `cpu`
         raise ConfigError(
             f"{where} must be {expected(KEYS[key])}, not {value!r}",
-            f"did you mean '{near}'?" if near else "",
+            f"did you mean '{near}'?"
+            if near
+            else "docs/configuration.md lists what each key takes",
         ) from None
 
 
