@@ -138,7 +138,7 @@ class Config:
     preset: Literal["starter", "small", "best"] = "starter"
     """Which models: `starter` ships with voiceloop; `small` and `best` come from the hub."""
     threads: Count = 0
-    """Threads of torch, ctranslate2 and onnxruntime together; 0 takes the machine's cores."""
+    """Threads of torch and ctranslate2 each; 0 takes half of the machine's cores."""
     vad: VadConfig = field(default_factory=VadConfig)
     asr: AsrConfig = field(default_factory=AsrConfig)
     llm: LlmConfig = field(default_factory=LlmConfig)
