@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -117,8 +118,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("voiceloop: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell.
-        sys.stderr.close()
+        # Whoever read our output has gone: nothing more may be written to it, at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
 
 
@@ -169,8 +170,8 @@ def ask(command: Ask) -> int:
                 show(Notice(f"no speech was heard in {command.file}"))
         if trace_file:
             trace_file.write(json.dumps(to_perfetto(traces)))
-        if timed and not command.json:
-            report(traces)
+    if timed and not command.json:
+        report(traces)
     return 0
 
 
