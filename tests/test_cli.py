@@ -13,7 +13,7 @@ import pytest
 import soundfile as sf
 
 from voiceloop.bundled import bundled
-from voiceloop.cli import main
+from voiceloop.cli import COMMANDS, main
 
 pytestmark = pytest.mark.models
 
@@ -91,6 +91,32 @@ def test_a_wrong_option_is_named_with_a_remedy(
     arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["ask", str(DEMO), *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert_one_line_and_a_hint(err)
+    assert named in err
+    assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        ([], ", ".join(COMMANDS)),
+        (["ask"], "IN.wav"),
+        (["transcribe"], "FILES"),
+        (["say", "hello"], "--out S.wav"),
+        (["say", "hello", "world", "--out", "s.wav"], "'world'"),
+        (["ask", "a.wav", "--pace", "fast"], "'realtime' or 'max'"),
+        (["ask", "a.wav", "--pace", "realtme"], "did you mean 'realtime'"),
+        (["ask", "a.wav", "--nosuch"], "voiceloop ask --help"),
+        (["ask", "a.wav", "--jsn"], "--json"),
+        (["config", "asr"], "'asr'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_wrong_or_missing_argument_is_named_with_a_remedy(
+    argv: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
     out, err = capsys.readouterr()
     assert_one_line_and_a_hint(err)
     assert named in err

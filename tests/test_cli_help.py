@@ -1,4 +1,4 @@
-"""Help comes at once: nothing heavy is imported for it."""
+"""Help and a mistake come at once: nothing heavy is imported for them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,15 @@ try:
 except SystemExit as ended:
     status = ended.code
 found = [name for name in {HEAVY} if name in sys.modules]
-sys.exit(status or (f"imported: {{found}}" if found else 0))
+sys.exit(f"imported: {{found}}" if found else status)
 """
+
+
+def run(argv: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *argv], cwd=folder, capture_output=True, text=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,10 +45,18 @@ sys.exit(status or (f"imported: {{found}}" if found else 0))
     ids=" ".join,
 )
 def test_it_imports_no_model_library(argv: list[str], tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *argv], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = run(argv, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr == ""
+    if argv == ["--help"]:
+        assert "--version" in done.stdout
     if argv == ["--version"]:
         assert voiceloop.__version__ in done.stdout
+
+
+@pytest.mark.parametrize("argv", [["ask"], ["ask", "a.wav", "--nosuch"]], ids=" ".join)
+def test_a_mistake_imports_no_model_library_either(argv: list[str], tmp_path: Path) -> None:
+    done = run(argv, tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["voiceloop", "hint"]
+    assert done.stdout == ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,13 @@ import anyio
 import numpy as np
 import pytest
 import soundfile
+from anyio.abc import TaskGroup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from voiceloop.audio import AudioFile, fade_out, samples
+from voiceloop.audio import fade_out, samples
+from voiceloop.audiofiles import AudioFile
 from voiceloop.devices import AHEAD_S, FileMicrophone, NullSpeaker, Player, WavSpeaker
 from voiceloop.errors import AudioError
 from voiceloop.playback import AUDIBLE, FADE_MS, Heard
@@ -84,6 +86,15 @@ def content(chunks: list[SpeechChunk]) -> Pcm:
     return np.concatenate([chunk.pcm for chunk in chunks])
 
 
+@asynccontextmanager
+async def running(player: Player) -> AsyncGenerator[TaskGroup]:
+    """The player at work, with a group for what goes on beside it; all ends with the block."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(player.run)
+        yield tasks
+        tasks.cancel_scope.cancel()
+
+
 async def play_all(player: Player, chunks: list[SpeechChunk]) -> Heard:
     for chunk in chunks:
         await player.play(chunk)
@@ -97,15 +108,13 @@ async def test_a_reply_sounds_from_the_moment_its_gate_opens_without_a_gap():
     speaker, chunks, recorder = RecordingSpeaker(), reply(1, 3, lead=600), Recorder(1)
     player = Player(speaker)
     begun = anyio.current_time()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player) as tasks:
         player.begin(recorder)
         tasks.start_soon(play_all, player, chunks)
         await anyio.sleep(0.5)
         assert not len(speaker.pcm), "the gate is shut"
         player.open()
         await anyio.sleep(5)
-        tasks.cancel_scope.cancel()
     assert np.array_equal(speaker.pcm, content(chunks))
     expected = begun + 0.5 + np.arange(len(speaker.pcm)) / RATE
     assert speaker.times == pytest.approx(expected, abs=1e-9)
@@ -120,23 +129,19 @@ async def test_a_reply_sounds_from_the_moment_its_gate_opens_without_a_gap():
 
 async def test_drain_returns_when_the_last_sample_has_sounded():
     player, begun = Player(RecordingSpeaker()), anyio.current_time()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player):
         player.begin(Recorder(1))
         player.open()
         heard = await play_all(player, reply(1, 4))
         assert anyio.current_time() - begun == pytest.approx(1.0, abs=1e-6)
         assert heard == Heard(1, ("w00", "w01", "w02", "w03"), 8, 4 * WORD, complete=True)
-        tasks.cancel_scope.cancel()
 
 
 async def test_an_empty_reply_is_over_at_once_and_leaves_no_mark():
     player, recorder = Player(RecordingSpeaker()), Recorder(1)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player):
         player.begin(recorder)
         assert await player.drain() == Heard(1, complete=True)
-        tasks.cancel_scope.cancel()
     assert recorder.trace("done").marks == {}
 
 
@@ -149,8 +154,7 @@ async def test_a_producer_waits_while_enough_is_queued():
             await player.play(chunk)
             pushed.append(anyio.current_time() - begun)
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player) as tasks:
         player.begin(Recorder(1))
         tasks.start_soon(produce)
         await anyio.sleep(1)
@@ -159,7 +163,6 @@ async def test_a_producer_waits_while_enough_is_queued():
         player.open()
         await anyio.sleep(5)
         assert len(pushed) == len(chunks)
-        tasks.cancel_scope.cancel()
     for number, at in enumerate(pushed[9:], start=9):
         sounded = max(0.0, at - 1) + AHEAD_S + 0.02
         assert (number - 8) * 500 / RATE <= sounded + 1e-9
@@ -168,21 +171,18 @@ async def test_a_producer_waits_while_enough_is_queued():
 async def test_a_chunk_of_another_turn_is_dropped():
     speaker = RecordingSpeaker()
     player = Player(speaker)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player):
         player.begin(Recorder(2))
         player.open()
         await player.play(reply(1, 1, size=WORD)[0])
         assert await player.drain() == Heard(2, complete=True)
-        tasks.cancel_scope.cancel()
     assert not len(speaker.pcm)
 
 
 async def test_only_audible_gaps_count_as_underruns():
     speaker, recorder, chunks = RecordingSpeaker(), Recorder(1), reply(1, 3, size=WORD)
     player = Player(speaker)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player):
         player.begin(recorder)
         player.open()
         await player.play(chunks[0])
@@ -191,7 +191,6 @@ async def test_only_audible_gaps_count_as_underruns():
         await anyio.sleep(0.25 + 0.1)
         await player.play(chunks[2])
         await player.drain()
-        tasks.cancel_scope.cancel()
     trace = recorder.trace("done")
     assert trace.counters == {"underruns": 1}
     assert [span.end - span.start for span in trace.spans] == pytest.approx([0.5, 0.25])
@@ -210,12 +209,10 @@ class Hurried(RecordingSpeaker):
 async def test_time_that_passes_while_audio_is_handed_over_is_no_underrun():
     speaker, recorder = Hurried(), Recorder(1)
     player = Player(speaker)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player):
         player.begin(recorder)
         player.open()
         await play_all(player, reply(1, 4))
-        tasks.cancel_scope.cancel()
     trace = recorder.trace("done")
     assert trace.counters == {}
     assert len(trace.spans) == 1
@@ -231,12 +228,10 @@ async def test_clauses_are_told_as_they_begin_to_sound():
     )
     (first,) = reply(1, 1, size=WORD)
     second = SpeechChunk(1, Clause(1, 1, "more", "more"), first.pcm, RATE, 0, last=True)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player):
         player.begin(Recorder(1))
         player.open()
         await play_all(player, [first, second])
-        tasks.cancel_scope.cancel()
     assert [index for index, _ in told] == [0, 1]
     assert told[0][1] == 0
     assert 0.25 - AHEAD_S - 0.02 <= told[1][1] <= 0.25
@@ -245,12 +240,10 @@ async def test_clauses_are_told_as_they_begin_to_sound():
 async def test_a_reply_at_another_rate_is_resampled_and_heard_whole():
     speaker = RecordingSpeaker(24_000)
     player = Player(speaker)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player):
         player.begin(Recorder(1))
         player.open()
         heard = await play_all(player, reply(1, 4))
-        tasks.cancel_scope.cancel()
     assert heard.complete and heard.tokens == 8
     assert len(speaker.pcm) == pytest.approx(4 * WORD * 3, abs=2)
 
@@ -261,8 +254,7 @@ async def test_a_reply_at_another_rate_is_resampled_and_heard_whole():
 async def test_a_reply_stopped_before_it_is_audible_leaves_no_first_sound():
     speaker, recorder = RecordingSpeaker(), Recorder(1)
     player = Player(speaker)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player) as tasks:
         player.begin(recorder)
         player.open()
         tasks.start_soon(play_all, player, reply(1, 2, lead=400))
@@ -270,26 +262,22 @@ async def test_a_reply_stopped_before_it_is_audible_leaves_no_first_sound():
         assert recorder.at(Mark.FIRST_SOUND) is not None, "it has been handed over already"
         heard = player.stop()
         assert recorder.at(Mark.FIRST_SOUND) is None
-        tasks.cancel_scope.cancel()
     assert (heard.words, heard.tokens, heard.samples) == ((), 0, 160 + FADE)
 
 
 async def test_a_stop_before_any_sound_hears_nothing_and_leaves_no_mark():
     player, recorder = Player(RecordingSpeaker()), Recorder(1)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player) as tasks:
         player.begin(recorder)
         tasks.start_soon(play_all, player, reply(1, 2))
         await anyio.sleep(1)
         assert player.stop() == Heard(1)
-        tasks.cancel_scope.cancel()
     assert recorder.trace("interrupted").marks == {}
 
 
 async def test_what_has_been_heard_is_known_while_it_sounds():
     player = Player(RecordingSpeaker())
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player) as tasks:
         player.begin(Recorder(1))
         player.open()
         tasks.start_soon(play_all, player, reply(1, 4))
@@ -298,15 +286,13 @@ async def test_what_has_been_heard_is_known_while_it_sounds():
             assert len(player.heard().words) == number - 1
             await anyio.sleep(1 / RATE)
             assert len(player.heard().words) == number
-        tasks.cancel_scope.cancel()
 
 
 async def test_the_next_reply_begins_right_after_the_fade_of_the_last():
     speaker = RecordingSpeaker()
     player, begun = Player(speaker), anyio.current_time()
     recorders = Recorder(1), Recorder(2)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+    async with running(player) as tasks:
         player.begin(recorders[0])
         player.open()
         tasks.start_soon(play_all, player, reply(1, 4))
@@ -314,7 +300,6 @@ async def test_the_next_reply_begins_right_after_the_fade_of_the_last():
         player.begin(recorders[1])
         player.open()
         await play_all(player, reply(2, 1))
-        tasks.cancel_scope.cancel()
     assert recorders[0].at(Mark.SOUND_END) == pytest.approx(begun + 0.3 + FADE / RATE)
     # The player may be waiting for room when the old reply is cut; that takes a block at most.
     first = recorders[1].at(Mark.FIRST_SOUND)
@@ -363,8 +348,7 @@ def test_any_interruption_loses_and_doubles_no_sample_and_knows_what_was_heard(
                 await player.play(chunk)
             heard.append(await player.drain())
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(player.run)
+        async with running(player) as tasks:
             player.begin(recorder)
             tasks.start_soon(produce)
             gate = Act(opened, "open")
@@ -385,7 +369,6 @@ def test_any_interruption_loses_and_doubles_no_sample_and_knows_what_was_heard(
                 now = anyio.current_time() - begun
                 silent[:] = [(a, min(b, now) if a >= 0 else b) for a, b in silent]
             await anyio.sleep(len(chunks) * 0.3 + 10)
-            tasks.cancel_scope.cancel()
 
         whole, played = content(chunks), len(speaker.pcm)
         times = speaker.times - begun
@@ -435,8 +418,7 @@ async def test_a_wav_file_is_a_recording_of_the_loudspeaker(tmp_path: Path):
     path, chunks = tmp_path / "r.wav", reply(1, 2)
     with WavSpeaker(path, RATE) as speaker:
         player = Player(speaker)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(player.run)
+        async with running(player) as tasks:
             await anyio.sleep(1)
             player.begin(Recorder(1))
             player.open()
@@ -446,7 +428,6 @@ async def test_a_wav_file_is_a_recording_of_the_loudspeaker(tmp_path: Path):
             await anyio.sleep(0.2)
             player.resume()
             await anyio.sleep(1)
-            tasks.cancel_scope.cancel()
     pcm, rate = soundfile.read(path, dtype="float32")
     whole, paused = content(chunks), round(0.3 * RATE)
     assert rate == RATE
@@ -490,8 +471,7 @@ def test_a_wav_file_holds_what_sounded_when_it_sounded(
         with WavSpeaker(path, RATE) as wav:
             speaker = Both(wav)
             player = Player(speaker)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(player.run)
+            async with running(player) as tasks:
                 player.begin(Recorder(1))
                 player.open()
                 tasks.start_soon(play_all, player, reply(1, 3, size=size))
@@ -500,7 +480,6 @@ def test_a_wav_file_holds_what_sounded_when_it_sounded(
                     await anyio.sleep_until(begun + round(act.at * RATE) / RATE)
                     getattr(player, act.what)()
                 await anyio.sleep(2)
-                tasks.cancel_scope.cancel()
         pcm, _ = soundfile.read(path, dtype="float32")
         at = np.round((speaker.times - speaker.times[:1]) * RATE).astype(int)
         expected = np.zeros(max(at, default=-1) + 1, np.float32)
@@ -515,13 +494,11 @@ async def test_at_full_pace_a_reply_is_written_end_to_end_at_once(tmp_path: Path
     begun = anyio.current_time()
     with WavSpeaker(path, RATE, pace="max") as speaker:
         player = Player(speaker)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(player.run)
+        async with running(player):
             await anyio.sleep(1)
             player.begin(recorder)
             player.open()
             heard = await play_all(player, chunks)
-            tasks.cancel_scope.cancel()
     assert anyio.current_time() == begun + 1
     assert heard.complete
     assert recorder.trace("done").counters == {}

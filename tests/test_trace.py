@@ -1,15 +1,15 @@
-"""The recorder, the parts of a latency, and what is drawn of them."""
+"""The recorder, the parts of a latency, and what is written of them."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.traces import EXAMPLE, example, traces
 from voiceloop.trace import (
     PARTS,
     Lane,
@@ -24,69 +24,10 @@ from voiceloop.trace import (
     to_jsonl,
     to_perfetto,
     voice_to_voice_ms,
-    waterfall,
 )
 from voiceloop.types import TurnTrace
 
 pytestmark = pytest.mark.pure
-
-seconds = st.floats(0, 1e5, allow_nan=False)
-any_marks = st.dictionaries(st.sampled_from(list(Mark)), seconds)
-spans = st.lists(
-    st.tuples(
-        st.sampled_from(list(Lane)),
-        seconds,
-        st.floats(0, 30),
-        st.dictionaries(st.sampled_from(["words", "tokens"]), st.integers(0, 9)),
-    ),
-    max_size=12,
-)
-
-EXAMPLE: dict[str, float] = {
-    Mark.SPEECH_START: 10.0,
-    Mark.FIRST_PARTIAL: 10.5,
-    Mark.PREFILL_START: 10.7,
-    Mark.SPEECH_END: 11.8,
-    Mark.PAUSE: 11.83,
-    Mark.ENDPOINT: 12.0,
-    Mark.TRANSCRIPT_FINAL: 12.06,
-    Mark.FIRST_BURST: 12.1,
-    Mark.FIRST_CLAUSE: 12.13,
-    Mark.FIRST_SYNTHESIS: 12.2,
-    Mark.FIRST_SOUND: 12.212,
-    Mark.REPLY_END: 12.9,
-    Mark.SYNTHESIS_END: 13.0,
-    Mark.SOUND_END: 15.0,
-}
-
-
-@st.composite
-def traces(draw: st.DrawFn) -> TurnTrace:
-    """Any trace that a recorder can give."""
-    recorder = Recorder(draw(st.integers(0, 5)))
-    for mark, at in draw(any_marks).items():
-        recorder.mark(mark, at)
-    for lane, start, length, args in draw(spans):
-        recorder.span(lane, f"a piece of {lane}", start, start + length, **args)
-    return recorder.trace("done", "yes")
-
-
-def example() -> TurnTrace:
-    recorder = Recorder(7)
-    for mark, at in EXAMPLE.items():
-        recorder.mark(Mark(mark), at)
-    for index in range(6):
-        recorder.span(
-            Lane.ASR, "partial", 10.3 + index * 0.24, 10.4 + index * 0.24, words=index, text="so"
-        )
-    for index in range(20):
-        recorder.span(Lane.DECODE, "round", 12.06 + index * 0.04, 12.1 + index * 0.04, tokens=3)
-    recorder.span(Lane.TTS, "clause 1", 12.13, 12.25)
-    recorder.span(Lane.SPEAKER, "sound", 12.2, 15.0)
-    recorder.count("drafted", 40)
-    recorder.count("accepted", 30)
-    recorder.count("accepted")
-    return recorder.trace("done", "It is noon.")
 
 
 def microseconds(milliseconds: float) -> int:
@@ -307,49 +248,3 @@ def test_perfetto_shows_stages_marks_parts_and_counters():
     assert words == [0, 0, 1, 2, 3, 4, 5]
     asynchronous = [e["name"] for e in events if e["ph"] == "b"]
     assert asynchronous == ["turn 7", *PARTS]
-
-
-# Pictures
-
-
-@given(traces(), st.integers(48, 160))
-def test_no_line_of_a_waterfall_is_wider_than_asked(trace: TurnTrace, width: int):
-    lines = waterfall(trace, width)
-    assert lines and all(len(line) <= width for line in lines)
-    assert all(line.isprintable() for line in lines)
-
-
-def test_the_waterfall_shows_each_part_after_the_one_before():
-    lines = waterfall(example(), 80)
-    picture = {line[:15].strip(): line[15:-9] for line in lines[:5]}
-    starts = [picture[name].index("█") for name in ("endpoint wait", "asr", "llm", "tts")]
-    assert starts == sorted(starts)
-    assert picture["endpoint wait"].count("█") == round(56 * 200 / 412)
-    figures = [line.split()[-2] for line in lines[:6]]
-    assert figures == ["200", "60", "70", "70", "12", "412"]
-
-
-def test_the_overlap_picture_shows_how_busy_each_stage_was():
-    rows = {line[:15].strip(): line for line in waterfall(example(), 80)[7:]}
-    assert rows["user"].endswith("1800 ms")
-    assert rows["recognition"].endswith("600 ms")
-    assert rows["reply"].endswith("800 ms")
-    assert rows["playback"].endswith("2800 ms")
-    decodes = rows["recognition"][15:-9].split()
-    assert len(decodes) > 2, "there are gaps between the decodes"
-    assert any("╵0 s" in row for row in rows.values())
-
-
-def test_a_turn_that_was_not_answered_is_drawn_without_a_latency():
-    trace = TurnTrace(3, {"speech_start": 1.0, "speech_end": 2.0}, outcome="abandoned")
-    lines = waterfall(trace)
-    assert lines[0] == "turn 3: abandoned, no reply was heard"
-    assert any(line.startswith("user") for line in lines)
-
-
-def test_the_same_spans_in_another_order_draw_the_same_picture():
-    trace = example()
-    shuffled = list(trace.spans)
-    random.Random(0).shuffle(shuffled)
-    again = TurnTrace(trace.turn, trace.marks, trace.counters, "", "done", tuple(shuffled))
-    assert waterfall(again) == waterfall(trace)

@@ -17,16 +17,8 @@ import anyio
 import anyio.lowlevel
 import numpy as np
 
-from voiceloop.audio import (
-    FRAME_MS,
-    AudioFile,
-    AudioInfo,
-    Framer,
-    WavWriter,
-    fade_out,
-    samples,
-    silence,
-)
+from voiceloop.audio import FRAME_MS, Framer, fade_out, samples, silence
+from voiceloop.audiofiles import AudioFile, AudioInfo, WavWriter
 from voiceloop.playback import FADE_MS, Block, Heard, Playback
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.types import AudioFrame, Clause, Pcm, SpeechChunk

@@ -1,27 +1,31 @@
-"""The command line: which command, its own options, and the settings that it runs with.
+"""The command line: which command, its own arguments, and the settings that it runs with.
 
 Flags that name a setting (`--asr.model base.en`) are one more layer of the configuration, checked
-like a file's; tyro parses the rest and prints the help, with the merged settings as defaults. This
-module does not know what the commands do.
+like a file's, and a command's own arguments are checked in the same words. tyro prints the help,
+with the merged settings as defaults. This module does not know what the commands do.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
+from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
 
-from voiceloop.config import KEYS, Config, config_files, load_config, nearest
+from voiceloop.config import KEYS, Config, config_files, converted, load_config, nearest
 from voiceloop.errors import ConfigError
+
+PROGRAM = "voiceloop"
+HELP = ("-h", "--help")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What every command takes; each command is a subclass with its own options."""
+    """What every command takes; each command is a subclass with its own arguments."""
 
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A TOML file of settings; it wins over the user's file and ./voiceloop.toml."""
@@ -34,6 +38,29 @@ class Command:
 C = TypeVar("C", bound=Command)
 
 
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument that not every command takes."""
+
+    field: str
+    kind: Any
+    """Its type; a tuple where several values follow."""
+    metavar: str
+    positional: bool
+    required: bool
+
+    @property
+    def options(self) -> list[str]:
+        """The options that give it a value, without their dashes; none where it is positional."""
+        name = self.field.replace("_", "-")
+        return [] if self.positional else [name, f"no-{name}"] if self.kind is bool else [name]
+
+    @property
+    def usage(self) -> str:
+        """How it is written."""
+        return self.metavar if self.positional else f"--{self.options[0]} {self.metavar}"
+
+
 def parse(
     commands: Mapping[str, type[C]],
     argv: Sequence[str],
@@ -44,80 +71,144 @@ def parse(
     """Read `argv` (without the program's name) as one of `commands`, by name.
 
     `files` replaces the user's file and ./voiceloop.toml. Raises ConfigError for an unknown
-    command, option or setting, naming the nearest one, and for a setting's wrong value. Help, and
-    what tyro finds wrong with a command's own arguments, raise SystemExit: with status 0, and 2.
+    command, option or setting, naming the nearest one, for a value that does not fit, and for an
+    argument that is missing or one too many. Help raises SystemExit with status 0.
     """
     settings, rest = _settings(argv)
-    _check(commands, rest)
+    options = list(takewhile(lambda argument: argument != "--", rest))
+    name = next((argument for argument in options if not argument.startswith("-")), "")
+    helps = any(option in HELP for option in options)
+    if name not in commands and (name or not helps):
+        raise _no_command(commands, name, options)
+    own: dict[str, Any] = {}
+    if not helps:
+        rest.remove(name)
+        own = _read(name, arguments(commands[name]), rest)
     file = settings.pop("config", None)
     found = config_files() if files is None else list(files)
     config, origins = load_config([*found, Path(file)] if file else found, settings)
     common = {"config": Path(file) if file else None, "settings": config, "origins": origins}
-    defaults = {name: kind(**_required(kind), **common) for name, kind in commands.items()}
-    union: Any = tyro.extras.subcommand_type_from_defaults(
-        defaults, {name: kind.__doc__ or "" for name, kind in commands.items()}, prefix_names=False
-    )
-    return tyro.cli(union, prog="voiceloop", description=description, args=rest)
+    return _help(commands, common, description, name) if helps else commands[name](**own, **common)
+
+
+def arguments(kind: type[Command]) -> list[Argument]:
+    """A command's arguments besides those that every command takes."""
+    common = {item.name for item in dataclasses.fields(Command)}
+    kinds, hints = get_type_hints(kind), get_type_hints(kind, include_extras=True)
+    found: list[Argument] = []
+    for item in dataclasses.fields(kind):
+        if item.name not in common:
+            marks = get_args(hints[item.name])[1:]
+            metavar = next((m.metavar for m in marks if hasattr(m, "metavar")), item.name.upper())
+            required = item.default is MISSING and item.default_factory is MISSING
+            positional = tyro.conf.Positional in marks
+            found.append(Argument(item.name, kinds[item.name], metavar, positional, required))
+    return found
 
 
 def _settings(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Settings by dotted key, and the arguments that are left."""
     settings: dict[str, str] = {}
     rest: list[str] = []
-    arguments = iter(argv)
-    for argument in arguments:
+    given = iter(argv)
+    for argument in given:
         flag, equals, value = argument.partition("=")
         key = flag.removeprefix("--").replace("-", "_")
         if argument == "--":
-            rest += [argument, *arguments]
+            rest += [argument, *given]
         elif not flag.startswith("--") or (key not in KEYS and key != "config"):
             rest.append(argument)
-        elif equals:
-            settings[key] = value
         else:
-            try:
-                settings[key] = next(arguments)
-            except StopIteration:
-                raise ConfigError(f"{flag} needs a value") from None
+            settings[key] = value if equals else _value(flag, given)
     return settings, rest
 
 
-def _check(commands: Mapping[str, type[Command]], rest: Sequence[str]) -> None:
-    """Refuse a command or an option that does not exist, in one line."""
-    before = rest[: rest.index("--")] if "--" in rest else rest
-    names = [argument for argument in before if not argument.startswith("-")]
-    if names and names[0] not in commands:
-        near = nearest(names[0], commands)
-        raise ConfigError(
-            f"there is no command '{names[0]}'",
-            f"did you mean '{near}'?" if near else f"choose one of: {', '.join(commands)}",
-        )
-    kinds = [commands[names[0]]] if names else list(commands.values())
-    own = {option for kind in kinds for option in _options(kind)}
-    known = {"help"} | own | {f"no-{name}" for name in own}
-    for argument in before:
-        name = argument.partition("=")[0].removeprefix("--").replace("_", "-")
-        if argument.startswith("--") and name not in known and not name.startswith("tyro-"):
-            near = nearest(name, known | {key.replace("_", "-") for key in KEYS})
-            raise ConfigError(
-                f"there is no option --{name}",
-                f"did you mean --{near}?" if near else "`--help` lists all options",
-            )
+def _value(flag: str, given: Iterator[str]) -> str:
+    """The argument that follows `flag`."""
+    value = next(given, "--")
+    if value.startswith("--"):
+        raise ConfigError(f"{flag} needs a value", f"write it as: {flag}=VALUE")
+    return value
 
 
-def _options(kind: type[Command]) -> list[str]:
-    """The options that a command has besides the settings."""
-    hidden = (tyro.conf.Positional, tyro.conf.Suppress)
-    return [
-        name.replace("_", "-")
-        for name, hint in get_type_hints(kind, include_extras=True).items()
-        if name != "settings" and not any(mark in hidden for mark in get_args(hint)[1:])
-    ]
+def _read(name: str, own: Sequence[Argument], given: Sequence[str]) -> dict[str, Any]:
+    """The values of a command's own arguments, by field."""
+    by_option = {option: argument for argument in own for option in argument.options}
+    lists = f"`{PROGRAM} {name} --help` lists what it takes"
+    values: dict[str, Any] = {}
+    places: list[str] = []
+    rest = iter(given)
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        option = flag.removeprefix("--").replace("_", "-")
+        if word == "--":
+            places += rest
+        elif not word.startswith("-"):
+            places.append(word)
+        elif option not in by_option:
+            raise _no_option(flag, by_option, lists)
+        elif (argument := by_option[option]).kind is not bool:
+            text = value if equals else _value(flag, rest)
+            values[argument.field] = converted(argument.kind, text, flag, text=True, hint=lists)
+        elif equals:
+            raise ConfigError(f"{flag} takes no value", f"leave out '={value}'")
+        else:
+            values[argument.field] = not option.startswith("no-")
+    for argument in own:
+        if argument.positional and places:
+            many = get_origin(argument.kind) is tuple
+            kind = get_args(argument.kind)[0] if many else argument.kind
+            taken, places = (places, []) if many else (places[:1], places[1:])
+            read = [converted(kind, t, argument.metavar, text=True, hint=lists) for t in taken]
+            values[argument.field] = tuple(read) if many else read[0]
+    required = [argument for argument in own if argument.required]
+    usage = f"write it as: {' '.join([PROGRAM, name, *(item.usage for item in required)])}"
+    if missing := [argument.usage for argument in required if argument.field not in values]:
+        raise ConfigError(f"{name} needs {' and '.join(missing)}", usage)
+    if places:
+        raise ConfigError(f"{name} was given one argument too many: '{places[0]}'", usage)
+    return values
 
 
-def _required(kind: type[Command]) -> dict[str, Any]:
-    return {
-        item.name: tyro.MISSING
-        for item in dataclasses.fields(kind)
-        if item.default is MISSING and item.default_factory is MISSING
-    }
+def _no_command(
+    commands: Mapping[str, type[Command]], name: str, options: Sequence[str]
+) -> ConfigError:
+    """What is wrong with words of which none is a command."""
+    choices = f"choose one of: {', '.join(commands)}"
+    if name:
+        near = nearest(name, commands)
+        hint = f"did you mean '{near}'?" if near else choices
+        return ConfigError(f"there is no command '{name}'", hint)
+    known = [o for kind in commands.values() for own in arguments(kind) for o in own.options]
+    for flag in (option.partition("=")[0] for option in options):
+        if flag.removeprefix("--") not in known:
+            return _no_option(flag, [*known, "version"], f"`{PROGRAM} --help` lists the commands")
+    return ConfigError("no command was given", choices)
+
+
+def _no_option(flag: str, known: Iterable[str], lists: str) -> ConfigError:
+    settings = (key.replace("_", "-") for key in KEYS)
+    near = nearest(flag.lstrip("-").replace("_", "-"), {"help", "config", *known, *settings})
+    return ConfigError(f"there is no option {flag}", f"did you mean --{near}?" if near else lists)
+
+
+def _help(
+    commands: Mapping[str, type[Command]], common: Mapping[str, Any], description: str, name: str
+) -> Any:
+    """Print the help of the command called `name`, or of all if that is empty, and exit."""
+    defaults: dict[str, Command] = {}
+    for command, kind in commands.items():
+        missing = {own.field: tyro.MISSING for own in arguments(kind) if own.required}
+        defaults[command] = kind(**missing, **common)
+    told = {command: kind.__doc__ or "" for command, kind in commands.items()}
+    chosen: Any = tyro.extras.subcommand_type_from_defaults(defaults, told, prefix_names=False)
+    version = tyro.conf.arg(help="Print the version and exit.", help_behavior_hint="")
+    program = dataclasses.make_dataclass(
+        PROGRAM,
+        [
+            ("command", Annotated[chosen, tyro.conf.arg(name="")]),
+            ("version", Annotated[bool, tyro.conf.FlagCreatePairsOff, version], False),
+        ],
+    )
+    argv = [name, "--help"] if name else ["--help"]
+    return tyro.cli(program, prog=PROGRAM, description=description, args=argv)

@@ -1,9 +1,9 @@
-"""The record of one turn, and everything that is read from it.
+"""The record of one turn: how it is collected, what it says of latency, and how it is written.
 
 A `Recorder` collects marks, counters and spans while the turn runs; the `TurnTrace` it gives is the
 one source of the console's latency line, the waterfall, the JSON and the Perfetto file. This module
 never reads a clock: whoever records says when, in seconds of the event loop's clock. It knows
-nothing of what the stages do.
+nothing of what the stages do, nor of pictures.
 """
 
 from __future__ import annotations
@@ -345,104 +345,3 @@ def _metadata(rows: Mapping[Lane, Sequence[float]]) -> list[dict[str, Any]]:
             events.append(about("thread_name", tid, name=f"{lane} ({row + 1})" if row else lane))
             events.append(about("thread_sort_index", tid, sort_index=tid))
     return events
-
-
-# Pictures -----------------------------------------------------------------------------------------
-
-_LABEL, _FIGURE = 15, 9
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
-_LEVELS = " ▁▂▃▄▅▆▇█"
-_ACTIVITIES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
-    "user": (None, Mark.SPEECH_START, Mark.SPEECH_END),
-    "endpoint wait": (None, Mark.SPEECH_END, Mark.ENDPOINT),
-    "recognition": (Lane.ASR, Mark.FIRST_PARTIAL, Mark.TRANSCRIPT_FINAL),
-    "prefill": (Lane.PREFILL, Mark.PREFILL_START, Mark.FIRST_BURST),
-    "reply": (Lane.DECODE, Mark.FIRST_BURST, Mark.REPLY_END),
-    "synthesis": (Lane.TTS, Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END),
-    "playback": (Lane.SPEAKER, Mark.FIRST_SOUND, Mark.SOUND_END),
-}
-
-
-def waterfall(trace: TurnTrace, width: int = 80) -> list[str]:
-    """Two pictures in text: what the wait was spent on, and how the stages overlapped.
-
-    In the second, the height of a cell is the share of its time for which the stage worked. No
-    line is longer than `width` (at least 48) characters.
-    """
-    bar = max(width, 48) - _LABEL - _FIGURE
-    latency, overlap = _latency_picture(trace, bar), _overlap_picture(trace, bar)
-    return [line.rstrip() for line in (*latency, *([""] if overlap else []), *overlap)]
-
-
-def _row(label: str, picture: str, bar: int, ms: float | None = None) -> str:
-    figure = "" if ms is None else f"{ms:.0f} ms" if ms < 10_000 else f"{ms / 1000:.1f} s"
-    return f"{label:<{_LABEL}}{picture:<{bar}}{figure:>{_FIGURE}}"
-
-
-def _latency_picture(trace: TurnTrace, bar: int) -> list[str]:
-    whole, parts = voice_to_voice_ms(trace), parts_ms(trace)
-    if whole is None or parts is None:
-        return [f"turn {trace.turn}: {trace.outcome}, no reply was heard"]
-    lines: list[str] = []
-    at = 0.0
-    for name, part in parts.items():
-        scale = bar / whole if whole else 0.0
-        lines.append(_row(name, _bar(at * scale, (at + part) * scale), bar, part))
-        at += part
-    return [*lines, _row("voice to voice", "╰" + "─" * (bar - 2) + "╯", bar, whole)]
-
-
-def _bar(start: float, end: float) -> str:
-    """A bar from `start` to `end`, in cells; something that took any time at all is seen."""
-    if end <= start:
-        return ""
-    first = int(start)
-    eighths = max(1, round((end - first) * 8))
-    return " " * first + "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-
-
-def _overlap_picture(trace: TurnTrace, bar: int) -> list[str]:
-    rows = {label: _stretches(trace, *where) for label, where in _ACTIVITIES.items()}
-    moments = [moment for stretches in rows.values() for stretch in stretches for moment in stretch]
-    if not moments or max(moments) == min(moments):
-        return []
-    start, seconds = min(moments), max(moments) - min(moments)
-    lines: list[str] = []
-    for label, stretches in rows.items():
-        busy = sum(end - begin for begin, end in stretches)
-        cells = [((a - start) / seconds * bar, (b - start) / seconds * bar) for a, b in stretches]
-        lines.append(_row(label, _activity(cells, bar), bar, busy * 1000))
-    return [*lines, _row("", _axis(seconds, bar), bar)]
-
-
-def _stretches(
-    trace: TurnTrace, lane: Lane | None, begin: Mark, end: Mark
-) -> list[tuple[float, float]]:
-    """When a stage worked: its spans, or where it recorded none the time between two marks."""
-    spans = [(span.start, span.end) for span in trace.spans if span.lane == lane]
-    if not spans and begin in trace.marks and end in trace.marks:
-        spans = [(trace.marks[begin], max(trace.marks[begin], trace.marks[end]))]
-    return spans
-
-
-def _activity(stretches: Iterable[tuple[float, float]], bar: int) -> str:
-    """One character a cell, its height the share of the cell that `stretches` cover."""
-    covered = [0.0] * bar
-    for start, end in stretches:
-        for cell in range(min(int(start), bar - 1), min(math.ceil(end), bar)):
-            covered[cell] += max(0.0, min(end, cell + 1) - max(start, cell))
-    return "".join(_LEVELS[min(8, math.ceil(share * 8 - 1e-6))] for share in covered)
-
-
-def _axis(seconds: float, bar: int) -> str:
-    """A time axis: ticks at a round distance, none so near to another that labels would touch."""
-    rough = seconds / bar * 10
-    unit = 10.0 ** math.floor(math.log10(rough))
-    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
-    axis = ""
-    for tick in range(int(seconds / step) + 1):
-        label = f"╵{tick * step:.3g} s"
-        at = int(tick * step / seconds * bar)
-        if at + len(label) <= bar:
-            axis = axis.ljust(at) + label
-    return axis

@@ -8,12 +8,15 @@ domain. Nothing here knows of text or of synthesizers.
 from __future__ import annotations
 
 from collections import deque
+from typing import Any, cast
 
 import numpy as np
+import scipy.fft
 import soxr
-from scipy import fft
 
 RATE = 16_000
+fft: Any = scipy.fft
+"""Its own types name what its dispatcher takes, not what it returns."""
 
 
 def warp(pcm: np.ndarray, rate: int, factor: float) -> np.ndarray:
@@ -64,7 +67,8 @@ def hum(rng: np.random.Generator, n: int) -> np.ndarray:
     t = np.arange(n, dtype=np.float32) / RATE
     base = rng.choice([50, 60, rng.uniform(80, 300)]) * 2 * np.pi
     harmonics = range(1, rng.integers(2, 8))
-    return unit(sum(rng.random() / k * np.sin(base * k * t + rng.random() * 6) for k in harmonics))
+    parts = (rng.random() / k * np.sin(base * k * t + rng.random() * 6) for k in harmonics)
+    return unit(cast(np.ndarray, sum(parts)))
 
 
 def bursts(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -90,10 +94,11 @@ def bursts(rng: np.random.Generator, n: int) -> np.ndarray:
 def formants(rng: np.random.Generator, bins: int) -> np.ndarray:
     """Two or three resonances, float32 gains (bins,)."""
     hz = np.linspace(0, RATE / 2, bins, dtype=np.float32)
-    return sum(
+    gains = (
         1 / (1 + ((hz - rng.uniform(200, 3500)) / rng.uniform(40, 300)) ** 2)
         for _ in range(rng.integers(2, 4))
-    ).astype(np.float32)
+    )
+    return cast(np.ndarray, sum(gains)).astype(np.float32)
 
 
 def tones(rng: np.random.Generator, n: int) -> np.ndarray:

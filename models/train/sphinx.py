@@ -44,15 +44,13 @@ SPEAKER = Voice("espeak", "en-us")
 SPELLED = {"AM": "a. m.", "PM": "p. m."}
 
 # espeak-ng's phonemes of American English and the acoustic model's; the longest match counts.
-IPA = dict(
-    pair.split("=")
-    for pair in (
-        *"aɪ=AY aʊ=AW eɪ=EY oʊ=OW ɔɪ=OY tʃ=CH dʒ=JH ɑː=AA ɔː=AO oː=AO iː=IY uː=UW".split(),  # noqa: RUF001
-        *"ɜː=ER ɪə=IH_R ɑ=AA æ=AE a=AA ʌ=AH ə=AH ɐ=AH ɔ=AO ɛ=EH e=EH ɚ=ER ɜ=ER ɪ=IH".split(),  # noqa: RUF001
-        *"ᵻ=IH i=IY o=OW ʊ=UH u=UW b=B d=D ð=DH f=F ɡ=G h=HH k=K l=L m=M n=N ŋ=NG p=P".split(),  # noqa: RUF001
-        *"ɹ=R r=R s=S ʃ=SH t=T ɾ=T ʔ=T θ=TH v=V w=W j=Y z=Z ʒ=ZH x=K ç=HH ʁ=R".split(),  # noqa: RUF001
-    )
+_PHONES = (
+    *"aɪ=AY aʊ=AW eɪ=EY oʊ=OW ɔɪ=OY tʃ=CH dʒ=JH ɑː=AA ɔː=AO oː=AO iː=IY uː=UW".split(),  # noqa: RUF001
+    *"ɜː=ER ɪə=IH_R ɑ=AA æ=AE a=AA ʌ=AH ə=AH ɐ=AH ɔ=AO ɛ=EH e=EH ɚ=ER ɜ=ER ɪ=IH".split(),  # noqa: RUF001
+    *"ᵻ=IH i=IY o=OW ʊ=UH u=UW b=B d=D ð=DH f=F ɡ=G h=HH k=K l=L m=M n=N ŋ=NG p=P".split(),  # noqa: RUF001
+    *"ɹ=R r=R s=S ʃ=SH t=T ɾ=T ʔ=T θ=TH v=V w=W j=Y z=Z ʒ=ZH x=K ç=HH ʁ=R".split(),  # noqa: RUF001
 )
+IPA: dict[str, str] = {ipa: phone for ipa, _, phone in (pair.partition("=") for pair in _PHONES)}
 
 # ---- what is said
 

@@ -170,13 +170,16 @@ def _ends(
 ) -> tuple[float, ...] | None:
     """A word ends at the last sound before the next one starts; starts are (1-based character,
     seconds)."""
-    begin: list[float | None] = []
+    begin: list[float] = []
     at = 0
     for word in text.split():
         at = text.index(word, at)
-        begin.append(min((s for c, s in starts if at < c <= at + len(word)), default=None))
+        within = [s for c, s in starts if at < c <= at + len(word)]
+        if not within:
+            return None
+        begin.append(min(within))
         at += len(word)
-    if None in begin or begin != sorted(begin):
+    if begin != sorted(begin):
         return None
     hop = rate // 100
     envelope = np.abs(pcm[: len(pcm) // hop * hop].reshape(-1, hop)).max(1, initial=0)

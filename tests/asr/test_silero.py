@@ -12,8 +12,10 @@ from faster_whisper.vad import get_vad_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sounds import chunks
 from voiceloop.asr.silero import Silero, silero
-from voiceloop.audio import AudioFile, Framer, Resampler, dbfs, samples, silence
+from voiceloop.audio import Framer, Resampler, dbfs, samples, silence
+from voiceloop.audiofiles import AudioFile
 from voiceloop.config import TtsConfig, TurnConfig, VadConfig
 from voiceloop.tts.espeak import espeak
 from voiceloop.turns import SpeechStarted, TurnDetector, TurnEnded, TurnEvent
@@ -40,14 +42,11 @@ def noise(seconds: float, level: float) -> Pcm:
     return (level * np.random.default_rng(0).standard_normal(int(seconds * RATE))).astype("f4")
 
 
-def stream(pcm: Pcm, chunks: Sequence[int] = (4000,)) -> list[float]:
+def stream(pcm: Pcm, lengths: Sequence[int] = (4000,)) -> list[float]:
     """Probabilities of the whole windows of `pcm`, fed in chunks of these lengths."""
     vad, framer = silero(VadConfig()), Framer(size=WINDOW)
-    cuts = np.cumsum(np.resize(chunks, len(pcm)))
     return [
-        vad.probability(frame.pcm)
-        for chunk in np.split(pcm, cuts[cuts < len(pcm)])
-        for frame in framer.feed(chunk)
+        vad.probability(frame.pcm) for piece in chunks(pcm, lengths) for frame in framer.feed(piece)
     ]
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from voiceloop.asr.sphinx import DICTIONARY, LANGUAGE, Sphinx, sphinx
-from voiceloop.audio import AudioFile, Resampler, silence
+from voiceloop.audio import Resampler, silence
+from voiceloop.audiofiles import AudioFile
 from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, TtsConfig
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound

@@ -71,7 +71,7 @@ class LocalAgreement:
         Later hypotheses begin after them.
         """
         said = [normalise(word.text) for word in self.committed]
-        count = cut if said[:cut] == self._keys[:cut] else len(said)
+        count = cut if said == self._keys[: len(said)] else len(said)
         frozen, self.committed = self.committed[:count], self.committed[count:]
         self._hypothesis, self._keys = self._hypothesis[cut:], self._keys[cut:]
         return frozen

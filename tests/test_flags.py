@@ -1,0 +1,218 @@
+"""The command line: what it carries, and that every mistake in it is one line and a hint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+import tyro
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from voiceloop.config import KEYS
+from voiceloop.errors import ConfigError
+from voiceloop.flags import Command, parse
+
+pytestmark = pytest.mark.pure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Greet(Command):
+    """Say hello."""
+
+    name: tyro.conf.Positional[str]
+    loud: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Command):
+    """Count up."""
+
+    to: int = 3
+    pace: Literal["slow", "fast"] = "slow"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy(Command):
+    """Copy files."""
+
+    files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
+    into: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
+    at_most: int | None = None
+
+
+Kind = Greet | Count | Copy
+COMMANDS: dict[str, type[Kind]] = {"greet": Greet, "count": Count, "copy": Copy}
+
+
+def run(*argv: str, files: tuple[Path, ...] = ()) -> Kind:
+    return parse(COMMANDS, argv, description="A test.", files=files)
+
+
+def test_settings_are_given_before_or_after_the_command_in_either_spelling() -> None:
+    for argv in (
+        ("greet", "world", "--asr.beam-size", "4", "--llm.target=mine"),
+        ("--asr.beam_size=4", "--llm.target", "mine", "greet", "world"),
+    ):
+        command = run(*argv)
+        assert isinstance(command, Greet)
+        assert (command.name, command.loud) == ("world", False)
+        assert (command.settings.asr.beam_size, command.settings.llm.target) == (4, "mine")
+        assert command.origins["llm.target"] == "flag"
+
+
+def test_a_flag_may_be_empty_text() -> None:
+    command = run("greet", "world", "--llm.system=", "--llm.target=mine")
+    assert command.settings.llm.system == ""
+    assert command.origins["llm.system"] == "flag"
+
+
+def test_a_commands_own_options_go_with_the_named_file_which_beats_the_others(
+    tmp_path: Path,
+) -> None:
+    other, file = tmp_path / "b.toml", tmp_path / "a.toml"
+    other.write_text("threads = 3")
+    file.write_text("threads = 2")
+    command = run("count", "--to", "5", "--config", str(file), files=(other,))
+    assert isinstance(command, Count)
+    assert (command.to, command.settings.threads, command.config) == (5, 2, file)
+    assert command.origins["threads"] == str(file)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message", "hint"),
+    [
+        (["greeet", "x"], "there is no command 'greeet'", "'greet'"),
+        (["zzz"], "there is no command 'zzz'", "greet, count, copy"),
+        ([], "no command was given", "greet, count, copy"),
+        (["--loud"], "no command was given", "greet, count, copy"),
+        (["--", "greet", "x"], "no command was given", "greet, count, copy"),
+        (["--verison"], "there is no option --verison", "--version"),
+        (["greet", "x", "--luod"], "there is no option --luod", "--loud"),
+        (["greet", "x", "--asr.modle", "y"], "there is no option --asr.modle", "--asr.model"),
+        (["greet", "x", "-l"], "there is no option -l", "`voiceloop greet --help`"),
+        (["greet", "x", "-loud"], "there is no option -loud", "--loud"),
+        (["greet", "x", "--to", "3"], "there is no option --to", ""),
+        (["copy", "x", "--no-into"], "there is no option --no-into", "--into"),
+        (["greet", "--name", "x"], "there is no option --name", ""),
+        (["greet", "x", "--origin", "y"], "there is no option --origin", ""),
+        (["--qqqq"], "there is no option --qqqq", "--help"),
+        (["greet", "x", "--asr.model"], "--asr.model needs a value", "--asr.model=VALUE"),
+        (["greet", "x", "--asr.model", "--loud"], "--asr.model needs a value", "--asr.model="),
+        (["greet", "x", "--config"], "--config needs a value", "--config=VALUE"),
+        (["greet"], "greet needs NAME", "voiceloop greet NAME"),
+        (["greet", "--"], "greet needs NAME", "voiceloop greet NAME"),
+        (["greet", "x", "y"], "one argument too many: 'y'", "voiceloop greet NAME"),
+        (["greet", "x", "--loud=yes"], "--loud takes no value", "=yes"),
+        (["count", "x"], "one argument too many: 'x'", "voiceloop count"),
+        (["count", "--to"], "--to needs a value", "--to=VALUE"),
+        (["count", "--to", "--pace", "fast"], "--to needs a value", "--to=VALUE"),
+        (["count", "--to", "five"], "--to must be an integer, not 'five'", "count --help"),
+        (["count", "--pace", "fsat"], "--pace must be 'slow' or 'fast', not 'fsat'", "'fast'"),
+        (["count", "--pace=often"], "--pace must be 'slow' or 'fast', not 'often'", "count --help"),
+        (["copy"], "copy needs FILES and --into FOLDER", "voiceloop copy FILES --into FOLDER"),
+        (["copy", "x"], "copy needs --into FOLDER", "voiceloop copy FILES --into FOLDER"),
+        (["copy", "--into", "x"], "copy needs FILES", "voiceloop copy FILES --into FOLDER"),
+        (["greet", "x", "--asr.beam-size", "five"], "--asr.beam-size must be an integer", ""),
+        (["greet", "x", "--preset", "smal"], "--preset must be", "'small'"),
+        (["greet", "x", "--config", "/no/such.toml"], "cannot read /no/such.toml", "name"),
+    ],
+)
+def test_a_wrong_or_missing_word_is_one_line_and_a_hint_that_names_the_nearest(
+    argv: list[str], message: str, hint: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        run(*argv)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+words = st.sampled_from(
+    [
+        *("greet", "count", "copy", "x", "5", "", "-", "--", "-5", "--loud", "--no-loud", "--to"),
+        *("--to=5", "--to=", "--pace", "--pace=fast", "fast", "--into", "--into=x", "--at_most=1"),
+        *("--asr.model", "--asr.beam-size", "--threads=2", "--threads=x", "--nosuch", "--=", "-q"),
+    ]
+)
+
+
+@given(st.lists(words, max_size=6))
+def test_any_words_are_a_command_or_one_line_and_a_hint(argv: list[str]) -> None:
+    try:
+        command = run(*argv)
+    except ConfigError as error:
+        assert "\n" not in error.message
+        assert error.hint
+    else:
+        assert type(command) is COMMANDS[next(word for word in argv if word in COMMANDS)]
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> tuple[str, list[str]]:
+    """A command with its own arguments, all of them right."""
+    name = draw(st.sampled_from(list(COMMANDS)))
+    values = {
+        "greet": {},
+        "count": {"to": st.integers(-9, 99), "pace": st.sampled_from(["slow", "fast"])},
+        "copy": {"into": st.sampled_from(["a", "b c"]), "at-most": st.integers(0, 9)},
+    }[name]
+    given = {option: str(draw(value)) for option, value in values.items()}
+    kept = [option for option in given if option == "into" or draw(st.booleans())]
+    options = [[f"--{o}={given[o]}"] if draw(st.booleans()) else [f"--{o}", given[o]] for o in kept]
+    if name == "greet":
+        options += draw(st.lists(st.sampled_from([["--loud"], ["--no-loud"]]), max_size=2))
+    places = {"greet": ["world"], "count": [], "copy": ["x", "y"]}[name]
+    pieces = draw(st.permutations([*options, places]))
+    return name, [word for piece in pieces for word in piece]
+
+
+@settings(max_examples=25)
+@given(lines())
+@example(("greet", ["--loud", "world", "--no-loud"]))
+@example(("copy", ["x", "--into="]))
+def test_what_is_right_is_read_as_tyro_reads_it(line: tuple[str, list[str]]) -> None:
+    name, argv = line
+    assert replace(run(name, *argv), origins={}) == tyro.cli(COMMANDS[name], args=argv)
+
+
+def test_what_follows_two_dashes_is_never_an_option() -> None:
+    command = run("greet", "--", "--asr.model")
+    assert isinstance(command, Greet)
+    assert command.name == "--asr.model"
+
+
+def test_help_lists_every_setting_with_its_merged_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('[asr]\nlanguage = "zz"')
+    with pytest.raises(SystemExit) as ended:
+        run("greet", "--help", files=(file,))
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert ended.value.code == 0
+    assert "Say hello." in shown
+    assert "default: zz" in shown
+    for key in KEYS:
+        assert f"--{key.replace('_', '-')}" in shown
+
+
+def test_help_lists_the_commands_and_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run("--help")
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "--version" in shown
+    for name, kind in COMMANDS.items():
+        assert f"• {name}" in shown and str(kind.__doc__) in shown
+
+
+@pytest.mark.parametrize("argv", [["copy", "--into", "--help"], ["greet", "-h", "--nosuch"]])
+def test_help_is_given_whatever_else_is_wrong(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(*argv)
+    assert ended.value.code == 0
+    assert f"usage: voiceloop {argv[0]}" in capsys.readouterr().out
