@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
 LAYERS = {"pure", "virtual", "models", "browser", "audio", "gpu"}
@@ -21,8 +21,8 @@ LAYERS = {"pure", "virtual", "models", "browser", "audio", "gpu"}
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 # A busy machine is no defect, so examples have no deadline; CI runs the same ones every time.
-settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 

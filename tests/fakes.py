@@ -121,12 +121,17 @@ class ScriptedConversation:
     said: list[str] = field(default_factory=list[str])
     """The words of the last reply."""
 
-    def prefill(self, text: str) -> Steps[None]:
+    def prefill(self, text: str, turn: int) -> Steps[None]:
         self.log.append(("prefill", text))
         yield cast("Any", Timed(None, self.burst_cost))
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         self.log.append(("reply", text))
+        self.said.clear()
+        yield from self._speak(self.replies.get(text, ("I do not know.",)), turn)
+
+    def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        self.log.append(("revise", text))
         self.said.clear()
         yield from self._speak(self.replies.get(text, ("I do not know.",)), turn)
 

@@ -22,9 +22,10 @@ ORDER = (
     ("runner",),
     ("audio",),
     ("trace",),
-    ("playback", "turns", "tools"),
+    ("audiofiles", "playback", "tools", "turns", "waterfall"),
     ("asr", "llm", "tts"),
     ("devices",),
+    ("reply",),
     ("session",),
     ("loading",),
     ("realtime",),
@@ -38,8 +39,8 @@ ORDER = (
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 
 ROOMS = {
-    "torch": ("asr/", "llm/", "tts/"),
-    "transformers": ("llm/",),
+    "torch": ("asr/", "llm/", "tts/", "bench/"),
+    "transformers": ("llm/", "bench/"),
     "ctranslate2": ("asr/",),
     "faster_whisper": ("asr/",),
     "onnxruntime": ("asr/",),
@@ -63,10 +64,17 @@ PURE = (
     "tts/plain.py",
     "tts/rules.py",
     "trace.py",
+    "waterfall.py",
     "realtime.py",
+    "bench/figures.py",
+    "bench/record.py",
+    "bench/charts.py",
 )
-"""Modules that neither wait nor look at a clock."""
-IMPURE = {"anyio", "asyncio", "trio", "threading", "socket", "subprocess", "time"}
+"""Modules that neither wait, nor look at a clock, nor touch a file."""
+IMPURE = {
+    *("anyio", "asyncio", "trio", "threading", "socket", "subprocess", "time"),
+    *("io", "os", "pathlib", "shutil", "tempfile", "soundfile"),
+}
 
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 
@@ -117,11 +125,12 @@ def test_heavy_packages_are_imported_in_their_rooms_only(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if file in PURE])
-def test_pure_modules_neither_wait_nor_look_at_a_clock(file: str) -> None:
+def test_pure_modules_neither_wait_nor_look_at_a_clock_nor_touch_a_file(file: str) -> None:
     tree = parse(file)
     waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)
     assert not [node for node in ast.walk(tree) if isinstance(node, waits)]
     assert not {name.split(".")[0] for name in imports(tree)} & IMPURE
+    assert "open" not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def test_types_stand_on_numpy_alone() -> None:

@@ -1,13 +1,11 @@
-"""Settings: which layer wins, what is refused, and how a command line carries them."""
+"""Settings: which layer wins, and what is refused."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-import tyro
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +20,6 @@ from voiceloop.config import (
     load_config,
 )
 from voiceloop.errors import ConfigError
-from voiceloop.flags import Command, parse
 
 pytestmark = pytest.mark.pure
 
@@ -105,6 +102,12 @@ def test_none_is_written_as_a_word_in_files_and_flags_alike(tmp_path: Path) -> N
     assert load_config([short], {"asr.min_window_s": "none"})[0].asr.min_window_s is None
 
 
+def test_a_list_of_texts_is_a_list_in_files_and_one_text_in_a_flag(tmp_path: Path) -> None:
+    file = write(tmp_path / "stop.toml", "[llm]\nstop = ['a, b', '###']")
+    assert load_config([file])[0].llm.stop == ("a, b", "###")
+    assert load_config([file], {"llm.stop": "a, b"})[0].llm.stop == ("a, b",)
+
+
 def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
     tmp_path: Path,
 ) -> None:
@@ -129,6 +132,8 @@ def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
         ("asr = 3", "asr is a section", "[asr]"),
         ("preset = 'bset'", "preset must be 'starter' or 'small' or 'best', not 'bset'", "'best'"),
         ("preset = 3", "preset must be", ""),
+        ("[llm]\nstop = ['']", "llm.stop must be a list of texts, none empty", ""),
+        ("[llm]\nstop = 'x'", "llm.stop must be a list of texts", ""),
         ("threads = -1", "threads must be an integer from 0, not -1", ""),
         ("threads = true", "threads must be an integer from 0, not True", ""),
         ("threads = 1.5", "threads must be an integer", ""),
@@ -191,104 +196,7 @@ def test_no_key_or_text_escapes_as_anything_but_a_config_error(key: str, text: s
             assert error.message
 
 
-# --- the command line ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Greet(Command):
-    """Say hello."""
-
-    name: tyro.conf.Positional[str]
-    loud: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Count(Command):
-    """Count up."""
-
-    to: int = 3
-
-
-COMMANDS: dict[str, type[Greet] | type[Count]] = {"greet": Greet, "count": Count}
-
-
-def run(*argv: str, files: tuple[Path, ...] = ()) -> Greet | Count:
-    return parse(COMMANDS, argv, description="A test.", files=files)
-
-
-def test_settings_are_given_before_or_after_the_command_in_either_spelling() -> None:
-    for argv in (
-        ("greet", "world", "--asr.beam-size", "4", "--llm.target=mine"),
-        ("--asr.beam_size=4", "--llm.target", "mine", "greet", "world"),
-    ):
-        command = run(*argv)
-        assert isinstance(command, Greet)
-        assert (command.name, command.loud) == ("world", False)
-        assert (command.settings.asr.beam_size, command.settings.llm.target) == (4, "mine")
-        assert command.origins["llm.target"] == "flag"
-
-
-def test_a_flag_may_be_empty_text() -> None:
-    command = run("greet", "world", "--llm.system=", "--llm.target=mine")
-    assert command.settings.llm.system == ""
-    assert command.origins["llm.system"] == "flag"
-
-
-def test_a_commands_own_options_go_with_the_named_file_which_beats_the_others(
-    tmp_path: Path,
-) -> None:
-    other = write(tmp_path / "b.toml", "threads = 3")
-    file = write(tmp_path / "a.toml", "threads = 2")
-    command = run("count", "--to", "5", "--config", str(file), files=(other,))
-    assert isinstance(command, Count)
-    assert (command.to, command.settings.threads, command.config) == (5, 2, file)
-    assert command.origins["threads"] == str(file)
-
-
-@pytest.mark.parametrize(
-    ("argv", "message", "hint"),
-    [
-        (["greeet", "x"], "there is no command 'greeet'", "'greet'"),
-        (["zzz"], "there is no command 'zzz'", "greet, count"),
-        (["greet", "x", "--luod"], "there is no option --luod", "--loud"),
-        (["greet", "x", "--asr.modle", "y"], "there is no option --asr.modle", "--asr.model"),
-        (["greet", "x", "--to", "3"], "there is no option --to", ""),
-        (["greet", "--name", "x"], "there is no option --name", ""),
-        (["greet", "x", "--origin", "y"], "there is no option --origin", ""),
-        (["--qqqq"], "there is no option --qqqq", "--help"),
-        (["greet", "x", "--asr.model"], "--asr.model needs a value", ""),
-        (["greet", "x", "--asr.beam-size", "five"], "--asr.beam-size must be an integer", ""),
-        (["greet", "x", "--preset", "smal"], "--preset must be", "'small'"),
-        (["greet", "x", "--config", "/no/such.toml"], "cannot read /no/such.toml", ""),
-    ],
-)
-def test_a_wrong_command_option_or_setting_is_one_line_that_names_the_nearest(
-    argv: list[str], message: str, hint: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
-        run(*argv)
-    assert message in caught.value.message
-    assert hint in caught.value.hint
-
-
-def test_what_follows_two_dashes_is_never_an_option() -> None:
-    command = run("greet", "--", "--asr.model")
-    assert isinstance(command, Greet)
-    assert command.name == "--asr.model"
-
-
-def test_help_lists_every_setting_with_its_merged_value(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = write(tmp_path / "a.toml", '[asr]\nlanguage = "zz"')
-    with pytest.raises(SystemExit) as ended:
-        run("greet", "--help", files=(file,))
-    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert ended.value.code == 0
-    assert "Say hello." in shown
-    assert "default: zz" in shown
-    for key in KEYS:
-        assert f"--{key.replace('_', '-')}" in shown
+# --- the page of all settings ---------------------------------------------------------------------
 
 
 def test_the_page_of_all_settings_is_up_to_date() -> None:

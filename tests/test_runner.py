@@ -72,6 +72,57 @@ async def test_cancelling_a_consumer_closes_the_steps(runner: ModelThread) -> No
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["thread"], indirect=True)
+async def test_between_steps_without_a_result_others_go_first_and_closing_is_seen() -> None:
+    log: list[str] = []
+    at_two, go_on = threading.Event(), threading.Event()
+
+    def steps() -> Steps[int]:
+        try:
+            for i in range(100):
+                log.append(f"step {i}")
+                if i == 2:
+                    at_two.set()
+                    go_on.wait()
+                yield None
+        finally:
+            log.append("closed")
+
+    async def consume(runner: ModelThread) -> None:
+        async with aclosing(runner.stream(steps(), priority=5)) as items:
+            async for _ in items:
+                pass
+
+    async def submit(runner: ModelThread, name: str, priority: int) -> None:
+        await runner.call(lambda: log.append(name), priority=priority)
+
+    with ModelThread("test") as runner:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(consume, runner)
+            await anyio.to_thread.run_sync(at_two.wait)
+            for name, priority in (("before", 1), ("alike", 5), ("after", 9)):
+                tasks.start_soon(submit, runner, name, priority)
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+    assert log[:5] == ["step 0", "step 1", "step 2", "before", "alike"]
+    assert log[-1] != "step 99" and "closed" in log and "after" in log
+
+    log.clear(), at_two.clear(), go_on.clear()
+
+    async def release() -> None:
+        await anyio.wait_all_tasks_blocked()  # the stream is being closed
+        go_on.set()
+
+    with ModelThread("test") as runner:
+        async with anyio.create_task_group() as others, anyio.create_task_group() as tasks:
+            tasks.start_soon(consume, runner)
+            await anyio.to_thread.run_sync(at_two.wait)
+            tasks.cancel_scope.cancel()
+            others.start_soon(release)
+    assert log == ["step 0", "step 1", "step 2", "closed"]
+
+
+@pytest.mark.anyio
 async def test_an_error_in_a_step_reaches_the_consumer(runner: ModelThread) -> None:
     def failing() -> Steps[int]:
         yield 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import pairwise
 
 import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trio.testing import MockClock
 
 from tests.fakes import (
     FRAME,
@@ -24,8 +26,9 @@ from tests.fakes import (
 )
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
+from voiceloop.reply import Engines, Event
 from voiceloop.runner import InlineRunner
-from voiceloop.session import Engines, Event, Session
+from voiceloop.session import Session
 from voiceloop.trace import (
     Lane,
     Mark,
@@ -83,6 +86,8 @@ class Result:
     log: list[tuple[str, object]]
     asr: ScriptedAsr
     microphone: ScriptedMicrophone
+    times: list[float]
+    """When each event was shown."""
 
     @property
     def traces(self) -> list[TurnTrace]:
@@ -96,12 +101,19 @@ async def converse(
     full_duplex: bool = False,
     sequential: bool = False,
     replies: dict[str, Sequence[str | ToolCall]] | None = None,
+    guesses: int = 3,
 ) -> Result:
     script = Script(utterances, total_s)
     llm = ScriptedLlm(REPLIES if replies is None else replies, results=RESULTS)
     asr = ScriptedAsr(script)
     microphone = ScriptedMicrophone(script)
     events: list[Event] = []
+    times: list[float] = []
+
+    def show(event: Event) -> None:
+        events.append(event)
+        times.append(anyio.current_time())
+
     runner = InlineRunner
     voice = tts or ScriptedTts()
     engines = Engines(ScriptedVad(), asr, runner(), llm, runner(), voice, runner())
@@ -109,14 +121,14 @@ async def converse(
         engines,
         microphone,
         NullSpeaker(RATE),
-        CONFIG,
-        events.append,
+        replace(CONFIG, turns=replace(CONFIG.turns, max_guesses=guesses)),
+        show,
         full_duplex=full_duplex,
         sequential=sequential,
         wall_clock=lambda: datetime(2026, 1, 5, 14, 5),
     )
     await session.run()
-    return Result(events, llm.log, asr, microphone)
+    return Result(events, llm.log, asr, microphone, times)
 
 
 def said(events: Sequence[Event], turn: int = 1) -> str:
@@ -141,12 +153,100 @@ async def test_every_stage_overlaps_the_others() -> None:
     (trace,) = (await converse(Utterance(0.5, "Tell me about the sky"))).traces
     at = trace.marks
     assert at[Mark.PREFILL_START] < at[Mark.SPEECH_END] < at[Mark.ENDPOINT]
-    # The final decode began at the first silence, so it is there before the endpoint is decided,
+    # The final decode and the reply began at the first silence, so at the endpoint the first clause
+    # is waiting, and nothing more than that has been thought.
+    assert at[Mark.PAUSE] < at[Mark.FIRST_SYNTHESIS] < at[Mark.ENDPOINT]
+    assert at[Mark.TRANSCRIPT_FINAL] == at[Mark.ENDPOINT] == at[Mark.FIRST_SOUND]
+    assert at[Mark.REPLY_END] == pytest.approx(at[Mark.ENDPOINT] + 3 * 0.02)
+
+
+async def test_without_guesses_the_reply_begins_at_the_endpoint() -> None:
+    (trace,) = (await converse(Utterance(0.5, "Tell me about the sky"), guesses=0)).traces
+    at = trace.marks
+    # The final decode is a guess of its own; the first clause takes one step and its synthesis.
     assert at[Mark.TRANSCRIPT_FINAL] == at[Mark.ENDPOINT]
-    # and then the first clause takes one step of the model and one of synthesis.
     assert endpoint_to_sound_ms(trace) == pytest.approx(20 + 30, abs=1)
-    assert at[Mark.FIRST_SYNTHESIS] < at[Mark.REPLY_END]
     assert at[Mark.FIRST_SOUND] < at[Mark.REPLY_END]
+
+
+HESITANT = (Utterance(0.5, "Tell me"), Utterance(1.4, "about the sky"))
+"""A silence of 0.3 s: long enough for a guess, and shorter than the hangover."""
+
+
+async def test_a_guess_that_was_wrong_is_dropped_and_the_reply_begun_anew() -> None:
+    result = await converse(*HESITANT)
+    (trace,) = result.traces
+    begun = [entry for entry in result.log if entry[0] in ("reply", "revise")]
+    assert begun == [("reply", "Tell me"), ("revise", "Tell me about the sky")]
+    assert trace.counters["replies_dropped"] == 1
+    assert trace.counters["wasted_tokens"] == len("I do not know.".split())
+    assert trace.counters["tokens"] == len(trace.heard.split())
+    assert trace.heard == said(result.events) == "".join(map(str, REPLIES["Tell me about the sky"]))
+    assert not out_of_order(trace)
+
+
+async def test_the_number_of_guesses_is_bounded() -> None:
+    words = "Tell me about the sky".split()
+    hesitant = [Utterance(0.5 + 0.6 * i, word) for i, word in enumerate(words)]
+    for guesses in (0, 1, 2, 9):
+        result = await converse(*hesitant, guesses=guesses)
+        (trace,) = result.traces
+        dropped = trace.counters.get("replies_dropped", 0)
+        assert dropped == min(guesses, len(words) - 1)
+        assert trace.heard == "".join(map(str, REPLIES["Tell me about the sky"]))
+
+
+async def test_a_clause_that_stays_the_same_is_spoken_once() -> None:
+    same = ("It is a fine day. ", "Go out.")
+    for second in (same, ("It is a grey day. ", "Stay in.")):
+        spoken: list[Clause] = []
+        tts = ScriptedTts(fail=lambda clause, spoken=spoken: bool(spoken.append(clause)))
+        replies = {"Tell me": same, "Tell me about the sky": second}
+        result = await converse(*HESITANT, replies=replies, tts=tts)
+        (trace,) = result.traces
+        assert trace.heard == "".join(second)
+        assert len(spoken) == (2 if second is same else 3)
+        assert trace.counters.get("clauses_kept", 0) == (second is same)
+
+
+async def test_a_tool_waits_until_the_user_has_finished() -> None:
+    result = await converse(Utterance(0.5, "What time is it"))
+    shown = [time for event, time in zip(result.events, result.times, strict=True)
+             if isinstance(event, ToolCall)]  # fmt: skip
+    assert shown == [result.traces[0].marks[Mark.ENDPOINT]]
+    hesitant = (Utterance(0.5, "What time is it"), Utterance(2.0, "then"))
+    result = await converse(*hesitant)
+    assert not [event for event in result.events if isinstance(event, ToolCall)]
+    assert "tool_result" not in [name for name, _ in result.log]
+
+
+@settings(max_examples=25)
+@given(
+    gaps=st.lists(st.floats(0.02, 0.7), min_size=4, max_size=4),
+    guesses=st.integers(1, 4),
+)
+def test_guessing_changes_nothing_but_the_time(gaps: list[float], guesses: int) -> None:
+    """Whatever the pauses: the same is said, shown and heard, and nothing before the endpoint."""
+    utterances, at = list[Utterance](), 0.5
+    for word, gap in zip("Tell me about the sky".split(), [*gaps, 0.0], strict=True):
+        utterances.append(Utterance(at, word))
+        at = utterances[-1].end + gap
+
+    def run(guesses: int) -> Result:
+        talk = partial(converse, *utterances, total_s=at + 4, guesses=guesses)
+        clock = MockClock(autojump_threshold=0)
+        return anyio.run(talk, backend="trio", backend_options={"clock": clock})
+
+    plain, guessed = run(0), run(guesses)
+    visible = (TokenBurst, ToolCall, Clause)
+    for kind in visible:
+        of_kind = [[e for e in r.events if isinstance(e, kind)] for r in (plain, guessed)]
+        assert of_kind[0] == of_kind[1]
+    assert [t.heard for t in plain.traces] == [t.heard for t in guessed.traces]
+    ends = {t.turn: t.marks[Mark.ENDPOINT] for t in guessed.traces}
+    for event, time in zip(guessed.events, guessed.times, strict=True):
+        if isinstance(event, visible):
+            assert time >= ends[event.turn]
 
 
 async def test_sequential_runs_each_stage_after_the_last() -> None:
@@ -167,7 +267,7 @@ async def test_sequential_runs_each_stage_after_the_last() -> None:
 
 async def test_only_settled_words_are_prefilled_and_the_last_prefill_is_the_transcript() -> None:
     result = await converse(Utterance(0.5, "Tell me about the sky"))
-    prefilled = [str(text) for name, text in result.log if name == "prefill"]
+    prefilled = [str(text) for name, text in result.log if name in ("prefill", "reply")]
     assert prefilled[-1] == "Tell me about the sky"
     assert len(prefilled) > 2
     for shorter, longer in pairwise(prefilled):

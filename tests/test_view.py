@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from voiceloop.session import Event
+from voiceloop.reply import Event
 from voiceloop.trace import Mark
 from voiceloop.types import (
     Clause,

@@ -58,7 +58,7 @@ def page() -> str:
             title = f"`[{name}]`: {owner.__doc__}".rstrip(".") if name else "Top level"
             text += f"\n## {title}\n"
             text += "\n| key | value | default | meaning |\n|---|---|---|---|\n"
-        default = {None: "none", "": "empty"}.get(values[key], f"`{values[key]}`")
+        default = {None: "none", "": "empty", (): "empty"}.get(values[key], f"`{values[key]}`")
         cells = (
             f"`{key}`",
             config.expected(hint).replace("'", "`"),

@@ -25,7 +25,7 @@ from voiceloop.errors import AudioError, VoiceloopError
 from voiceloop.flags import Command, parse
 
 if TYPE_CHECKING:
-    from voiceloop.audio import AudioFile
+    from voiceloop.audiofiles import AudioFile
     from voiceloop.engines import Asr, Vad
     from voiceloop.types import TurnTrace, Word
 
@@ -77,6 +77,36 @@ class Say(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bench(Command):
+    """Measure the language model: plain and speculative decoding, ours and transformers'."""
+
+    what: Annotated[Literal["llm"], tyro.conf.Positional, tyro.conf.arg(metavar="llm")]
+    """What to measure."""
+    target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
+    """The model that decides; none: llm.target."""
+    draft: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
+    """The model that guesses; none: llm.draft."""
+    synthetic: Annotated[str | None, tyro.conf.arg(metavar="PAIR")] = None
+    """Models of these shapes instead, without trained weights: tiny, 120m+8m, 1b+0.1b, 8b+1b."""
+    acceptance: Annotated[float, tyro.conf.arg(metavar="SHARE")] = 0.7
+    """How often a guess of the synthetic draft stands."""
+    prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Questions, one on a line; none: held-out ones of the starter models' domain."""
+    max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N")] = 64
+    """Longest reply, in tokens."""
+    repeats: Annotated[int, tyro.conf.arg(metavar="N")] = 3
+    """Times that each mode answers each prompt, if there is time enough."""
+    sampled: bool = False
+    """Draw tokens, at llm.temperature or else 0.8; otherwise replies are greedy."""
+    price_per_hour: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
+    """What the machine costs; the table then tells the cost of 1,000 tokens."""
+    json: bool = False
+    """Print one JSON object on one line."""
+    report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Write a page with pictures, and the JSON, into this folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShowConfig(Command):
     """Show every setting, its value, and where that comes from."""
 
@@ -85,6 +115,7 @@ COMMANDS: dict[str, type[Command]] = {
     "ask": Ask,
     "transcribe": Transcribe,
     "say": Say,
+    "bench": Bench,
     "config": ShowConfig,
 }
 
@@ -93,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     logging.basicConfig(format="voiceloop: %(message)s", level=logging.WARNING)
-    if list(argv) == ["--version"]:
+    if list(argv[:1]) == ["--version"]:
         print(f"voiceloop {voiceloop.__version__}")
         return 0
     try:
@@ -104,6 +135,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return transcribe(command)
             case Say() as command:
                 return say(command)
+            case Bench() as command:
+                return bench(command)
             case command:
                 return show_config(command)
     except (VoiceloopError, ExceptionGroup) as raised:
@@ -129,7 +162,8 @@ def ask(command: Ask) -> int:
 
     from voiceloop.devices import FileMicrophone, NullSpeaker, WavSpeaker
     from voiceloop.loading import open_engines
-    from voiceloop.session import Event, Session
+    from voiceloop.reply import Event
+    from voiceloop.session import Session
     from voiceloop.trace import to_perfetto
     from voiceloop.types import Notice, TurnTrace
     from voiceloop.view import open_view
@@ -177,13 +211,8 @@ def ask(command: Ask) -> int:
 
 def report(traces: Sequence[TurnTrace]) -> None:
     """Print where the time went: of one turn, or of the median one with the figures of all."""
-    from voiceloop.trace import (
-        Mark,
-        endpoint_to_sound_ms,
-        percentiles,
-        voice_to_voice_ms,
-        waterfall,
-    )
+    from voiceloop.trace import Mark, endpoint_to_sound_ms, percentiles, voice_to_voice_ms
+    from voiceloop.waterfall import waterfall
 
     answered = [trace for trace in traces if voice_to_voice_ms(trace) is not None]
     if not answered:
@@ -212,11 +241,9 @@ def report(traces: Sequence[TurnTrace]) -> None:
 
 def transcribe(command: Transcribe) -> int:
     """`voiceloop transcribe`."""
-    from voiceloop.audio import AudioFile
+    from voiceloop.audiofiles import AudioFile
     from voiceloop.loading import load_asr, load_vad
 
-    if not command.files:
-        raise AudioError("there is no file to transcribe", "name one: voiceloop transcribe a.wav")
     status = 0
     asr, vad = load_asr(command.settings), load_vad(command.settings)
     for path in command.files:
@@ -263,7 +290,7 @@ def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -
 
 def say(command: Say) -> int:
     """`voiceloop say`."""
-    from voiceloop.audio import WavWriter
+    from voiceloop.audiofiles import WavWriter
     from voiceloop.loading import load_tts
     from voiceloop.tts.clauses import ClauseCutter
     from voiceloop.types import TokenBurst
@@ -275,6 +302,39 @@ def say(command: Say) -> int:
             for chunk in tts.synthesize(clause):
                 if chunk is not None:
                     file.write(chunk.pcm)
+    return 0
+
+
+def bench(command: Bench) -> int:
+    """`voiceloop bench llm`."""
+    from voiceloop.loading import set_threads
+
+    set_threads(command.settings)
+    from voiceloop.bench.llm import Plan, chosen, measure
+    from voiceloop.bench.progress import Progress
+    from voiceloop.bench.report import open_folder, table, write
+
+    folder = open_folder(command.report) if command.report else None
+    config = chosen(
+        command.settings.llm,
+        target=command.target,
+        draft=command.draft,
+        max_new_tokens=command.max_new_tokens,
+        sampled=command.sampled,
+    )
+    plan = Plan(
+        config,
+        prompts=command.prompts,
+        synthetic=command.synthetic,
+        acceptance=command.acceptance,
+        repeats=command.repeats,
+        price_per_hour=command.price_per_hour,
+    )
+    with Progress(sys.stderr) as progress:
+        record = measure(plan, progress)
+    if folder:
+        write(folder, record)
+    print(json.dumps(record) if command.json else table(record))
     return 0
 
 

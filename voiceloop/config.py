@@ -32,6 +32,7 @@ class Range:
 Fraction = Annotated[float, Range(0, 1)]
 Count = Annotated[int, Range(0)]
 Positive = Annotated[int, Range(1)]
+Penalty = Annotated[float, Range(-2, 2)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ class LlmConfig:
     target: str = "starter"
     """The model that decides: `starter`, a folder, or a name on the hub."""
     draft: str = "auto"
-    """The model that guesses: a folder, a hub name, `none`; `auto` is the starter's own draft for
-    the starter target and `none` for any other."""
+    """What guesses: a smaller model by folder or hub name, `ngram` (what was said before, no second
+    model), `none`; `auto` is the starter's own draft for the starter target, `ngram` for others."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
     """Draft tokens a round; `auto` follows measured step costs and acceptance."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
@@ -89,12 +90,25 @@ class LlmConfig:
     """Sample among the likeliest tokens that together have this probability; 1 keeps all."""
     min_p: Fraction = 0.0
     """Sample among the tokens at least this likely next to the likeliest; 0 keeps all."""
+    repetition_penalty: Annotated[float, Range(0.01)] = 1.0
+    """Makes tokens of prompt and reply less likely where above 1."""
+    presence_penalty: Penalty = 0.0
+    """Taken from the score of tokens that the reply has used."""
+    frequency_penalty: Penalty = 0.0
+    """Taken from a token's score for each time that the reply has used it."""
+    stop: tuple[str, ...] = ()
+    """Texts before which a reply ends."""
+    verification: Literal["coupled", "rejection"] = "coupled"
+    """How guesses are tested where tokens are sampled; neither changes what is likely to be said.
+    `coupled` repeats exactly whatever the draft; `rejection` accepts more."""
     seed: Count = 0
     """Seed of the sampling noise."""
     max_new_tokens: Positive = 256
     """Longest reply, in tokens."""
     context: Positive = 2048
     """Tokens each conversation's cache holds."""
+    slots: Positive = 4
+    """Conversations whose caches are kept while they are idle; others are computed again."""
     system: str = ""
     """System prompt."""
 
@@ -129,6 +143,8 @@ class TurnConfig:
     """Audio before the beginning that is recognised too."""
     max_turn_s: Annotated[float, Range(1)] = 60.0
     """A longer turn is ended where it stands."""
+    max_guesses: Count = 3
+    """Replies begun before the end of a turn, each at a silence that may be it; 0 begins none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,16 +244,37 @@ def expected(hint: Any) -> str:
         return " or ".join(expected(member) for member in get_args(hint))
     if get_origin(hint) is Literal:
         return " or ".join(f"'{choice}'" for choice in get_args(hint))
+    if get_origin(hint) is tuple:
+        return "a list of texts, none empty"
     return {str: "text", int: "an integer", float: "a number", NoneType: "'none'"}[hint]
+
+
+def converted(kind: Any, value: object, where: str, *, text: bool, hint: str) -> Any:
+    """`value` as type `kind`, read from text if `text`.
+
+    Raises ConfigError where it does not fit, with the nearest choice as the hint, or else `hint`.
+    """
+    try:
+        return _convert(kind, value, text=text)
+    except (ValueError, OverflowError):
+        near = nearest(str(value), _choices(kind), cutoff=0.7)  # `gpu` does not mean `cpu`
+        raise ConfigError(
+            f"{where} must be {expected(kind)}, not {value!r}",
+            f"did you mean '{near}'?" if near else hint,
+        ) from None
 
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}", "check its name and permissions"
+        ) from error
     except ValueError as error:  # bad TOML, or not UTF-8
-        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+        raise ConfigError(
+            f"{path} is not valid TOML: {error}", "docs/configuration.md has an example"
+        ) from error
 
 
 def _leaves(table: dict[str, Any]) -> Iterator[tuple[str, object]]:
@@ -258,16 +295,8 @@ def _checked(key: str, value: object, where: str, *, text: bool) -> object:
             f"{where} is not a setting",
             f"did you mean '{near}'?" if near else "`voiceloop config` lists all settings",
         )
-    try:
-        return _convert(KEYS[key], value, text=text)
-    except (ValueError, OverflowError):
-        near = nearest(str(value), _choices(KEYS[key]), cutoff=0.7)  # `gpu` does not mean `cpu`
-        raise ConfigError(
-            f"{where} must be {expected(KEYS[key])}, not {value!r}",
-            f"did you mean '{near}'?"
-            if near
-            else "docs/configuration.md lists what each key takes",
-        ) from None
+    hint = "docs/configuration.md lists what each key takes"
+    return converted(KEYS[key], value, where, text=text, hint=hint)
 
 
 def _choices(hint: Any) -> list[str]:
@@ -292,6 +321,10 @@ def _convert(hint: Any, value: object, *, text: bool) -> object:
     elif get_origin(hint) is Literal:
         if value in get_args(hint):
             return value
+    elif get_origin(hint) is tuple:
+        texts = cast("list[object]", [value] if text else value)
+        if isinstance(texts, list) and all(isinstance(one, str) and one for one in texts):
+            return tuple(texts)
     elif hint is NoneType:
         if value == "none":
             return None

@@ -12,11 +12,11 @@ the configuration and returning the engine. They are imported only when they are
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from importlib.metadata import entry_points
 from typing import Literal, Protocol, TypeVar
 
+from voiceloop.config import nearest
 from voiceloop.errors import ConfigError
 from voiceloop.types import Clause, Pcm, SpeechChunk, TokenBurst, ToolCall, Word
 
@@ -58,12 +58,18 @@ class Asr(Protocol):
 
 
 class Conversation(Protocol):
-    """One conversation's token ids and caches. Not thread-safe: its Runner serialises its steps."""
+    """One conversation's token ids and caches. Not thread-safe: its Runner serialises its steps.
 
-    def prefill(self, text: str) -> Steps[None]:
-        """Extend the caches to `text`, the stable beginning of the user's turn.
+    A turn of the user goes by its number: `prefill`, `reply` and `revise` with the same one are
+    about the same words, of which the newest text holds, and a new number closes the exchange
+    before it. Where that was left without a reply, its text and the new one are one turn.
+    """
 
-        Rolls back to the longest common token prefix first; costs nothing where nothing is new.
+    def prefill(self, text: str, turn: int) -> Steps[None]:
+        """Extend the caches to `text`, the stable beginning of what the user says in `turn`.
+
+        Rolls back to the longest common token prefix first; costs nothing where nothing is new. A
+        reply to the turn that was begun before is taken out.
         """
         ...
 
@@ -72,6 +78,14 @@ class Conversation(Protocol):
 
         Closing the generator early leaves the conversation usable; `heard` then says how much of
         the reply the user got to hear.
+        """
+        ...
+
+    def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        """Answer anew where a reply to the same turn was begun and the user's text has changed.
+
+        Gives what `reply` would give, sooner: what the old reply shares with the new one costs a
+        single pass.
         """
         ...
 
@@ -135,9 +149,9 @@ def load(kind: Kind, name: str, config: object) -> object:
     """
     found = {entry.name: entry for entry in entry_points(group=f"voiceloop.{kind}")}
     if name not in found:
-        near = difflib.get_close_matches(name, found, n=1, cutoff=0.4)
+        near = nearest(name, found)
         raise ConfigError(
             f"there is no {kind} engine called '{name}'",
-            f"did you mean '{near[0]}'?" if near else f"choose one of: {', '.join(sorted(found))}",
+            f"did you mean '{near}'?" if near else f"choose one of: {', '.join(sorted(found))}",
         )
     return found[name].load()(config)

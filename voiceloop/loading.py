@@ -15,8 +15,8 @@ import numpy as np
 
 from voiceloop.config import Config
 from voiceloop.engines import Asr, Llm, Tts, Vad, load
+from voiceloop.reply import Engines
 from voiceloop.runner import ModelThread
-from voiceloop.session import Engines
 from voiceloop.types import Clause, Span
 
 THREADS = "OMP_NUM_THREADS"
@@ -69,7 +69,7 @@ def warm_up(vad: Vad, asr: Asr, llm: Llm, tts: Tts) -> None:
         asr.transcribe(noise, final=final)
     conversation = llm.conversation()
     for text in ("Hello", "Hello there, how are"):
-        for _ in conversation.prefill(text):
+        for _ in conversation.prefill(text, 0):
             pass
     for _ in conversation.reply("Hello there, how are you?", 0):
         pass

@@ -12,7 +12,7 @@ import asyncio
 import heapq
 import itertools
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -82,8 +82,25 @@ class ModelThread:
         return await done
 
     def stream(self, steps: Steps[T], *, priority: int = 0) -> AsyncGenerator[T, None]:
-        """Advance `steps` on the thread, a step at a time, as the consumer asks."""
-        return _stream(self.call, steps, priority)
+        """Advance `steps` on the thread as the consumer asks, up to the next result.
+
+        Between steps without a result the thread looks whether the stream has been closed or a job
+        that goes before waits; if not, the next step follows without a way through the loop.
+        """
+        closed = threading.Event()
+
+        def advance() -> T | None:
+            while (item := next(steps, _DONE)) is None:
+                if closed.is_set() or self._goes_before(priority):
+                    break
+            return item
+
+        return _stream(self.call, advance, steps, priority, closed.set)
+
+    def _goes_before(self, priority: int) -> bool:
+        """Whether a job waits that must not wait for one of `priority`."""
+        with self._changed:
+            return bool(self._jobs) and self._jobs[0].priority <= priority
 
     def _work(self) -> None:
         while True:
@@ -140,7 +157,7 @@ class InlineRunner:
 
     def stream(self, steps: Steps[T], *, priority: int = 0) -> AsyncGenerator[T, None]:
         """Advance `steps`, a step at a time, as the consumer asks."""
-        return _stream(self.call, steps, priority)
+        return _stream(self.call, partial(next, steps, _DONE), steps, priority)
 
     @asynccontextmanager
     async def _turn(self, priority: int) -> AsyncGenerator[None, None]:
@@ -170,14 +187,18 @@ class InlineRunner:
 
 
 async def _stream(
-    call: Callable[..., Any], steps: Generator[T | None, None, None], priority: int
+    call: Callable[..., Any],
+    advance: Callable[[], T | None],
+    steps: Steps[T],
+    priority: int,
+    closing: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[T, None]:
-    advance = partial(next, steps, _DONE)
     try:
         while (item := await call(advance, priority=priority)) is not _DONE:
             if item is not None:
                 yield item
     finally:
+        closing()
         # Only here does the engine's own clean-up run, on its own thread and after its last step.
         with anyio.CancelScope(shield=True):
             await call(steps.close, priority=URGENT)

@@ -1,10 +1,10 @@
 """Session: the conversation loop, from a microphone's frames to a speaker's samples.
 
 Each turn of the user is one task with one cancel scope. While the user talks, it recognises what
-has been said so far and prefills the language model with the words that are settled; at the first
-silence the final decode runs ahead of the endpoint decision; after the decision the reply's tokens,
-clauses and audio flow through bounded streams, so that every stage works at once. The only things
-that flow back are back-pressure, cancellation, and how much of the reply was heard.
+has been said so far and prefills the language model with the words that are settled. At the first
+silence the final decode and then the reply are begun, on the guess that the user has finished; the
+endpoint decision commits the reply, and a user who goes on makes it be dropped and begun again,
+unseen. The only things that flow back are back-pressure, cancellation, and how much was heard.
 
 The session knows no device and no model: microphone, speaker, engines and runners are given to it,
 and all its waiting goes through anyio, so it runs the same on a virtual clock.
@@ -14,24 +14,23 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
 import anyio
-from anyio.abc import ObjectSendStream, TaskGroup
+from anyio.abc import TaskGroup
 
 from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer
 from voiceloop.config import Config
 from voiceloop.devices import Microphone, Player, Speaker
-from voiceloop.engines import Asr, Conversation, Llm, Runner, T, Tts, Vad
 from voiceloop.errors import VoiceloopError
+from voiceloop.reply import FIRST, LATER, Engines, Event, Reply, Stage
 from voiceloop.tools import ToolResult, run_tool
 from voiceloop.trace import Lane, Mark, Recorder
-from voiceloop.tts.stream import clauses, synthesize
 from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnDetector, TurnEnded
 from voiceloop.types import (
     AudioFrame,
@@ -39,38 +38,14 @@ from voiceloop.types import (
     Notice,
     Outcome,
     SpeechChunk,
-    TokenBurst,
     ToolCall,
     Transcript,
-    TurnTrace,
 )
 
 logger = logging.getLogger(__name__)
 
-Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnTrace
-"""What a session tells whoever watches it; a `Clause` is told as it begins to sound."""
-
-FIRST, LATER = 0, 10
-"""Priorities: final before partial, committed before speculative."""
-BURSTS, CHUNKS = 32, 8
-"""Items that the streams between the stages of a reply hold before they block their producer."""
 RECENT_S = 2.0
 """Audio kept for the beginning of a turn; more than any pre-roll."""
-TOOL_ROUNDS = 4
-"""Calls of tools in one turn; a model that wants more is going in circles."""
-
-
-@dataclass(frozen=True, slots=True)
-class Engines:
-    """The loaded models, each with the runner that executes its steps."""
-
-    vad: Vad
-    asr: Asr
-    asr_runner: Runner
-    llm: Llm
-    llm_runner: Runner
-    tts: Tts
-    tts_runner: Runner
 
 
 @dataclass(slots=True, eq=False)
@@ -80,6 +55,8 @@ class _Turn:
     number: int
     recorder: Recorder
     transcriber: StreamingTranscriber
+    guesses: int
+    """Replies that may still be begun before the endpoint."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     over: anyio.Event = field(default_factory=anyio.Event)
     """Set once the turn's task has given everything back."""
@@ -89,29 +66,33 @@ class _Turn:
     """The endpoint has been decided."""
     final: Transcript | None = None
     """Set once every sample before the endpoint has been decoded."""
-    stable: str = ""
-    """The part of the transcript worth prefilling."""
+    committed: str = ""
+    """The words of the transcript that will not change."""
     carried: str = ""
     """What the user said before, where they went on before it was answered."""
-    replying: bool = False
+    reply: Reply | None = None
+    """The newest attempt at an answer."""
+    voiced: dict[Clause, list[SpeechChunk]] = field(default_factory=dict[Clause, list[SpeechChunk]])
+    """Audio of attempts that were dropped."""
 
     def wake(self) -> None:
-        """Let the turn's tasks look again."""
+        """Let the turn's tasks look again, and judge a reply that was begun on a guess."""
         self.changed.set()
         self.changed = anyio.Event()
+        reply = self.reply
+        if reply is None or reply.committed:
+            return
+        text, whole = self.understood()
+        if not whole or text != reply.text:
+            reply.cancel()
+        elif self.final is not None:
+            reply.commit()
 
-
-async def pump(source: AsyncGenerator[T, None], sink: ObjectSendStream[T]) -> None:
-    """Join two stages: move what `source` yields to `sink`, and close both at the end."""
-    async with sink, aclosing(source):
-        async for item in source:
-            await sink.send(item)
-
-
-async def replay(items: Iterable[T]) -> AsyncGenerator[T, None]:
-    """The items as a stage."""
-    for item in items:
-        yield item
+    def understood(self) -> tuple[str, bool]:
+        """What the user has said, as far as it is settled, and whether that may be all of it."""
+        guess = self.final or self.transcriber.guess
+        text = guess.text if guess else self.committed
+        return f"{self.carried} {text}".strip(), guess is not None
 
 
 class Session:
@@ -142,7 +123,7 @@ class Session:
         self._sequential = sequential
         self._wall_clock = wall_clock
         self._player = Player(speaker, on_clause=show)
-        self._conversation: Conversation = engines.llm.conversation(
+        self._conversation = engines.llm.conversation(
             system=config.llm.system, seed=config.llm.seed
         )
         self._framer = Framer(size=engines.vad.frame)
@@ -159,10 +140,18 @@ class Session:
     async def run(self) -> None:
         """Converse until the microphone has finished and every turn is over."""
         async with anyio.create_task_group() as tasks:
+            stage = Stage(
+                self._engines,
+                self._conversation,
+                self._player,
+                self._show,
+                partial(self._call_tool, tasks),
+                self._sequential,
+            )
             tasks.start_soon(self._player.run)
             async with aclosing(self._microphone.frames()) as frames:
                 async for frame in frames:
-                    self._hear(frame, tasks)
+                    self._hear(frame, stage, tasks)
                     if self._microphone.finished and self._heard_turn is None:
                         break
             if self._last_turn is not None:
@@ -174,7 +163,7 @@ class Session:
 
     # ---- hearing: everything here is synchronous, so no frame is ever late
 
-    def _hear(self, frame: AudioFrame, tasks: TaskGroup) -> None:
+    def _hear(self, frame: AudioFrame, stage: Stage, tasks: TaskGroup) -> None:
         now = anyio.current_time()
         self._arrivals.append((frame.end, now))
         self._recent.append(frame.pcm)
@@ -184,16 +173,16 @@ class Session:
             for event in self._detector.feed(window, self._engines.vad.probability(window.pcm)):
                 match event:
                     case SpeechStarted():
-                        self._begin_turn(event, tasks)
+                        self._begin_turn(event, stage, tasks)
                     case SpeechPaused() | SpeechResumed() | TurnEnded():
                         self._turn_event(event, now)
         if self._heard_turn is not None:
             self._heard_turn.wake()
         self._recent.drop(frame.end - round(RECENT_S * SPEECH_RATE))
 
-    def _begin_turn(self, event: SpeechStarted, tasks: TaskGroup) -> None:
+    def _begin_turn(self, event: SpeechStarted, stage: Stage, tasks: TaskGroup) -> None:
         previous = self._last_turn
-        if previous is not None and previous.replying and not previous.over.is_set():
+        if previous is not None and previous.reply is not None and not previous.over.is_set():
             self._player.stop()
             previous.scope.cancel()
         self._turns += 1
@@ -202,9 +191,10 @@ class Session:
         transcriber = StreamingTranscriber(
             self._turns, event, self._recent, self._config.asr, self._engines.asr.max_window_s
         )
-        turn = _Turn(self._turns, recorder, transcriber)
+        guesses = 0 if self._sequential else self._config.turns.max_guesses
+        turn = _Turn(self._turns, recorder, transcriber, guesses)
         self._heard_turn = self._last_turn = turn
-        tasks.start_soon(self._take_turn, turn, previous, tasks)
+        tasks.start_soon(self._take_turn, turn, previous, stage)
 
     def _turn_event(self, event: SpeechPaused | SpeechResumed | TurnEnded, now: float) -> None:
         turn = self._heard_turn
@@ -213,6 +203,7 @@ class Session:
             case SpeechResumed():
                 turn.transcriber.resume()
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
+                turn.wake()
             case SpeechPaused():
                 turn.transcriber.pause(event)
                 turn.recorder.mark(Mark.SPEECH_END, self._when(event.speech_end))
@@ -237,21 +228,17 @@ class Session:
 
     # ---- a turn
 
-    async def _take_turn(self, turn: _Turn, previous: _Turn | None, tasks: TaskGroup) -> None:
+    async def _take_turn(self, turn: _Turn, previous: _Turn | None, stage: Stage) -> None:
         outcome: Outcome = "interrupted"
         heard = ""
         with turn.scope:
             try:
-                text = await self._recognise(turn, previous)
-                if not text:
-                    outcome = "abandoned"
-                elif (newer := self._last_turn) is not None and newer is not turn:
-                    # The user went on before there was a reply: both are one turn.
-                    newer.carried = text
-                    outcome = "abandoned"
-                else:
-                    heard = await self._answer(turn, text, tasks)
-                    outcome = "done"
+                async with anyio.create_task_group() as work:
+                    work.start_soon(self._recognise, turn)
+                    if await self._respond(turn, previous, stage):
+                        outcome = "done"
+                    else:
+                        outcome = "abandoned"
             except Exception as error:
                 # A stage that fails ends its turn, never the session.
                 logger.exception("turn %d failed", turn.number)
@@ -260,40 +247,35 @@ class Session:
                     error = error.exceptions[0]
                 reason = error.message if isinstance(error, VoiceloopError) else repr(error)
                 self._show(Notice(f"the reply failed: {reason}"))
-        if outcome != "done" and turn.replying:
-            heard = self._conversation.heard(self._player.stop().tokens).strip()
+        if turn.reply is not None:
+            if outcome == "done":
+                heard = turn.reply.said.strip()
+            else:
+                heard = self._conversation.heard(self._player.stop().tokens).strip()
         turn.over.set()
         if not self._full_duplex:
             self._microphone.release()
         self._show(turn.recorder.trace(outcome, heard))
 
-    async def _recognise(self, turn: _Turn, previous: _Turn | None) -> str:
-        """Follow the user's words until the endpoint, prefilling the settled ones."""
-        async with anyio.create_task_group() as tasks:
-            if not self._sequential:
-                tasks.start_soon(self._prefill, turn, previous)
-            while turn.final is None:
-                changed = turn.changed
-                overlap = turn.ended or not self._sequential
-                job = turn.transcriber.next_job() if overlap else None
-                if job is None:
-                    await changed.wait()
-                    continue
-                begun = anyio.current_time()
-                words = await self._engines.asr_runner.call(
-                    partial(self._engines.asr.transcribe, job.pcm, final=job.final),
-                    priority=FIRST if job.final else LATER,
-                )
-                name = "final" if job.final else "partial"
-                text = " ".join(word.text for word in words)
-                now = anyio.current_time()
-                turn.recorder.span(Lane.ASR, name, begun, now, words=len(words), text=text)
-                self._note_transcript(turn, turn.transcriber.accept(job, words))
-            tasks.cancel_scope.cancel()
-        if previous is not None:
-            await previous.over.wait()
-        assert turn.final is not None
-        return f"{turn.carried} {turn.final.text}".strip()
+    async def _recognise(self, turn: _Turn) -> None:
+        """Decode what the user says until every sample before the endpoint has been decoded."""
+        while turn.final is None:
+            changed = turn.changed
+            overlap = turn.ended or not self._sequential
+            job = turn.transcriber.next_job() if overlap else None
+            if job is None:
+                await changed.wait()
+                continue
+            begun = anyio.current_time()
+            words = await self._engines.asr_runner.call(
+                partial(self._engines.asr.transcribe, job.pcm, final=job.final),
+                priority=FIRST if job.final else LATER,
+            )
+            name = "final" if job.final else "partial"
+            text = " ".join(word.text for word in words)
+            now = anyio.current_time()
+            turn.recorder.span(Lane.ASR, name, begun, now, words=len(words), text=text)
+            self._note_transcript(turn, turn.transcriber.accept(job, words))
 
     def _note_transcript(self, turn: _Turn, transcript: Transcript) -> None:
         now = anyio.current_time()
@@ -303,130 +285,65 @@ class Session:
             turn.final = transcript
             turn.recorder.mark(Mark.TRANSCRIPT_FINAL, now)
             turn.recorder.count("retracted_words", turn.transcriber.retracted)
-        guess = turn.transcriber.guess
-        turn.stable = guess.text if guess else transcript.committed_text
+        turn.committed = transcript.committed_text
         self._show(transcript)
         turn.wake()
 
-    async def _prefill(self, turn: _Turn, previous: _Turn | None) -> None:
-        """Keep the language model's caches at the settled words, always the newest ones."""
+    async def _respond(self, turn: _Turn, previous: _Turn | None, stage: Stage) -> bool:
+        """Keep the language model at what the user has said, and answer once that may be all.
+
+        True after an answer; False where there is nothing to answer, or where the user went on in
+        a new turn before there was one: then both are one turn.
+        """
         if previous is not None:
             await previous.over.wait()
-        done = ""
+        prefilled = ""
         while True:
             changed = turn.changed
-            stable = f"{turn.carried} {turn.stable}".strip()
-            if stable == done:
+            text, whole = turn.understood()
+            if turn.final is not None:
+                newer = self._last_turn
+                assert newer is not None
+                if not text or newer is not turn:
+                    newer.carried = text if newer is not turn else ""
+                    if prefilled or turn.reply is not None:
+                        await self._prefill(turn, "")
+                    return False
+                turn.guesses = 1
+            if whole and text and turn.guesses:
+                turn.guesses -= 1
+                if await self._answer(turn, text, stage):
+                    return True
+                prefilled = ""
+            elif text != prefilled and not self._sequential:
+                await self._prefill(turn, text)
+                prefilled = text
+            else:
                 await changed.wait()
-                continue
-            done, begun = stable, anyio.current_time()
+
+    async def _prefill(self, turn: _Turn, text: str) -> None:
+        begun = anyio.current_time()
+        if text:
             turn.recorder.mark(Mark.PREFILL_START, begun)
-            steps = self._engines.llm_runner.stream(
-                self._conversation.prefill(done), priority=LATER
-            )
-            async with aclosing(steps):
-                async for _ in steps:
-                    pass
-            turn.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=done)
+        steps = self._conversation.prefill(text, turn.number)
+        async with aclosing(self._engines.llm_runner.stream(steps, priority=LATER)) as chunks:
+            async for _ in chunks:
+                pass
+        turn.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
 
-    # ---- a reply
+    async def _answer(self, turn: _Turn, text: str, stage: Stage) -> bool:
+        """Reply to `text`; False where it turned out not to be what the user said."""
+        anew = turn.reply is not None
+        turn.reply = Reply(text, turn.recorder, stage, turn.voiced, anew=anew)
+        if turn.final is not None:
+            turn.reply.commit()
+        return await turn.reply.run()
 
-    async def _answer(self, turn: _Turn, text: str, tasks: TaskGroup) -> str:
-        turn.replying = True
-        self._player.begin(turn.recorder)
-        self._player.open()
-        said: list[str] = []
-        thought = self._think(turn, text, said, tasks)
-        if self._sequential:
-            bursts = [burst async for burst in thought]
-            cut = [clause async for clause in self._cut(turn, replay(bursts))]
-            chunks = [chunk async for chunk in self._speak(turn, replay(cut))]
-            for chunk in chunks:
-                await self._player.play(chunk)
-        else:
-            await self._overlap(turn, thought)
-        await self._player.drain()
-        return "".join(said).strip()
-
-    async def _overlap(self, turn: _Turn, thought: AsyncGenerator[TokenBurst, None]) -> None:
-        """Think, speak and play at once."""
-        send_bursts, bursts = anyio.create_memory_object_stream[TokenBurst](BURSTS)
-        send_chunks, chunks = anyio.create_memory_object_stream[SpeechChunk](CHUNKS)
-        async with anyio.create_task_group() as stages, bursts, chunks:
-            stages.start_soon(pump, thought, send_bursts)
-            stages.start_soon(pump, self._speak(turn, self._cut(turn, bursts)), send_chunks)
-            async for chunk in chunks:
-                await self._player.play(chunk)
-
-    async def _think(
-        self, turn: _Turn, text: str, said: list[str], tasks: TaskGroup
-    ) -> AsyncGenerator[TokenBurst, None]:
-        """The reply's bursts, with the tools that it calls run in between."""
-        steps = self._conversation.reply(text, turn.number)
-        for _ in range(TOOL_ROUNDS):
-            call: ToolCall | None = None
-            begun = anyio.current_time()
-            async with aclosing(self._engines.llm_runner.stream(steps, priority=FIRST)) as items:
-                async for item in items:
-                    self._note_round(turn, item, begun)
-                    self._show(item)
-                    if isinstance(item, ToolCall):
-                        call = item
-                    else:
-                        said.append(item.text)
-                        yield item
-                    begun = anyio.current_time()
-            if call is None:
-                break
-            result = run_tool(call.name, call.arguments, self._wall_clock())
-            if result.rings_after:
-                tasks.start_soon(self._ring, result)
-            steps = self._conversation.tool_result(call, result.text, turn.number)
-        turn.recorder.mark(Mark.REPLY_END, anyio.current_time())
-
-    def _note_round(self, turn: _Turn, item: TokenBurst | ToolCall, begun: float) -> None:
-        now = anyio.current_time()
-        turn.recorder.mark(Mark.FIRST_BURST, now)
-        if isinstance(item, ToolCall):
-            turn.recorder.span(Lane.DECODE, f"call {item.name}", begun, now)
-            return
-        for name, count in (("drafted", item.drafted), ("accepted", item.accepted)):
-            turn.recorder.count(name, count)
-        turn.recorder.count("tokens", len(item.ids))
-        turn.recorder.span(
-            Lane.DECODE,
-            "round",
-            begun,
-            now,
-            tokens=len(item.ids),
-            drafted=item.drafted,
-            accepted=item.accepted,
-            text=item.text,
-        )
-
-    async def _cut(
-        self, turn: _Turn, bursts: AsyncIterator[TokenBurst]
-    ) -> AsyncGenerator[Clause, None]:
-        async with aclosing(clauses(bursts)) as cut:
-            async for clause in cut:
-                turn.recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
-                yield clause
-
-    async def _speak(
-        self, turn: _Turn, cut: AsyncGenerator[Clause, None]
-    ) -> AsyncGenerator[SpeechChunk, None]:
-        async with aclosing(cut):
-            async for clause in cut:
-                name, begun = f"clause {clause.index + 1}", anyio.current_time()
-                steps = synthesize(clause, self._engines.tts, self._engines.tts_runner)
-                async with aclosing(steps) as chunks:
-                    async for chunk in chunks:
-                        now = anyio.current_time()
-                        turn.recorder.mark(Mark.FIRST_SYNTHESIS, now)
-                        turn.recorder.span(Lane.TTS, name, begun, now, text=clause.text)
-                        yield chunk
-                        begun = anyio.current_time()
-        turn.recorder.mark(Mark.SYNTHESIS_END, anyio.current_time())
+    def _call_tool(self, tasks: TaskGroup, call: ToolCall) -> str:
+        result = run_tool(call.name, call.arguments, self._wall_clock())
+        if result.rings_after:
+            tasks.start_soon(self._ring, result)
+        return result.text
 
     async def _ring(self, result: ToolResult) -> None:
         """Tell the user when a timer is over."""

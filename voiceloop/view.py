@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from voiceloop.session import Event
+from voiceloop.reply import Event
 from voiceloop.trace import latency_line, to_json
 from voiceloop.types import Clause, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
 

@@ -17,14 +17,14 @@ from pathlib import Path
 import torch
 from transformers import WhisperForConditionalGeneration
 
-from models.train import asr_data, asr_export, asr_tokenizer
+from models.train import asr_data, asr_export, asr_import, asr_tokenizer
 from models.train.asr_batches import Batches
 from models.train.asr_model import Optimiser, Recogniser, config, initialise
 
 STARTER = Path(__file__).parents[1] / "starter" / "asr"
 CTC_WEIGHT = 0.5
 EASY_STEPS = 800
-STRENGTH = 0.4
+STRENGTH = 0.25
 """How far features are perturbed at most: little, for examples are hardly used twice."""
 
 
@@ -40,6 +40,8 @@ class Options:
     peak: float
     frames: int
     size: int
+    start: Path | None
+    threads: int
 
 
 def main() -> None:
@@ -55,13 +57,17 @@ def main() -> None:
         "--minutes", type=float, default=85, help="training time, all runs together"
     )
     parser.add_argument("--peak", type=float, default=1e-3, help="highest learning rate")
-    parser.add_argument("--frames", type=int, default=4_000, help="of 10 ms in a batch")
+    parser.add_argument("--frames", type=int, default=8_000, help="of 10 ms in a batch")
     parser.add_argument("--size", type=int, default=500, help="sentences in the main test sets")
+    parser.add_argument(
+        "--start", type=Path, help="exported model that a new training goes on from"
+    )
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
     arguments = vars(parser.parse_args())
     stage = arguments.pop("stage")
     options = Options(**arguments)
     options.work.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
     stages = {
         "tokenizer": tokenizer,
         "data": data,
@@ -81,6 +87,7 @@ def data(options: Options) -> None:
     """Make the training shards."""
     asr_data.make(options.work / "shards", options.seed, "easy", asr_data.EASY_SHARDS)
     asr_data.make(options.work / "shards", options.seed, "shard", options.shards)
+    asr_data.make(options.work / "shards", options.seed, "spliced", asr_data.SPLICED_SHARDS)
 
 
 def test_sets(options: Options) -> dict[str, list[asr_data.Example]]:
@@ -107,6 +114,8 @@ def train(options: Options, log_every: int = 50, save_s: float = 180, test_s: fl
     torch.manual_seed(options.seed)
     whisper = WhisperForConditionalGeneration(config(words))
     initialise(whisper)
+    if options.start:
+        whisper.load_state_dict(asr_import.weights(options.start), strict=False)
     # plain products and softmax: on CPUs faster than the fused kernel's backward pass
     whisper.config._attn_implementation = "eager"
     model = Recogniser(whisper, words.token_to_id("<|nospeech|>")).bfloat16().train()
@@ -118,8 +127,7 @@ def train(options: Options, log_every: int = 50, save_s: float = 180, test_s: fl
         saved = torch.load(checkpoint, weights_only=True)
         optimiser.restore(saved["optimiser"])
         spent, number = saved["spent"], saved["round"]
-        batches.refresh()
-        batches.uses = saved["uses"] + [0] * (len(batches.examples) - len(saved["uses"]))
+        batches.uses = saved["uses"]
     dev = {name: examples[:40] for name, examples in test_sets(options).items()}
 
     def save() -> None:
@@ -140,7 +148,8 @@ def train(options: Options, log_every: int = 50, save_s: float = 180, test_s: fl
     losses: list[tuple[float, float, float, int]] = []
     while spent < total:
         # a model that does not hear yet learns from what is easy
-        strength = min(STRENGTH, max(0, optimiser.steps - EASY_STEPS) / 2000)
+        known = math.inf if options.start else optimiser.steps
+        strength = min(STRENGTH, max(0, known - EASY_STEPS) / 2000)
         for batch in batches.round(number, strength, size=2048):
             rate = learning_rate(spent / total, optimiser.steps, options.peak)
             attention, ctc = model.loss(batch)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median_low
 
 import numpy as np
 import torch
@@ -50,18 +51,20 @@ class Batches:
                     not easy and bool(e.text) and f > middle
                     for e, f in zip(shard, floors, strict=True)
                 )
-        self.uses.extend([0] * (len(self.examples) - len(self.uses)))
+        # new ones take their turn among the others, not before them
+        usual = median_low(self.uses or [0])
+        self.uses.extend([usual] * (len(self.examples) - len(self.uses)))
 
     def round(self, number: int, strength: float, size: int) -> Iterator[Batch]:
         """The batches of `size` examples, in random order; `number` seeds it, `strength` (0 to 1)
         is how far they are perturbed, and 0 takes the easy examples alone. The noisier half of
-        the others is drawn rarely before the rest is used up."""
+        the others is drawn half as often as the rest."""
         self.refresh()
         rng = random.Random(f"{self.seed}-{number}")
         pool = [i for i, easy in enumerate(self.easy) if easy or strength > 0]
         order = sorted(pool, key=lambda i: self.uses[i] + rng.random() + 0.8 * self.noisy[i])[:size]
         for i in order:
-            self.uses[i] += 1
+            self.uses[i] += 1 + int(self.noisy[i])
         order.sort(key=lambda i: len(self.examples[i].mel) * rng.uniform(0.9, 1.1))
         groups: list[list[Example]] = [[]]
         longest = 0

@@ -22,7 +22,7 @@ from scipy import fft
 from models.train.augment import RATE, Augmenter, coloured, warp
 from models.train.domain import utterance
 from models.train.voices import Speech, Voice, render, training_voice, unseen_voice
-from models.train.words import salad
+from models.train.words import WORDS, salad
 
 SHARD = 512
 SPAN = 2.0  # the feature extractor clamps to this far below the maximum
@@ -37,6 +37,8 @@ EASY_VOICES = (
     ("flite", "slt"),
 )
 EASY_SHARDS = 24
+SPLICED_SHARDS = 120
+COMMON = {word for word in WORDS if word[0].islower()}
 COPIES = {"espeak": 1, "flite": 2, "festival": 3}
 """Augmented copies of one rendering: slow synthesizers are heard in several rooms."""
 
@@ -83,6 +85,21 @@ def sentence(rng: random.Random) -> str:
     return salad(rng) if rng.random() < 0.13 else utterance(rng)
 
 
+def spliced(rng: random.Random) -> str:
+    """Pieces of sentences that do not belong together, so that what is heard decides and not what
+    usually follows: without these the decoder learns the training's sentences by heart."""
+    words: list[str] = []
+    for _ in range(rng.randint(2, 4)):
+        source = utterance(rng).split()
+        first = rng.randrange(len(source))
+        piece = [word.strip(".,?!;:") for word in source[first : first + rng.randint(1, 4)]]
+        if first == 0 and piece[0].lower() in COMMON:
+            piece[0] = piece[0].lower()
+        words += filter(None, piece)
+    text = " ".join(words)
+    return text[:1].upper() + text[1:] + rng.choice(".?")
+
+
 def cut(rng: random.Random, text: str, speech: Speech) -> tuple[str, np.ndarray] | None:
     """The audio up to a random moment and the words finished by then, without a final mark. None
     where nothing is missing or the times of the words are unknown."""
@@ -98,7 +115,9 @@ def cut(rng: random.Random, text: str, speech: Speech) -> tuple[str, np.ndarray]
     return words.rstrip(".,?!;:"), speech.pcm[: int(at * speech.rate)]
 
 
-def examples(rng: random.Random, augmenter: Augmenter) -> Iterator[Example]:
+def examples(
+    rng: random.Random, augmenter: Augmenter, sentence: Callable[[random.Random], str]
+) -> Iterator[Example]:
     """The copies of one random utterance, each warped, cut and augmented by itself."""
     kind = rng.choices([k for k, _ in MIX], [w / COPIES.get(k, 1) for k, w in MIX])[0]
     if kind == "nothing":
@@ -128,7 +147,8 @@ def easy_example(rng: random.Random, noise: np.random.Generator) -> Example:
 
 
 def make_shard(seed: int, kind: str, index: int) -> list[Example]:
-    """Shard `index` of kind "easy" or "shard" (all variety): always the same examples."""
+    """Shard `index` of kind "easy", "shard" (all variety) or "spliced" (the same of spliced
+    sentences): always the same examples."""
     rng = random.Random(f"{seed}-{kind}-{index}")
     noise = np.random.default_rng([seed, index, len(kind)])
     if kind == "easy":
@@ -136,7 +156,7 @@ def make_shard(seed: int, kind: str, index: int) -> list[Example]:
     augmenter = Augmenter(noise)
     out: list[Example] = []
     while len(out) < SHARD:
-        out.extend(examples(rng, augmenter))
+        out.extend(examples(rng, augmenter, spliced if kind == "spliced" else sentence))
     return out[:SHARD]
 
 

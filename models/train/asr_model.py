@@ -153,6 +153,8 @@ class Recogniser(nn.Module):
         logits = (x[wanted] @ self.whisper.proj_out.weight.T).float()
         attention = F.cross_entropy(logits, goal[wanted], label_smoothing=smoothing)
         heard = batch.spelled > 0
+        if not heard.any():  # a batch without speech has nothing to spell
+            return attention, attention.new_zeros(())
         spelling = F.log_softmax(self.ctc(states).float(), -1).transpose(0, 1)
         ctc = F.ctc_loss(
             spelling[:, heard],
@@ -172,36 +174,49 @@ def _additive(allowed: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class Optimiser:
-    """AdamW over all weights as one vector: float32 masters, bfloat16 working weights, and an
-    exponential average of the masters, which is what is evaluated and shipped."""
+    """Muon (Jordan 2024) on the matrices of the layers, AdamW on the rest, one learning rate for
+    both: float32 masters, bfloat16 working weights, each one vector, and an exponential average of
+    the masters, which is what is evaluated and shipped."""
 
     def __init__(self, model: nn.Module, decay: float = 0.05) -> None:
-        weights = [p for p in model.parameters() if p.requires_grad]
-        weights.sort(key=lambda p: p.dim() == 1)  # biases and gains behind: they do not decay
+        def kind(named: tuple[str, nn.Parameter]) -> int:
+            name, p = named
+            if p.dim() == 1:
+                return 2  # biases and gains do not decay
+            return 0 if p.dim() == 2 and ".layers." in name else 1
+
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        named.sort(key=kind)
+        kinds = [kind(pair) for pair in named]
+        weights = [p for _, p in named]
         self.master = torch.cat([p.detach().float().flatten() for p in weights])
         self.work = self.master.bfloat16()
         self.grad = torch.zeros_like(self.work)
+        self.wide = torch.zeros_like(self.master)
         self.average = self.master.clone()
         self.steps = 0
         self.spans: dict[int, tuple[slice, torch.Size]] = {}
+        parts: tuple[list[nn.Parameter], ...] = ([], [], [])
         at = 0
-        for p in weights:
+        for p, group in zip(weights, kinds, strict=True):
             span = slice(at, at + p.numel())
             p.data = self.work[span].view_as(p)
             p.grad = self.grad[span].view_as(p)
             self.spans[id(p)] = (span, p.shape)
+            master = nn.Parameter(self.master[span].view_as(p))
+            master.grad = self.wide[span].view_as(p)
+            parts[group].append(master)
             at = span.stop
-        matrices = sum(p.numel() for p in weights if p.dim() > 1)
-        parts = [nn.Parameter(part) for part in self.master.split((matrices, at - matrices))]
-        self.adam = torch.optim.AdamW(
-            [{"params": [parts[0]], "weight_decay": decay}, {"params": [parts[1]]}],
-            betas=(0.9, 0.98),
-            weight_decay=0.0,
-            fused=True,
+        hidden, matrices, vectors = parts
+        self.inner = (
+            torch.optim.Muon(hidden, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(
+                [{"params": matrices, "weight_decay": decay}, {"params": vectors}],
+                betas=(0.9, 0.98),
+                weight_decay=0.0,
+                fused=True,
+            ),
         )
-        self.wide = torch.zeros_like(self.master)
-        for part, grad in zip(parts, self.wide.split((matrices, at - matrices)), strict=True):
-            part.grad = grad
 
     def step(self, rate: float, clip: float = 1.0) -> float:
         """Apply and clear the gradients; returns their norm."""
@@ -213,9 +228,10 @@ class Optimiser:
             return norm
         if norm > clip:
             self.wide.mul_(clip / norm)
-        for group in self.adam.param_groups:
-            group["lr"] = rate
-        self.adam.step()
+        for optimiser in self.inner:
+            for group in optimiser.param_groups:
+                group["lr"] = rate
+            optimiser.step()
         if self.steps % AVERAGE_EVERY == 0:
             self.average.lerp_(self.master, 1 - min(0.97, self.steps / (self.steps + 50)))
         self.work.copy_(self.master)
@@ -227,7 +243,7 @@ class Optimiser:
             "master": self.master,
             "average": self.average,
             "steps": self.steps,
-            "adam": self.adam.state_dict(),
+            "inner": [optimiser.state_dict() for optimiser in self.inner],
         }
 
     def restore(self, state: dict) -> None:
@@ -235,7 +251,8 @@ class Optimiser:
         self.master.copy_(state["master"])
         self.average.copy_(state["average"])
         self.steps = state["steps"]
-        self.adam.load_state_dict(state["adam"])
+        for optimiser, saved in zip(self.inner, state["inner"], strict=True):
+            optimiser.load_state_dict(saved)
         self.work.copy_(self.master)
 
     def averaged(self) -> dict[int, Tensor]:

@@ -27,7 +27,7 @@ from transformers import (
     Qwen3Config,
 )
 
-from voiceloop.llm.cache import KvCache
+from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, decoder
 from voiceloop.llm.drafts import DraftLength, ModelDraft
@@ -232,6 +232,8 @@ class Workshop:
         capacity: int = CONTEXT,
         eos: frozenset[int] | None = None,
         template: ChatTemplate | None = None,
+        pool: CachePool | None = None,
+        stop: tuple[str, ...] = (),
     ) -> SpeculativeConversation:
         sampling = sampling or Sampling()
         guess = None if draft is None else ModelDraft(draft, sampling, capacity)
@@ -240,9 +242,12 @@ class Workshop:
             speculator,
             template or self.template,
             self.tokenizer,
+            pool=pool or CachePool(1),
+            caches=(speculator.cache, *([guess.cache] if guess else [])),
             eos=frozenset([self.tokenizer.eos_token_id]) if eos is None else eos,
             system=system,
             max_new_tokens=max_new_tokens,
+            stop=stop,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import random
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from voiceloop.errors import EngineError
-from voiceloop.llm.cache import KvCache
+from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate, special_tokens
 from voiceloop.types import TokenBurst, ToolCall
@@ -81,16 +82,16 @@ def test_a_dialogue_is_what_the_chat_template_writes(workshop):
 def test_prefilling_changes_nothing_that_is_said_and_saves_the_work(workshop):
     draft = workshop.draft("unsteady")
     text = "Tell me a short story about the sea, please."
-    plain = workshop.conversation(workshop.decoder(), draft)
+    plain = workshop.conversation(workshop.decoder(), draft, length=3)
     expected = exhaust(plain.reply(text, 1))
-    conversation = workshop.conversation(workshop.decoder(), draft)
+    conversation = workshop.conversation(workshop.decoder(), draft, length=3)
     for partial in (
         "Tell",
         "Tell me a",
         "Tell me as",
         "Tell me a short story about the sea, please",
     ):
-        exhaust(conversation.prefill(partial))
+        exhaust(conversation.prefill(partial, 1))
     before = conversation.counters
     assert exhaust(conversation.reply(text, 1)) == expected
     after = conversation.counters
@@ -102,9 +103,9 @@ def test_prefilling_changes_nothing_that_is_said_and_saves_the_work(workshop):
 
 def test_prefilling_the_same_text_again_computes_nothing(workshop):
     conversation = workshop.conversation(workshop.decoder(), workshop.draft("same"))
-    exhaust(conversation.prefill("What is the capital"))
+    exhaust(conversation.prefill("What is the capital", 1))
     before = conversation.counters
-    exhaust(conversation.prefill("What is the capital"))
+    exhaust(conversation.prefill("What is the capital", 1))
     assert conversation.counters == before
 
 
@@ -158,7 +159,7 @@ def test_a_reply_that_nobody_heard_leaves_no_turn_and_the_user_goes_on(workshop)
     conversation = workshop.conversation(model, model)
     exhaust(conversation.reply("What is", 1))
     conversation.heard(0)
-    exhaust(conversation.prefill("the capital"))
+    exhaust(conversation.prefill("the capital", 2))
     items = exhaust(conversation.reply("the capital of France?", 2))
     assert spoken(items) == "Never heard."
     prompt = rendered(workshop, ("user", "What is the capital of France?"), ask=True)
@@ -258,6 +259,49 @@ def test_thoughts_stay_in_the_ids_and_out_of_the_bursts(workshop):
     assert written(workshop, conversation).endswith("<think>Hm, nine?</think>Nin")
 
 
+@pytest.mark.parametrize("length", [1, 5])
+def test_a_reply_ends_before_a_stop_string_and_the_next_turn_knows_it_so(workshop, length):
+    model = workshop.scripted("One, two, three.", "Four.")
+    conversation = workshop.conversation(model, model, length=length, stop=(" three", "nine"))
+    assert spoken(exhaust(conversation.reply("Count.", 1))) == "One, two,"
+    assert spoken(exhaust(conversation.reply("Go on.", 2))) == "Four."
+    dialogue = [("user", "Count."), ("assistant", "One, two,"), ("user", "Go on.")]
+    expected = rendered(workshop, *dialogue, ("assistant", "Four."))
+    assert written(workshop, conversation) == in_reply(expected)
+
+
+# ---- another go at the same turn
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.9, seed=3)], ids=["greedy", "sampled"])
+def test_a_revised_reply_is_the_one_that_a_fresh_start_gives(workshop, sampling):
+    texts = ["What is", "What is the capital", "What is the capital of France?", "Tell me.", "No"]
+    rng = random.Random(5)
+    model, draft = workshop.decoder(), workshop.draft("unsteady")
+    kept = 0
+    for case in range(40):
+        first, second, before = (rng.choice(texts) for _ in range(3))
+        conversation = workshop.conversation(model, draft, sampling, eos=frozenset())
+        fresh = workshop.conversation(model, draft, sampling, eos=frozenset())
+        for talk in (conversation, fresh):
+            exhaust(talk.reply(before, 1))
+        steps = conversation.reply(first, 2)
+        for _ in itertools.islice(steps, rng.randrange(1, 40)):
+            pass
+        steps.close()
+        if case % 2:
+            exhaust(conversation.prefill(second, 2))
+        passes = conversation.counters.target_passes
+        revised = exhaust(conversation.revise(second, 2))
+        assert conversation.ids == fresh.ids + conversation.ids[len(fresh.ids) :]
+        expected = exhaust(fresh.reply(second, 2))
+        assert spoken(revised) == spoken(expected)
+        assert conversation.ids == fresh.ids
+        kept += len(revised[0].ids) > 1 if isinstance(revised[0], TokenBurst) else 0
+        assert conversation.counters.target_passes > passes
+    assert kept > 0  # some old tokens did stand
+
+
 # ---- the context
 
 
@@ -267,7 +311,7 @@ def test_a_full_context_forgets_the_oldest_exchanges_whole_and_keeps_the_system_
         model, model, system="Be brief.", capacity=150, max_new_tokens=20
     )
     for turn in range(30):
-        exhaust(conversation.prefill(f"Question {turn}"))
+        exhaust(conversation.prefill(f"Question {turn}", turn))
         assert spoken(exhaust(conversation.reply(f"Question {turn}?", turn))) == "Yes."
         assert len(conversation.ids) <= 150
     kept = [f"Question {turn}?" for turn in range(30) if f"user\nQuestion {turn}?" in
@@ -302,7 +346,7 @@ def test_the_probability_of_the_end_of_turn_is_that_of_a_whole_pass(workshop):
     conversation = workshop.conversation(workshop.decoder(), workshop.draft("same"))
     assert conversation.end_of_turn_probability() is None
     for text in ("What is", "What is the capital of France", "What is the capital"):
-        exhaust(conversation.prefill(text))
+        exhaust(conversation.prefill(text, 1))
         with torch.no_grad():
             logits = workshop.model()(torch.tensor([conversation.ids])).logits[0, -1]
         expected = logits.softmax(-1)[workshop.tokenizer.convert_tokens_to_ids("<|im_end|>")]
@@ -315,9 +359,9 @@ def test_the_probability_of_the_end_of_turn_is_that_of_a_whole_pass(workshop):
 
 def test_a_probability_is_not_told_of_another_text_of_the_same_length(workshop):
     conversation = workshop.conversation(workshop.decoder())
-    exhaust(conversation.prefill("a" * 80))
+    exhaust(conversation.prefill("a" * 80, 1))
     length = len(conversation.ids)
-    steps = conversation.prefill("b" * 80)
+    steps = conversation.prefill("b" * 80, 1)
     next(steps)
     steps.close()  # with a part of the text not computed yet
     assert len(conversation.ids) == length
@@ -351,39 +395,53 @@ def test_a_model_without_a_usable_template_is_an_error(workshop):
 
 
 class Talk(RuleBasedStateMachine):
-    """Prefills, replies, cancellations and cuts in any order; the caches stay right."""
+    """Several conversations over fewer buffers prefill, reply, revise, are cancelled and cut in any
+    order; their caches stay right, and idle ones give their buffers up."""
 
     workshop: Any
     sampling = Sampling()
-
-    @initialize(
-        draft=st.sampled_from(["same", "random", "unsteady"]), length=st.sampled_from([None, 1, 5])
-    )
-    def begin(self, draft, length):
-        workshop = self.workshop
-        self.turns = itertools.count()
-        self.conversation = workshop.conversation(
-            workshop.decoder(), workshop.draft(draft), self.sampling, length=length,
-            system="Be brief.", capacity=200, max_new_tokens=24,
-        )  # fmt: skip
-        self.models = {
-            self.conversation._speculator.cache: workshop.decoder(),
-            self.conversation._speculator._draft.cache: getattr(
-                workshop.draft(draft), "inner", workshop.draft(draft)
-            ),
-        }
-
+    which = st.integers(0, 2)
     texts = st.sampled_from(
         ["What", "What is", "What is the capital?", "Wha", "Tell me a story. " * 6, "🌍?", "No."]
     )
 
-    @rule(text=texts, steps=st.integers(0, 4))
-    def prefill(self, text, steps):
-        self.advance(self.conversation.prefill(text), steps)
+    @initialize(
+        draft=st.sampled_from(["same", "random", "unsteady"]),
+        length=st.sampled_from([None, 1, 5]),
+        slots=st.integers(1, 3),
+    )
+    def begin(self, draft, length, slots):
+        workshop, self.slots = self.workshop, slots
+        self.turns = [0, 0, 0]
+        pool = CachePool(slots)
+        self.models = (workshop.decoder(), workshop.draft(draft))
+        self.conversations = [
+            workshop.conversation(
+                *self.models, self.sampling, length=length, system="Be brief.",
+                capacity=200, max_new_tokens=24, pool=pool,
+            )
+            for _ in self.turns
+        ]  # fmt: skip
 
-    @rule(text=texts, steps=st.integers(0, 12))
-    def reply(self, text, steps):
-        self.advance(self.conversation.reply(text, next(self.turns)), steps)
+    @rule(which=which, text=texts, steps=st.integers(0, 4), same=st.booleans())
+    def prefill(self, which, text, steps, same):
+        self.advance(self.conversations[which].prefill(text, self.turn(which, same)), steps)
+
+    @rule(which=which, text=texts, steps=st.integers(0, 30), same=st.booleans())
+    def reply(self, which, text, steps, same):
+        self.advance(self.conversations[which].reply(text, self.turn(which, same)), steps)
+
+    @rule(which=which, text=texts, steps=st.integers(0, 30))
+    def revise(self, which, text, steps):
+        self.advance(self.conversations[which].revise(text, self.turns[which]), steps)
+
+    @rule(which=which, tokens=st.integers(0, 30))
+    def heard(self, which, tokens):
+        self.conversations[which].heard(tokens)
+
+    def turn(self, which, same):
+        self.turns[which] += not same
+        return self.turns[which]
 
     def advance(self, generator, steps):
         """Take some steps and cancel; what was left unheard may have grown too long to go on."""
@@ -392,23 +450,26 @@ class Talk(RuleBasedStateMachine):
                 pass
         generator.close()
 
-    @rule(tokens=st.integers(0, 30))
-    def heard(self, tokens):
-        self.conversation.heard(tokens)
+    @invariant()
+    def caches_hold_what_a_fresh_prefill_would(self):
+        for conversation in self.conversations:
+            for cache, model in zip(conversation._caches, self.models, strict=True):
+                assert cache.length <= len(conversation.ids)
+                if cache.length == 0:
+                    continue
+                fresh = KvCache(200)
+                ids = torch.tensor(conversation.ids[: cache.length])
+                getattr(model, "inner", model).forward(ids, fresh, 1)
+                for layer, pair in cache._layers.items():
+                    for live, anew in zip(pair, fresh._layers[layer], strict=True):
+                        rows = slice(0, cache.length)
+                        assert torch.allclose(live[:, rows], anew[:, rows], atol=1e-8)
 
     @invariant()
-    def both_caches_hold_what_a_fresh_prefill_would(self):
-        ids = self.conversation.ids
-        for cache, model in self.models.items():
-            assert cache.length <= len(ids)
-            if cache.length == 0:
-                continue
-            fresh = KvCache(200)
-            model.forward(torch.tensor(ids[: cache.length]), fresh, 1)
-            for layer, pair in cache._layers.items():
-                for live, anew in zip(pair, fresh._layers[layer], strict=True):
-                    rows = slice(0, cache.length)
-                    assert torch.allclose(live[:, rows], anew[:, rows], atol=1e-8)
+    def idle_conversations_share_the_slots(self):
+        groups = [conversation._caches for conversation in self.conversations]
+        for caches in zip(*groups, strict=True):
+            assert sum(bool(cache._layers) for cache in caches) <= self.slots
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.9, seed=3)], ids=["greedy", "sampled"])

@@ -124,3 +124,28 @@ def test_what_may_be_the_beginning_of_a_tag_waits_and_the_rest_does_not(workshop
     output = Output(workshop.tokenizer)
     for text, certain in (("Yes <thi", "Yes "), ("s", "<this")):
         assert spoken(output.push(workshop.template.encode(text))) == certain
+
+
+@given(
+    text=st.text("abcdeé#. ", max_size=30),
+    stop=st.lists(st.text("abc#. ", min_size=1, max_size=3), min_size=1, max_size=3),
+    sizes=sizes,
+)
+def test_nothing_is_spoken_from_the_first_stop_string_on(workshop, text, stop, sizes):
+    ids = workshop.template.encode(text)
+    output = Output(workshop.tokenizer, stop=stop)
+    found, left = [], [*ids]
+    for size in [*sizes, *[1] * len(ids)]:
+        burst, left = left[:size], left[size:]
+        found += output.push(burst)
+    found += output.finish()
+    at = min((text.find(one) for one in stop if one in text), default=len(text))
+    assert spoken(found) == text[:at]
+    kept = [i for item in found for i in item.ids]
+    assert kept == ids[: len(kept)]
+    if at < len(text):  # the reply's tokens are those that begin before the stop string
+        assert output.stopped == len(kept)
+        assert workshop.tokenizer.decode(ids[: output.stopped]).startswith(text[:at].rstrip())
+        assert len(workshop.tokenizer.decode(ids[: max(0, len(kept) - 1)])) <= at
+    else:
+        assert output.stopped is None

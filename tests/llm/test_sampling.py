@@ -1,37 +1,29 @@
-"""Choosing tokens: the law of the coupled choice, its noise, and what warping rules out."""
+"""Choosing tokens: the law of the choice, its noise, and what penalties and warping do to a row."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import RepetitionPenaltyLogitsProcessor
 
-from voiceloop.llm.sampling import Sampling, choose, gumbel, warp
+from tests.llm.laws import CPU, p_value
+from voiceloop.errors import EngineError
+from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
 
 pytestmark = pytest.mark.pure
-CPU = torch.device("cpu")
-
-
-def p_value(counts: torch.Tensor, law: torch.Tensor) -> float:
-    """Of Pearson's chi-square test; all mass outside the support of `law` is a p-value of 0."""
-    if counts[law == 0].any():
-        return 0.0
-    counts, law = counts[law > 0].double(), law[law > 0].double()
-    expected = law * counts.sum()
-    small = expected < 5  # bins too small for the approximation are merged
-    if small.any():
-        counts = torch.cat((counts[~small], counts[small].sum().view(1)))
-        expected = torch.cat((expected[~small], expected[small].sum().view(1)))
-    statistic = ((counts - expected) ** 2 / expected).sum()
-    freedom = torch.tensor((len(counts) - 1) / 2, dtype=torch.float64)
-    return torch.special.gammaincc(freedom, statistic / 2).item()
+NONE = torch.empty(0, dtype=torch.long)
+VOCAB = 6
 
 
 def drawn(logits: torch.Tensor, sampling: Sampling, n: int = 20_000) -> torch.Tensor:
     """How often each token is chosen at `n` positions with the same logits."""
-    noise = gumbel(sampling, 3, 0, n, len(logits), CPU)
-    chosen = choose(logits.expand(n, -1), sampling, noise)
+    noise = Noise(sampling.seed, len(logits), CPU)
+    rows = noise.gumbel(noise.keys(Stream.CHOICE, 3, 0, n))
+    chosen = choose(warp(logits.unsqueeze(0), sampling), rows)
     return torch.bincount(chosen, minlength=len(logits))
 
 
@@ -63,14 +55,31 @@ def test_the_statistic_tells_a_wrong_law_from_the_right_one(wrong: Sampling) -> 
     assert p_value(drawn(logits, wrong), logits.softmax(-1)) < 1e-10
 
 
+# ---- noise
+
+
 def test_noise_is_gumbel_noise() -> None:
-    noise = gumbel(Sampling(1.0), 0, 0, 400, 500, CPU)
-    assert noise is not None
+    source = Noise(0, 500, CPU)
+    noise = source.gumbel(source.keys(Stream.CHOICE, 0, 0, 400))
     bins = torch.exp(-torch.exp(-noise)).flatten().mul(50).long()  # uniform under its own law
     assert p_value(torch.bincount(bins, minlength=50), torch.full((50,), 0.02)) > 1e-4
     for a, b in ((noise[:-1], noise[1:]), (noise[:, :-1], noise[:, 1:])):  # positions, tokens
-        pair = torch.corrcoef(torch.stack((a.flatten(), b.flatten())))[0, 1]
-        assert pair.abs() < 0.012
+        assert abs(correlation(a, b)) < 0.012
+
+
+def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
+    return torch.corrcoef(torch.stack((a.flatten(), b.flatten())))[0, 1].item()
+
+
+def test_uniform_numbers_are_uniform_and_streams_independent() -> None:
+    source = Noise(1, 4, CPU)
+    streams = [source.uniform(source.keys(stream, 2, 0, 20_000)) for stream in Stream]
+    for numbers in streams:
+        assert 0 < numbers.min() and numbers.max() < 1
+        counts = torch.bincount(numbers.mul(50).long(), minlength=50)
+        assert p_value(counts, torch.full((50,), 0.02)) > 1e-4
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        assert abs(correlation(streams[a], streams[b])) < 0.035
 
 
 @given(
@@ -79,32 +88,136 @@ def test_noise_is_gumbel_noise() -> None:
 def test_a_positions_noise_does_not_depend_on_the_rows_it_is_made_with(
     seed: int, turn: int, position: int, rows: int, data: st.DataObject
 ) -> None:
-    sampling = Sampling(1.0, seed=seed)
-    block = gumbel(sampling, turn, position, rows, 30, CPU)
+    noise = Noise(seed, 30, CPU)
+    keys = noise.keys(Stream.CHOICE, turn, position, rows)
     row = data.draw(st.integers(0, rows - 1))
-    alone = gumbel(sampling, turn, position + row, 1, 30, CPU)
-    assert block is not None and alone is not None
-    assert torch.equal(block[row], alone[0])
+    alone = noise.keys(Stream.CHOICE, turn, position + row, 1)
+    assert torch.equal(noise.gumbel(keys)[row], noise.gumbel(alone)[0])
+    assert torch.equal(noise.uniform(keys)[row], noise.uniform(alone)[0])
 
 
-@given(st.tuples(*[st.integers(0, 5)] * 3), st.tuples(*[st.integers(0, 5)] * 3))
-def test_seed_turn_and_position_each_change_the_noise(
-    a: tuple[int, int, int], b: tuple[int, int, int]
+numbers = st.tuples(*[st.integers(0, 3)] * 4, st.sampled_from(Stream))
+
+
+@given(numbers, numbers)
+def test_seed_turn_position_revision_and_stream_each_change_the_noise(
+    a: tuple[int, int, int, int, Stream], b: tuple[int, int, int, int, Stream]
 ) -> None:
     first, second = (
-        gumbel(Sampling(1.0, seed=seed), turn, position, 1, 20, CPU)
-        for seed, turn, position in (a, b)
+        (noise := Noise(seed, 20, CPU)).gumbel(noise.keys(stream, turn, position, 1, revision))
+        for seed, turn, position, revision, stream in (a, b)
     )
-    assert first is not None and second is not None
     assert torch.equal(first, second) == (a == b)
 
 
-def test_greedy_needs_no_noise_and_takes_the_likeliest() -> None:
-    assert gumbel(Sampling(), 0, 0, 3, 10, CPU) is None
-    assert choose(torch.tensor([[1.0, 3.0, 2.0], [9.0, 0.0, 1.0]]), Sampling(), None).tolist() == [
-        1,
-        0,
-    ]
+# ---- penalties, bias and bans
+
+
+def plainly_penalised(
+    logits: Sequence[float], sampling: Sampling, prompt: Sequence[int], reply: Sequence[int]
+) -> list[float]:
+    """By the definitions, token by token."""
+    scores: list[float] = []
+    for token, score in enumerate(logits):
+        if token in prompt or token in reply:
+            over = score / sampling.repetition_penalty
+            score = score * sampling.repetition_penalty if score < 0 else over
+        score -= sampling.frequency_penalty * reply.count(token)
+        score -= sampling.presence_penalty * (token in reply)
+        scores.append(score + sampling.logit_bias.get(token, 0.0))
+    return [-torch.inf if i in sampling.banned else score for i, score in enumerate(scores)]
+
+
+tokens = st.lists(st.integers(0, VOCAB - 1), max_size=7)
+samplings = st.builds(
+    Sampling,
+    repetition_penalty=st.sampled_from([1.0, 1.4, 0.8]),
+    presence_penalty=st.sampled_from([0.0, 0.7]),
+    frequency_penalty=st.sampled_from([0.0, 0.3, -0.2]),
+    logit_bias=st.dictionaries(st.integers(0, VOCAB - 1), st.sampled_from([-1.0, 2.5]), max_size=2),
+    banned=st.frozensets(st.integers(0, VOCAB - 1), max_size=2),
+)
+
+
+def rows_of(data: st.DataObject, count: int) -> torch.Tensor:
+    seed = data.draw(st.integers(0, 99))
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, VOCAB, generator=generator, dtype=torch.float64)
+
+
+@given(samplings, tokens, tokens, tokens, st.data())
+def test_each_row_is_penalised_for_all_that_precedes_it(
+    sampling: Sampling, prompt: list[int], reply: list[int], guesses: list[int], data: st.DataObject
+) -> None:
+    penalties = Penalties(sampling, VOCAB, CPU)
+    penalties.count(prompt + reply, len(prompt))
+    logits = rows_of(data, data.draw(st.integers(1, len(guesses) + 1)))
+    found = penalties.apply(logits, torch.tensor(guesses, dtype=torch.long))
+    for back, (row, scores) in enumerate(zip(reversed(logits), reversed(found), strict=True)):
+        before = reply + guesses[: len(guesses) - back]
+        expected = plainly_penalised(row.tolist(), sampling, prompt, before)
+        assert scores.tolist() == pytest.approx(expected, abs=1e-12)
+        penalties.rollback(0)
+        penalties.count(prompt + before, len(prompt))
+        assert torch.equal(penalties.apply(row.unsqueeze(0), NONE)[0], scores)  # to the last bit
+
+
+@given(samplings, st.lists(st.tuples(st.integers(0, 9), tokens), max_size=5), st.data())
+def test_counting_what_is_new_is_counting_all(
+    sampling: Sampling, changes: list[tuple[int, list[int]]], data: st.DataObject
+) -> None:
+    penalties, ids, logits = Penalties(sampling, VOCAB, CPU), [1, 2], rows_of(data, 1)
+    for cut, more in changes:
+        penalties.rollback(cut)
+        del ids[cut:]
+        ids += more
+        penalties.count(ids, 2)
+        fresh = Penalties(sampling, VOCAB, CPU)
+        fresh.count(ids, 2)
+        assert torch.equal(penalties.apply(logits, NONE), fresh.apply(logits, NONE))
+
+
+@given(st.lists(st.integers(0, VOCAB - 1), min_size=1, max_size=7), st.data())
+def test_the_repetition_penalty_is_that_of_transformers(
+    ids: list[int], data: st.DataObject
+) -> None:
+    penalties, logits = Penalties(Sampling(repetition_penalty=1.7), VOCAB, CPU), rows_of(data, 1)
+    penalties.count(ids, 1)
+    theirs = RepetitionPenaltyLogitsProcessor(1.7)(
+        torch.tensor([ids]), torch.FloatTensor(logits.float())
+    )
+    assert torch.allclose(penalties.apply(logits.float(), NONE), theirs)
+
+
+def test_where_all_is_off_logits_pass_untouched() -> None:
+    penalties, logits = Penalties(Sampling(0.7), VOCAB, CPU), torch.zeros(2, VOCAB)
+    penalties.count([1, 2, 3], 1)
+    assert penalties.apply(logits, torch.tensor([4])) is logits
+
+
+def test_a_bias_on_a_token_that_does_not_exist_is_an_error() -> None:
+    for wrong in (Sampling(logit_bias={VOCAB: 1.0}), Sampling(banned=frozenset([-1]))):
+        with pytest.raises(EngineError, match="there is no token") as caught:
+            Penalties(wrong, VOCAB, CPU)
+        assert "0 to 5" in caught.value.hint
+
+
+def test_greedy_takes_the_likeliest_after_penalties_bias_and_bans() -> None:
+    logits = torch.tensor([[1.0, 3.0, 2.0, 0.0, 0.0, 0.0]])
+    for sampling, best in (
+        (Sampling(), 1),
+        (Sampling(repetition_penalty=2.0), 2),
+        (Sampling(presence_penalty=1.5), 2),
+        (Sampling(logit_bias={3: 3.5}), 3),
+        (Sampling(banned=frozenset([1, 2])), 0),
+    ):
+        penalties = Penalties(sampling, VOCAB, CPU)
+        penalties.count([5, 1], 1)
+        scores = warp(penalties.apply(logits, NONE), sampling)
+        assert choose(scores, None).tolist() == [best]
+
+
+# ---- warping
 
 
 def plainly_kept(logits: list[float], sampling: Sampling) -> set[int]:
@@ -142,5 +255,8 @@ def test_warping_keeps_what_the_definitions_keep_and_nothing_else(
     assert scores.argmax() == torch.tensor(logits).argmax()
 
 
-def test_half_precision_logits_are_warped_in_single_precision() -> None:
-    assert warp(torch.zeros(1, 4, dtype=torch.bfloat16), Sampling(1.0)).dtype == torch.float32
+def test_half_precision_logits_are_worked_on_in_single_precision() -> None:
+    half = torch.zeros(1, VOCAB, dtype=torch.bfloat16)
+    assert warp(half, Sampling(1.0)).dtype == torch.float32
+    for sampling in (Sampling(presence_penalty=1.0), Sampling(banned=frozenset([1]))):
+        assert Penalties(sampling, VOCAB, CPU).apply(half, NONE).dtype == torch.float32

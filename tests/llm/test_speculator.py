@@ -1,96 +1,628 @@
-"""Speculative decoding says exactly what the target alone would say, whatever the draft."""
+"""Speculative decoding says exactly what the target alone would say, or something of the same law,
+whatever the draft; and whatever is cancelled or changed on the way, the caches stay right."""
 
 from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voiceloop.llm.sampling import Sampling, choose, gumbel
+from tests.llm.laws import CPU, Table, p_value
+from voiceloop.llm.cache import KvCache
+from voiceloop.llm.decoder import CHUNK
+from voiceloop.llm.drafts import DraftLength, ModelDraft, NgramDraft
+from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
+from voiceloop.llm.speculator import Round, Speculator
+from voiceloop.llm.stopwatch import Stopwatch
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models
 KINDS = ("llama", "qwen2", "qwen3", "gpt2", "gemma")
-DRAFTS = ("same", "random", "wrong", "unsteady")
-LENGTHS = (None, 1, 2, 4, 8)
+DRAFTS = ("same", "random", "wrong", "unsteady", "ngram")
+LENGTHS = (1, 2, 4, 8)
+CAPACITY = 512
+NONE = torch.empty(0, dtype=torch.long)
 GREEDY, SAMPLED = Sampling(), Sampling(0.8, top_k=40, top_p=0.95, seed=7)
-PROMPTS = [
-    "What is the capital of France?",
-    "Tell me a story.",
-    "I",
-    "Wie spät ist es? 🌍",
-    "What time is it? " * 5,
-]
+PENALISED = replace(
+    SAMPLED,
+    repetition_penalty=1.3,
+    presence_penalty=0.4,
+    frequency_penalty=0.3,
+    logit_bias={7: 2.0, 9: -1.0},
+    banned=frozenset([3, 4]),
+)
+REJECTION = replace(PENALISED, verification="rejection")
+MODES = [GREEDY, replace(PENALISED, temperature=0.0), SAMPLED, PENALISED]
+MODE_NAMES = ["greedy", "greedy-penalised", "sampled", "sampled-penalised"]
 
 
-def alone(workshop, kind, prompt, sampling, turn, n):
+def run(steps: Generator[None, None, Any]) -> Any:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def speculator(
+    target: Any, draft: Any, sampling: Sampling, length: int | None, **options: Any
+) -> Speculator:
+    """With `draft` a decoder, "ngram", or None."""
+    guess = None
+    if draft == "ngram":
+        guess = NgramDraft(target.device)
+    elif draft is not None:
+        guess = ModelDraft(draft, sampling, CAPACITY)
+    return Speculator(target, guess, DraftLength(length, 0.1), sampling, CAPACITY, **options)
+
+
+@dataclass
+class Reply:
+    """A reply to a prompt, as it comes from a speculator."""
+
+    speculator: Speculator
+    prompt: Sequence[int]
+    turn: int = 1
+    ids: list[int] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+
+    def steps(self, tokens: int, old: Sequence[int] = (), more: int = 0) -> Iterator[None]:
+        """Go on until there are so many, and up to `more` where they come with the last of these.
+
+        Can be closed and begun again where it was.
+        """
+        if not self.ids:
+            begun = yield from self.speculator.revise(self.prompt, old, self.turn, 0)
+            self._keep(begun)
+        while (position := len(self.ids)) < tokens:
+            whole, left = [*self.prompt, *self.ids], tokens + more - position
+            yield None
+            self._keep((yield from self.speculator.round(whole, self.turn, position, left)))
+
+    def _keep(self, step: Round) -> None:
+        self.rounds.append(step)
+        self.ids += step.ids
+
+
+def say(
+    speculator: Speculator,
+    prompt: Sequence[int],
+    tokens: int,
+    turn: int = 1,
+    old: Sequence[int] = (),
+    more: int = 0,
+) -> Reply:
+    reply = Reply(speculator, prompt, turn)
+    for _ in reply.steps(tokens, old, more):
+        pass
+    return reply
+
+
+def prompts(vocab: int, count: int) -> list[list[int]]:
+    """Some random, some that repeat themselves."""
+    rng = random.Random(count)
+    made = []
+    for index in range(count):
+        words = [rng.randrange(vocab) for _ in range(rng.randrange(1, 24))]
+        made.append(words if index % 3 else words * 2)
+    return made
+
+
+def alone(workshop, kind, sampling, prompt, turn, n):
     """`n` tokens of the target alone, each from a whole pass of transformers without a cache."""
-    ids = list(prompt)
+    ids, noise = list(prompt), Noise(sampling.seed, workshop.vocab, CPU)
+    penalties = Penalties(sampling, workshop.vocab, CPU)
     for position in range(n):
         with torch.no_grad():
             logits = workshop.model(kind)(torch.tensor([ids])).logits[0, -1:]
-        noise = gumbel(sampling, turn, position, 1, workshop.vocab, logits.device)
-        ids.append(int(choose(logits, sampling, noise)))
+        penalties.count(ids, len(prompt))
+        scores = warp(penalties.apply(logits, NONE), sampling)
+        row = noise.gumbel(noise.keys(Stream.CHOICE, turn, position, 1))
+        ids.append(int(choose(scores, row if sampling.temperature else None)))
     return ids[len(prompt) :]
 
 
-def say(conversation, text, turn=1):
-    """The ids of a whole reply, and the bursts."""
-    bursts = [item for item in conversation.reply(text, turn) if isinstance(item, TokenBurst)]
-    return bursts, list(conversation.ids[conversation._reply.start :])
+# ---- the target's own tokens
 
 
-@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_draft_at_every_length_leaves_the_targets_own_reply(workshop, kind, sampling):
-    target = workshop.decoder(kind)
-    for i, text in enumerate(PROMPTS):
-        plain = workshop.conversation(target, None, sampling, eos=frozenset(), max_new_tokens=24)
-        _, expected = say(plain, text)
-        prompt = plain.ids[: plain._reply.start]
-        assert expected == alone(workshop, kind, prompt, sampling, 1, 24)
-        for j, name in enumerate(DRAFTS):  # each with each length, over the prompts
-            conversation = workshop.conversation(
-                target, workshop.draft(name, kind), sampling, length=LENGTHS[(i + j) % 5],
-                eos=frozenset(), max_new_tokens=24,
-            )  # fmt: skip
-            assert say(conversation, text)[1] == expected, (name, text)
+def test_the_target_alone_is_that_of_transformers_whatever_the_draft(workshop, kind, sampling):
+    for i, prompt in enumerate(prompts(workshop.vocab, 3)):
+        expected = alone(workshop, kind, sampling, prompt, 1, 16)
+        for draft in (None, workshop.draft(("random", "unsteady", "same")[i], kind)):
+            made = speculator(workshop.decoder(kind), draft, sampling, 3)
+            assert say(made, prompt, 16).ids == expected
 
 
+SIZES = [
+    pytest.param(25, 32, id="quick"),
+    pytest.param(200, 64, id="all", marks=pytest.mark.full),
+]
+
+
+@pytest.mark.parametrize(("count", "tokens"), SIZES)
+@pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
+def test_every_draft_at_every_length_leaves_the_targets_own_reply(
+    workshop, sampling, count, tokens
+):
+    target, drafted, accepted = workshop.decoder(), Counter(), Counter()
+    cases = list(itertools.product(DRAFTS, (*LENGTHS, None)))
+    share = len(cases) if count > 25 else 2  # all cases with each prompt, or in turn
+    turns = itertools.cycle(cases)
+    for prompt in prompts(workshop.vocab, count):
+        expected = say(speculator(target, None, sampling, None), prompt, tokens).ids
+        for name, length in itertools.islice(turns, share):
+            draft = name if name == "ngram" else workshop.draft(name)
+            made = speculator(target, draft, sampling, length)
+            assert say(made, prompt, tokens).ids == expected, (name, length)
+            drafted[name] += made.counts["drafted"]
+            accepted[name] += made.counts["accepted"]
+    assert accepted["same"] == drafted["same"] > 0
+    assert 0 < accepted["unsteady"] < drafted["unsteady"]
+    assert accepted["wrong"] < 0.1 * drafted["wrong"]
+    assert drafted["random"] > accepted["random"]
+    if sampling is GREEDY:  # which repeats itself
+        assert 0 < accepted["ngram"] < drafted["ngram"]
+
+
+@pytest.mark.parametrize("penalty", [1.0, 1.4])
 @pytest.mark.parametrize("kind", KINDS)
-def test_greedy_decoding_is_that_of_transformers_generate(workshop, kind):
-    conversation = workshop.conversation(workshop.decoder(kind), workshop.draft("random", kind))
-    _, ids = say(conversation, PROMPTS[0])
-    prompt = torch.tensor([conversation.ids[: conversation._reply.start]])
-    end = workshop.tokenizer.eos_token_id
+def test_greedy_decoding_is_that_of_transformers_generate(workshop, kind, penalty):
+    (prompt,) = prompts(workshop.vocab, 1)
+    sampling = Sampling(repetition_penalty=penalty)
+    made = speculator(workshop.decoder(kind), workshop.draft("random", kind), sampling, 4)
+    ids = torch.tensor([prompt])
     output = workshop.model(kind).generate(
-        prompt,
-        attention_mask=torch.ones_like(prompt),
+        ids,
+        attention_mask=torch.ones_like(ids),
         do_sample=False,
         max_new_tokens=32,
-        eos_token_id=end,
-        pad_token_id=end,
+        repetition_penalty=penalty,
+        eos_token_id=None,
+        pad_token_id=0,
     )
-    assert [token for token in output[0, prompt.shape[1] :].tolist() if token != end] == ids
+    assert output[0, len(prompt) :].tolist() == say(made, prompt, 32).ids
+
+
+def test_seeds_and_turns_change_what_is_said_and_nothing_else_does(workshop):
+    (prompt,) = prompts(workshop.vocab, 1)
+    for mode in ("coupled", "rejection"):
+
+        def said(seed, turn, mode=mode):
+            sampling = Sampling(1.0, seed=seed, verification=mode)
+            made = speculator(workshop.decoder(), workshop.draft("unsteady"), sampling, 3)
+            reply = say(made, prompt, 24, turn)
+            counts = made.counters
+            assert 0 < counts.accepted < counts.drafted
+            return tuple(reply.ids), tuple(reply.rounds)
+
+        assert said(1, 1) == said(1, 1)
+        assert len({said(seed, turn)[0] for seed in (1, 2) for turn in (1, 2)}) == 4
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED, REJECTION], ids=["greedy", "c", "r"])
+def test_a_draft_that_is_the_target_is_always_right(workshop, sampling):
+    made = speculator(workshop.decoder(), workshop.decoder(), sampling, 4)
+    for turn, prompt in enumerate(prompts(workshop.vocab, 4)):
+        made.rollback(0)
+        say(made, prompt, 41, turn)
+    assert made.counts["accepted"] == made.counts["drafted"] == 4 * 32
+    assert made.counters.accepted_by_position == (32, 32, 32, 32)
+
+
+# ---- the law of a reply, of several tokens end to end
+
+PROMPT, OTHER, THIRD = [0, 3, 2], [4, 1, 3, 2], [5, 5, 2]
+GRID: dict[str, list[Any]] = {
+    "temperature": [0.7, 1.0, 1.4],
+    "top_k": [0, 4],
+    "top_p": [1.0, 0.85],
+    "min_p": [0.0, 0.08],
+    "penalties": [(1.0, 0.0, 0.0), (1.6, 0.0, 0.0), (1.0, 0.9, 0.5)],
+    "verification": ["coupled", "rejection"],
+    "length": [1, 2, 4, 8],
+    "draft": ["model", "ngram"],
+}
+
+
+def pairwise(factors: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """Few combinations in which any two values of different factors occur together."""
+    names = list(factors)
+    left = {
+        ((a, x), (b, y))
+        for a, b in itertools.combinations(names, 2)
+        for x in factors[a]
+        for y in factors[b]
+    }
+    every = [
+        dict(zip(names, values, strict=True)) for values in itertools.product(*factors.values())
+    ]
+    random.Random(0).shuffle(every)
+    chosen = []
+    while left:
+        best = max(every, key=lambda case: sum(pair in left for pair in pairs(case)))
+        left -= set(pairs(best))
+        chosen.append(best)
+    return chosen
+
+
+def pairs(case: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    return itertools.combinations(case.items(), 2)
+
+
+def test_the_grid_has_all_pairs():
+    found = {pair for case in pairwise(GRID) for pair in pairs(case)}
+    for a, b in itertools.combinations(GRID, 2):
+        assert all(((a, x), (b, y)) in found for x in GRID[a] for y in GRID[b])
+
+
+def law_of(case: dict[str, Any], samples: int, seed: int = 0) -> tuple[float, Counter[str]]:
+    """P-value of the first three tokens of so many replies, and the counters."""
+    repetition, presence, frequency = case["penalties"]
+    sampling = Sampling(
+        case["temperature"],
+        case["top_k"],
+        case["top_p"],
+        case["min_p"],
+        seed,
+        repetition,
+        presence,
+        frequency,
+        verification=case["verification"],
+    )
+    target = Table(6, seed=1)
+    draft = "ngram" if case["draft"] == "ngram" else target.like(2, 0.6)
+    made = speculator(target, draft, sampling, case["length"])
+    # What an n-gram guesses has to be in the prompt.
+    prompt = [0, 2, 3, 1, 3, 0, 4, 2, 2, 5, 1, 0, 3, 2, 4, 1, 2, 2, 3]
+    counts = torch.zeros((6,) * 3)
+    for turn in range(samples):
+        made.rollback(len(prompt))
+        counts[tuple(say(made, prompt, 3, turn, more=8).ids[:3])] += 1
+    return p_value(counts.flatten(), target.law(sampling, prompt, 3)), made.counts
+
+
+LAW_SIZES = [
+    pytest.param(250, id="quick"),
+    pytest.param(8000, id="all", marks=pytest.mark.full),
+]
+
+
+@pytest.mark.parametrize("samples", LAW_SIZES)
+def test_whatever_the_options_a_reply_has_the_targets_law(samples):
+    for seed, case in enumerate(pairwise(GRID)):
+        p, counts = law_of(case, samples, seed)
+        assert p > 1e-4, case
+        assert 0 < counts["accepted"] < counts["drafted"], case
+
+
+# ---- carrying a reply over to another prompt
+
+
+def caches_are_right(made: Speculator, ids: Sequence[int], models: Sequence[Any]) -> None:
+    """Both caches hold what a fresh prefill of a beginning of `ids` would."""
+    draft = made._draft
+    caches = [made.cache, *([draft.cache] if isinstance(draft, ModelDraft) else [])]
+    for cache, model in zip(caches, models, strict=False):
+        assert cache.length <= len(ids)
+        if cache.length == 0:
+            continue
+        fresh = KvCache(CAPACITY)
+        model.forward(torch.tensor(ids[: cache.length]), fresh, 1)
+        for layer, both in cache._layers.items():
+            for live, anew in zip(both, fresh._layers[layer], strict=True):
+                rows = slice(0, cache.length)
+                assert torch.allclose(live[:, rows], anew[:, rows], atol=1e-8)
+
+
+@pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
+def test_a_reply_that_is_carried_over_is_the_one_that_a_fresh_start_gives(workshop, sampling):
+    target, rng, n = workshop.decoder(), random.Random(1), 2 * CHUNK + 20
+    models = (target, workshop.decoder(seed=1))
+    first, second = ([rng.randrange(workshop.vocab) for _ in range(length)] for length in (90, 70))
+    expected = say(speculator(target, None, sampling, None), second, n).ids
+    former = say(speculator(target, None, sampling, None), first, 40).ids
+    olds: list[list[int]] = [[], former, expected[:1], expected[:30], expected[: CHUNK + 9]]
+    olds += [
+        [*expected[:wrong], (expected[wrong] + 1) % workshop.vocab, *former]
+        for wrong in (0, 5, CHUNK - 2, CHUNK - 1, CHUNK, CHUNK + 7)
+    ]
+    for old in olds:
+        made = speculator(target, models[1], sampling, 4)
+        say(made, first, 20)
+        made.rollback(0)
+        step = run(made.revise(second, old, 1, 0))
+        agreed = next(i for i in range(len(old) + 1) if old[: i + 1] != expected[: i + 1])
+        assert list(step.ids) == expected[: agreed + 1]
+        assert (step.drafted, step.accepted) == (len(old), agreed)
+        caches_are_right(made, [*second, *step.ids], models)
+        assert made.counts["carried"] == agreed
+        made.rollback(0)
+        assert say(made, second, n, old=old).ids == expected
+
+
+def test_a_reply_is_verified_in_one_pass_with_the_rest_of_the_prompt(workshop):
+    (prompt, _) = prompts(workshop.vocab, 2)
+    target = Watched(workshop.decoder())
+    expected = say(speculator(target, None, GREEDY, None), prompt, 30).ids
+    made = speculator(target, None, GREEDY, None)
+    run(made.prefill(prompt[:-3]))
+    target.rows.clear()
+    run(made.revise(prompt, expected, 1, 0))
+    assert target.rows == [3 + 30]
+    made.rollback(0)
+    target.rows.clear()
+    wrong = [*expected[:4], (expected[4] + 1) % workshop.vocab, *range(3 * CHUNK)]
+    run(made.revise(prompt, wrong, 1, 0))
+    assert target.rows == [CHUNK]  # later chunks cannot matter
+
+
+def carried(samples: int, fault: str = "none") -> tuple[float, Counter[str]]:
+    """P-value of two tokens under the third prompt, carried there over the two before it."""
+    sampling = Sampling(1.0, verification="rejection", repetition_penalty=1.3)
+    target = Table(6, seed=1, spread=1.0)
+    # Similar prompts, so that some of a reply is kept and some is not.
+    for other in (OTHER, THIRD):
+        near = target.logits[PROMPT[0]]
+        target.logits[other[0]] = 0.3 * near + 0.7 * target.logits[other[0]]
+    made = speculator(target, target.like(2, 0.6), sampling, 2)
+    counts = torch.zeros((6,) * 2)
+    for turn in range(samples):
+        made.rollback(0)
+        old = say(made, PROMPT, 2, turn, more=1).ids
+        for prompt in (OTHER, THIRD):
+            made.rollback(0)
+            match fault:
+                case "numbers used twice":
+                    made._revision = -1
+                case "laws of the former prompt":
+                    kept = dict(made._laws)
+                case "a token left out for what it is":
+                    old = list(itertools.takewhile(lambda token: token != 2, old))
+            reply = say(made, prompt, 2, turn, old, more=1)
+            old = reply.ids
+            if fault == "laws of the former prompt":
+                made._laws = kept
+        counts[tuple(reply.ids[:2])] += 1
+    return p_value(counts.flatten(), target.law(sampling, THIRD, 2)), made.counts
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [pytest.param(1500, id="quick"), pytest.param(30_000, id="all", marks=pytest.mark.full)],
+)
+def test_under_rejection_a_reply_that_is_carried_over_has_the_targets_law(samples):
+    p, counts = carried(samples)
+    assert p > 1e-4
+    assert 0 < counts["carried"] < 2 * 3 * samples
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "numbers used twice",
+        "laws of the former prompt",
+        "a token left out for what it is",
+    ],
+)
+def test_the_statistic_finds_a_fault_in_carrying_over(fault):
+    assert carried(2000, fault)[0] < 1e-10
+
+
+# ---- cancellation
+
+
+class Watched:
+    """Notes how many rows each pass of a model has."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
+        self.rows: list[int] = []
+
+    def forward(self, ids, cache, keep):
+        self.rows.append(len(ids))
+        return self.inner.forward(ids, cache, keep)
+
+
+@pytest.mark.parametrize("name", ["unsteady", "ngram"])
+@pytest.mark.parametrize("sampling", [GREEDY, PENALISED, REJECTION], ids=["greedy", "c", "r"])
+def test_cancelled_at_any_pause_it_goes_on_as_if_nothing_had_been(workshop, sampling, name):
+    target = workshop.decoder()
+    draft = name if name == "ngram" else workshop.draft(name)
+    inner = getattr(draft, "inner", None)
+    prompt = [i % 50 for i in range(CHUNK + 30)]
+    expected = say(speculator(target, draft, sampling, 3), prompt, 12)
+    pauses = sum(1 for _ in Reply(speculator(target, draft, sampling, 3), prompt).steps(12))
+    assert pauses > 10
+    for pause in range(1, pauses + 1):
+        made = speculator(target, draft, sampling, 3)
+        reply = Reply(made, prompt)
+        steps = reply.steps(12)
+        for _ in itertools.islice(steps, pause):
+            pass
+        steps.close()
+        known = [*prompt, *reply.ids]
+        caches_are_right(made, known, (target, inner))
+        if made._draft is not None:
+            assert made._draft.length <= len(known)
+        begun = bool(reply.ids)
+        for _ in reply.steps(12):
+            pass
+        # In rejection sampling, what was not begun is begun anew with numbers of its own.
+        assert reply.ids == expected.ids or (sampling is REJECTION and not begun)
+        caches_are_right(made, [*prompt, *reply.ids], (target, inner))
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, REJECTION], ids=["greedy", "rejection"])
+def test_a_step_is_at_most_one_pass_of_one_model(workshop, sampling):
+    models = Watched(workshop.decoder()), Watched(workshop.draft("unsteady"))
+    made = speculator(*models, sampling, 4)
+    prompt = [i % 50 for i in range(3 * CHUNK + 5)]
+    old = list(range(2 * CHUNK))
+    for reply in (Reply(made, prompt), Reply(made, prompt[1:])):
+        made.rollback(0)
+        for _ in reply.steps(20, old):
+            assert sum(len(model.rows) for model in models) <= 1
+            for model in models:
+                assert all(rows <= CHUNK for rows in model.rows)
+                model.rows.clear()
+        for model in models:
+            model.rows.clear()
+        old = reply.ids
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 9),
+    cuts=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 25)), min_size=1, max_size=6),
+    sampling=st.sampled_from([GREEDY, PENALISED, REJECTION]),
+    length=st.sampled_from([None, 1, 5]),
+)
+def test_after_any_cut_both_caches_hold_what_a_fresh_prefill_would(
+    workshop, seed, cuts, sampling, length
+):
+    models = workshop.decoder(), workshop.decoder(seed=1)
+    made, rng = speculator(*models, sampling, length), random.Random(seed)
+    ids = [rng.randrange(workshop.vocab) for _ in range(20)]
+    for turn, (cut, steps) in enumerate(cuts):
+        made.rollback(cut)
+        del ids[cut:]
+        ids += [rng.randrange(workshop.vocab) for _ in range(rng.randrange(1, 70))]
+        reply = Reply(made, tuple(ids), turn)
+        old = [rng.randrange(workshop.vocab) for _ in range(rng.randrange(3))]
+        for _ in itertools.islice(reply.steps(16, old), steps):
+            pass
+        ids += reply.ids
+        caches_are_right(made, ids, models)
+        assert len(made._row_ms) >= made.cache.length
+
+
+# ---- what is counted
+
+
+def test_counters_tell_a_good_draft_from_a_bad_one(workshop):
+    (prompt,) = prompts(workshop.vocab, 1)
+
+    def counters(name, sampling):
+        made = speculator(workshop.decoder(), workshop.draft(name), sampling, 4)
+        say(made, prompt, 41)
+        return made.counters
+
+    for sampling in (GREEDY, SAMPLED, REJECTION):
+        same = counters("same", sampling)
+        assert same.drafted == same.tested == same.accepted == 32
+        assert same.target_passes == 1 + 8  # the first token, then five a round
+        assert same.wasted == 0 and same.prefilled == len(prompt)
+        unsteady = counters("unsteady", sampling)
+        assert 0 < unsteady.accepted < unsteady.tested <= unsteady.drafted
+        assert unsteady.wasted == unsteady.drafted - unsteady.accepted
+        positions = unsteady.accepted_by_position
+        assert sum(positions) == unsteady.accepted
+        assert list(positions) == sorted(positions, reverse=True)
+    wrong = counters("wrong", GREEDY)
+    assert wrong.accepted == 0 and wrong.tested == wrong.target_passes - 2  # no draft for the last
+    assert wrong.target_passes == 41 and wrong.wasted == wrong.drafted
+    none = counters("none", GREEDY)
+    assert none.drafted == 0 and none.target_passes == 41
+
+
+class Timed(Watched):
+    """A model whose passes take what they are said to, on a clock of their own."""
+
+    def __init__(self, inner: Any, clock: list[float], ms: Callable[[int], float]) -> None:
+        super().__init__(inner)
+        self.clock, self.ms = clock, ms
+
+    def forward(self, ids, cache, keep):
+        self.clock[0] += self.ms(len(ids)) / 1000
+        return super().forward(ids, cache, keep)
+
+
+def test_time_is_counted_where_it_went(workshop):
+    clock = [0.0]
+    target = Timed(workshop.decoder(), clock, lambda rows: 10 + rows)
+    draft = Timed(workshop.draft("wrong"), clock, lambda rows: 2.0)
+    made = speculator(
+        target, draft, GREEDY, 3, stopwatch=lambda device: Stopwatch(device, lambda: clock[0])
+    )
+    prompt = list(range(20))
+    steps = made.revise(prompt, [], 1, 0)
+    first = run(steps).ids
+    assert made.counters.target_ms == pytest.approx(30)
+    run(made.prefill_draft(prompt))
+    assert made.counters.draft_ms == pytest.approx(2)
+    paused = made.round([*prompt, *first], 1, 1, 9)
+    for _ in paused:
+        clock[0] += 5  # somebody else's step
+    counters = made.counters
+    assert counters.draft_ms == pytest.approx(2 + 3 * 2)
+    assert counters.target_ms == pytest.approx(30 + 14)
+    assert counters.wasted_ms == pytest.approx(3 * 2)  # no guess stood; the pass was not in vain
+    made.rollback(10)
+    assert made.counters.wasted_ms == pytest.approx(6 + 14 + 30 / 2)
+    assert made.counters.wasted == 3 + 11
+    cancelled = made.round([*range(10), 4], 1, 1, 9)
+    next(cancelled)
+    before = made.counters.wasted_ms
+    cancelled.close()
+    assert made.counters.wasted_ms - before == pytest.approx(made.counters.draft_ms - 8)
+
+
+def test_the_number_of_guesses_follows_from_the_times_alone(workshop):
+    def schedule(step_ms, name="unsteady"):
+        clock = [0.0]
+        target = Timed(workshop.decoder(), clock, lambda rows: 10.0)
+        draft = Timed(workshop.draft(name), clock, lambda rows: step_ms)
+        made = speculator(
+            target,
+            draft,
+            REJECTION,
+            None,
+            stopwatch=lambda device: Stopwatch(device, lambda: clock[0]),
+        )
+        return [step.drafted for step in say(made, list(range(9)), 100).rounds]
+
+    assert schedule(1.0) == schedule(1.0)
+    good = schedule(1.0, "same")
+    assert max(good[:3]) == DraftLength.SHORT and max(good) == DraftLength.MOST
+    assert sum(schedule(60.0)) < 0.2 * sum(schedule(1.0))
+
+
+# ---- in a conversation
+
+TEXTS = ["What is the capital of France?", "Tell me a story.", "I", "Wie spät ist es? 🌍"]
+
+
+def bursts(conversation, text, turn=1):
+    return [item for item in conversation.reply(text, turn) if isinstance(item, TokenBurst)]
 
 
 @settings(max_examples=40)
 @given(
     text=st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=30),
-    draft=st.sampled_from(DRAFTS),
+    draft=st.sampled_from(["same", "random", "wrong", "unsteady"]),
     length=st.sampled_from([None, 1, 3, 5, 8]),
     limit=st.integers(1, 20),
     end=st.integers(0, 19),
-    sampling=st.sampled_from([GREEDY, SAMPLED]),
+    sampling=st.sampled_from([GREEDY, PENALISED]),
 )
 def test_a_reply_ends_before_its_end_token_and_at_its_limit_even_within_a_burst(
     workshop, text, draft, length, limit, end, sampling
 ):
     target = workshop.decoder()
-    _, whole = say(
-        workshop.conversation(target, None, sampling, eos=frozenset(), max_new_tokens=20), text
-    )
+    plain = workshop.conversation(target, None, sampling, eos=frozenset(), max_new_tokens=20)
+    bursts(plain, text)
+    whole = list(plain.ids[plain._reply.start :])
     stop = whole[end]
     conversation = workshop.conversation(
         target,
@@ -100,70 +632,28 @@ def test_a_reply_ends_before_its_end_token_and_at_its_limit_even_within_a_burst(
         eos=frozenset([stop]),
         max_new_tokens=limit,
     )
-    bursts, ids = say(conversation, text)
-    assert ids == whole[: min(whole.index(stop), limit)]
-    assert all(stop not in burst.ids for burst in bursts)
-
-
-def test_counters_tell_a_good_draft_from_a_bad_one(workshop):
-    def counters(draft, sampling):
-        conversation = workshop.conversation(
-            workshop.decoder(), workshop.draft(draft), sampling, length=4, eos=frozenset(),
-            max_new_tokens=41,
-        )  # fmt: skip
-        say(conversation, PROMPTS[0])
-        return conversation.counters
-
-    for sampling in (GREEDY, SAMPLED):
-        same = counters("same", sampling)
-        assert same.drafted == same.tested == same.accepted == 32
-        assert same.target_passes == 1 + 8  # the first token, then five a round
-        unsteady = counters("unsteady", sampling)
-        assert 0 < unsteady.accepted < unsteady.tested <= unsteady.drafted
-    wrong = counters("wrong", GREEDY)
-    assert wrong.accepted == 0 and wrong.tested == wrong.target_passes - 2  # no draft for the last
-    assert wrong.target_passes == 41
-    none = counters("none", GREEDY)
-    assert none.drafted == 0 and none.target_passes == 41
+    said = bursts(conversation, text)
+    assert (
+        list(conversation.ids[conversation._reply.start :])
+        == whole[: min(whole.index(stop), limit)]
+    )
+    assert all(stop not in burst.ids for burst in said)
 
 
 def test_the_first_token_leaves_before_the_draft_is_asked(workshop):
-    draft = workshop.decoder(seed=1)
-    passes = []
-
-    class Watched:
-        vocab, parameters, device = draft.vocab, draft.parameters, draft.device
-
-        def forward(self, ids, cache, keep):
-            passes.append(len(ids))
-            return draft.forward(ids, cache, keep)
-
-    conversation = workshop.conversation(workshop.decoder(), Watched(), eos=frozenset())
-    steps = conversation.reply(PROMPTS[0], 1)
-    first = next(steps)
-    assert len(first.ids) == 1 and not passes
+    draft = Watched(workshop.decoder(seed=1))
+    conversation = workshop.conversation(workshop.decoder(), draft, eos=frozenset(), length=2)
+    steps = conversation.reply(TEXTS[0], 1)
+    first = next(step for step in steps if step is not None)
+    assert len(first.ids) == 1 and not draft.rows
     next(steps)
     next(steps)
-    assert passes
-
-
-def test_seeds_and_turns_change_what_is_said_and_nothing_else_does(workshop):
-    def said(seed, turn):
-        sampling = Sampling(1.0, seed=seed)
-        conversation = workshop.conversation(workshop.decoder(), None, sampling)
-        return say(conversation, PROMPTS[0], turn)[1]
-
-    assert said(1, 1) == said(1, 1)
-    assert len({tuple(said(seed, turn)) for seed in (1, 2) for turn in (1, 2)}) == 4
+    assert draft.rows
 
 
 def test_bursts_say_what_was_drafted_and_what_of_it_stood(workshop):
     conversation = workshop.conversation(
         workshop.decoder(), workshop.draft("same"), length=3, eos=frozenset(), max_new_tokens=9
     )
-    bursts, _ = say(conversation, PROMPTS[1])
-    assert [(len(b.ids), b.drafted, b.accepted) for b in bursts] == [
-        (1, 0, 0),
-        (4, 3, 3),
-        (4, 3, 3),
-    ]
+    said = bursts(conversation, TEXTS[1])
+    assert [(len(b.ids), b.drafted, b.accepted) for b in said] == [(1, 0, 0), (4, 3, 3), (4, 3, 3)]

@@ -3,13 +3,17 @@
 A `KvCache` holds `capacity` rows for each layer and a length. Rows are written at the length, and
 rolling back moves the length: what lies beyond it is never attended and will be overwritten. That
 makes cancellation, rejection and truncation free. transformers' changing cache classes are hidden
-here: `TransformersCache` lets its models write into the same buffers. Which tokens the rows belong
-to is known to the owner of the cache alone.
+here: `TransformersCache` lets its models write into the same buffers. A `CachePool` bounds how many
+conversations have buffers at all. Which tokens the rows belong to is known to the owner of the
+cache alone.
 """
 
 from __future__ import annotations
 
-import torch
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
@@ -52,9 +56,69 @@ class KvCache:
         self.length = 0
         self._layers.clear()
 
+    def take(self, other: KvCache) -> None:
+        """Take over the buffers of `other`, which is left without rows."""
+        self._layers, other._layers = other._layers, self._layers
+        other.release()
+        self.length = 0
+
     def _buffer(self, like: Tensor) -> Tensor:
         heads, _, dim = like.shape
-        return torch.zeros(heads, self.capacity, dim, dtype=like.dtype, device=like.device)
+        return like.new_empty(heads, self.capacity, dim)
+
+
+Group = tuple[KvCache, ...]
+"""The caches of one conversation, one for each model, in the same order for all."""
+
+
+class CachePool:
+    """Buffers for the conversations of a pair of models, of which idle ones keep a few.
+
+    A conversation holds its group while it computes. Once it is idle its rows stay for as long as
+    there is room; then they go, least recently used first, and it computes them again from its ids
+    when it comes back. Who computes always gets buffers: more than `slots` groups have them only
+    while more than that compute at once.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._held = 0
+        self._idle: OrderedDict[Group, None] = OrderedDict()
+        """Groups with buffers that nobody holds, the least recently used first."""
+        self._evicted: set[Group] = set()
+
+    @contextmanager
+    def hold(self, group: Group) -> Iterator[bool]:
+        """Keep the group's rows for as long as the context lasts; True where they had to go."""
+        evicted = group in self._evicted
+        self._evicted.discard(group)
+        if group in self._idle:
+            del self._idle[group]
+        elif self._idle and len(self._idle) + self._held >= self._slots:
+            oldest = self._evict()
+            for cache, other in zip(group, oldest, strict=True):
+                cache.take(other)
+        self._held += 1
+        try:
+            yield evicted
+        finally:
+            self._held -= 1
+            self._idle[group] = None
+            while self._idle and len(self._idle) + self._held > self._slots:
+                for cache in self._evict():
+                    cache.release()
+
+    def forget(self, group: Group) -> None:
+        """The conversation is over: free its buffers."""
+        self._idle.pop(group, None)
+        self._evicted.discard(group)
+        for cache in group:
+            cache.release()
+
+    def _evict(self) -> Group:
+        oldest, _ = self._idle.popitem(last=False)
+        self._evicted.add(oldest)
+        return oldest
 
 
 class TransformersCache(Cache):

@@ -8,12 +8,14 @@ tokens are decided nor what becomes of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
+from voiceloop.llm.cache import CachePool, Group
 from voiceloop.llm.output import Call, Output, Speech
 from voiceloop.llm.speculator import LlmCounters, Round, Speculator
 from voiceloop.llm.template import ChatTemplate
@@ -31,9 +33,13 @@ class _Reply:
     """Index of the reply's first token."""
     chosen: int = 0
     """Tokens that the target has decided on in this turn."""
+    own: list[int] = field(default_factory=list[int])
+    """Those among them that came before any tool's result, the end of the reply included."""
     spoken: list[int] = field(default_factory=list[int])
     """Index in the ids of each token that left in a burst."""
     calls: int = 0
+    returned: bool = False
+    """A tool has returned something."""
     finished: bool = False
 
 
@@ -46,24 +52,36 @@ class SpeculativeConversation:
         template: ChatTemplate,
         tokenizer: Any,
         *,
+        pool: CachePool,
+        caches: Group,
         eos: frozenset[int],
         system: str,
         max_new_tokens: int,
+        stop: Sequence[str] = (),
     ) -> None:
+        """`caches` are the speculator's, which `pool` may empty while they are not held. A reply
+        ends before the first of the `stop` strings."""
         self._speculator = speculator
         self._template = template
         self._tokenizer = tokenizer
+        self._pool = pool
+        self._caches = caches
         self._eos = eos
+        self._stop = tuple(stop)
         self._max_new_tokens = max_new_tokens
         self._capacity = speculator.cache.capacity
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
         """Where each exchange's user text begins; the last is the current one's."""
-        self._said = ""
+        self._turn: int | None = None
         """The user's current turn."""
+        self._said = ""
+        """What they say in it."""
         self._before = ""
         """The part of it that earlier turns without a reply contributed."""
         self._reply: _Reply | None = None
+        self._old: list[int] = []
+        """The ids of the reply to the current turn that was taken out last."""
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -73,7 +91,7 @@ class SpeculativeConversation:
     @property
     def counters(self) -> LlmCounters:
         """What the conversation has cost so far."""
-        return LlmCounters(**self._speculator.counts)
+        return self._speculator.counters
 
     def end_of_turn_probability(self) -> float | None:
         """How likely the user's turn ends after the text that `prefill` was last given.
@@ -82,31 +100,29 @@ class SpeculativeConversation:
         """
         return self._speculator.probability(self._template.user_to_reply[0], len(self._ids))
 
-    def prefill(self, text: str) -> Steps[None]:
+    def prefill(self, text: str, turn: int) -> Steps[None]:
         """See `Conversation.prefill`.
 
         All of the text is computed, its last tokens too: if later text tokenises them in another
         way, they are rolled back for nothing, and P(end of turn) needs them.
         """
-        self._next_turn()
-        self._ask(text, suffix=[])
-        yield from self._speculator.prefill(self._ids)
+        with self._held():
+            self._begin(turn)
+            self._ask(text, suffix=[])
+            yield from self._speculator.prefill(self._ids)
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """See `Conversation.reply`.
+        """See `Conversation.reply`."""
+        with self._held():
+            self._begin(turn)
+            self._old.clear()
+            yield from self._answer_to(text, turn)
 
-        Asked again for the same turn, it is answered anew: `text` takes the place of what was
-        said, and the former reply is dropped. Where the turn before was left without a reply, its
-        text comes first.
-        """
-        if self._reply is not None and self._reply.turn == turn:
-            self._reply = None
-        else:
-            self._next_turn()
-        self._ask(text, suffix=self._template.user_to_reply)
-        start = len(self._ids)
-        self._reply = _Reply(turn, start - len(self._template.user_to_reply), start)
-        yield from self._answer(self._reply)
+    def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        """See `Conversation.revise`: the old reply is the draft of the new one."""
+        with self._held():
+            self._begin(turn)
+            yield from self._answer_to(text, turn)
 
     def tool_result(self, call: ToolCall, result: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         """See `Conversation.tool_result`. Nothing comes where the turn's reply is gone."""
@@ -117,7 +133,9 @@ class SpeculativeConversation:
         if len(self._ids) + len(returned) >= self._capacity:
             raise _too_long(f"the result of {call.name}", self._capacity)
         self._ids += returned
-        yield from self._answer(reply)
+        reply.returned = True
+        with self._held():
+            yield from self._answer(reply)
 
     def heard(self, tokens: int) -> str:
         """See `Conversation.heard`. Counts the tokens of bursts, in the order they came."""
@@ -135,10 +153,26 @@ class SpeculativeConversation:
     def close(self) -> None:
         """See `Conversation.close`."""
         self._speculator.release()
+        self._pool.forget(self._caches)
 
-    def _next_turn(self) -> None:
-        """Close the exchange that has a reply; one without a reply goes on with the next text."""
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the caches' buffers while the models compute."""
+        with self._pool.hold(self._caches) as evicted:
+            if evicted:
+                self._speculator.rollback(0)
+                self._speculator.counts["evictions"] += 1
+            yield
+
+    def _begin(self, turn: int) -> None:
+        """Go on with the user's `turn`, or close the exchange before it."""
         reply, self._reply = self._reply, None
+        if turn == self._turn:
+            if reply is not None:
+                self._old = reply.own
+            return
+        self._turn = turn
+        self._old = []
         if reply is None:
             return
         if len(self._ids) > reply.start:
@@ -175,29 +209,45 @@ class SpeculativeConversation:
         self._speculator.rollback(length)
         del self._ids[length:]
 
+    def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        self._ask(text, suffix=self._template.user_to_reply)
+        start = len(self._ids)
+        self._reply = _Reply(turn, start - len(self._template.user_to_reply), start)
+        yield from self._answer(self._reply)
+
     def _answer(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
         """Let the target go on from the ids until the reply is over."""
         reply.finished = False
         base, last = len(self._ids), reply.chosen + self._max_new_tokens
-        output = Output(self._tokenizer, thinking=self._template.thinks_first)
-        token = yield from self._speculator.first(self._ids, reply.turn, reply.chosen)
-        step = Round((token,))
+        output = Output(self._tokenizer, thinking=self._template.thinks_first, stop=self._stop)
+        # The last id leaves room for the target's own token after the old ones.
+        old = [] if reply.returned else self._old[: min(last, self._capacity - base) - 1]
+        step = yield from self._speculator.revise(self._ids, old, reply.turn, reply.chosen)
+        ready = False
         while True:
             kept = self._keep(step.ids, reply)
             left = min(last - reply.chosen, self._capacity - len(self._ids))
             reply.finished = len(kept) < len(step.ids) or left <= 0
-            items = output.push(kept) + (output.finish() if reply.finished else [])
+            items = output.push(kept)
+            if output.stopped is not None:
+                self._truncate(base + output.stopped)
+                reply.finished = True
+            if reply.finished:
+                items += output.finish()
             yield from _deliver(items, step, reply, base)
             if reply.finished:
                 return
-            if len(self._ids) == base + 1:
+            if not ready:
                 yield from self._speculator.prefill_draft(self._ids[:-1])
-            step = self._speculator.round(self._ids, reply.turn, reply.chosen, left)
+                ready = True
+            step = yield from self._speculator.round(self._ids, reply.turn, reply.chosen, left)
 
     def _keep(self, ids: Sequence[int], reply: _Reply) -> Sequence[int]:
         """Add what comes before the end of the reply to the conversation."""
         end = next((i for i, token in enumerate(ids) if token in self._eos), len(ids))
         reply.chosen += min(end + 1, len(ids))
+        if not reply.returned:
+            reply.own += ids[: end + 1]
         self._ids += ids[:end]
         self._speculator.rollback(len(self._ids))
         return ids[:end]

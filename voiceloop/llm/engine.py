@@ -6,6 +6,7 @@ a conversation is, `speculator` and `conversation` know.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -13,10 +14,10 @@ import torch
 from voiceloop.bundled import bundled
 from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelCorrupt
-from voiceloop.llm.cache import KvCache
+from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, decoder
-from voiceloop.llm.drafts import DraftLength, ModelDraft
+from voiceloop.llm.drafts import Draft, DraftLength, ModelDraft, NgramDraft
 from voiceloop.llm.loading import Loaded, load_model
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculator import Speculator
@@ -50,52 +51,94 @@ class SpeculativeLlm:
         self._capacity = min(config.context, *limits)
         self._target = _checked(target, vocab, self._capacity)
         self._draft = draft and _checked(draft, vocab, self._capacity)
+        self._pool = CachePool(config.slots)
+        fixed = config.num_speculative_tokens
+        step = self._draft.parameters / self._target.parameters if self._draft else 0.0
+        # What a round costs and gives is much the same in all conversations.
+        self._length = DraftLength(
+            None if fixed == "auto" else fixed, step, _ROW_COST.get(self._target.device.type, 0.02)
+        )
 
     def conversation(self, *, system: str = "", seed: int = 0) -> SpeculativeConversation:
         """Begin a conversation; `system` and `seed` stand in for the configured ones if given."""
         config = self._config
         sampling = Sampling(
-            config.temperature, config.top_k, config.top_p, config.min_p, seed or config.seed
+            temperature=config.temperature,
+            top_k=config.top_k,
+            top_p=config.top_p,
+            min_p=config.min_p,
+            seed=seed or config.seed,
+            repetition_penalty=config.repetition_penalty,
+            presence_penalty=config.presence_penalty,
+            frequency_penalty=config.frequency_penalty,
+            verification=config.verification,
         )
-        fixed = config.num_speculative_tokens
-        cost = _ROW_COST.get(self._target.device.type, 0.02)
-        draft = None
-        if self._draft is not None:
-            draft = ModelDraft(self._draft, sampling, self._capacity)
-            cost += self._draft.parameters / self._target.parameters
-        length = DraftLength(None if fixed == "auto" else fixed, cost)
+        draft = self._new_draft(sampling)
+        speculator = Speculator(self._target, draft, self._length, sampling, self._capacity)
+        own = (draft.cache,) if isinstance(draft, ModelDraft) else ()
         return SpeculativeConversation(
-            Speculator(self._target, draft, length, sampling, self._capacity),
+            speculator,
             self._template,
             self._tokenizer,
+            pool=self._pool,
+            caches=(speculator.cache, *own),
             eos=self._eos,
             system=system or config.system,
             max_new_tokens=config.max_new_tokens,
+            stop=config.stop,
         )
+
+    def _new_draft(self, sampling: Sampling) -> Draft | None:
+        if self._draft is not None:
+            return ModelDraft(self._draft, sampling, self._capacity)
+        return NgramDraft(self._target.device) if draft_of(self._config) == "ngram" else None
+
+
+def draft_of(config: LlmConfig) -> str:
+    """What `config` says is to guess: `none`, `ngram`, `starter`, or a model."""
+    if config.num_speculative_tokens == 0:
+        return "none"
+    if config.draft == "auto":
+        return "starter" if config.target == "starter" else "ngram"
+    return config.draft
+
+
+def load_pair(config: LlmConfig) -> tuple[Loaded, Loaded | None]:
+    """The target that `config` names, and the draft if that is a model.
+
+    Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a device that is not there.
+    """
+    device, dtype = placement(config)
+
+    def load(name: str, role: str) -> Loaded:
+        if name != "starter":
+            return load_model(name, device, dtype)
+        return replace(
+            load_model(str(bundled(STARTER[role])), device, dtype), name=f"starter {role}"
+        )
+
+    draft = draft_of(config)
+    return load(config.target, "target"), (
+        None if draft in ("none", "ngram") else load(draft, "draft")
+    )
+
+
+def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
+    """Where the models run, and the type of their weights; None is the checkpoint's own.
+
+    Raises EngineError for a device that is not there.
+    """
+    device = _device(config.device)
+    auto = torch.float32 if device.type == "cpu" else None
+    return device, auto if config.dtype == "auto" else getattr(torch, config.dtype)
 
 
 def speculative(config: LlmConfig) -> SpeculativeLlm:
     """Build the engine that `config` describes.
 
-    Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a pair that is none or a
-    device that is not there.
+    Raises what `load_pair` raises, and EngineError for a pair that is none.
     """
-    device = _device(config.device)
-    auto = torch.float32 if device.type == "cpu" else None
-    dtype = auto if config.dtype == "auto" else getattr(torch, config.dtype)
-    starter = config.target == "starter"
-    target = str(bundled(STARTER["target"])) if starter else config.target
-    draft = config.draft
-    if draft == "auto":
-        draft = "starter" if starter else "none"
-    if draft == "starter":
-        draft = str(bundled(STARTER["draft"]))
-    guessing = draft != "none" and config.num_speculative_tokens != 0
-    return SpeculativeLlm(
-        load_model(target, device, dtype),
-        load_model(draft, device, dtype) if guessing else None,
-        config,
-    )
+    return SpeculativeLlm(*load_pair(config), config)
 
 
 def _device(name: str) -> torch.device:

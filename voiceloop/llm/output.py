@@ -77,9 +77,16 @@ class Detokenizer:
 
 
 class Output:
-    """Separates what is spoken from what is not, token by token."""
+    """Separates what is spoken from what is not, token by token, up to a stop string."""
 
-    def __init__(self, tokenizer: Any, *, thinking: bool = False) -> None:
+    def __init__(self, tokenizer: Any, *, thinking: bool = False, stop: Sequence[str] = ()) -> None:
+        """`thinking` says that the reply begins in a thinking span; what is spoken ends before the
+        first of the `stop` strings, none of which may be empty."""
+        self.stopped: int | None = None
+        """Once a stop string has come: index among all that were pushed of the first token that
+        is not part of the reply."""
+        self._stops = tuple(stop)
+        self._marks = (*_TAGS, *stop)
         self._detokenizer = Detokenizer(tokenizer)
         self._end = _TAGS["<think>"] if thinking else ""
         """The tag that ends the span we are in; empty outside of spans."""
@@ -91,6 +98,8 @@ class Output:
         """What has become certain once `ids` have followed, in order."""
         items: list[Speech | Call] = []
         for token in ids:
+            if self.stopped is not None:
+                break
             self._pending.append(_Piece(token, self._pushed, self._detokenizer.push(token)))
             self._pushed += 1
             items += self._settle()
@@ -116,13 +125,17 @@ class Output:
                 if tag == _TAGS["<tool_call>"]:
                     yield from _call(span)
                 continue
-            found = [(at, tag) for tag in _TAGS if (at := text.find(tag)) >= 0]
-            at, tag = min(found, default=(len(text) - _overlap(text), ""))
+            found = [(at, mark) for mark in self._marks if (at := text.find(mark)) >= 0]
+            at, mark = min(found, default=(len(text) - _overlap(text, self._marks), ""))
             if at or not text:
                 yield _speech(self._take(at))
-            if not tag:
+            if mark in self._stops:
+                whole = [piece.place for piece in self._pending if piece.place is not None]
+                self.stopped = min(whole, default=self._pushed)
+                self._pending.clear()
+            if mark not in _TAGS:
                 return
-            self._end = _TAGS[tag]  # the opening tag stays, and goes with its span
+            self._end = _TAGS[mark]  # the opening tag stays, and goes with its span
 
     def _take(self, length: int) -> list[_Piece]:
         """Remove the first `length` characters of what is pending, and the tokens they begin in.
@@ -164,14 +177,14 @@ def _speech(pieces: Sequence[_Piece]) -> Speech:
     return Speech(_ids(pieces), places, _text(pieces), tuple(counted))
 
 
-def _overlap(text: str) -> int:
-    """Length of the longest end of `text` with which a tag may begin."""
-    longest = max(map(len, _TAGS)) - 1
+def _overlap(text: str, marks: Sequence[str]) -> int:
+    """Length of the longest end of `text` with which one of `marks` may begin."""
+    longest = max(map(len, marks)) - 1
     return next(
         (
             n
             for n in range(min(longest, len(text)), 0, -1)
-            if any(tag.startswith(text[-n:]) for tag in _TAGS)
+            if any(mark.startswith(text[-n:]) for mark in marks)
         ),
         0,
     )

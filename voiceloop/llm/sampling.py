@@ -1,17 +1,24 @@
-"""How a row of logits becomes a token: warping, then a choice by noise that is keyed by position.
+"""How a row of logits becomes a law to sample from, and where its random numbers come from.
 
-A token is chosen by the Gumbel-max trick: `argmax(scores + g)` with standard Gumbel noise g has
-exactly the law softmax(scores). The noise depends on (seed, turn, position) alone, so plain and
+`Penalties` and then `warp` make scores of logits; the law is the scores' softmax. A token is chosen
+by the Gumbel-max trick: `argmax(scores + g)` with standard Gumbel noise g has exactly that law.
+Every random number depends on (seed, turn, position) and on what it is for, so plain and
 speculative decoding choose the same tokens, and a draft that uses the same noise guesses them.
 This module knows neither models nor drafts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal
 
 import torch
 from torch import Tensor
+
+from voiceloop.errors import EngineError
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MIX_1 = 0xBF58476D1CE4E5B9
@@ -21,10 +28,14 @@ _BITS_64 = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What is done to the target's law before a token is drawn from it."""
+    """What is done to the target's law before a token is drawn from it, and how guesses are tested.
+
+    In this order: repetition penalty, frequency and presence penalties, bias and bans, temperature,
+    top-k, top-p, min-p.
+    """
 
     temperature: float = 0.0
-    """0 is greedy; the rest is then without effect."""
+    """0 is greedy: the likeliest token after penalties, bias and bans, whatever follows."""
     top_k: int = 0
     """Keep the k likeliest tokens; 0 keeps all."""
     top_p: float = 1.0
@@ -32,16 +43,107 @@ class Sampling:
     min_p: float = 0.0
     """Keep the tokens at least this likely next to the likeliest."""
     seed: int = 0
+    repetition_penalty: float = 1.0
+    """Divides the positive logits, and multiplies the negative ones, of tokens in prompt or reply
+    (Keskar et al. 2019, CTRL, section 4.1, as transformers does it)."""
+    presence_penalty: float = 0.0
+    """Taken from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
+    frequency_penalty: float = 0.0
+    """Taken from a token's logit once for each time it is in the reply (likewise)."""
+    logit_bias: Mapping[int, float] = field(default_factory=dict[int, float])
+    """Added to the logits of these tokens."""
+    banned: frozenset[int] = frozenset()
+    """Tokens that are never chosen."""
+    verification: Literal["coupled", "rejection"] = "coupled"
+    """How guesses are tested, see `voiceloop.llm.verify`; greedy decoding is the same in both."""
+
+
+class Penalties:
+    """Penalties, bias and bans of one conversation; where all are off, logits pass untouched.
+
+    What a row is penalised for is all that precedes it, guesses included: a penalty that is worked
+    out once a round would change the law.
+    """
+
+    def __init__(self, sampling: Sampling, vocab: int, device: torch.device) -> None:
+        """Raises EngineError for a bias or ban on a token that does not exist."""
+        self._repetition = sampling.repetition_penalty
+        self._presence = sampling.presence_penalty
+        self._frequency = sampling.frequency_penalty
+        self._counting = (self._repetition, self._presence, self._frequency) != (1, 0, 0)
+        self._bias = _bias(sampling, vocab, device)
+        self._device = device
+        self._seen = torch.zeros(vocab, dtype=torch.bool, device=device)
+        """Whether each token is in prompt or reply."""
+        self._said = torch.zeros(vocab, device=device)
+        """How often each is in the reply."""
+        self._length = self._start = 0
+
+    def count(self, ids: Sequence[int], start: int) -> None:
+        """Know that the sequence is `ids`, its reply beginning at `start`.
+
+        Only what is new since the last call is looked at.
+        """
+        if not self._counting:
+            return
+        if start != self._start or self._length == 0:
+            self._seen.zero_()
+            self._said.zero_()
+            self._length, self._start = 0, start
+        new = torch.tensor(ids[self._length :], dtype=torch.long, device=self._device)
+        reply = new[max(0, start - self._length) :]
+        self._seen.index_fill_(0, new, True)
+        self._said.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
+        self._length = len(ids)
+
+    def rollback(self, length: int) -> None:
+        """Forget everything from position `length` on."""
+        if length < self._length:
+            self._length = 0  # all of it is counted anew
+
+    def apply(self, logits: Tensor, guesses: Tensor) -> Tensor:
+        """Penalised logits [rows, vocab], at least float32.
+
+        The last row follows the counted sequence and all of `guesses` (int64 [guesses]); the row
+        before it, all of them but the last; and so on.
+        """
+        if self._counting:
+            logits = self._penalised(exact(logits), guesses)
+        return logits if self._bias is None else exact(logits) + self._bias
+
+    def _penalised(self, logits: Tensor, guesses: Tensor) -> Tensor:
+        scores = self._formula(logits, self._seen, self._said)
+        rows, count = len(logits), len(guesses)
+        if count == 0:
+            return scores
+        # Guesses change a few columns only. follows[i, j]: row i comes after guess j.
+        follows = torch.ones(rows, count, device=logits.device).tril(count - rows)
+        again = follows @ (guesses.unsqueeze(1) == guesses).float()
+        columns = guesses.expand(rows, count)
+        changed = self._formula(
+            logits.gather(1, columns),
+            self._seen[guesses] | (again > 0),
+            self._said[guesses] + again,
+        )
+        return scores.scatter_(1, columns, changed)
+
+    def _formula(self, logits: Tensor, seen: Tensor, said: Tensor) -> Tensor:
+        if self._repetition != 1:
+            weaker = torch.where(logits < 0, logits * self._repetition, logits / self._repetition)
+            logits = torch.where(seen, weaker, logits)
+        said = said.to(logits.dtype)
+        return logits - (self._frequency * said + self._presence * said.sign())
 
 
 def warp(logits: Tensor, sampling: Sampling) -> Tensor:
     """Scores whose softmax is the law to sample from; shape [rows, vocab], at least float32.
 
     Temperature, then top-k, top-p and min-p, each on what the one before has left. Tokens that are
-    ruled out score -inf; the likeliest never is. Needs a temperature above 0.
+    ruled out score -inf; the likeliest never is. Greedy decoding has nothing to warp.
     """
-    scores = logits.double() if logits.dtype == torch.float64 else logits.float()
-    scores = scores / sampling.temperature
+    if sampling.temperature == 0:
+        return logits
+    scores = exact(logits) / sampling.temperature
     if 0 < sampling.top_k < scores.shape[-1]:
         lowest = scores.topk(sampling.top_k, -1).values[..., -1:]
         scores = scores.masked_fill(scores < lowest, -torch.inf)
@@ -53,52 +155,99 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
         over[..., 0] = False
         scores = scores.masked_fill(over.scatter(-1, order, over), -torch.inf)
     if sampling.min_p > 0:
-        floor = scores.amax(-1, keepdim=True) + torch.tensor(sampling.min_p).log().item()
+        floor = scores.amax(-1, keepdim=True) + math.log(sampling.min_p)
         scores = scores.masked_fill(scores < floor, -torch.inf)
     return scores
 
 
-def gumbel(
-    sampling: Sampling, turn: int, position: int, rows: int, vocab: int, device: torch.device
-) -> Tensor | None:
-    """Noise for the reply's tokens `position`, `position + 1`, …; None where decoding is greedy.
+def choose(scores: Tensor, noise: Tensor | None) -> Tensor:
+    """One token for each row of `scores` [rows, vocab]: int64 [rows].
 
-    Shape [rows, vocab], float64. Row i is the same for every way of reaching it. The bits come from
-    SplitMix64 (Steele, Lea and Flood 2014), one stream for each position.
+    `noise` is Gumbel noise for the rows, [rows, vocab]; without it the likeliest token is taken.
     """
-    if sampling.temperature == 0:
+    return (scores if noise is None else scores + noise).argmax(-1)
+
+
+def exact(logits: Tensor) -> Tensor:
+    """`logits` in single precision, or double where they are that already."""
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
+class Stream(IntEnum):
+    """What a random number is for. Numbers of different streams are independent."""
+
+    CHOICE = 0
+    """A token that a model chooses: the target in coupled verification, the draft in either."""
+    ACCEPT = 1
+    """Whether a guess is accepted, in rejection sampling."""
+    RESIDUAL = 2
+    """The token that the target adds after the last accepted guess, in rejection sampling."""
+
+
+class Noise:
+    """Random numbers that are the same for every way of reaching them.
+
+    SplitMix64 (Steele, Lea and Flood 2014), one sequence for each key.
+    """
+
+    def __init__(self, seed: int, vocab: int, device: torch.device) -> None:
+        self._seed = seed
+        self._device = device
+        # Metal has no float64; the numbers are the same wherever they are made.
+        self._place = torch.device("cpu") if device.type == "mps" else device
+        self._counters = torch.arange(1, vocab + 1, device=self._place) * _signed(_GOLDEN)
+
+    def keys(
+        self, stream: Stream, turn: int, position: int, rows: int, revision: int = 0
+    ) -> Tensor:
+        """Keys of a reply's tokens `position`, `position + 1`, …: int64 [rows]."""
+        state = _mixed(0, self._seed, turn, revision, stream)
+        keys = [_signed(_mixed(state, position + row)) for row in range(rows)]
+        return torch.tensor(keys, dtype=torch.long, device=self._place)
+
+    def uniform(self, keys: Tensor) -> Tensor:
+        """A number in (0, 1) for each of `keys` [rows]: float64 [rows]."""
+        return self._handed_over(_uniform(keys + _signed(_GOLDEN)))
+
+    def gumbel(self, keys: Tensor) -> Tensor:
+        """Standard Gumbel noise for each of `keys` [rows]: float64 [rows, vocab]."""
+        uniform = _uniform(keys.to(self._place).unsqueeze(1) + self._counters)
+        return self._handed_over(-(-uniform.log()).log())
+
+    def _handed_over(self, numbers: Tensor) -> Tensor:
+        return numbers if self._place == self._device else numbers.float().to(self._device)
+
+
+def _bias(sampling: Sampling, vocab: int, device: torch.device) -> Tensor | None:
+    """What is added to every row, [vocab]; None if nothing is."""
+    added = dict(sampling.logit_bias) | dict.fromkeys(sampling.banned, -math.inf)
+    if not added:
         return None
-    # Metal has no float64; the noise is the same wherever it is made.
-    place = torch.device("cpu") if device.type == "mps" else device
-    keys = [_signed(_key(sampling.seed, turn, position + row)) for row in range(rows)]
-    counts = torch.arange(1, vocab + 1, device=place) * _signed(_GOLDEN)
-    bits = torch.tensor(keys, device=place).unsqueeze(1) + counts
-    bits = (bits ^ _shift(bits, 30)) * _signed(_MIX_1)
-    bits = (bits ^ _shift(bits, 27)) * _signed(_MIX_2)
-    bits = bits ^ _shift(bits, 31)
-    uniform = (_shift(bits, 12).double() + 0.5) * 2.0**-52
-    noise = -(-uniform.log()).log()
-    return noise.float().to(device) if device.type == "mps" else noise
+    if wrong := sorted(token for token in added if not 0 <= token < vocab):
+        raise EngineError(
+            f"there is no token {wrong[0]}, so it can be neither biased nor banned",
+            f"the model's tokens are numbered 0 to {vocab - 1}",
+        )
+    bias = torch.zeros(vocab)
+    bias[list(added)] = torch.tensor(list(added.values()))
+    return bias.to(device)
 
 
-def choose(logits: Tensor, sampling: Sampling, noise: Tensor | None) -> Tensor:
-    """One token for each row of `logits` [rows, vocab]: int64 [rows].
-
-    `noise` holds the rows' own noise from `gumbel`; without it the likeliest token is taken.
-    """
-    if noise is None:
-        return logits.argmax(-1)
-    return (warp(logits, sampling) + noise).argmax(-1)
-
-
-def _key(*parts: int) -> int:
-    state = 0
+def _mixed(state: int, *parts: int) -> int:
     for part in parts:
         state = (state ^ (part & _BITS_64)) + _GOLDEN & _BITS_64
         state = (state ^ state >> 30) * _MIX_1 & _BITS_64
         state = (state ^ state >> 27) * _MIX_2 & _BITS_64
         state ^= state >> 31
     return state
+
+
+def _uniform(bits: Tensor) -> Tensor:
+    """Numbers in (0, 1) from int64 states."""
+    bits = (bits ^ _shift(bits, 30)) * _signed(_MIX_1)
+    bits = (bits ^ _shift(bits, 27)) * _signed(_MIX_2)
+    bits = bits ^ _shift(bits, 31)
+    return (_shift(bits, 12).double() + 0.5) * 2.0**-52
 
 
 def _signed(value: int) -> int:

@@ -7,29 +7,36 @@ they belong to and when a reply is over, it does not know.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import torch
 from torch import Tensor
 
 from voiceloop.engines import Steps
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import Decoder, feed
-from voiceloop.llm.drafts import Draft, DraftLength
-from voiceloop.llm.sampling import Sampling, choose, gumbel
-from voiceloop.llm.verify import coupled
+from voiceloop.llm.decoder import CHUNK, Decoder, feed
+from voiceloop.llm.drafts import Draft, DraftLength, Guesses
+from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, warp
+from voiceloop.llm.stopwatch import Stopwatch
+from voiceloop.llm.verify import coupled, rejection
+
+CARRIED = CHUNK // 2
+"""Tokens of an earlier reply that fit into one pass together with the end of any prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class LlmCounters:
-    """What a conversation has cost so far, in tokens and passes."""
+    """What a conversation has cost so far, in tokens, passes and milliseconds of the models."""
 
     drafted: int = 0
-    """Draft tokens that were proposed."""
+    """Guesses that were handed to the target."""
     tested: int = 0
     """Those among them that the target got to judge: all up to the first that failed."""
     accepted: int = 0
+    accepted_by_position: tuple[int, ...] = ()
+    """Accepted guesses that were the first of their round, the second, …"""
     target_passes: int = 0
     """Passes of the target that gave tokens: one for each prompt and one for each round."""
     prefilled: int = 0
@@ -38,8 +45,22 @@ class LlmCounters:
     """Prompt tokens that the draft has computed."""
     reused: int = 0
     """Prompt tokens that were in the target's cache when a reply began."""
+    carried: int = 0
+    """Reply tokens that were kept when the prompt changed."""
+    wasted: int = 0
+    """Tokens that the target has computed for nothing: rejected guesses, and whatever of prompts
+    and replies was rolled back."""
+    draft_ms: float = 0.0
+    """Milliseconds of the draft, prompts included."""
+    target_ms: float = 0.0
+    """Milliseconds of the target, prompts included."""
+    wasted_ms: float = 0.0
+    """Milliseconds of both that went into guesses that did not stand, and into what was rolled
+    back. A pass takes about as long without its rejected rows: it counts for those that stay."""
     dropped_turns: int = 0
     """Exchanges that were forgotten because the context was full."""
+    evictions: int = 0
+    """Times the caches were given up to another conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +77,11 @@ class Speculator:
     """Both models' caches over one sequence of ids, which the caller owns and passes in.
 
     The caches always hold rows of a beginning of that sequence; whoever cuts or changes the
-    sequence calls `rollback` first.
+    sequence calls `rollback` first. All generators here may be closed at any pause, which leaves
+    the caches as they have to be for the sequence that was passed in.
+
+    A reply depends on seed, turn and prompt alone; in rejection sampling also on the draft and on
+    the numbers of guesses, so that it repeats exactly only where those are fixed.
     """
 
     def __init__(
@@ -66,61 +91,146 @@ class Speculator:
         length: DraftLength,
         sampling: Sampling,
         capacity: int,
+        stopwatch: Callable[[torch.device], Stopwatch] = Stopwatch,
     ) -> None:
         self.cache = KvCache(capacity)
         self.counts: Counter[str] = Counter()
+        """What is counted in whole numbers, under the names of `LlmCounters`."""
         self._target = target
         self._draft = draft
         self._length = length
         self._sampling = sampling
+        self._rejects = sampling.verification == "rejection" and sampling.temperature > 0
+        self._noise = Noise(sampling.seed, target.vocab, target.device)
+        self._penalties = Penalties(sampling, target.vocab, target.device)
+        self._rows = torch.empty(capacity, dtype=torch.long, device=target.device)
+        self._none = Guesses(self._rows[:0])
         self._next: tuple[int, Tensor] | None = None
         """Logits after as many ids as the number says."""
+        self._start = 0
+        """Where the reply begins in the ids."""
+        self._turn: int | None = None
+        self._revision = 0
+        """In rejection sampling, how often the turn's reply was begun: what a token was accepted
+        by must not decide on it again."""
+        self._laws: dict[int, Tensor] = {}
+        """In rejection sampling, the law that each of the turn's first tokens came from."""
+        self._draft_watch, self._target_watch = stopwatch(target.device), stopwatch(target.device)
+        self._draft_ms = self._target_ms = self._wasted_ms = 0.0
+        self._row_ms: list[float] = []
+        """What each row of the target's cache took, its guess included."""
+        self._accepted_by_position: Counter[int] = Counter()
 
+    @property
+    def counters(self) -> LlmCounters:
+        """What the conversation has cost so far."""
+        positions = range(max(self._accepted_by_position, default=-1) + 1)
+        return LlmCounters(
+            **self.counts,
+            accepted_by_position=tuple(self._accepted_by_position[i] for i in positions),
+            draft_ms=self._draft_ms,
+            target_ms=self._target_ms,
+            wasted_ms=self._wasted_ms,
+        )
+
+    @torch.inference_mode()
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
         """Compute both models' rows for all of `ids`."""
         yield from self._extend(ids)
-        yield None
         yield from self.prefill_draft(ids)
 
+    @torch.inference_mode()
     def prefill_draft(self, ids: Sequence[int]) -> Steps[None]:
         """Compute the draft's rows for all of `ids`."""
-        if self._draft is not None:
-            before = self._draft.length
-            try:
-                yield from self._draft.prefill(ids)
-            finally:
-                self.counts["draft_prefilled"] += max(0, self._draft.length - before)
-
-    def first(self, ids: Sequence[int], turn: int, position: int) -> Generator[None, None, int]:
-        """The token after the prompt `ids`, straight from its prefill; the draft is not asked."""
-        self.counts["reused"] += min(self.cache.length, len(ids))
-        self.cache.rollback(len(ids) - 1)  # the last row's logits are needed, known or not
-        logits = yield from self._extend(ids)
-        assert logits is not None
-        self.counts["target_passes"] += 1
-        return int(choose(logits, self._sampling, self._noise(turn, position, 1)))
+        draft, watch = self._draft, self._draft_watch
+        if draft is None or draft.length >= len(ids):
+            return
+        before = draft.length
+        try:
+            yield from watch.steps(draft.prefill(ids))
+        finally:
+            self.counts["draft_prefilled"] += draft.length - before
+            self._draft_ms += watch.take()
+        yield None
 
     @torch.inference_mode()
-    def round(self, ids: Sequence[int], turn: int, position: int, limit: int) -> Round:
+    def revise(
+        self, ids: Sequence[int], old: Sequence[int], turn: int, position: int
+    ) -> Generator[None, None, Round]:
+        """Begin a reply to the prompt `ids`, keeping what still fits of `old`, an earlier reply.
+
+        The target judges the old reply as if it had just been drafted: in one pass where it fits
+        into a chunk, else in several up to the first token that fails. Without one, the target's
+        first token comes straight from the prefill. The tokens are numbers `position`,
+        `position + 1`, … of the turn's; after them there has to be room for one more.
+
+        In coupled verification the result is what starting over gives. In rejection sampling it
+        has the same law: each old token is tested against the law that it was drawn from, and only
+        the first `CARRIED` of the turn are. `old` then has to be all that was decided, the token
+        that ended the reply included; to leave one out for what it is would be a bias.
+        """
+        self.counts["reused"] += min(self.cache.length, len(ids))
+        self._start = len(ids)
+        offered = self._offered(old, turn, position)
+        whole, stood, done = [*ids, *old], 0, False
+        try:
+            self._forget(len(ids) - 1)  # the last row's logits are needed
+            # What is left of the prompt goes into one pass with what is offered.
+            room = CHUNK - min(len(offered), CARRIED)
+            yield from self._extend(ids[: max(0, len(ids) - room)])
+            while True:
+                here = len(ids) + stood
+                part = offered[stood : stood + CHUNK - (here - self.cache.length)]
+                noise = None
+                if not self._rejects:
+                    noise = self._choices(turn, position + stood, len(part) + 1)
+                accepted, tokens, _ = self._judge(whole[:here], part, noise, turn, position + stood)
+                stood += accepted
+                done = accepted < len(part) or stood == len(offered)
+                if done:
+                    break
+                self._forget(len(ids) + stood - 1)
+                yield None
+        finally:
+            self.rollback(len(ids) + stood if done else len(ids))
+        self.counts["carried"] += stood
+        return Round((*old[:stood], tokens[-1]), len(offered), stood)
+
+    @torch.inference_mode()
+    def round(
+        self, ids: Sequence[int], turn: int, position: int, limit: int
+    ) -> Generator[None, None, Round]:
         """Continue the reply by at least one token and at most `limit`.
 
-        `ids` ends with the reply's last token, which is `position - 1` tokens into the reply and
-        is all that the target has not seen yet.
+        `ids` ends with the reply's last token, which is number `position - 1` of the turn's and is
+        all that the target has not seen yet.
         """
-        count = min(self._length.next(position), limit - 1) if self._draft else 0
-        noise = self._noise(turn, position, count + 1)
-        rows = torch.tensor(ids[-1:], device=self._target.device)
-        if self._draft and count:
-            rows = torch.cat((rows, self._draft.propose(ids, count, noise)))
-        logits = self._target.forward(rows, self.cache, count + 1)
-        chosen = choose(logits, self._sampling, noise)
-        # The round's only wait for the device.
-        _, *both = torch.cat((rows, chosen)).tolist()
-        drafted, choices = both[:count], both[count:]
-        accepted = coupled(drafted, choices)
-        self.rollback(len(ids) + accepted)
-        self._observe(count, accepted)
-        return Round(tuple(choices[: accepted + 1]), count, accepted)
+        draft, watch = self._draft, self._draft_watch
+        count = min(self._length.next(position), limit - 1) if draft is not None else 0
+        noise = self._choices(turn, position, count + 1)
+        guesses, accepted = self._none, 0
+        try:
+            if draft is not None and count > 0:
+                self._penalties.count(ids, self._start)
+                proposal = draft.propose(ids, count, noise, self._penalties)
+                guesses = yield from watch.steps(proposal)
+                yield None
+            accepted, tokens, target_ms = self._judge(ids, guesses, noise, turn, position)
+        finally:
+            self.rollback(len(ids) + accepted)
+            draft_ms = watch.take()
+            each = draft_ms / max(1, len(guesses))
+            self._draft_ms += draft_ms
+            self._wasted_ms += draft_ms - accepted * each
+        drafted = len(guesses)
+        for index in range(accepted):
+            self._row_ms[-1 - index] += each
+            self._accepted_by_position[index] += 1
+        self.counts["drafted"] += drafted
+        self.counts["tested"] += min(accepted + 1, drafted)
+        self.counts["accepted"] += accepted
+        self._length.observe(drafted, accepted, draft_ms, target_ms)
+        return Round(tuple(tokens), drafted, accepted)
 
     def probability(self, token: int, length: int) -> float | None:
         """Probability of `token` after the first `length` ids; None unless just computed."""
@@ -130,7 +240,8 @@ class Speculator:
 
     def rollback(self, length: int) -> None:
         """Forget everything from position `length` on."""
-        self.cache.rollback(length)
+        self._forget(length)
+        self._penalties.rollback(length)
         if self._draft is not None:
             self._draft.rollback(length)
         if self._next is not None and self._next[0] > length:
@@ -139,28 +250,104 @@ class Speculator:
     def release(self) -> None:
         """Free both caches."""
         self.cache.release()
+        self._laws.clear()
         if self._draft is not None:
             self._draft.release()
         self._next = None
 
-    def _extend(self, ids: Sequence[int]) -> Generator[None, None, Tensor | None]:
-        before = self.cache.length
+    def _extend(self, ids: Sequence[int]) -> Steps[None]:
+        """Compute the target's rows for all of `ids`, and pause if there was anything to do."""
+        before, watch = self.cache.length, self._target_watch
+        if before >= len(ids):
+            return
         try:
-            logits = yield from feed(self._target, self.cache, ids)
+            logits = yield from watch.steps(feed(self._target, self.cache, ids))
         finally:
-            self.counts["prefilled"] += max(0, self.cache.length - before)
-        if logits is not None:
-            self._next = len(ids), logits[-1]
-        return logits
+            self.counts["prefilled"] += self.cache.length - before
+            self._spend(before, watch.take())
+        assert logits is not None
+        self._next = len(ids), logits[-1].clone()  # the decoder may use its buffer again
+        yield None
 
-    def _noise(self, turn: int, position: int, rows: int) -> Tensor | None:
-        target = self._target
-        return gumbel(self._sampling, turn, position, rows, target.vocab, target.device)
+    def _judge(
+        self, ids: Sequence[int], guesses: Guesses, noise: Tensor | None, turn: int, position: int
+    ) -> tuple[int, list[int], float]:
+        """One pass of the target over what it has not seen of `ids`, and over guesses after them.
 
-    def _observe(self, drafted: int, accepted: int) -> None:
+        Returns how many guesses stand; the tokens that are decided, which are those and one more;
+        and the milliseconds it took. Leaves the target's cache without the others.
+        """
+        before, watch = self.cache.length, self._target_watch
+        unseen = torch.tensor(ids[before:])
+        rows = self._rows[: len(unseen) + len(guesses)]
+        rows[: len(unseen)] = unseen
+        rows[len(unseen) :] = guesses.tokens
+        self._penalties.count(ids, self._start)
+        with watch:
+            logits = self._target.forward(rows, self.cache, len(guesses) + 1)
+            scores = warp(self._penalties.apply(logits, guesses.tokens), self._sampling)
+            accepted, tokens = self._verdict(scores, guesses, noise, turn, position)
+        self._forget(len(ids) + accepted)
+        target_ms = watch.take()
+        self._spend(before, target_ms)
         self.counts["target_passes"] += 1
-        if drafted:
-            self._length.observe(drafted, accepted)
-            self.counts["drafted"] += drafted
-            self.counts["tested"] += min(accepted + 1, drafted)
-            self.counts["accepted"] += accepted
+        self.counts["prefilled"] += max(0, self._start - before)
+        return accepted, tokens, target_ms
+
+    def _verdict(
+        self, scores: Tensor, guesses: Guesses, noise: Tensor | None, turn: int, position: int
+    ) -> tuple[int, list[int]]:
+        """How many of `guesses` stand, and the tokens that are decided.
+
+        It waits for the device, and nothing else in a round does.
+        """
+        if not self._rejects:
+            accepted, *tokens = torch.cat(coupled(guesses.tokens, scores, noise)).tolist()
+            return accepted, tokens[: accepted + 1]
+        p = scores.softmax(-1)
+        u = self._noise.uniform(self._keys(Stream.ACCEPT, turn, position, len(guesses)))
+        keys = self._keys(Stream.RESIDUAL, turn, position, len(guesses) + 1)
+
+        def gumbel(n: Tensor) -> Tensor:
+            return self._noise.gumbel(keys.index_select(0, n.to(keys.device)))
+
+        verdict = rejection(guesses.tokens, p, guesses.laws, u, gumbel)
+        accepted, *tokens = torch.cat(verdict).tolist()
+        kept = p[: accepted + 1].clone()
+        self._laws.update(zip(range(position, CARRIED), kept, strict=False))
+        return accepted, tokens[: accepted + 1]
+
+    def _offered(self, old: Sequence[int], turn: int, position: int) -> Guesses:
+        """What is to be judged of `old`, with the laws it came from."""
+        laws = None
+        if self._rejects:
+            self._revision = self._revision + 1 if turn == self._turn else 0
+            if turn != self._turn:
+                self._laws.clear()
+            self._turn = turn
+            places = range(position, position + len(old))
+            known = [self._laws[at] for at in takewhile(self._laws.__contains__, places)]
+            old, laws = old[: len(known)], torch.stack(known) if known else None
+        return Guesses(torch.tensor(old, dtype=torch.long, device=self._target.device), laws)
+
+    def _choices(self, turn: int, position: int, rows: int) -> Tensor | None:
+        """Noise to choose the tokens from `position` on with: [rows, vocab]."""
+        if self._sampling.temperature == 0:
+            return None
+        return self._noise.gumbel(self._keys(Stream.CHOICE, turn, position, rows))
+
+    def _keys(self, stream: Stream, turn: int, position: int, rows: int) -> Tensor:
+        return self._noise.keys(stream, turn, position, rows, self._revision)
+
+    def _forget(self, length: int) -> None:
+        """Roll the target's cache back, and count what was computed for nothing."""
+        known = self.cache.length
+        self.counts["wasted"] += max(0, known - length)
+        self._wasted_ms += sum(self._row_ms[length:known])
+        self.cache.rollback(length)
+
+    def _spend(self, before: int, ms: float) -> None:
+        """Share a pass's time out among the rows it gave, those from `before` on."""
+        self._target_ms += ms
+        if rows := self.cache.length - before:
+            self._row_ms[before:] = [ms / rows] * rows

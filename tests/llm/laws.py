@@ -1,0 +1,77 @@
+"""Laws that are known exactly, and a test of whether counts follow one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from voiceloop.llm.cache import KvCache
+from voiceloop.llm.sampling import Penalties, Sampling, warp
+
+CPU = torch.device("cpu")
+
+
+def p_value(counts: Tensor, law: Tensor) -> float:
+    """Of Pearson's chi-square test; any mass outside the support of `law` is a p-value of 0."""
+    if counts[law == 0].any():
+        return 0.0
+    counts, law = counts[law > 0].double(), law[law > 0].double()
+    expected = law * counts.sum()
+    small = expected < 5  # bins too small for the approximation are merged
+    if small.any():
+        counts = torch.cat((counts[~small], counts[small].sum().view(1)))
+        expected = torch.cat((expected[~small], expected[small].sum().view(1)))
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    freedom = torch.tensor((len(counts) - 1) / 2, dtype=torch.float64)
+    return torch.special.gammaincc(freedom, statistic / 2).item()
+
+
+class Table:
+    """A model whose logits are read from a table, by the first token and the last two.
+
+    Its keys are the tokens themselves, so a cache with the wrong rows gives the wrong law.
+    """
+
+    def __init__(self, vocab: int, seed: int, spread: float = 1.5) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        shape = (vocab,) * 4
+        self.vocab, self.parameters, self.device = vocab, 1, CPU
+        self.logits = torch.randn(shape, generator=generator, dtype=torch.float64) * spread
+
+    def like(self, seed: int, weight: float) -> Table:
+        """A draft for it: the more `weight` it has, the more alike."""
+        draft = Table(self.vocab, seed)
+        draft.logits = weight * self.logits + (1 - weight) * draft.logits
+        return draft
+
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        """See `Decoder.forward`."""
+        rows = ids.view(1, -1, 1)
+        seen = cache.extend(0, rows, rows)[0].flatten()
+        cache.advance(len(ids))
+        last = seen[-keep:]
+        before = seen[-keep - 1 : -1] if len(seen) > keep else torch.cat((seen[:1], seen[:-1]))
+        return self.logits[seen[0], before[-keep:], last]
+
+    def law(self, sampling: Sampling, prompt: Sequence[int], tokens: int) -> Tensor:
+        """Probability of every reply of so many tokens, drawn from this model alone: flat."""
+        law = torch.zeros((self.vocab,) * tokens, dtype=torch.float64)
+        for reply in itertools.product(range(self.vocab), repeat=tokens):
+            chance = 1.0
+            for index, token in enumerate(reply):
+                if chance == 0:
+                    break
+                chance *= self._row(sampling, prompt, reply[:index])[token].item()
+            law[reply] = chance
+        return law.flatten()
+
+    def _row(self, sampling: Sampling, prompt: Sequence[int], reply: Sequence[int]) -> Tensor:
+        ids = (*prompt, *reply)
+        penalties = Penalties(sampling, self.vocab, CPU)
+        penalties.count(ids, len(prompt))
+        logits = self.logits[ids[0], ids[-2], ids[-1]].unsqueeze(0)
+        none = torch.empty(0, dtype=torch.long)
+        return warp(penalties.apply(logits, none), sampling).softmax(-1)[0]

@@ -1,0 +1,1 @@
+"""Measurements: modes side by side in one process, and what a reader wants to see of them."""

@@ -1,0 +1,51 @@
+"""What figures are figures of: the machine, its threads, the type of the weights, the versions."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel
+
+import voiceloop
+
+
+def describe(model: PreTrainedModel) -> dict[str, object]:
+    """The machine as `model` meets it, now."""
+    device = model.device
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "device": device.type,
+        "gpu": gpu,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": version("transformers"),
+        # transformers' default drafting adapts to the text only where this is installed.
+        "scikit_learn": _installed("scikit-learn"),
+        "voiceloop": voiceloop.__version__,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

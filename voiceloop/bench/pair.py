@@ -1,0 +1,105 @@
+"""What is measured: our engine with its decoders in reach, and transformers' copies of the models.
+
+Whatever the bench needs from inside the engine it gets here. This module measures nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from transformers import PreTrainedModel
+
+from voiceloop.bench.synthetic import synthetic_pair
+from voiceloop.config import LlmConfig
+from voiceloop.errors import ConfigError, OutOfMemory
+from voiceloop.llm.cache import CachePool
+from voiceloop.llm.decoder import Decoder
+from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
+from voiceloop.llm.loading import Loaded
+
+
+class Pair(SpeculativeLlm):
+    """The engine over a target and a draft, and a way to each of them alone."""
+
+    def __init__(self, target: Loaded, draft: Loaded, config: LlmConfig) -> None:
+        """`target` and `draft` give up their weights; raises as `SpeculativeLlm` does."""
+        super().__init__(target, draft, config)
+        self.eos = target.eos
+        assert self._draft is not None
+        self.decoders: tuple[Decoder, Decoder] = self._target, self._draft
+
+    def plain(self) -> SpeculativeLlm:
+        """The same target without a draft."""
+        alone = copy.copy(self)
+        alone._draft = None
+        alone._pool = CachePool(self._config.slots)  # groups of one pool have equally many caches
+        return alone
+
+    def prompt(self, text: str) -> tuple[int, ...]:
+        """Token ids of a conversation up to where the reply to `text` begins."""
+        template = self._template
+        before = template.opening(self._config.system)
+        return (*before, *template.content(text.strip()), *template.user_to_reply)
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """The same weights, twice."""
+
+    pair: Pair
+    target: PreTrainedModel
+    """As transformers runs it."""
+    draft: PreTrainedModel
+    names: tuple[str, str]
+    """What the target and the draft are called."""
+    pass_bytes: int
+    """Bytes of weights that one pass of the target reads."""
+
+
+def load_subjects(config: LlmConfig, synthetic: str | None, acceptance: float) -> Subjects:
+    """Load or build target and draft, and a second copy of both for transformers.
+
+    Raises what loading raises, ConfigError where nothing is to be drafted, and OutOfMemory where
+    one copy fits and two do not.
+    """
+    if config.num_speculative_tokens == 0:
+        raise ConfigError(
+            "llm.num_speculative_tokens is 0, so there is nothing to compare",
+            "leave it at auto, or set it to a number above 0",
+        )
+    if synthetic is not None:
+        device, dtype = placement(config)
+        target, draft = synthetic_pair(synthetic, acceptance, device, dtype or torch.bfloat16)
+    else:
+        if draft_of(config) in ("ngram", "none"):
+            raise ConfigError(
+                f"no model is named that drafts for '{config.target}'",
+                "name one with --draft: a small model of the same family",
+            )
+        target, draft = load_pair(config)
+        assert draft is not None
+    return subjects(target, draft, config)
+
+
+def subjects(target: Loaded, draft: Loaded, config: LlmConfig) -> Subjects:
+    """Both engines over a loaded pair, which gives up its weights."""
+    try:
+        copies = copy.deepcopy(target.model), copy.deepcopy(draft.model)
+        pair = Pair(target, draft, config)
+    except torch.OutOfMemoryError as error:
+        raise OutOfMemory(
+            f"'{target.name}' and '{draft.name}' do not fit into memory twice",
+            "choose smaller models: transformers' modes need a copy of their own",
+        ) from error
+    return Subjects(pair, *copies, (target.name, draft.name), _pass_bytes(copies[0]))
+
+
+def _pass_bytes(model: PreTrainedModel) -> int:
+    """Bytes of all weights but an embedding that is not the head too: of it, only rows are read."""
+    parts = cast(Any, model)
+    embedding, head = parts.get_input_embeddings().weight, parts.get_output_embeddings().weight
+    looked_up = 0 if embedding is head else embedding.nbytes
+    return sum(weight.nbytes for weight in model.parameters()) - looked_up

@@ -1,0 +1,42 @@
+"""What is being done, on one line of a terminal that is written over, or in few lines of a log."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from types import TracebackType
+from typing import TextIO
+
+PAUSE_S = 10.0
+"""Between two lines where there is no terminal."""
+
+
+class Progress:
+    """Called with what is being done; as a context, it leaves the line clear behind it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown = -PAUSE_S
+
+    def __call__(self, text: str) -> None:
+        """Show `text` in the place of what was shown before."""
+        if self._stream.isatty():
+            self._write(f"\r\x1b[K{text}")
+        elif perf_counter() - self._shown >= PAUSE_S:
+            self._shown = perf_counter()
+            self._write(f"{text}\n")
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if self._stream.isatty():
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

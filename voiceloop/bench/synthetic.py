@@ -1,0 +1,195 @@
+"""Pairs of named shapes without trained weights, whose agreement is chosen: an oracle draft.
+
+A drawn pair would be a poor subject: a random draft never guesses what a random target says, and
+the target's two largest logits lie so close together that rounding decides between them. So the
+pair is built. The words of the vocabulary form a ring; the target's head is its embedding moved on
+by one place, so that after each word the next one of the ring has the largest logit by far,
+whatever the context adds. The draft is built in the same way on its own shape, but for a share of
+the words, drawn once, its head is wrong. Each guess therefore stands with the chosen probability
+whether or not the others did, which is what the formulas assume; nothing is looked up or replaced,
+every weight takes part in every pass, transformers' assisted generation meets the same draft, and
+rounding changes no token. What differs from real models: acceptance does not vary with the text,
+and the draft is as sure of its wrong guesses as of its right ones, so no rule that stops at an
+unsure guess can help.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    LlamaConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from voiceloop.config import nearest
+from voiceloop.errors import ConfigError
+from voiceloop.llm.loading import Loaded
+
+END = "<|end|>"
+"""Token 0: between turns, and never said."""
+TEMPLATE = (
+    "{%- for message in messages -%}{{- message.content -}}"
+    "{%- if not loop.last -%}{{- '" + END + "' -}}{%- endif -%}{%- endfor -%}"
+)
+"""The user's last word stands last, so that each prompt enters the ring elsewhere."""
+PEAK = 30.0
+"""Logit of the next word of the ring."""
+NOISE = 0.05
+"""Of a drawn draft's weights, next to their own spread."""
+LONGEST = 4096
+"""Positions that the models take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes of a model of the Llama 3 family."""
+
+    hidden: int
+    feed_forward: int
+    layers: int
+    heads: int
+    key_value_heads: int
+    head_dim: int
+
+
+LLAMA_8B = Shape(4096, 14336, 32, 32, 8, 128)
+LLAMA_1B = Shape(2048, 8192, 16, 32, 8, 64)
+
+PAIRS: dict[str, tuple[int, Shape, Shape]] = {
+    "tiny": (512, Shape(64, 128, 2, 4, 2, 16), Shape(64, 64, 1, 2, 1, 16)),
+    "120m+8m": (32_768, Shape(768, 2048, 12, 12, 4, 64), Shape(192, 512, 4, 3, 1, 64)),
+    "1b+0.1b": (128_256, LLAMA_1B, Shape(512, 2048, 8, 8, 2, 64)),
+    "8b+1b": (128_256, LLAMA_8B, LLAMA_1B),
+}
+"""Size of the vocabulary, target and draft; names count the weights that a pass reads."""
+
+
+def synthetic_pair(
+    name: str, acceptance: float, device: torch.device, dtype: torch.dtype
+) -> tuple[Loaded, Loaded]:
+    """The target and draft of a pair in `PAIRS`; guesses stand with probability `acceptance`.
+
+    Raises ConfigError for a name that is none of them.
+    """
+    vocab = vocabulary(name)
+    _, *shapes = PAIRS[name]
+    tokenizer = _tokenizer(vocab)
+    after = torch.arange(1, vocab).roll(-1)  # what follows words 1, 2, …, vocab - 1
+    sizes = name.split("+") if "+" in name else [name, f"{name} draft"]
+    target, draft = (
+        Loaded(f"synthetic {size}", _model(shape, vocab, follows, device, dtype), tokenizer)
+        for size, shape, follows in zip(
+            sizes, shapes, (after, _slip(after, acceptance)), strict=True
+        )
+    )
+    return target, draft
+
+
+def vocabulary(name: str) -> int:
+    """Tokens that the models of a pair in `PAIRS` have; raises as `synthetic_pair` does."""
+    if name not in PAIRS:
+        near = nearest(name, PAIRS)
+        raise ConfigError(
+            f"there is no synthetic pair '{name}'",
+            f"did you mean '{near}'?" if near else f"choose one of: {', '.join(PAIRS)}",
+        )
+    return PAIRS[name][0]
+
+
+def drawn_pair(
+    shape: Shape, vocab: int, device: torch.device, dtype: torch.dtype
+) -> tuple[Loaded, Loaded]:
+    """A target of random weights and a draft of the same weights with noise: for correctness.
+
+    Weights are wide enough for the next token to depend on the whole context, so the draft is
+    right sometimes, nobody knows how often, and rounding may change what comes.
+    """
+    tokenizer = _tokenizer(vocab)
+    target = _llama(shape, vocab, device, dtype)
+    generator = torch.Generator(device).manual_seed(vocab)
+    with torch.no_grad():
+        for weight in target.parameters():
+            if weight.dim() == 2:
+                weight.normal_(std=1.7 / math.sqrt(shape.hidden), generator=generator)
+        draft = copy.deepcopy(target)
+        for weight in draft.parameters():
+            noise = torch.empty_like(weight).normal_(generator=generator)
+            weight += NOISE * weight.std() * noise
+    return Loaded("drawn target", target, tokenizer), Loaded("drawn draft", draft, tokenizer)
+
+
+def synthetic_prompts(vocab: int, count: int, words: int = 32) -> list[str]:
+    """Prompts of drawn words; the same ones each time."""
+    rng = random.Random(vocab)
+    return [" ".join(f"w{rng.randrange(1, vocab)}" for _ in range(words)) for _ in range(count)]
+
+
+def _slip(after: Tensor, acceptance: float) -> Tensor:
+    """`after` with a share of 1 - `acceptance` of it wrong: these are moved on among themselves."""
+    drawn = torch.randperm(len(after), generator=torch.Generator().manual_seed(1))
+    wrong = drawn[: round((1 - acceptance) * len(after))]
+    slipped = after.clone()
+    slipped[wrong] = after[wrong.roll(1)]
+    return slipped
+
+
+def _tokenizer(vocab: int) -> PreTrainedTokenizerFast:
+    words = {END: 0} | {f"w{index}": index for index in range(1, vocab)}
+    raw = Tokenizer(models.WordLevel(words, unk_token=END))
+    raw.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw, eos_token=END, pad_token=END, clean_up_tokenization_spaces=False
+    )
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+@torch.no_grad()
+def _model(
+    shape: Shape, vocab: int, follows: Tensor, device: torch.device, dtype: torch.dtype
+) -> PreTrainedModel:
+    """A model that says `follows[i]` after word i + 1."""
+    model: Any = _llama(shape, vocab, device, dtype)
+    generator = torch.Generator(device).manual_seed(shape.hidden)
+    for weight in model.parameters():
+        if weight.dim() == 2:
+            weight.normal_(std=0.02, generator=generator)
+    # All layers together add to a word's embedding about a tenth of its size.
+    little = 0.1 / math.sqrt(2 * shape.layers * shape.feed_forward)
+    for layer in model.model.layers:
+        layer.self_attn.o_proj.weight.normal_(std=little, generator=generator)
+        layer.mlp.down_proj.weight.normal_(std=little, generator=generator)
+    embedding = model.model.embed_tokens.weight.normal_(generator=generator)
+    head = model.lm_head.weight.zero_()
+    head[follows.to(device)] = embedding[1:] * (PEAK / shape.hidden)
+    return model
+
+
+def _llama(shape: Shape, vocab: int, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
+    config = LlamaConfig(
+        vocab_size=vocab,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.feed_forward,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.key_value_heads,
+        head_dim=shape.head_dim,
+        max_position_embeddings=LONGEST,
+        rope_parameters={"rope_type": "default", "rope_theta": 500_000.0},
+        tie_word_embeddings=False,
+        bos_token_id=None,
+        eos_token_id=0,
+        pad_token_id=0,
+    )
+    with device:  # weights of eight billion parameters are drawn where they will be used
+        return cast(Any, AutoModelForCausalLM).from_config(config, dtype=dtype).eval()

@@ -1,0 +1,64 @@
+"""How long a device works on something.
+
+This module does not know on what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from time import perf_counter  # noqa: TID251 -- engines do not run on the loop, whose clock it is
+from typing import TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+class Stopwatch:
+    """Adds up the time of pieces of work; what lies between them does not count.
+
+    Use it as a context manager around each piece. On CUDA it marks the beginnings and ends in the
+    device's own queue, so that measuring waits for nothing.
+    """
+
+    def __init__(self, device: torch.device, clock: Callable[[], float] = perf_counter) -> None:
+        """`clock` gives seconds; on CUDA the device's own is used."""
+        self._device = device
+        self._clock = clock
+        self._times: list[float] = []
+        self._events: list[torch.cuda.Event] = []
+
+    def __enter__(self) -> None:
+        self._mark()
+
+    def __exit__(self, *exception: object) -> None:
+        self._mark()
+
+    def steps(self, work: Generator[None, None, T]) -> Generator[None, None, T]:
+        """The same step generator, its steps measured."""
+        with closing(work):
+            while True:
+                with self:
+                    try:
+                        next(work)
+                    except StopIteration as end:
+                        return end.value
+                yield None
+
+    def take(self) -> float:
+        """Milliseconds since the last call, once the device has got there."""
+        times, events = self._times, self._events
+        self._times, self._events = [], []
+        if events:
+            events[-1].synchronize()
+            return sum(a.elapsed_time(b) for a, b in zip(events[::2], events[1::2], strict=True))
+        return 1000 * sum(b - a for a, b in zip(times[::2], times[1::2], strict=True))
+
+    def _mark(self) -> None:
+        if self._device.type == "cuda":
+            event = torch.cuda.Event(enable_timing=True)
+            event.record(torch.cuda.current_stream(self._device))
+            self._events.append(event)
+        else:
+            self._times.append(self._clock())

@@ -1,0 +1,258 @@
+"""Reply: one attempt to answer a turn, thinking, speaking and playing at once.
+
+The stages are joined by bounded streams, so each works on what the one before has given so far. A
+reply may be begun on the guess that the user has finished. Until it is committed nothing of it
+leaves: its events are withheld, the player's gate is shut, tools wait, and no more is thought than
+the first clause takes. Whether the guess was right is for the session to know.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import ObjectSendStream
+
+from voiceloop.devices import Player
+from voiceloop.engines import Asr, Conversation, Llm, Runner, Steps, T, Tts, Vad
+from voiceloop.trace import Lane, Mark, Recorder
+from voiceloop.tts.stream import clauses, synthesize
+from voiceloop.types import (
+    Clause,
+    Notice,
+    SpeechChunk,
+    TokenBurst,
+    ToolCall,
+    Transcript,
+    TurnTrace,
+)
+
+Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnTrace
+"""What a session tells whoever watches it; a `Clause` is told as it begins to sound."""
+
+FIRST, LATER = 0, 10
+"""Priorities on a model: committed work before speculative, a final decode before a partial one."""
+CLAUSES, CHUNKS = 8, 8
+"""Items that the streams between the stages hold before they block their producer."""
+TOOL_ROUNDS = 4
+"""Calls of tools in one turn; a model that wants more is going in circles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """The loaded models, each with the runner that executes its steps."""
+
+    vad: Vad
+    asr: Asr
+    asr_runner: Runner
+    llm: Llm
+    llm_runner: Runner
+    tts: Tts
+    tts_runner: Runner
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What every reply of a session works with."""
+
+    engines: Engines
+    conversation: Conversation
+    player: Player
+    show: Callable[[Event], None]
+    call: Callable[[ToolCall], str]
+    """Runs a tool and returns what it says to the model."""
+    sequential: bool = False
+    """Each stage after the last, as the reference that overlap is measured against."""
+
+
+class Reply:
+    """The answer to `text`. `run` it once; `commit` and `cancel` may come at any time."""
+
+    def __init__(
+        self,
+        text: str,
+        recorder: Recorder,
+        stage: Stage,
+        voiced: dict[Clause, list[SpeechChunk]],
+        *,
+        anew: bool,
+    ) -> None:
+        """`voiced` is audio of former attempts at the turn, which is taken where it fits and added
+        to; `anew` says that there have been some."""
+        self.text = text
+        self.said = ""
+        """What has been thought so far, as written."""
+        self._recorder = recorder
+        self._stage = stage
+        self._voiced = voiced
+        self._anew = anew
+        self._scope = anyio.CancelScope()
+        self._gate = anyio.Event()
+        self._withheld: list[Event] = []
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def committed(self) -> bool:
+        """True once it may be seen and heard."""
+        return self._gate.is_set()
+
+    def commit(self) -> None:
+        """The user has finished: let out what was withheld, and go on."""
+        self._gate.set()
+        withheld, self._withheld = self._withheld, []
+        for event in withheld:
+            self._stage.show(event)
+        self._stage.player.open()
+
+    def cancel(self) -> None:
+        """The guess was wrong; `run` returns False within one step of each model."""
+        self._scope.cancel()
+
+    async def run(self) -> bool:
+        """Speak to the end; False where `cancel` came first. The player is left as it is then."""
+        stage = self._stage
+        stage.player.begin(self._recorder)
+        if self.committed:
+            stage.player.open()
+        try:
+            with self._scope:
+                if stage.sequential:
+                    await self._in_sequence()
+                else:
+                    await self._at_once()
+                await stage.player.drain()
+        finally:
+            self._account()
+        return not self._scope.cancelled_caught
+
+    def _account(self) -> None:
+        if self.committed:
+            for name, count in self._counts.items():
+                self._recorder.count(name, count)
+            return
+        self._stage.player.stop()
+        self._recorder.count("replies_dropped")
+        self._recorder.count("wasted_tokens", self._counts["tokens"])
+        self._recorder.retract(
+            Mark.FIRST_BURST,
+            Mark.FIRST_CLAUSE,
+            Mark.FIRST_SYNTHESIS,
+            Mark.REPLY_END,
+            Mark.SYNTHESIS_END,
+        )
+
+    async def _at_once(self) -> None:
+        send_clauses, cut = anyio.create_memory_object_stream[Clause](CLAUSES)
+        send_chunks, chunks = anyio.create_memory_object_stream[SpeechChunk](CHUNKS)
+        async with anyio.create_task_group() as stages, cut, chunks:
+            stages.start_soon(pump, self._cut(self._think()), send_clauses)
+            stages.start_soon(pump, self._speak(cut), send_chunks)
+            async for chunk in chunks:
+                await self._stage.player.play(chunk)
+
+    async def _in_sequence(self) -> None:
+        bursts = [burst async for burst in self._think()]
+        cut = [clause async for clause in self._cut(_replayed(bursts))]
+        for chunk in [chunk async for chunk in self._speak(_replayed(cut))]:
+            await self._stage.player.play(chunk)
+
+    async def _think(self) -> AsyncGenerator[TokenBurst, None]:
+        """The reply's bursts, with the tools that it calls run in between."""
+        conversation, turn = self._stage.conversation, self._recorder.turn
+        begin = conversation.revise if self._anew else conversation.reply
+        steps: Steps[TokenBurst | ToolCall] = begin(self.text, turn)
+        for _ in range(TOOL_ROUNDS):
+            call: ToolCall | None = None
+            begun = anyio.current_time()
+            runner = self._stage.engines.llm_runner
+            async with aclosing(runner.stream(steps, priority=self._priority)) as items:
+                async for item in items:
+                    self._note(item, begun)
+                    self._tell(item)
+                    if isinstance(item, ToolCall):
+                        call = item
+                    else:
+                        self.said += item.text
+                        yield item
+                    begun = anyio.current_time()
+            if call is None:
+                break
+            await self._gate.wait()
+            result = self._stage.call(call)
+            steps = conversation.tool_result(call, result, turn)
+        self._recorder.mark(Mark.REPLY_END, anyio.current_time())
+
+    @property
+    def _priority(self) -> int:
+        return FIRST if self.committed else LATER
+
+    def _tell(self, event: Event) -> None:
+        if self.committed:
+            self._stage.show(event)
+        else:
+            self._withheld.append(event)
+
+    def _note(self, item: TokenBurst | ToolCall, begun: float) -> None:
+        now = anyio.current_time()
+        self._recorder.mark(Mark.FIRST_BURST, now)
+        if isinstance(item, ToolCall):
+            self._recorder.span(Lane.DECODE, f"call {item.name}", begun, now)
+            return
+        self._counts.update(tokens=len(item.ids), drafted=item.drafted, accepted=item.accepted)
+        self._recorder.span(
+            Lane.DECODE,
+            "round",
+            begun,
+            now,
+            tokens=len(item.ids),
+            drafted=item.drafted,
+            accepted=item.accepted,
+            text=item.text,
+        )
+
+    async def _cut(self, bursts: AsyncGenerator[TokenBurst, None]) -> AsyncGenerator[Clause, None]:
+        """The clauses; a reply that is not committed ends with the first for the time being."""
+        async with aclosing(bursts), aclosing(clauses(bursts)) as cut:
+            async for clause in cut:
+                self._recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
+                yield clause
+                await self._gate.wait()
+
+    async def _speak(self, cut: AsyncIterator[Clause]) -> AsyncGenerator[SpeechChunk, None]:
+        engines = self._stage.engines
+        async for clause in cut:
+            if known := self._voiced.get(clause):
+                self._recorder.count("clauses_kept")
+                self._recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
+                for chunk in known:
+                    yield chunk
+                continue
+            name, begun = f"clause {clause.index + 1}", anyio.current_time()
+            voiced: list[SpeechChunk] = []
+            async with aclosing(synthesize(clause, engines.tts, engines.tts_runner)) as chunks:
+                async for chunk in chunks:
+                    now = anyio.current_time()
+                    self._recorder.mark(Mark.FIRST_SYNTHESIS, now)
+                    self._recorder.span(Lane.TTS, name, begun, now, text=clause.text)
+                    voiced.append(chunk)
+                    yield chunk
+                    begun = anyio.current_time()
+            if not self.committed:
+                self._voiced[clause] = voiced
+        self._recorder.mark(Mark.SYNTHESIS_END, anyio.current_time())
+
+
+async def pump(source: AsyncGenerator[T, None], sink: ObjectSendStream[T]) -> None:
+    """Join two stages: move what `source` yields to `sink`, and close both at the end."""
+    async with sink, aclosing(source):
+        async for item in source:
+            await sink.send(item)
+
+
+async def _replayed(items: Iterable[T]) -> AsyncGenerator[T, None]:
+    """The items as a stage."""
+    for item in items:
+        yield item
