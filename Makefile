@@ -11,10 +11,10 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types format docs packages clean
+.PHONY: help setup demo test test-full lint types format docs packages clean
 
 help: ## list what can be done
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 setup: .venv/base ## install voiceloop into .venv
 	@echo "voiceloop is installed: $(BIN)/voiceloop --help"
@@ -24,6 +24,9 @@ demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json
 
 test: packages lint types ## lint, check types, run all tests
 	@$(TEST_ENV) $(BIN)/pytest
+
+test-full: .venv/test ## the whole grids of the properties of decoding; minutes
+	@$(TEST_ENV) $(BIN)/pytest -m full
 
 lint: .venv/test ## check style
 	@$(BIN)/ruff check --quiet

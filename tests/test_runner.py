@@ -107,7 +107,9 @@ async def test_between_steps_without_a_result_others_go_first_and_closing_is_see
     assert log[:5] == ["step 0", "step 1", "step 2", "before", "alike"]
     assert log[-1] != "step 99" and "closed" in log and "after" in log
 
-    log.clear(), at_two.clear(), go_on.clear()
+    log.clear()
+    at_two.clear()
+    go_on.clear()
 
     async def release() -> None:
         await anyio.wait_all_tasks_blocked()  # the stream is being closed

@@ -322,9 +322,11 @@ def _convert(hint: Any, value: object, *, text: bool) -> object:
         if value in get_args(hint):
             return value
     elif get_origin(hint) is tuple:
-        texts = cast("list[object]", [value] if text else value)
-        if isinstance(texts, list) and all(isinstance(one, str) and one for one in texts):
-            return tuple(texts)
+        texts: object = [value] if text else value
+        if isinstance(texts, list):
+            listed = cast("list[object]", texts)
+            if all(isinstance(one, str) and one for one in listed):
+                return tuple(listed)
     elif hint is NoneType:
         if value == "none":
             return None

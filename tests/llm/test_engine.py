@@ -197,7 +197,8 @@ def test_a_device_that_is_not_there_is_an_error(folders):
 
 
 def test_the_starter_pair_says_what_its_target_says_alone_and_mostly_by_guessing():
-    pair, alone = speculative(LlmConfig()), speculative(LlmConfig(draft="none"))
+    pair = speculative(LlmConfig(num_speculative_tokens=4))  # else the clock has a say
+    alone = speculative(LlmConfig(draft="none"))
     talks = pair.conversation(), alone.conversation()
     for turn, text in enumerate(["What is the capital of France?", "Tell me a story about a fox."]):
         replies = [
@@ -207,4 +208,4 @@ def test_the_starter_pair_says_what_its_target_says_alone_and_mostly_by_guessing
         assert replies[0] == replies[1] and replies[0].endswith(".")
     assert talks[0].ids == talks[1].ids
     assert talks[0].counters.accepted > 0.6 * talks[0].counters.tested
-    assert talks[0].counters.target_passes < 0.6 * talks[1].counters.target_passes
+    assert talks[0].counters.target_passes < 0.4 * talks[1].counters.target_passes

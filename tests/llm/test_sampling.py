@@ -184,7 +184,7 @@ def test_the_repetition_penalty_is_that_of_transformers(
     penalties, logits = Penalties(Sampling(repetition_penalty=1.7), VOCAB, CPU), rows_of(data, 1)
     penalties.count(ids, 1)
     theirs = RepetitionPenaltyLogitsProcessor(1.7)(
-        torch.tensor([ids]), torch.FloatTensor(logits.float())
+        torch.LongTensor([ids]), torch.FloatTensor(logits.float())
     )
     assert torch.allclose(penalties.apply(logits.float(), NONE), theirs)
 

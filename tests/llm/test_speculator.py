@@ -74,7 +74,9 @@ class Reply:
     ids: list[int] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
 
-    def steps(self, tokens: int, old: Sequence[int] = (), more: int = 0) -> Iterator[None]:
+    def steps(
+        self, tokens: int, old: Sequence[int] = (), more: int = 0
+    ) -> Generator[None, None, None]:
         """Go on until there are so many, and up to `more` where they come with the last of these.
 
         Can be closed and begun again where it was.
@@ -144,23 +146,21 @@ def test_the_target_alone_is_that_of_transformers_whatever_the_draft(workshop, k
 
 
 SIZES = [
-    pytest.param(25, 32, id="quick"),
-    pytest.param(200, 64, id="all", marks=pytest.mark.full),
+    pytest.param(25, 32, 2, id="quick"),
+    pytest.param(200, 64, 8, id="all", marks=pytest.mark.full),
 ]
 
 
-@pytest.mark.parametrize(("count", "tokens"), SIZES)
+@pytest.mark.parametrize(("count", "tokens", "share"), SIZES)
 @pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
 def test_every_draft_at_every_length_leaves_the_targets_own_reply(
-    workshop, sampling, count, tokens
+    workshop, sampling, count, tokens, share
 ):
     target, drafted, accepted = workshop.decoder(), Counter(), Counter()
-    cases = list(itertools.product(DRAFTS, (*LENGTHS, None)))
-    share = len(cases) if count > 25 else 2  # all cases with each prompt, or in turn
-    turns = itertools.cycle(cases)
+    cases = itertools.cycle(itertools.product(DRAFTS, (*LENGTHS, None)))
     for prompt in prompts(workshop.vocab, count):
         expected = say(speculator(target, None, sampling, None), prompt, tokens).ids
-        for name, length in itertools.islice(turns, share):
+        for name, length in itertools.islice(cases, share):  # in turn
             draft = name if name == "ngram" else workshop.draft(name)
             made = speculator(target, draft, sampling, length)
             assert say(made, prompt, tokens).ids == expected, (name, length)
@@ -195,11 +195,11 @@ def test_greedy_decoding_is_that_of_transformers_generate(workshop, kind, penalt
 
 def test_seeds_and_turns_change_what_is_said_and_nothing_else_does(workshop):
     (prompt,) = prompts(workshop.vocab, 1)
-    for mode in ("coupled", "rejection"):
+    for sampling in (Sampling(1.0), Sampling(1.0, verification="rejection")):
 
-        def said(seed, turn, mode=mode):
-            sampling = Sampling(1.0, seed=seed, verification=mode)
-            made = speculator(workshop.decoder(), workshop.draft("unsteady"), sampling, 3)
+        def said(seed, turn, base=sampling):
+            seeded = replace(base, seed=seed)
+            made = speculator(workshop.decoder(), workshop.draft("unsteady"), seeded, 3)
             reply = say(made, prompt, 24, turn)
             counts = made.counters
             assert 0 < counts.accepted < counts.drafted
@@ -461,6 +461,22 @@ def test_cancelled_at_any_pause_it_goes_on_as_if_nothing_had_been(workshop, samp
         # In rejection sampling, what was not begun is begun anew with numbers of its own.
         assert reply.ids == expected.ids or (sampling is REJECTION and not begun)
         caches_are_right(made, [*prompt, *reply.ids], (target, inner))
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, PENALISED], ids=["greedy", "sampled"])
+def test_carrying_over_can_be_cancelled_between_any_two_passes(workshop, sampling):
+    target, prompt = workshop.decoder(), [i % 50 for i in range(CHUNK + 30)]
+    expected = say(speculator(target, None, sampling, None), prompt, 3 * CHUNK).ids
+    for pause in itertools.count(1):
+        made = speculator(target, None, sampling, None)
+        steps = made.revise(prompt, expected, 1, 0)
+        paused = sum(1 for _ in itertools.islice(steps, pause))
+        if paused < pause:
+            break
+        steps.close()
+        caches_are_right(made, prompt, (target,))
+        assert say(made, prompt, len(expected)).ids == expected
+    assert pause > 3  # between passes over the old reply, too
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, REJECTION], ids=["greedy", "rejection"])

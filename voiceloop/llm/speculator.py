@@ -192,7 +192,8 @@ class Speculator:
                 self._forget(len(ids) + stood - 1)
                 yield None
         finally:
-            self.rollback(len(ids) + stood if done else len(ids))
+            if not done:
+                self.rollback(len(ids))  # nobody learns of what stood so far
         self.counts["carried"] += stood
         return Round((*old[:stood], tokens[-1]), len(offered), stood)
 
