@@ -317,8 +317,9 @@ async def test_an_empty_reply_ends_the_turn() -> None:
     assert (trace.outcome, trace.heard) == ("done", "")
 
 
-async def test_a_stage_that_fails_ends_its_turn_and_not_the_session() -> None:
-    broken = ScriptedTts(fail=lambda clause: "Look" in clause.text)
+@pytest.mark.parametrize("where", ["sky", "Look"])  # before the endpoint, and after it
+async def test_a_stage_that_fails_ends_its_turn_and_not_the_session(where: str) -> None:
+    broken = ScriptedTts(fail=lambda clause: where in clause.text)
     result = await converse(
         Utterance(0.5, "Tell me about the sky"), Utterance(3.0, "And the sea"), tts=broken
     )

@@ -199,6 +199,9 @@ class Session:
     def _turn_event(self, event: SpeechPaused | SpeechResumed | TurnEnded, now: float) -> None:
         turn = self._heard_turn
         assert turn is not None, "the detector begins a turn before anything happens in it"
+        if turn.over.is_set():  # it has failed while it was heard
+            self._heard_turn = None if isinstance(event, TurnEnded) else turn
+            return
         match event:
             case SpeechResumed():
                 turn.transcriber.resume()

@@ -17,14 +17,14 @@ from pathlib import Path
 import torch
 from transformers import WhisperForConditionalGeneration
 
-from models.train import asr_data, asr_export, asr_import, asr_tokenizer
+from models.train import asr_data, asr_export, asr_import, asr_streaming, asr_tokenizer
 from models.train.asr_batches import Batches
 from models.train.asr_model import Optimiser, Recogniser, config, initialise
 
 STARTER = Path(__file__).parents[1] / "starter" / "asr"
 CTC_WEIGHT = 0.5
 EASY_STEPS = 800
-STRENGTH = 0.25
+STRENGTH = 0.5
 """How far features are perturbed at most: little, for examples are hardly used twice."""
 
 
@@ -224,6 +224,8 @@ def evaluate(options: Options) -> None:
     for name, examples in sets.items():
         for line in asr_export.mistakes(decode, examples, 5):
             print(f"  {name}: {line}")
+    for name, value in asr_streaming.streaming(options.out, options.size, options.seed).items():
+        print(f"{name}: {value:.4g}")
 
 
 if __name__ == "__main__":

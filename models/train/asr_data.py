@@ -143,7 +143,7 @@ def easy_example(rng: random.Random, noise: np.random.Generator) -> Example:
     """A whole sentence by one of a few voices in a quiet room: with these a fresh model finds out
     in minutes what hearing is, for which the full variety takes it an hour."""
     text = utterance(rng)
-    return Example.of(_mild(noise, render(text, Voice(*rng.choice(EASY_VOICES)))), text)
+    return Example.of(mild(noise, render(text, Voice(*rng.choice(EASY_VOICES)))), text)
 
 
 def make_shard(seed: int, kind: str, index: int) -> list[Example]:
@@ -207,7 +207,7 @@ def test_sets(seed: int, size: int) -> Iterator[tuple[str, Callable[[], list[Exa
         out: list[Example] = []
         while len(out) < count:
             text = utterance(rng, "heldout")
-            out.append(Example.of(_mild(noise, render(text, voice(rng))), text))
+            out.append(Example.of(mild(noise, render(text, voice(rng))), text))
         return out
 
     def hard(name: str, count: int, partial: bool) -> list[Example]:
@@ -223,7 +223,7 @@ def test_sets(seed: int, size: int) -> Iterator[tuple[str, Callable[[], list[Exa
             elif found := cut(rng, text, speech):
                 heard = Speech(found[1], speech.rate, None)
                 trail = rng.choice((0.0, 0.3))
-                out.append(Example.of(_mild(augmenter.rng, heard, trail), found[0]))
+                out.append(Example.of(mild(augmenter.rng, heard, trail), found[0]))
         return out
 
     def nothing() -> list[Example]:
@@ -244,7 +244,7 @@ def _seen(rng: random.Random) -> Voice:
     return training_voice(rng, rng.choices(("espeak", "flite", "festival"), (0.6, 0.25, 0.15))[0])
 
 
-def _mild(rng: np.random.Generator, speech: Speech, trail: float = 0.3) -> np.ndarray:
+def mild(rng: np.random.Generator, speech: Speech, trail: float = 0.3) -> np.ndarray:
     """A quiet room and a good microphone."""
     pcm = warp(speech.pcm, speech.rate, 1.0)
     pcm = np.pad(pcm, (int(0.2 * RATE), int(trail * RATE))) * rng.uniform(0.3, 1.0)
