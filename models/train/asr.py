@@ -41,6 +41,7 @@ class Options:
     frames: int
     size: int
     start: Path | None
+    average: Path | None
     threads: int
 
 
@@ -62,6 +63,7 @@ def main() -> None:
     parser.add_argument(
         "--start", type=Path, help="exported model that a new training goes on from"
     )
+    parser.add_argument("--average", type=Path, help="checkpoint to take the mean with at export")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     arguments = vars(parser.parse_args())
     stage = arguments.pop("stage")
@@ -207,8 +209,11 @@ def shown(figures: dict[str, float]) -> str:
 
 def export(options: Options) -> None:
     """Convert the latest checkpoint into the model that ships."""
-    state = torch.load(options.work / "checkpoint.pt", weights_only=True)
-    asr_export.export(state["whisper"], options.work, options.out)
+    weights = torch.load(options.work / "checkpoint.pt", weights_only=True)["whisper"]
+    if options.average:
+        other = torch.load(options.average, weights_only=True)["whisper"]
+        weights = {name: (weight + other[name]) / 2 for name, weight in weights.items()}
+    asr_export.export(weights, options.work, options.out)
     for file in sorted(options.out.iterdir()):
         print(f"{file.name}: {file.stat().st_size / 2**20:.2f} MiB")
 

@@ -1,4 +1,4 @@
-"""What streaming costs: the same utterances as a live stream is heard, and decoded once at their end.
+"""What streaming costs: utterances heard as a live stream, and decoded once at their end.
 
 Both go through voiceloop's own turn-taking and recogniser, on the exported model.
 """
