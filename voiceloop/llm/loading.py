@@ -46,7 +46,7 @@ def load_model(name: str, device: torch.device, dtype: torch.dtype | None) -> Lo
     causal language model with full attention.
     """
     path = Path(name).expanduser()
-    local = path.exists() or name.startswith((".", "/", "~"))
+    local = path.exists() or name.startswith((".", "/", "~")) or name.endswith("/")
     if local and not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
         raise ModelNotFound(f"the model folder '{name}' {what}", "name the folder of a model")
