@@ -26,7 +26,7 @@ from tests.fakes import (
 )
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
-from voiceloop.reply import Engines, Event
+from voiceloop.engines import Engines
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.trace import (
@@ -37,7 +37,18 @@ from voiceloop.trace import (
     parts_ms,
     voice_to_voice_ms,
 )
-from voiceloop.types import AudioFrame, Clause, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
+from voiceloop.types import (
+    AudioFrame,
+    Clause,
+    Event,
+    Notice,
+    Pcm,
+    TokenBurst,
+    ToolCall,
+    Transcript,
+    TurnTrace,
+    Word,
+)
 
 pytestmark = pytest.mark.virtual
 

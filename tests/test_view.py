@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from voiceloop.reply import Event
 from voiceloop.trace import Mark
 from voiceloop.types import (
     Clause,
+    Event,
     Notice,
     Outcome,
     TokenBurst,

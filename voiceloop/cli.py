@@ -162,10 +162,9 @@ def ask(command: Ask) -> int:
 
     from voiceloop.devices import FileMicrophone, NullSpeaker, WavSpeaker
     from voiceloop.loading import open_engines
-    from voiceloop.reply import Event
     from voiceloop.session import Session
     from voiceloop.trace import to_perfetto
-    from voiceloop.types import Notice, TurnTrace
+    from voiceloop.types import Event, Notice, TurnTrace
     from voiceloop.view import open_view
 
     settings, timed = command.settings, command.pace == "realtime"

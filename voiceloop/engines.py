@@ -13,6 +13,7 @@ the configuration and returning the engine. They are imported only when they are
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Literal, Protocol, TypeVar
 
@@ -140,6 +141,19 @@ class Runner(Protocol):
         Closing the returned generator closes `steps` within one step.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """The loaded models, each with the runner that executes its steps."""
+
+    vad: Vad
+    asr: Asr
+    asr_runner: Runner
+    llm: Llm
+    llm_runner: Runner
+    tts: Tts
+    tts_runner: Runner
 
 
 def load(kind: Kind, name: str, config: object) -> object:

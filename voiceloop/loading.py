@@ -14,8 +14,7 @@ from typing import cast
 import numpy as np
 
 from voiceloop.config import Config
-from voiceloop.engines import Asr, Llm, Tts, Vad, load
-from voiceloop.reply import Engines
+from voiceloop.engines import Asr, Engines, Llm, Tts, Vad, load
 from voiceloop.runner import ModelThread
 from voiceloop.types import Clause, Span
 

@@ -17,41 +17,16 @@ import anyio
 from anyio.abc import ObjectSendStream
 
 from voiceloop.devices import Player
-from voiceloop.engines import Asr, Conversation, Llm, Runner, Steps, T, Tts, Vad
+from voiceloop.engines import Conversation, Engines, Steps, T
+from voiceloop.runner import FIRST, LATER
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.tts.stream import clauses, synthesize
-from voiceloop.types import (
-    Clause,
-    Notice,
-    SpeechChunk,
-    TokenBurst,
-    ToolCall,
-    Transcript,
-    TurnTrace,
-)
+from voiceloop.types import Clause, Event, SpeechChunk, TokenBurst, ToolCall
 
-Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnTrace
-"""What a session tells whoever watches it; a `Clause` is told as it begins to sound."""
-
-FIRST, LATER = 0, 10
-"""Priorities on a model: committed work before speculative, a final decode before a partial one."""
 CLAUSES, CHUNKS = 8, 8
 """Items that the streams between the stages hold before they block their producer."""
 TOOL_ROUNDS = 4
 """Calls of tools in one turn; a model that wants more is going in circles."""
-
-
-@dataclass(frozen=True, slots=True)
-class Engines:
-    """The loaded models, each with the runner that executes its steps."""
-
-    vad: Vad
-    asr: Asr
-    asr_runner: Runner
-    llm: Llm
-    llm_runner: Runner
-    tts: Tts
-    tts_runner: Runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +87,10 @@ class Reply:
         self._scope.cancel()
 
     async def run(self) -> bool:
-        """Speak to the end; False where `cancel` came first. The player is left as it is then."""
+        """Speak to the end; False where `cancel` came first.
+
+        What was not committed leaves nothing behind in the player; else it is left as it is.
+        """
         stage = self._stage
         stage.player.begin(self._recorder)
         if self.committed:

@@ -26,6 +26,8 @@ from voiceloop.engines import Steps
 
 T = TypeVar("T")
 
+FIRST, LATER = 0, 10
+"""Priorities on a model: committed work before speculative, a final decode before a partial one."""
 URGENT = -1_000_000
 """Priority of closing a generator: a cancelled reply gives its model back before anything runs."""
 

@@ -27,14 +27,17 @@ from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer
 from voiceloop.config import Config
 from voiceloop.devices import Microphone, Player, Speaker
+from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
-from voiceloop.reply import FIRST, LATER, Engines, Event, Reply, Stage
+from voiceloop.reply import Reply, Stage
+from voiceloop.runner import FIRST, LATER
 from voiceloop.tools import ToolResult, run_tool
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnDetector, TurnEnded
 from voiceloop.types import (
     AudioFrame,
     Clause,
+    Event,
     Notice,
     Outcome,
     SpeechChunk,

@@ -198,3 +198,7 @@ class TurnTrace:
     outcome: Outcome = "done"
     spans: tuple[StageSpan, ...] = ()
     """What each stage did and when, in the order recorded."""
+
+
+Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnTrace
+"""What a session tells whoever watches it; a `Clause` is told as it begins to sound."""

@@ -19,9 +19,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from voiceloop.reply import Event
 from voiceloop.trace import latency_line, to_json
-from voiceloop.types import Clause, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
+from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
 
 REFRESH_HZ = 12
 
