@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -113,10 +113,11 @@ async def converse(
     sequential: bool = False,
     replies: dict[str, Sequence[str | ToolCall]] | None = None,
     guesses: int = 3,
+    asr: Callable[[Script], ScriptedAsr] = ScriptedAsr,
 ) -> Result:
     script = Script(utterances, total_s)
     llm = ScriptedLlm(REPLIES if replies is None else replies, results=RESULTS)
-    asr = ScriptedAsr(script)
+    hearing = asr(script)
     microphone = ScriptedMicrophone(script)
     events: list[Event] = []
     times: list[float] = []
@@ -127,7 +128,7 @@ async def converse(
 
     runner = InlineRunner
     voice = tts or ScriptedTts()
-    engines = Engines(ScriptedVad(), asr, runner(), llm, runner(), voice, runner())
+    engines = Engines(ScriptedVad(), hearing, runner(), llm, runner(), voice, runner())
     session = Session(
         engines,
         microphone,
@@ -139,7 +140,7 @@ async def converse(
         wall_clock=lambda: datetime(2026, 1, 5, 14, 5),
     )
     await session.run()
-    return Result(events, llm.log, asr, microphone, times)
+    return Result(events, llm.log, hearing, microphone, times)
 
 
 def said(events: Sequence[Event], turn: int = 1) -> str:
@@ -229,6 +230,25 @@ async def test_a_tool_waits_until_the_user_has_finished() -> None:
     result = await converse(*hesitant)
     assert not [event for event in result.events if isinstance(event, ToolCall)]
     assert "tool_result" not in [name for name, _ in result.log]
+
+
+class Tiring(ScriptedAsr):
+    """Takes its time over every final decode but the first."""
+
+    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+        if final:
+            self.cost = 0.6 if any(done for _, done in self.windows) else 0.05
+        return super().transcribe(pcm, final=final)
+
+
+async def test_words_are_kept_where_the_user_goes_on_before_the_final_decode() -> None:
+    # The guess after "Tell me" is dropped, and the user speaks again before the turn is decoded.
+    talk = [Utterance(0.5, "Tell me"), Utterance(1.4, "about the"), Utterance(2.45, "sky")]
+    result = await converse(*talk, full_duplex=True, asr=Tiring)
+    first, second = result.traces
+    assert first.counters["replies_dropped"] == 1
+    assert (first.outcome, second.outcome) == ("abandoned", "done")
+    assert second.heard == "".join(map(str, REPLIES["Tell me about the sky"]))
 
 
 @settings(max_examples=25)

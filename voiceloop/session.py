@@ -78,6 +78,11 @@ class _Turn:
     voiced: dict[Clause, list[SpeechChunk]] = field(default_factory=dict[Clause, list[SpeechChunk]])
     """Audio of attempts that were dropped."""
 
+    @property
+    def answered(self) -> bool:
+        """A reply is there to be heard; one that is only a guess is not."""
+        return self.reply is not None and self.reply.committed
+
     def wake(self) -> None:
         """Let the turn's tasks look again, and judge a reply that was begun on a guess."""
         self.changed.set()
@@ -185,7 +190,7 @@ class Session:
 
     def _begin_turn(self, event: SpeechStarted, stage: Stage, tasks: TaskGroup) -> None:
         previous = self._last_turn
-        if previous is not None and previous.reply is not None and not previous.over.is_set():
+        if previous is not None and previous.answered and not previous.over.is_set():
             self._player.stop()
             previous.scope.cancel()
         self._turns += 1
@@ -311,7 +316,8 @@ class Session:
                 newer = self._last_turn
                 assert newer is not None
                 if not text or newer is not turn:
-                    newer.carried = text if newer is not turn else ""
+                    if newer is not turn:
+                        newer.carried = text
                     if prefilled or turn.reply is not None:
                         await self._prefill(turn, "")
                     return False
