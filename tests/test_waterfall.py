@@ -5,17 +5,20 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import example as instance
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.traces import example, traces
-from voiceloop.types import TurnTrace
+from voiceloop.trace import Lane
+from voiceloop.types import StageSpan, TurnTrace
 from voiceloop.waterfall import waterfall
 
 pytestmark = pytest.mark.pure
 
 
 @given(traces(), st.integers(48, 160))
+@instance(TurnTrace(1, spans=(StageSpan(Lane.ASR, "asr", 0.0, 5e-324),)), 80)
 def test_no_line_of_a_waterfall_is_wider_than_asked(trace: TurnTrace, width: int):
     lines = waterfall(trace, width)
     assert lines and all(len(line) <= width for line in lines)

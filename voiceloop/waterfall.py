@@ -12,6 +12,8 @@ from voiceloop.trace import Lane, Mark, parts_ms, voice_to_voice_ms
 from voiceloop.types import TurnTrace
 
 _LABEL, _FIGURE = 15, 9
+SHORTEST_S = 1e-6
+"""What is shorter than the unit of the record has no length to draw."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _ACTIVITIES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
@@ -66,7 +68,7 @@ def _bar(start: float, end: float) -> str:
 def _overlap_picture(trace: TurnTrace, bar: int) -> list[str]:
     rows = {label: _stretches(trace, *where) for label, where in _ACTIVITIES.items()}
     moments = [moment for stretches in rows.values() for stretch in stretches for moment in stretch]
-    if not moments or max(moments) == min(moments):
+    if not moments or max(moments) - min(moments) < SHORTEST_S:
         return []
     start, seconds = min(moments), max(moments) - min(moments)
     lines: list[str] = []
