@@ -25,6 +25,7 @@ ORDER = (
     ("audiofiles", "playback", "tools", "turns", "waterfall"),
     ("asr", "llm", "tts"),
     ("devices",),
+    ("player",),
     ("reply",),
     ("session",),
     ("loading",),

@@ -1,7 +1,7 @@
 """The bookkeeping of a reply that is being played: which sample, word and token has been heard.
 
 A `Playback` is the queue of one reply between its synthesis and a speaker. It counts samples and
-knows no device, no clock and no event loop: `devices.Player` moves blocks from here to a speaker
+knows no device, no clock and no event loop: `player.Player` moves blocks from here to a speaker
 and says how many of them the speaker gave back unplayed.
 """
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import anyio
 from anyio.abc import ObjectSendStream
 
-from voiceloop.devices import Player
 from voiceloop.engines import Conversation, Engines, Steps, T
+from voiceloop.player import Player
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.tts.stream import clauses, synthesize

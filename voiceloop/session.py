@@ -26,9 +26,10 @@ from anyio.abc import TaskGroup
 from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer
 from voiceloop.config import Config
-from voiceloop.devices import Microphone, Player, Speaker
+from voiceloop.devices import Microphone, Speaker
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
+from voiceloop.player import Player
 from voiceloop.reply import Reply, Stage
 from voiceloop.runner import FIRST, LATER
 from voiceloop.tools import ToolResult, run_tool
