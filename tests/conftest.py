@@ -19,6 +19,8 @@ LAYERS = {"pure", "virtual", "models", "browser", "audio", "gpu"}
 
 # Set before anything imports a hub client: tests get their models from the checkout.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# And before torch: one thread gives the same sums everywhere, and small models lose by sharing.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 # A busy machine is no defect, so examples have no deadline; CI runs the same ones every time.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])

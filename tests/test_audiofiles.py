@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import struct
+import tempfile
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -256,9 +257,26 @@ def test_an_unwritable_output_is_found_before_anything_is_written(
     assert caught.value.hint
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is write-protected for root")
-def test_a_write_protected_file_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "out.wav"
+NOBODY = 65_534
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A folder of the user that the test runs as; not as root, who may write everywhere."""
+    with tempfile.TemporaryDirectory() as name:
+        root = os.geteuid() == 0
+        if root:
+            os.chown(name, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(name)
+        finally:
+            if root:
+                os.seteuid(0)
+
+
+def test_a_write_protected_file_is_left_alone(unprivileged: Path) -> None:
+    path = unprivileged / "out.wav"
     path.touch(0o444)
     with pytest.raises(AudioError, match="write-protected"):
         WavWriter(path, 16_000)

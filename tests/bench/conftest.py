@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,15 +17,6 @@ CPU = torch.device("cpu")
 VOCAB = 512
 SHAPE = Shape(48, 64, 2, 4, 2, 12)
 TOKENS = 24
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Models this small only lose by sharing their work out."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def quiet(_text: str) -> None:

@@ -7,7 +7,6 @@ float64, so that no two ways of computing a logit can disagree about which is th
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -249,15 +248,6 @@ class Workshop:
             max_new_tokens=max_new_tokens,
             stop=stop,
         )
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Models this small only lose by sharing their work out."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
