@@ -127,3 +127,6 @@ def test_a_reply_ends_where_the_model_ends_it(both: Subjects, place: int) -> Non
         answer = mode.answer(prompts_for(ending, 1)[0])
         assert answer.ids == cut, name
         assert answer.tokens == len(cut) + 1, name
+        if name in ("plain", "speculative") and answer.rounds:
+            gained = sum(1 + (one.accepted or 0) - one.beyond for one in answer.rounds)
+            assert gained == answer.round_tokens

@@ -123,6 +123,7 @@ class Wrong:
     def __init__(self, inner: Decoder) -> None:
         self.inner = inner
         self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
+        self.pass_bytes = 0
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         logits = self.inner.forward(ids, cache, keep)
@@ -149,14 +150,15 @@ class Scripted:
 
     def __init__(self, template: ChatTemplate, tokenizer: Any, replies: list[str]) -> None:
         self.vocab, self.parameters, self.device = len(tokenizer), 1, torch.device("cpu")
+        self.pass_bytes = 0
         self.seen: list[list[int]] = []
         """The sequence after each pass."""
         self._header = template.user_to_reply
         self._replies = [[*template.encode(text), tokenizer.eos_token_id] for text in replies]
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        rows = ids.view(1, -1, 1)
-        prefix = cache.extend(0, rows, rows)[0].flatten().tolist()
+        rows = ids.view(-1, 1, 1)
+        prefix = cache.extend(0, rows)[0].flatten().tolist()
         cache.advance(len(ids))
         self.seen.append(prefix)
         chosen = [self._next(prefix[: len(prefix) - back]) for back in range(keep - 1, -1, -1)]
@@ -235,7 +237,8 @@ class Workshop:
         stop: tuple[str, ...] = (),
     ) -> SpeculativeConversation:
         sampling = sampling or Sampling()
-        guess = None if draft is None else ModelDraft(draft, sampling, capacity)
+        eos = frozenset([self.tokenizer.eos_token_id]) if eos is None else eos
+        guess = None if draft is None else ModelDraft(draft, sampling, capacity, eos)
         speculator = Speculator(target, guess, DraftLength(length, 0.1), sampling, capacity)
         return SpeculativeConversation(
             speculator,
@@ -243,7 +246,7 @@ class Workshop:
             self.tokenizer,
             pool=pool or CachePool(1),
             caches=(speculator.cache, *([guess.cache] if guess else [])),
-            eos=frozenset([self.tokenizer.eos_token_id]) if eos is None else eos,
+            eos=eos,
             system=system,
             max_new_tokens=max_new_tokens,
             stop=stop,

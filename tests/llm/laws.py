@@ -39,6 +39,7 @@ class Table:
         generator = torch.Generator().manual_seed(seed)
         shape = (vocab,) * 4
         self.vocab, self.parameters, self.device = vocab, 1, CPU
+        self.pass_bytes = 0
         self.logits = torch.randn(shape, generator=generator, dtype=torch.float64) * spread
 
     def like(self, seed: int, weight: float) -> Table:
@@ -49,8 +50,8 @@ class Table:
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""
-        rows = ids.view(1, -1, 1)
-        seen = cache.extend(0, rows, rows)[0].flatten()
+        rows = ids.view(-1, 1, 1)
+        seen = cache.extend(0, rows)[0].flatten()
         cache.advance(len(ids))
         last = seen[-keep:]
         before = seen[-keep - 1 : -1] if len(seen) > keep else torch.cat((seen[:1], seen[:-1]))

@@ -52,7 +52,8 @@ def test_a_length_is_in_bounds_and_follows_from_what_was_observed(
     seen: Seen, cost: float, position: int
 ) -> None:
     length = after(seen, cost=cost).next(position)
-    assert 0 <= length <= (DraftLength.SHORT if position < LATER else DraftLength.MOST)
+    left = DraftLength.FIRST_CLAUSE - position
+    assert 0 <= length <= (left if left > 0 else DraftLength.MOST)
     assert after(seen, cost=cost).next(position) == length
 
 
@@ -124,7 +125,7 @@ def test_where_guesses_are_for_nothing_few_are_made_and_none_too_many_to_come_ba
 
 def test_what_a_pass_without_guesses_takes_is_measured_but_not_in_the_first_clause() -> None:
     length, world = DraftLength(None, 0.05), World(1.0, 0.1, flat)
-    assert length.next(0) == DraftLength.SHORT
+    assert 0 < length.next(1) < DraftLength.FIRST_CLAUSE
     world.play(length, 3 * DraftLength.RECHECK)
     assert world.drafted[0] == 0 and world.drafted.count(0) == 3
 
@@ -155,6 +156,7 @@ class Counting:
     def __init__(self, inner: Table) -> None:
         self.inner, self.passes = inner, 0
         self.vocab, self.parameters, self.device = inner.vocab, 1, CPU
+        self.pass_bytes = 0
 
     def forward(self, ids: torch.Tensor, cache: KvCache, keep: int) -> torch.Tensor:
         self.passes += 1
@@ -193,6 +195,28 @@ def test_a_step_of_a_models_guessing_is_at_most_one_pass() -> None:
         assert model.passes <= 1
         model.passes = 0
     assert model.passes == 1
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), SAMPLED, REJECTION])
+def test_nothing_is_guessed_after_the_end_of_a_reply(sampling: Sampling) -> None:
+    ids, count = [3, 1, 4], 6
+    source, penalties = Noise(0, 8, CPU), Penalties(sampling, 8, CPU)
+    noise = source.gumbel(source.keys(Stream.CHOICE, 0, 0, count + 1))
+
+    def guesses(ends: set[int]) -> Guesses:
+        draft = ModelDraft(Table(8, 3), sampling, 32, frozenset(ends))
+        penalties.count(ids, 2)
+        given_noise = noise if sampling.temperature else None
+        return run(draft.propose(ids, count, given_noise, penalties))
+
+    free = guesses(set())
+    for place, end in enumerate(free.tokens.tolist()):
+        first = free.tokens.tolist().index(end)
+        ended = guesses({end})
+        assert ended.tokens.tolist() == free.tokens.tolist()[: first + 1], place
+        assert (ended.laws is None) == (free.laws is None)
+        if ended.laws is not None and free.laws is not None:
+            assert torch.equal(ended.laws, free.laws[: first + 1])
 
 
 def test_guesses_are_cut_with_their_laws() -> None:

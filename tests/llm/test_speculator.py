@@ -321,7 +321,7 @@ def caches_are_right(made: Speculator, ids: Sequence[int], models: Sequence[Any]
         for layer, both in cache._layers.items():
             for live, anew in zip(both, fresh._layers[layer], strict=True):
                 rows = slice(0, cache.length)
-                assert torch.allclose(live[:, rows], anew[:, rows], atol=1e-8)
+                assert torch.allclose(live[rows], anew[rows], atol=1e-8)
 
 
 @pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
@@ -427,6 +427,7 @@ class Watched:
     def __init__(self, inner: Any) -> None:
         self.inner = inner
         self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
+        self.pass_bytes = 0
         self.rows: list[int] = []
 
     def forward(self, ids, cache, keep):
@@ -610,7 +611,7 @@ def test_the_number_of_guesses_follows_from_the_times_alone(workshop):
 
     assert schedule(1.0) == schedule(1.0)
     good = schedule(1.0, "same")
-    assert max(good[:3]) == DraftLength.SHORT and max(good) == DraftLength.MOST
+    assert good[0] < DraftLength.FIRST_CLAUSE and max(good) == DraftLength.MOST
     assert sum(schedule(60.0)) < 0.2 * sum(schedule(1.0))
 
 

@@ -17,6 +17,8 @@ class Verified:
     drafted: int
     accepted: int | None
     """None where the reply ended within the round, and it is not known what else would stand."""
+    beyond: int = 0
+    """Tokens that it had room for after the one that ended the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +116,18 @@ def expected_tokens(acceptance: float, drafted: int) -> float:
 
 
 def predicted_speedup(
-    drafted: Sequence[int], acceptance: float, costs: StepCosts, replies: int
+    rounds: Sequence[Verified], acceptance: float, costs: StepCosts, replies: int
 ) -> float:
     """How much sooner tokens after the first should come than in plain decoding.
 
     The speed-up of Leviathan et al. (2023, theorem 3.8) with what it leaves out: passes of several
-    rows cost more than passes of one, a round has costs besides the models, and the draft reads
-    the prompt once a reply. `drafted` lists the guesses of each round in all `replies`.
+    rows cost more than passes of one, a round has costs besides the models, the draft reads the
+    prompt once a reply, and nothing follows the guess that ends one. `rounds` are those of all
+    `replies`.
     """
-    tokens = sum(expected_tokens(acceptance, count) for count in drafted)
-    rounds = sum(costs.round(count) for count in drafted) + replies * costs.draft_prefill
-    return tokens * (costs.target[1] + costs.rest) / rounds
+    tokens = sum(expected_tokens(acceptance, one.drafted - one.beyond) for one in rounds)
+    seconds = sum(costs.round(one.drafted) for one in rounds) + replies * costs.draft_prefill
+    return tokens * (costs.target[1] + costs.rest) / seconds
 
 
 def paired(fast: Sequence[Answer], slow: Sequence[Answer]) -> Spread:

@@ -129,7 +129,8 @@ def compare(
     reply = max((answer.ids for answer in answers["plain"]), key=len)
     passes = time_passes(*pair.decoders, prompts[0].ids, reply, counts)
     progress("reading memory")
-    bandwidth = read_bandwidth(subjects.pass_bytes, subjects.target.device)
+    pass_bytes = pair.decoders[0].pass_bytes
+    bandwidth = read_bandwidth(pass_bytes, subjects.target.device)
     found = figures(
         answers, passes, greedy=config.temperature == 0, price_per_hour=plan.price_per_hour
     )
@@ -153,7 +154,7 @@ def compare(
             "price_per_hour": plan.price_per_hour,
         },
         **found,
-        "bandwidth": floor(bandwidth, subjects.pass_bytes, found["modes"]),
+        "bandwidth": floor(bandwidth, pass_bytes, found["modes"]),
     }
 
 

@@ -9,7 +9,7 @@ constant one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from time import perf_counter
 from typing import Any, Protocol, cast
@@ -78,8 +78,11 @@ class OurMode:
             for before, after in pairwise(counts)
             if after.target_passes > before.target_passes
         ]
-        # The first pass is the one over the prompt.
-        return Answer(reply, tokens, end - began, first_s, tuple(rounds[1:]), tokens - 1)
+        del rounds[0]  # the first pass is the one over the prompt
+        if rounds:
+            last, gained = rounds[-1], sum((one.accepted or 0) + 1 for one in rounds)
+            rounds[-1] = replace(last, beyond=gained - (tokens - 1))
+        return Answer(reply, tokens, end - began, first_s, tuple(rounds), tokens - 1)
 
 
 class TransformersMode:

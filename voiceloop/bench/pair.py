@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, cast
 
 import torch
 from transformers import PreTrainedModel
@@ -55,8 +54,6 @@ class Subjects:
     draft: PreTrainedModel
     names: tuple[str, str]
     """What the target and the draft are called."""
-    pass_bytes: int
-    """Bytes of weights that one pass of the target reads."""
 
 
 def load_subjects(config: LlmConfig, synthetic: str | None, acceptance: float) -> Subjects:
@@ -94,12 +91,4 @@ def subjects(target: Loaded, draft: Loaded, config: LlmConfig) -> Subjects:
             f"'{target.name}' and '{draft.name}' do not fit into memory twice",
             "choose smaller models: transformers' modes need a copy of their own",
         ) from error
-    return Subjects(pair, *copies, (target.name, draft.name), _pass_bytes(copies[0]))
-
-
-def _pass_bytes(model: PreTrainedModel) -> int:
-    """Bytes of all weights but an embedding that is not the head too: of it, only rows are read."""
-    parts = cast(Any, model)
-    embedding, head = parts.get_input_embeddings().weight, parts.get_output_embeddings().weight
-    looked_up = 0 if embedding is head else embedding.nbytes
-    return sum(weight.nbytes for weight in model.parameters()) - looked_up
+    return Subjects(pair, *copies, (target.name, draft.name))

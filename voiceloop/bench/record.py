@@ -13,6 +13,7 @@ from voiceloop.bench.figures import (
     Answer,
     Spread,
     StepCosts,
+    Verified,
     acceptance,
     acceptance_by_position,
     paired,
@@ -38,15 +39,15 @@ def figures(
 
     All five modes must be there, and in each a reply of more than one token.
     """
-    counts = [one.drafted for answer in answers["speculative"] for one in answer.rounds]
     costs = _costs(passes, answers["plain"])
+    rounds = [one for answer in answers["speculative"] for one in answer.rounds]
     return {
         "modes": {
             name: _mode(own, answers["plain"], price_per_hour) for name, own in answers.items()
         },
-        **_ratios(answers, costs, counts),
+        **_ratios(answers, costs, rounds),
         "greedy_equal": _equal(answers) if greedy else None,
-        "steps": _steps(costs, answers, counts),
+        "steps": _steps(costs, answers, [one.drafted for one in rounds]),
     }
 
 
@@ -97,7 +98,7 @@ def _token_s(answers: Sequence[Answer]) -> float:
     return spread([answer.after_first_s for answer in answers if answer.tokens > 1]).middle
 
 
-def _ratios(answers: Answers, costs: StepCosts, counts: Sequence[int]) -> dict[str, Any]:
+def _ratios(answers: Answers, costs: StepCosts, rounds: Sequence[Verified]) -> dict[str, Any]:
     """`ratios`, `spreads`, and what the last of them is a ratio of."""
     found = {name: paired(answers[a], answers[b]) for name, (a, b) in RATIOS.items()}
     both = zip(answers["plain"], answers["speculative"], strict=True)
@@ -108,10 +109,9 @@ def _ratios(answers: Answers, costs: StepCosts, counts: Sequence[int]) -> dict[s
             if plain.tokens > 1 and own.tokens > 1
         ]
     )
-    rounds = [one for answer in answers["speculative"] for one in answer.rounds]
     share, predicted = acceptance(rounds), None
     if share is not None:
-        predicted = predicted_speedup(counts, share, costs, len(answers["speculative"]))
+        predicted = predicted_speedup(rounds, share, costs, len(answers["speculative"]))
         found["measured_over_predicted"] = Spread(
             speedup.middle / predicted, speedup.low / predicted, speedup.high / predicted
         )

@@ -172,6 +172,8 @@ def _model(
     embedding = model.model.embed_tokens.weight.normal_(generator=generator)
     head = model.lm_head.weight.zero_()
     head[follows.to(device)] = embedding[1:] * (PEAK / shape.hidden)
+    for weight in model.parameters():
+        weight.copy_(weight.bfloat16())  # checkpoints of such sizes come in 16 bits
     return model
 
 

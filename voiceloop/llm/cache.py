@@ -26,22 +26,23 @@ class KvCache:
         """Rows that fit."""
         self.length = 0
         """Rows that count."""
-        self._layers: dict[int, tuple[Tensor, Tensor]] = {}
+        self._layers: dict[int, tuple[Tensor, ...]] = {}
 
-    def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def extend(self, layer: int, *states: Tensor) -> list[Tensor]:
         """Write rows after the last that counts; return all of the layer's rows, these included.
 
-        `keys` and `values` are [heads, rows, dim]; so are the views that are returned. The length
-        stays: a pass calls `advance` once all its layers have written.
+        Each of the `states` is [rows, heads, dim]: keys and values, in one piece or apart, the same
+        way every time; so are the views that are returned. The length stays: a pass calls `advance`
+        once all its layers have written.
         """
         if layer not in self._layers:
-            self._layers[layer] = (self._buffer(keys), self._buffer(values))
-        all_keys, all_values = self._layers[layer]
-        rows = keys.shape[1]
-        all_keys.narrow(1, self.length, rows).copy_(keys)
-        all_values.narrow(1, self.length, rows).copy_(values)
-        end = self.length + rows
-        return all_keys.narrow(1, 0, end), all_values.narrow(1, 0, end)
+            self._layers[layer] = tuple(
+                state.new_empty(self.capacity, *state.shape[1:]) for state in states
+            )
+        end = self.length + len(states[0])
+        for buffer, state in zip(self._layers[layer], states, strict=True):
+            buffer[self.length : end] = state
+        return [buffer[:end] for buffer in self._layers[layer]]
 
     def advance(self, rows: int) -> None:
         """Count `rows` more, which every layer has written."""
@@ -61,10 +62,6 @@ class KvCache:
         self._layers, other._layers = other._layers, self._layers
         other.release()
         self.length = 0
-
-    def _buffer(self, like: Tensor) -> Tensor:
-        heads, _, dim = like.shape
-        return like.new_empty(heads, self.capacity, dim)
 
 
 Group = tuple[KvCache, ...]
@@ -143,8 +140,9 @@ class _Layer(CacheLayerMixin):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        keys, values = self._cache.extend(self._index, key_states[0], value_states[0])
-        return keys.unsqueeze(0), values.unsqueeze(0)
+        states = (state[0].transpose(0, 1) for state in (key_states, value_states))
+        keys, values = self._cache.extend(self._index, *states)
+        return keys.transpose(0, 1).unsqueeze(0), values.transpose(0, 1).unsqueeze(0)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self._cache.length + query_length, 0

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from voiceloop.llm.cache import KvCache, TransformersCache
+from voiceloop.llm.kernels import Linear, Norm, linear
 
 LEAN = ("llama", "qwen2", "qwen3", "mistral")
 """Values of `model_type` that `LeanDecoder` may take."""
@@ -32,6 +33,8 @@ class Decoder(Protocol):
     vocab: int
     """Length of a row of logits."""
     parameters: int
+    pass_bytes: int
+    """Bytes of weights that a pass reads, of large matrices."""
     device: torch.device
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
@@ -78,6 +81,11 @@ class TransformersDecoder:
         self.device = model.device
         self._model = cast(Any, model.eval())
         self._layers: int = model.config.get_text_config().num_hidden_layers
+        embedding: Tensor = self._model.get_input_embeddings().weight
+        # Of an embedding that is not the head too, only rows are read.
+        tied = embedding is self._model.get_output_embeddings().weight
+        looked_up = 0 if tied else embedding.nbytes
+        self.pass_bytes = sum(weight.nbytes for weight in model.parameters()) - looked_up
 
     @torch.inference_mode()
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
@@ -92,17 +100,16 @@ class TransformersDecoder:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """Weights of one layer, [out, in] each; projections of the same input are one."""
+    """One layer; projections of the same input are one."""
 
-    attention_norm: Tensor
-    qkv: Tensor
-    qkv_bias: Tensor | None
-    q_norm: Tensor | None
-    k_norm: Tensor | None
-    out: Tensor
-    mlp_norm: Tensor
-    gate_up: Tensor
-    down: Tensor
+    attention_norm: Norm
+    qkv: Linear
+    q_norm: Norm | None
+    k_norm: Norm | None
+    out: Linear
+    mlp_norm: Norm
+    gate_up: Linear
+    down: Linear
 
 
 class LeanDecoder:
@@ -118,14 +125,18 @@ class LeanDecoder:
         self._dim: int = attention.head_dim
         self._queries: int = config.num_attention_heads
         self._groups: int = config.num_key_value_heads
-        self._eps: float = config.rms_norm_eps
-        self._layers = [_fuse(layer) for layer in body.layers]
-        self._embedding: Tensor = body.embed_tokens.weight.detach()
-        self._norm: Tensor = body.norm.weight.detach()
-        self._head: Tensor = cast(Any, model).lm_head.weight.detach()[:vocab]
+        eps: float = config.rms_norm_eps
         with torch.inference_mode():
+            self._layers = [_fuse(layer, eps) for layer in body.layers]
+            self._embedding: Tensor = body.embed_tokens.weight.detach()
+            self._norm = Norm(body.norm.weight, eps)
+            self._head = linear(cast(Any, model).lm_head.weight[:vocab])
+            matrices = [self._head]
+            for layer in self._layers:
+                matrices += (layer.qkv, layer.out, layer.gate_up, layer.down)
+            self.pass_bytes = sum(matrix.nbytes for matrix in matrices)
             positions = torch.arange(capacity, device=self.device).unsqueeze(0)
-            cos, sin = body.rotary_emb(self._norm, positions)
+            cos, sin = body.rotary_emb(body.norm.weight, positions)
             # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
             sign = torch.ones_like(sin[0])
             sign[:, : self._dim // 2] = -1
@@ -135,7 +146,7 @@ class LeanDecoder:
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""
         rows, start = len(ids), cache.length
-        rotated = self._queries + self._groups
+        queries, groups, dim = self._queries, self._groups, self._dim
         cos, sin = self._cos[start : start + rows], self._sin[start : start + rows]
         x = F.embedding(ids, self._embedding)
         mask = None
@@ -143,33 +154,26 @@ class LeanDecoder:
             mask = torch.full((rows, start + rows), -torch.inf, dtype=x.dtype, device=x.device)
             mask = mask.triu_(start + 1)
         for index, layer in enumerate(self._layers):
-            h = self._rms(x, layer.attention_norm)
-            qkv = F.linear(h, layer.qkv, layer.qkv_bias)
-            qkv = qkv.view(rows, rotated + self._groups, self._dim)
-            qk = qkv[:, :rotated]
+            qkv = layer.qkv(layer.attention_norm(x)).view(rows, queries + 2 * groups, dim)
+            q, k, qk = qkv[:, :queries], qkv[:, queries:-groups], qkv[:, :-groups]
             if layer.q_norm is not None and layer.k_norm is not None:
-                q, k = qk.split((self._queries, self._groups), 1)
-                qk = torch.cat((self._rms(q, layer.q_norm), self._rms(k, layer.k_norm)), 1)
-            qk = torch.addcmul(qk * cos, qk.roll(self._dim // 2, -1), sin).transpose(0, 1)
-            values = qkv[:, rotated:].transpose(0, 1)
-            keys, values = cache.extend(index, qk[self._queries :], values)
+                q.copy_(layer.q_norm(q))
+                k.copy_(layer.k_norm(k))
+            torch.addcmul(qk * cos, qk.roll(dim // 2, -1), sin, out=qk)
+            (states,) = cache.extend(index, qkv[:, queries:])
+            keys, values = states.transpose(0, 1).unsqueeze(0).split(groups, 1)
             attended = F.scaled_dot_product_attention(
-                qk[: self._queries].unsqueeze(0),
-                keys.unsqueeze(0),
-                values.unsqueeze(0),
+                q.transpose(0, 1).unsqueeze(0),
+                keys,
+                values,
                 attn_mask=mask,
-                enable_gqa=self._groups < self._queries,
+                enable_gqa=groups < queries,
             )
-            attended = attended[0].transpose(0, 1).reshape(rows, self._queries * self._dim)
-            x = torch.addmm(x, attended, layer.out.t())
-            h = self._rms(x, layer.mlp_norm)
-            gate, up = F.linear(h, layer.gate_up).chunk(2, -1)
-            x = torch.addmm(x, F.silu(gate) * up, layer.down.t())
+            x = layer.out.add(attended.transpose(1, 2).reshape(rows, queries * dim), x)
+            gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, -1)
+            x = layer.down.add(F.silu(gate).mul_(up), x)
         cache.advance(rows)
-        return F.linear(self._rms(x[-keep:], self._norm), self._head)
-
-    def _rms(self, x: Tensor, weight: Tensor) -> Tensor:
-        return F.rms_norm(x, x.shape[-1:], weight, self._eps)
+        return self._head(self._norm(x[-keep:]))
 
 
 def _is_lean(model: PreTrainedModel) -> bool:
@@ -187,21 +191,23 @@ def _is_lean(model: PreTrainedModel) -> bool:
     )
 
 
-def _fuse(layer: Any) -> _Layer:
+def _fuse(layer: Any, eps: float) -> _Layer:
     """Take the weights of one of transformers' layers out of it."""
     attention, mlp = layer.self_attn, layer.mlp
     projections = (attention.q_proj, attention.k_proj, attention.v_proj)
-    biased = attention.q_proj.bias is not None
+    biases = [part.bias for part in projections if part.bias is not None]
+    heads = hasattr(attention, "q_norm")
     fused = _Layer(
-        attention_norm=layer.input_layernorm.weight.detach(),
-        qkv=torch.cat([part.weight for part in projections]).detach(),
-        qkv_bias=torch.cat([part.bias for part in projections]).detach() if biased else None,
-        q_norm=attention.q_norm.weight.detach() if hasattr(attention, "q_norm") else None,
-        k_norm=attention.k_norm.weight.detach() if hasattr(attention, "k_norm") else None,
-        out=attention.o_proj.weight.detach(),
-        mlp_norm=layer.post_attention_layernorm.weight.detach(),
-        gate_up=torch.cat((mlp.gate_proj.weight, mlp.up_proj.weight)).detach(),
-        down=mlp.down_proj.weight.detach(),
+        attention_norm=Norm(layer.input_layernorm.weight, eps),
+        qkv=linear(
+            torch.cat([part.weight for part in projections]), torch.cat(biases) if biases else None
+        ),
+        q_norm=Norm(attention.q_norm.weight, eps) if heads else None,
+        k_norm=Norm(attention.k_norm.weight, eps) if heads else None,
+        out=linear(attention.o_proj.weight),
+        mlp_norm=Norm(layer.post_attention_layernorm.weight, eps),
+        gate_up=linear(torch.cat((mlp.gate_proj.weight, mlp.up_proj.weight))),
+        down=linear(mlp.down_proj.weight),
     )
     layer.to("meta")  # or both copies would be held until the last layer is done
     return fused

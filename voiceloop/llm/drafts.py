@@ -72,8 +72,20 @@ class Draft(Protocol):
 class ModelDraft:
     """A smaller model with the target's vocabulary, which warps and chooses as the target does."""
 
-    def __init__(self, model: Decoder, sampling: Sampling, capacity: int) -> None:
+    def __init__(
+        self,
+        model: Decoder,
+        sampling: Sampling,
+        capacity: int,
+        ends: frozenset[int] = frozenset(),
+    ) -> None:
+        """`ends` are the tokens that end a reply: nothing is guessed after one of them.
+
+        The one that ends it is handed over like any other guess, so this changes no law.
+        """
         self.cache = KvCache(capacity)
+        # Elsewhere it would take a wait for the device to know that a guess ends the reply.
+        self._ends = ends if model.device.type == "cpu" else frozenset[int]()
         self._model = model
         self._sampling = sampling
         self._drawn = sampling.verification == "rejection" and sampling.temperature > 0
@@ -101,16 +113,21 @@ class ModelDraft:
             yield from self.prefill(ids[:-1])
             yield None
         unseen = torch.tensor(ids[self.cache.length :], device=self._model.device)
-        for index in range(count):
-            if index:
-                yield None
+        guessed = 0
+        while guessed < count:
             logits = self._model.forward(unseen, self.cache, 1)
-            scores = warp(penalties.apply(logits, self._tokens[:index]), self._sampling)
+            scores = warp(penalties.apply(logits, self._tokens[:guessed]), self._sampling)
             if self._drawn:
-                torch.softmax(scores, -1, out=self._law(index, count, scores))
-            unseen = self._tokens[index : index + 1]
-            unseen.copy_(choose(scores, None if noise is None else noise[index]))
-        return Guesses(self._tokens[:count], None if self._laws is None else self._laws[:count])
+                torch.softmax(scores, -1, out=self._law(guessed, count, scores))
+            unseen = self._tokens[guessed : guessed + 1]
+            unseen.copy_(choose(scores, None if noise is None else noise[guessed]))
+            guessed += 1
+            if self._ends and int(unseen) in self._ends:
+                break
+            if guessed < count:
+                yield None
+        laws = None if self._laws is None else self._laws[:guessed]
+        return Guesses(self._tokens[:guessed], laws)
 
     def rollback(self, length: int) -> None:
         """See `Draft.rollback`."""
@@ -207,11 +224,10 @@ class DraftLength:
     will be, or the law of what is said would change.
     """
 
-    MOST = 8
-    FIRST_CLAUSE = 12
-    """Tokens after which the reply's first clause may be complete."""
-    SHORT = 3
-    """Most guesses until then: the first tokens are wanted soon, not many at once."""
+    MOST = 16
+    FIRST_CLAUSE = 8
+    """Tokens of a reply's first clause, about: until then no guess reaches further, for these
+    tokens are wanted soon, not many at once."""
     PROBE = 20
     """Rounds without a guess after which one is tried, to see whether it pays by now; more if a
     guess takes longer than a round without one, so that this costs a twentieth at most."""
@@ -235,6 +251,8 @@ class DraftLength:
         self._step_ms: deque[float] = deque(maxlen=self.RECENT)
         self._pass_ms: dict[int, deque[float]] = {}
         """By number of rows."""
+        self._typical_ms: dict[int, float] = {}
+        """Their medians."""
         self._accepted, self._tested = 7.0, 10.0  # what a draft is taken for until it is known
         self._accepted_at, self._tested_at = [0.0] * self.MOST, [0.0] * self.MOST
         self._rounds_without = 0
@@ -244,18 +262,22 @@ class DraftLength:
         """Tokens to draft for the round that begins with the reply's token `position`."""
         if self._fixed is not None:
             return self._fixed
-        first_clause = position < self.FIRST_CLAUSE
-        if self._rounds_with >= self.RECHECK and not first_clause:
+        left = self.FIRST_CLAUSE - position
+        if self._rounds_with >= self.RECHECK and left <= 0:
             return 0
-        most = self.SHORT if first_clause else self.MOST
-        best = max(range(most + 1), key=lambda k: self._tokens(k) / self._ms(k))
-        plain, guess = self._ms(0), self._ms(1) - self._ms(0)
+        most = left if left > 0 else self.MOST
+        step = median(self._step_ms) if self._step_ms else self._step_cost * self._pass(1)
+        times = [k * step + self._pass(k + 1) for k in range(most + 1)]
+        rates = [tokens / ms for tokens, ms in zip(self._tokens(most), times, strict=True)]
+        plain, guess = times[0], times[1] - times[0]
         probing = self._rounds_without * plain >= self.PROBE * max(plain, guess)
-        return best or int(probing)
+        return rates.index(max(rates)) or int(probing)
 
     def observe(self, drafted: int, accepted: int, draft_ms: float, target_ms: float) -> None:
         """Learn from a round: `accepted` of `drafted` guesses stood, and what it took."""
-        self._pass_ms.setdefault(drafted + 1, deque(maxlen=self.RECENT)).append(target_ms)
+        rows = drafted + 1
+        self._pass_ms.setdefault(rows, deque(maxlen=self.RECENT)).append(target_ms)
+        self._typical_ms[rows] = median(self._pass_ms[rows])
         if drafted:
             self._step_ms.append(draft_ms / drafted)
             self._rounds_without, self._rounds_with = 0, self._rounds_with + 1
@@ -276,30 +298,26 @@ class DraftLength:
         self._accepted_at = [count * self.MEMORY for count in self._accepted_at]
         self._tested_at = [count * self.MEMORY for count in self._tested_at]
 
-    def _tokens(self, k: int) -> float:
-        """Expected tokens of a round of k guesses."""
+    def _tokens(self, most: int) -> list[float]:
+        """Expected tokens of rounds of 0, 1, …, `most` guesses."""
         pooled = self.POOLED * self._accepted / self._tested
-        total = stands = 1.0
-        for accepted, tested in zip(self._accepted_at[:k], self._tested_at[:k], strict=True):
-            stands *= (accepted + pooled) / (tested + self.POOLED)
-            total += stands
-        return total
-
-    def _ms(self, k: int) -> float:
-        """Expected time of a round of k guesses."""
-        step = median(self._step_ms) if self._step_ms else self._step_cost * self._pass(1)
-        return k * step + self._pass(k + 1)
+        totals, stands = [1.0], 1.0
+        for index in range(most):
+            stands *= (self._accepted_at[index] + pooled) / (self._tested_at[index] + self.POOLED)
+            totals.append(totals[-1] + stands)
+        return totals
 
     def _pass(self, rows: int) -> float:
         """Expected time of a target pass, from those over the nearest numbers of rows."""
-        if not self._pass_ms:
+        if not self._typical_ms:
             return self._relative(rows)
-        fewer = max((seen for seen in self._pass_ms if seen <= rows), default=min(self._pass_ms))
-        more = min((seen for seen in self._pass_ms if seen >= rows), default=max(self._pass_ms))
-        low, high = median(self._pass_ms[fewer]), median(self._pass_ms[more])
-        if fewer < more:
-            return low + (high - low) * (rows - fewer) / (more - fewer)
-        return low * self._relative(rows) / self._relative(fewer)
+        fewer = max((seen for seen in self._typical_ms if seen <= rows), default=0)
+        more = min((seen for seen in self._typical_ms if seen >= rows), default=0)
+        if fewer and more:
+            low, high = self._typical_ms[fewer], self._typical_ms[more]
+            return low + (high - low) * (rows - fewer) / max(1, more - fewer)
+        nearest = fewer or more
+        return self._typical_ms[nearest] * self._relative(rows) / self._relative(nearest)
 
     def _relative(self, rows: int) -> float:
         """What a pass over so many rows is said to take next to one over a single row."""

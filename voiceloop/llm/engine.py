@@ -26,7 +26,7 @@ from voiceloop.llm.template import ChatTemplate
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""
 
-_ROW_COST = {"cpu": 0.12}
+_ROW_COST = {"cpu": 0.06}
 """What each further row of a target pass costs next to the first; elsewhere next to nothing."""
 
 
@@ -90,7 +90,7 @@ class SpeculativeLlm:
 
     def _new_draft(self, sampling: Sampling) -> Draft | None:
         if self._draft is not None:
-            return ModelDraft(self._draft, sampling, self._capacity)
+            return ModelDraft(self._draft, sampling, self._capacity, self._eos)
         return NgramDraft(self._target.device) if draft_of(self._config) == "ngram" else None
 
 

@@ -215,6 +215,7 @@ class Speculator:
                 self._penalties.count(ids, self._start)
                 proposal = draft.propose(ids, count, noise, self._penalties)
                 guesses = yield from watch.steps(proposal)
+                noise = None if noise is None else noise[: len(guesses) + 1]
                 yield None
             accepted, tokens, target_ms = self._judge(ids, guesses, noise, turn, position)
         finally:

@@ -1,0 +1,128 @@
+"""The operations of a pass, in the form that is quickest for the weights and where they are.
+
+A pass of a small model over a few rows spends its time on reading weights and on calling torch, so
+both are kept few here. All forms compute the same, up to the rounding of their type.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+LARGE = 2**18
+"""Weights from which on a matrix gains more from half the reading than a slower call loses."""
+
+
+class Linear(Protocol):
+    """A matrix product with fixed weights."""
+
+    nbytes: int
+    """Bytes of the weights."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """`x` [rows, in] times the weights, and the bias if there is one: [rows, out]."""
+        ...
+
+    def add(self, x: Tensor, to: Tensor) -> Tensor:
+        """The same, added to `to` [rows, out]."""
+        ...
+
+
+def linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
+    """The product with `weight` [out, in] and `bias` [out].
+
+    Single-precision weights are kept in half precision on a processor that multiplies them so,
+    where that makes no difference: checkpoints mostly come in 16 bits.
+    """
+    packs = (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and weight.numel() >= LARGE
+        and torch.backends.quantized.engine in ("x86", "fbgemm")
+    )
+    scale = _half_scale(weight) if packs else None
+    return _Whole(weight, bias) if scale is None else _Halved(weight, bias, scale)
+
+
+class _Whole:
+    """Weights in the type they are multiplied in."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self._weight = weight.detach().t()
+        if weight.device.type == "cpu":  # several rows take half as long from this side
+            self._weight = self._weight.contiguous()
+        self.nbytes = weight.nbytes
+        self._bias = None if bias is None else bias.detach()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self._bias is None:
+            return torch.mm(x, self._weight)
+        return torch.addmm(self._bias, x, self._weight)
+
+    def add(self, x: Tensor, to: Tensor) -> Tensor:
+        product = torch.addmm(to, x, self._weight)
+        return product if self._bias is None else product.add_(self._bias)
+
+
+class _Halved:
+    """FBGEMM's product of single-precision rows with half-precision weights.
+
+    It sums in single precision. Half the bytes are read, and up to 14 rows take hardly longer than
+    one: what speculation pays for its guesses.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, scale: float) -> None:
+        self.nbytes = 2 * weight.numel()
+        self._inverse = 1 / scale
+        self._packed = torch.ops.quantized.linear_prepack_fp16(
+            weight.detach().float() * scale, None if bias is None else bias.detach().float()
+        )
+        self._product = torch.ops.quantized.linear_dynamic_fp16.default
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._product(x if self._inverse == 1 else x * self._inverse, self._packed)
+
+    def add(self, x: Tensor, to: Tensor) -> Tensor:
+        return self(x).add_(to)
+
+
+def _half_scale(weight: Tensor) -> float | None:
+    """What to multiply `weight` by so that half precision holds it: a power of two, 1 if it can be.
+
+    None where no entry may be off by 2^-26 of the largest, a quarter of what single precision makes
+    of that, and some would be. Weights in bfloat16 pass, which has a wider range and fewer digits.
+    """
+    largest = float(weight.abs().amax())
+    if not 0 < largest < math.inf:
+        return None
+    for scale in (1.0, 2.0 ** (14 - math.frexp(largest)[1])):
+        scaled = weight * scale
+        if float((scaled.half().float() - scaled).abs().amax()) <= largest * scale * 2**-26:
+            return scale
+    return None
+
+
+class Norm:
+    """RMSNorm over the last dimension (Zhang and Sennrich 2019)."""
+
+    def __init__(self, weight: Tensor, eps: float) -> None:
+        self._weight = weight.detach()
+        self._eps = eps
+        self._shape = weight.shape
+        self._fused = weight.device.type != "cpu" or weight.dtype.itemsize < 4
+        # On the CPU torch has no single call for it. Of x w / sqrt(mean(x²) + eps), multiplied by
+        # sqrt(n) above and below, these are the parts that do not change.
+        size = weight.numel()
+        self._scaled = self._weight * math.sqrt(size)
+        self._floor = torch.tensor(math.sqrt(size * eps), dtype=weight.dtype)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Shape of `x`, [..., n]."""
+        if self._fused:
+            return F.rms_norm(x, self._shape, self._weight, self._eps)
+        length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        return x.div(length.hypot_(self._floor)).mul_(self._scaled)
