@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import itertools
 import random
 from contextlib import suppress
@@ -273,13 +274,16 @@ def test_a_reply_ends_before_a_stop_string_and_the_next_turn_knows_it_so(worksho
 # ---- another go at the same turn
 
 
+@pytest.mark.parametrize(
+    "cases", [pytest.param(40, id="quick"), pytest.param(200, id="all", marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.9, seed=3)], ids=["greedy", "sampled"])
-def test_a_revised_reply_is_the_one_that_a_fresh_start_gives(workshop, sampling):
+def test_a_revised_reply_is_the_one_that_a_fresh_start_gives(workshop, sampling, cases):
     texts = ["What is", "What is the capital", "What is the capital of France?", "Tell me.", "No"]
     rng = random.Random(5)
     model, draft = workshop.decoder(), workshop.draft("unsteady")
     kept = 0
-    for case in range(40):
+    for case in range(cases):
         first, second, before = (rng.choice(texts) for _ in range(3))
         conversation = workshop.conversation(model, draft, sampling, eos=frozenset())
         fresh = workshop.conversation(model, draft, sampling, eos=frozenset())
@@ -472,7 +476,49 @@ class Talk(RuleBasedStateMachine):
             assert sum(bool(cache._layers) for cache in caches) <= self.slots
 
 
+@pytest.mark.parametrize(
+    ("runs", "steps"),
+    [
+        pytest.param(15, 20, id="quick"),
+        pytest.param(50, 40, id="all", marks=pytest.mark.full),
+    ],
+)
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.9, seed=3)], ids=["greedy", "sampled"])
-def test_whatever_happens_the_live_caches_equal_a_fresh_prefill(workshop, sampling):
+def test_whatever_happens_the_live_caches_equal_a_fresh_prefill(workshop, sampling, runs, steps):
     machine = type("Machine", (Talk,), {"workshop": workshop, "sampling": sampling})
-    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=20))
+    own = settings(max_examples=runs, stateful_step_count=steps)
+    run_state_machine_as_test(machine, settings=own)
+
+
+def live_tensors() -> tuple[int, int]:
+    """How many there are, and their bytes."""
+    gc.collect()
+    tensors = [it for it in gc.get_objects() if issubclass(type(it), torch.Tensor)]
+    return len(tensors), sum(tensor.nbytes for tensor in tensors)
+
+
+def test_memory_is_flat_however_long_conversations_go_on(workshop):
+    rng, talk = random.Random(2), Talk()
+    talk.workshop = workshop
+    talk.begin("unsteady", None, 2)
+    texts = ["What", "What is the capital?", "Tell me a story. " * 6, "🌍?"]
+    held = []
+    for operation in range(1000):
+        which, text = rng.randrange(3), rng.choice(texts)
+        match rng.choice(["prefill", "reply", "revise", "heard", "close"]):
+            case "prefill":
+                talk.prefill(which, text, rng.randrange(5), rng.random() < 0.5)
+            case "reply":
+                talk.reply(which, text, rng.randrange(30), rng.random() < 0.5)
+            case "revise":
+                talk.revise(which, text, rng.randrange(30))
+            case "heard":
+                talk.heard(which, rng.randrange(30))
+            case _ if rng.random() < 0.1:
+                talk.conversations[which].close()
+        if operation % 50 == 49:
+            talk.caches_hold_what_a_fresh_prefill_would()
+            held.append(live_tensors())
+    assert sum(conversation.counters.evictions for conversation in talk.conversations) > 20
+    for early, late in zip(zip(*held[:10], strict=True), zip(*held[10:], strict=True), strict=True):
+        assert max(late) <= max(early)

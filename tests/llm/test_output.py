@@ -139,7 +139,8 @@ def test_nothing_is_spoken_from_the_first_stop_string_on(workshop, text, stop, s
         burst, left = left[:size], left[size:]
         found += output.push(burst)
     found += output.finish()
-    at = min((text.find(one) for one in stop if one in text), default=len(text))
+    places = [(text.find(one) + len(one), text.find(one)) for one in stop if one in text]
+    _, at = min(places, default=(0, len(text)))
     assert spoken(found) == text[:at]
     kept = [i for item in found for i in item.ids]
     assert kept == ids[: len(kept)]

@@ -1,13 +1,12 @@
-"""Speculative decoding says exactly what the target alone would say, or something of the same law,
-whatever the draft; and whatever is cancelled or changed on the way, the caches stay right."""
+"""Whatever is carried over, cancelled, cut or changed on the way, replies and caches stay right,
+and what is counted is what happened."""
 
 from __future__ import annotations
 
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -15,297 +14,34 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.llm.laws import CPU, Table, p_value
+from tests.llm.laws import Table, p_value
+from tests.llm.replies import (
+    CAPACITY,
+    GREEDY,
+    MODE_NAMES,
+    MODES,
+    PENALISED,
+    REJECTION,
+    SAMPLED,
+    Reply,
+    prompts,
+    run,
+    say,
+    speculator,
+)
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.decoder import CHUNK
-from voiceloop.llm.drafts import DraftLength, ModelDraft, NgramDraft
-from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
-from voiceloop.llm.speculator import Round, Speculator
+from voiceloop.llm.drafts import DraftLength, ModelDraft
+from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.speculator import Speculator
 from voiceloop.llm.stopwatch import Stopwatch
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models
-KINDS = ("llama", "qwen2", "qwen3", "gpt2", "gemma")
-DRAFTS = ("same", "random", "wrong", "unsteady", "ngram")
-LENGTHS = (1, 2, 4, 8)
-CAPACITY = 512
-NONE = torch.empty(0, dtype=torch.long)
-GREEDY, SAMPLED = Sampling(), Sampling(0.8, top_k=40, top_p=0.95, seed=7)
-PENALISED = replace(
-    SAMPLED,
-    repetition_penalty=1.3,
-    presence_penalty=0.4,
-    frequency_penalty=0.3,
-    logit_bias={7: 2.0, 9: -1.0},
-    banned=frozenset([3, 4]),
-)
-REJECTION = replace(PENALISED, verification="rejection")
-MODES = [GREEDY, replace(PENALISED, temperature=0.0), SAMPLED, PENALISED]
-MODE_NAMES = ["greedy", "greedy-penalised", "sampled", "sampled-penalised"]
-
-
-def run(steps: Generator[None, None, Any]) -> Any:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
-def speculator(
-    target: Any, draft: Any, sampling: Sampling, length: int | None, **options: Any
-) -> Speculator:
-    """With `draft` a decoder, "ngram", or None."""
-    guess = None
-    if draft == "ngram":
-        guess = NgramDraft(target.device)
-    elif draft is not None:
-        guess = ModelDraft(draft, sampling, CAPACITY)
-    return Speculator(target, guess, DraftLength(length, 0.1), sampling, CAPACITY, **options)
-
-
-@dataclass
-class Reply:
-    """A reply to a prompt, as it comes from a speculator."""
-
-    speculator: Speculator
-    prompt: Sequence[int]
-    turn: int = 1
-    ids: list[int] = field(default_factory=list)
-    rounds: list[Round] = field(default_factory=list)
-
-    def steps(
-        self, tokens: int, old: Sequence[int] = (), more: int = 0
-    ) -> Generator[None, None, None]:
-        """Go on until there are so many, and up to `more` where they come with the last of these.
-
-        Can be closed and begun again where it was.
-        """
-        if not self.ids:
-            begun = yield from self.speculator.revise(self.prompt, old, self.turn, 0)
-            self._keep(begun)
-        while (position := len(self.ids)) < tokens:
-            whole, left = [*self.prompt, *self.ids], tokens + more - position
-            yield None
-            self._keep((yield from self.speculator.round(whole, self.turn, position, left)))
-
-    def _keep(self, step: Round) -> None:
-        self.rounds.append(step)
-        self.ids += step.ids
-
-
-def say(
-    speculator: Speculator,
-    prompt: Sequence[int],
-    tokens: int,
-    turn: int = 1,
-    old: Sequence[int] = (),
-    more: int = 0,
-) -> Reply:
-    reply = Reply(speculator, prompt, turn)
-    for _ in reply.steps(tokens, old, more):
-        pass
-    return reply
-
-
-def prompts(vocab: int, count: int) -> list[list[int]]:
-    """Some random, some that repeat themselves."""
-    rng = random.Random(count)
-    made = []
-    for index in range(count):
-        words = [rng.randrange(vocab) for _ in range(rng.randrange(1, 24))]
-        made.append(words if index % 3 else words * 2)
-    return made
-
-
-def alone(workshop, kind, sampling, prompt, turn, n):
-    """`n` tokens of the target alone, each from a whole pass of transformers without a cache."""
-    ids, noise = list(prompt), Noise(sampling.seed, workshop.vocab, CPU)
-    penalties = Penalties(sampling, workshop.vocab, CPU)
-    for position in range(n):
-        with torch.no_grad():
-            logits = workshop.model(kind)(torch.tensor([ids])).logits[0, -1:]
-        penalties.count(ids, len(prompt))
-        scores = warp(penalties.apply(logits, NONE), sampling)
-        row = noise.gumbel(noise.keys(Stream.CHOICE, turn, position, 1))
-        ids.append(int(choose(scores, row if sampling.temperature else None)))
-    return ids[len(prompt) :]
-
-
-# ---- the target's own tokens
-
-
-@pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_target_alone_is_that_of_transformers_whatever_the_draft(workshop, kind, sampling):
-    for i, prompt in enumerate(prompts(workshop.vocab, 3)):
-        expected = alone(workshop, kind, sampling, prompt, 1, 16)
-        for draft in (None, workshop.draft(("random", "unsteady", "same")[i], kind)):
-            made = speculator(workshop.decoder(kind), draft, sampling, 3)
-            assert say(made, prompt, 16).ids == expected
-
-
-SIZES = [
-    pytest.param(25, 32, 2, id="quick"),
-    pytest.param(200, 64, 8, id="all", marks=pytest.mark.full),
-]
-
-
-@pytest.mark.parametrize(("count", "tokens", "share"), SIZES)
-@pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
-def test_every_draft_at_every_length_leaves_the_targets_own_reply(
-    workshop, sampling, count, tokens, share
-):
-    target, drafted, accepted = workshop.decoder(), Counter(), Counter()
-    cases = itertools.cycle(itertools.product(DRAFTS, (*LENGTHS, None)))
-    for prompt in prompts(workshop.vocab, count):
-        expected = say(speculator(target, None, sampling, None), prompt, tokens).ids
-        for name, length in itertools.islice(cases, share):  # in turn
-            draft = name if name == "ngram" else workshop.draft(name)
-            made = speculator(target, draft, sampling, length)
-            assert say(made, prompt, tokens).ids == expected, (name, length)
-            drafted[name] += made.counts["drafted"]
-            accepted[name] += made.counts["accepted"]
-    assert accepted["same"] == drafted["same"] > 0
-    assert 0 < accepted["unsteady"] < drafted["unsteady"]
-    assert accepted["wrong"] < 0.1 * drafted["wrong"]
-    assert drafted["random"] > accepted["random"]
-    if sampling is GREEDY:  # which repeats itself
-        assert 0 < accepted["ngram"] < drafted["ngram"]
-
-
-@pytest.mark.parametrize("penalty", [1.0, 1.4])
-@pytest.mark.parametrize("kind", KINDS)
-def test_greedy_decoding_is_that_of_transformers_generate(workshop, kind, penalty):
-    (prompt,) = prompts(workshop.vocab, 1)
-    sampling = Sampling(repetition_penalty=penalty)
-    made = speculator(workshop.decoder(kind), workshop.draft("random", kind), sampling, 4)
-    ids = torch.tensor([prompt])
-    output = workshop.model(kind).generate(
-        ids,
-        attention_mask=torch.ones_like(ids),
-        do_sample=False,
-        max_new_tokens=32,
-        repetition_penalty=penalty,
-        eos_token_id=None,
-        pad_token_id=0,
-    )
-    assert output[0, len(prompt) :].tolist() == say(made, prompt, 32).ids
-
-
-def test_seeds_and_turns_change_what_is_said_and_nothing_else_does(workshop):
-    (prompt,) = prompts(workshop.vocab, 1)
-    for sampling in (Sampling(1.0), Sampling(1.0, verification="rejection")):
-
-        def said(seed, turn, base=sampling):
-            seeded = replace(base, seed=seed)
-            made = speculator(workshop.decoder(), workshop.draft("unsteady"), seeded, 3)
-            reply = say(made, prompt, 24, turn)
-            counts = made.counters
-            assert 0 < counts.accepted < counts.drafted
-            return tuple(reply.ids), tuple(reply.rounds)
-
-        assert said(1, 1) == said(1, 1)
-        assert len({said(seed, turn)[0] for seed in (1, 2) for turn in (1, 2)}) == 4
-
-
-@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED, REJECTION], ids=["greedy", "c", "r"])
-def test_a_draft_that_is_the_target_is_always_right(workshop, sampling):
-    made = speculator(workshop.decoder(), workshop.decoder(), sampling, 4)
-    for turn, prompt in enumerate(prompts(workshop.vocab, 4)):
-        made.rollback(0)
-        say(made, prompt, 41, turn)
-    assert made.counts["accepted"] == made.counts["drafted"] == 4 * 32
-    assert made.counters.accepted_by_position == (32, 32, 32, 32)
-
-
-# ---- the law of a reply, of several tokens end to end
-
-PROMPT, OTHER, THIRD = [0, 3, 2], [4, 1, 3, 2], [5, 5, 2]
-GRID: dict[str, list[Any]] = {
-    "temperature": [0.7, 1.0, 1.4],
-    "top_k": [0, 4],
-    "top_p": [1.0, 0.85],
-    "min_p": [0.0, 0.08],
-    "penalties": [(1.0, 0.0, 0.0), (1.6, 0.0, 0.0), (1.0, 0.9, 0.5)],
-    "verification": ["coupled", "rejection"],
-    "length": [1, 2, 4, 8],
-    "draft": ["model", "ngram"],
-}
-
-
-def pairwise(factors: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """Few combinations in which any two values of different factors occur together."""
-    names = list(factors)
-    left = {
-        ((a, x), (b, y))
-        for a, b in itertools.combinations(names, 2)
-        for x in factors[a]
-        for y in factors[b]
-    }
-    every = [
-        dict(zip(names, values, strict=True)) for values in itertools.product(*factors.values())
-    ]
-    random.Random(0).shuffle(every)
-    chosen = []
-    while left:
-        best = max(every, key=lambda case: sum(pair in left for pair in pairs(case)))
-        left -= set(pairs(best))
-        chosen.append(best)
-    return chosen
-
-
-def pairs(case: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    return itertools.combinations(case.items(), 2)
-
-
-def test_the_grid_has_all_pairs():
-    found = {pair for case in pairwise(GRID) for pair in pairs(case)}
-    for a, b in itertools.combinations(GRID, 2):
-        assert all(((a, x), (b, y)) in found for x in GRID[a] for y in GRID[b])
-
-
-def law_of(case: dict[str, Any], samples: int, seed: int = 0) -> tuple[float, Counter[str]]:
-    """P-value of the first three tokens of so many replies, and the counters."""
-    repetition, presence, frequency = case["penalties"]
-    sampling = Sampling(
-        case["temperature"],
-        case["top_k"],
-        case["top_p"],
-        case["min_p"],
-        seed,
-        repetition,
-        presence,
-        frequency,
-        verification=case["verification"],
-    )
-    target = Table(6, seed=1)
-    draft = "ngram" if case["draft"] == "ngram" else target.like(2, 0.6)
-    made = speculator(target, draft, sampling, case["length"])
-    # What an n-gram guesses has to be in the prompt.
-    prompt = [0, 2, 3, 1, 3, 0, 4, 2, 2, 5, 1, 0, 3, 2, 4, 1, 2, 2, 3]
-    counts = torch.zeros((6,) * 3)
-    for turn in range(samples):
-        made.rollback(len(prompt))
-        counts[tuple(say(made, prompt, 3, turn, more=8).ids[:3])] += 1
-    return p_value(counts.flatten(), target.law(sampling, prompt, 3)), made.counts
-
-
-LAW_SIZES = [
-    pytest.param(250, id="quick"),
-    pytest.param(8000, id="all", marks=pytest.mark.full),
-]
-
-
-@pytest.mark.parametrize("samples", LAW_SIZES)
-def test_whatever_the_options_a_reply_has_the_targets_law(samples):
-    for seed, case in enumerate(pairwise(GRID)):
-        p, counts = law_of(case, samples, seed)
-        assert p > 1e-4, case
-        assert 0 < counts["accepted"] < counts["drafted"], case
-
 
 # ---- carrying a reply over to another prompt
+
+PROMPT, OTHER, THIRD = [0, 3, 2], [4, 1, 3, 2], [5, 5, 2]
 
 
 def caches_are_right(made: Speculator, ids: Sequence[int], models: Sequence[Any]) -> None:

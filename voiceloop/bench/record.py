@@ -13,7 +13,6 @@ from voiceloop.bench.figures import (
     Answer,
     Spread,
     StepCosts,
-    Verified,
     acceptance,
     acceptance_by_position,
     paired,
@@ -45,7 +44,7 @@ def figures(
         "modes": {
             name: _mode(own, answers["plain"], price_per_hour) for name, own in answers.items()
         },
-        **_ratios(answers, costs, rounds),
+        **_ratios(answers, costs),
         "greedy_equal": _equal(answers) if greedy else None,
         "steps": _steps(costs, answers, [one.drafted for one in rounds]),
     }
@@ -98,22 +97,23 @@ def _token_s(answers: Sequence[Answer]) -> float:
     return spread([answer.after_first_s for answer in answers if answer.tokens > 1]).middle
 
 
-def _ratios(answers: Answers, costs: StepCosts, rounds: Sequence[Verified]) -> dict[str, Any]:
+def _ratios(answers: Answers, costs: StepCosts) -> dict[str, Any]:
     """`ratios`, `spreads`, and what the last of them is a ratio of."""
     found = {name: paired(answers[a], answers[b]) for name, (a, b) in RATIOS.items()}
-    both = zip(answers["plain"], answers["speculative"], strict=True)
-    speedup = spread(
-        [
-            plain.after_first_s / own.after_first_s
-            for plain, own in both
-            if plain.tokens > 1 and own.tokens > 1
-        ]
-    )
-    share, predicted = acceptance(rounds), None
+    share = acceptance([one for answer in answers["speculative"] for one in answer.rounds])
+    both = [
+        (plain, own)
+        for plain, own in zip(answers["plain"], answers["speculative"], strict=True)
+        if plain.tokens > 1 and own.tokens > 1
+    ]
+    measured = [plain.after_first_s / own.after_first_s for plain, own in both]
+    predicted: Spread | None = None
     if share is not None:
-        predicted = predicted_speedup(rounds, share, costs, len(answers["speculative"]))
-        found["measured_over_predicted"] = Spread(
-            speedup.middle / predicted, speedup.low / predicted, speedup.high / predicted
+        # Of each reply by itself: how much there is to gain depends on where it ends.
+        each = [predicted_speedup(own.rounds, share, costs, replies=1) for _, own in both]
+        predicted = spread(each)
+        found["measured_over_predicted"] = spread(
+            [got / said for got, said in zip(measured, each, strict=True)]
         )
     return {
         "ratios": {
@@ -122,8 +122,8 @@ def _ratios(answers: Answers, costs: StepCosts, rounds: Sequence[Verified]) -> d
         },
         "spreads": {name: _quartiles(value) for name, value in found.items()},
         "speedup_after_first_token": {
-            "measured": _rounded(speedup.middle),
-            "predicted": _rounded(predicted),
+            "measured": _rounded(spread(measured).middle),
+            "predicted": _rounded(predicted.middle if predicted else None),
         },
     }
 

@@ -54,8 +54,11 @@ class Detokenizer:
         special = special_tokens(tokenizer)
         self._silent = frozenset(index for index, text in special.items() if text not in tags)
         self._ids: list[int] = []
-        self._start = 0
-        self._done = 0
+        """Those whose text is not certain yet, and before them what their text may depend on."""
+        self._known = 0
+        """How many of them are there for that alone."""
+        self._single: dict[int, str] = {}
+        """Texts of single tokens."""
 
     def push(self, token: int) -> str:
         """The text that is certain once `token` has followed."""
@@ -63,12 +66,22 @@ class Detokenizer:
             return ""
         self._ids.append(token)
         # A token's text can depend on the one before (a leading space): decode it with context.
-        known = self._decode(self._ids[self._start : self._done])
-        text = self._decode(self._ids[self._start :])
+        known = self._decode_known()
+        text = self._decode(self._ids)
         if text.endswith("\ufffd") or len(text) <= len(known):
             return ""
-        self._start, self._done = self._done, len(self._ids)
+        del self._ids[: self._known]
+        self._known = len(self._ids)
         return text[len(known) :]
+
+    def _decode_known(self) -> str:
+        known = self._ids[: self._known]
+        if len(known) != 1:
+            return self._decode(known)
+        (token,) = known
+        if token not in self._single:
+            self._single[token] = self._decode(known)
+        return self._single[token]
 
     def _decode(self, ids: list[int]) -> str:
         return self._tokenizer.decode(
@@ -81,7 +94,7 @@ class Output:
 
     def __init__(self, tokenizer: Any, *, thinking: bool = False, stop: Sequence[str] = ()) -> None:
         """`thinking` says that the reply begins in a thinking span; what is spoken ends before the
-        first of the `stop` strings, none of which may be empty."""
+        first of the `stop` strings to be complete, none of which may be empty."""
         self.stopped: int | None = None
         """Once a stop string has come: index among all that were pushed of the first token that
         is not part of the reply."""
@@ -125,8 +138,12 @@ class Output:
                 if tag == _TAGS["<tool_call>"]:
                     yield from _call(span)
                 continue
-            found = [(at, mark) for mark in self._marks if (at := text.find(mark)) >= 0]
-            at, mark = min(found, default=(len(text) - _overlap(text, self._marks), ""))
+            # The first to be complete counts, however the text came in pieces.
+            found = [
+                (at + len(mark), at, mark) for mark in self._marks if (at := text.find(mark)) >= 0
+            ]
+            rest = len(text) - _overlap(text, self._marks)
+            _, at, mark = min(found, default=(0, rest, ""))
             if at or not text:
                 yield _speech(self._take(at))
             if mark in self._stops:
@@ -179,6 +196,8 @@ def _speech(pieces: Sequence[_Piece]) -> Speech:
 
 def _overlap(text: str, marks: Sequence[str]) -> int:
     """Length of the longest end of `text` with which one of `marks` may begin."""
+    if not any(mark[0] in text for mark in marks):
+        return 0
     longest = max(map(len, marks)) - 1
     return next(
         (

@@ -1,0 +1,105 @@
+"""Replies as they come from a `Speculator`, and the models and options they are tried with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from voiceloop.llm.drafts import DraftLength, ModelDraft, NgramDraft
+from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.speculator import Round, Speculator
+
+DRAFTS = ("same", "random", "wrong", "unsteady", "ngram")
+LENGTHS = (1, 2, 4, 8)
+CAPACITY = 512
+NONE = torch.empty(0, dtype=torch.long)
+GREEDY, SAMPLED = Sampling(), Sampling(0.8, top_k=40, top_p=0.95, seed=7)
+PENALISED = replace(
+    SAMPLED,
+    repetition_penalty=1.3,
+    presence_penalty=0.4,
+    frequency_penalty=0.3,
+    logit_bias={7: 2.0, 9: -1.0},
+    banned=frozenset([3, 4]),
+)
+REJECTION = replace(PENALISED, verification="rejection")
+MODES = [GREEDY, replace(PENALISED, temperature=0.0), SAMPLED, PENALISED]
+MODE_NAMES = ["greedy", "greedy-penalised", "sampled", "sampled-penalised"]
+
+
+def run(steps: Generator[None, None, Any]) -> Any:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def speculator(
+    target: Any, draft: Any, sampling: Sampling, length: int | None, **options: Any
+) -> Speculator:
+    """With `draft` a decoder, "ngram", or None."""
+    guess = None
+    if draft == "ngram":
+        guess = NgramDraft(target.device)
+    elif draft is not None:
+        guess = ModelDraft(draft, sampling, CAPACITY)
+    return Speculator(target, guess, DraftLength(length, 0.1), sampling, CAPACITY, **options)
+
+
+@dataclass
+class Reply:
+    """A reply to a prompt, as it comes from a speculator."""
+
+    speculator: Speculator
+    prompt: Sequence[int]
+    turn: int = 1
+    ids: list[int] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+
+    def steps(
+        self, tokens: int, old: Sequence[int] = (), more: int = 0
+    ) -> Generator[None, None, None]:
+        """Go on until there are so many, and up to `more` where they come with the last of these.
+
+        Can be closed and begun again where it was.
+        """
+        if not self.ids:
+            begun = yield from self.speculator.revise(self.prompt, old, self.turn, 0)
+            self._keep(begun)
+        while (position := len(self.ids)) < tokens:
+            whole, left = [*self.prompt, *self.ids], tokens + more - position
+            yield None
+            self._keep((yield from self.speculator.round(whole, self.turn, position, left)))
+
+    def _keep(self, step: Round) -> None:
+        self.rounds.append(step)
+        self.ids += step.ids
+
+
+def say(
+    speculator: Speculator,
+    prompt: Sequence[int],
+    tokens: int,
+    turn: int = 1,
+    old: Sequence[int] = (),
+    more: int = 0,
+) -> Reply:
+    reply = Reply(speculator, prompt, turn)
+    for _ in reply.steps(tokens, old, more):
+        pass
+    return reply
+
+
+def prompts(vocab: int, count: int) -> list[list[int]]:
+    """Some random, some that repeat themselves."""
+    rng = random.Random(count)
+    made = []
+    for index in range(count):
+        words = [rng.randrange(vocab) for _ in range(rng.randrange(1, 24))]
+        made.append(words if index % 3 else words * 2)
+    return made
