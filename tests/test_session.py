@@ -27,6 +27,7 @@ from tests.fakes import (
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
 from voiceloop.engines import Engines
+from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.trace import (
@@ -110,7 +111,7 @@ async def converse(
     total_s: float = 6.0,
     tts: ScriptedTts | None = None,
     full_duplex: bool = False,
-    sequential: bool = False,
+    overlap: Overlap = EVERYTHING,
     replies: dict[str, Sequence[str | ToolCall]] | None = None,
     guesses: int = 3,
     asr: Callable[[Script], ScriptedAsr] = ScriptedAsr,
@@ -136,7 +137,7 @@ async def converse(
         replace(CONFIG, turns=replace(CONFIG.turns, max_guesses=guesses)),
         show,
         full_duplex=full_duplex,
-        sequential=sequential,
+        overlap=overlap,
         wall_clock=lambda: datetime(2026, 1, 5, 14, 5),
     )
     await session.run()
@@ -281,7 +282,7 @@ def test_guessing_changes_nothing_but_the_time(gaps: list[float], guesses: int) 
 
 
 async def test_sequential_runs_each_stage_after_the_last() -> None:
-    result = await converse(Utterance(0.5, "Tell me about the sky"), sequential=True)
+    result = await converse(Utterance(0.5, "Tell me about the sky"), overlap=SEQUENTIAL)
     (trace,) = result.traces
     at = trace.marks
     assert Mark.PREFILL_START not in at
@@ -294,6 +295,35 @@ async def test_sequential_runs_each_stage_after_the_last() -> None:
     again = overlapped.traces[0].marks
     decided = [marks[Mark.ENDPOINT] - marks[Mark.SPEECH_END] for marks in (at, again)]
     assert decided[0] == pytest.approx(decided[1])
+
+
+@pytest.mark.parametrize(
+    "left_out", ["prefill", "early_reply", "carry_over", "held_audio", "all", "stages"]
+)
+async def test_leaving_something_out_changes_no_word_and_no_decision(left_out: str) -> None:
+    without = {"all": STREAMING, "stages": SEQUENTIAL}.get(left_out) or replace(
+        EVERYTHING, **{left_out: False}
+    )
+    said = [Utterance(0.5, "Tell me about"), Utterance(1.7, "the sky")]  # a pause, and on
+    whole = await converse(*said, guesses=3)
+    less = await converse(*said, guesses=3, overlap=without)
+    (own,), (other,) = whole.traces, less.traces
+    assert own.heard == other.heard
+    waits = [trace.marks[Mark.ENDPOINT] - trace.marks[Mark.SPEECH_END] for trace in (own, other)]
+    assert waits[0] == pytest.approx(waits[1])
+    soonest, later = endpoint_to_sound_ms(own), endpoint_to_sound_ms(other)
+    assert soonest is not None and later is not None and soonest <= later + 1e-6
+    began = [name for name, _ in less.log if name in ("prefill", "reply", "revise")]
+    if left_out in ("prefill", "all", "stages"):
+        assert "prefill" not in began
+    if left_out in ("early_reply", "all", "stages"):
+        assert began.count("reply") == 1 and Mark.FIRST_BURST in other.marks
+        assert other.marks[Mark.FIRST_BURST] > other.marks[Mark.ENDPOINT]
+    if left_out == "carry_over":
+        assert "revise" not in began and began.count("reply") == 2
+    if left_out == "held_audio":
+        assert other.marks[Mark.FIRST_BURST] < other.marks[Mark.ENDPOINT]
+        assert other.marks[Mark.FIRST_SYNTHESIS] > other.marks[Mark.ENDPOINT]
 
 
 async def test_only_settled_words_are_prefilled_and_the_last_prefill_is_the_transcript() -> None:

@@ -162,6 +162,7 @@ def ask(command: Ask) -> int:
 
     from voiceloop.devices import FileMicrophone, NullSpeaker, WavSpeaker
     from voiceloop.loading import open_engines
+    from voiceloop.reply import EVERYTHING, SEQUENTIAL
     from voiceloop.session import Session
     from voiceloop.trace import to_perfetto
     from voiceloop.types import Event, Notice, TurnTrace
@@ -186,15 +187,14 @@ def ask(command: Ask) -> int:
                     traces.append(event)
                 shown.show(event)
 
-            duplex, sequential = command.full_duplex, command.sequential
             session = Session(
                 engines,
                 microphone,
                 speaker,
                 settings,
                 show,
-                full_duplex=duplex,
-                sequential=sequential,
+                full_duplex=command.full_duplex,
+                overlap=SEQUENTIAL if command.sequential else EVERYTHING,
             )
             anyio.run(session.run)
             if microphone.info.warning:

@@ -30,6 +30,30 @@ TOOL_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Overlap:
+    """What is done at once and ahead of time. Each can be left out, to measure what it is worth."""
+
+    stages: bool = True
+    """Recognition, thinking, synthesis and playback at once; otherwise each after the last, and
+    none of the following."""
+    prefill: bool = True
+    """The language model reads the user's words while they speak."""
+    early_reply: bool = True
+    """The reply is begun in the first silence; otherwise the endpoint begins it."""
+    carry_over: bool = True
+    """A reply that was begun too early is the draft of the next; otherwise that starts afresh."""
+    held_audio: bool = True
+    """The first clause of an early reply is synthesised before the endpoint."""
+
+
+EVERYTHING = Overlap()
+SEQUENTIAL = Overlap(False, False, False, False, False)
+"""Each stage after the last: the reference that everything is measured against."""
+STREAMING = Overlap(True, False, False, False, False)
+"""Stages overlap, and nothing is guessed but tokens."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """What every reply of a session works with."""
 
@@ -39,8 +63,7 @@ class Stage:
     show: Callable[[Event], None]
     call: Callable[[ToolCall], str]
     """Runs a tool and returns what it says to the model."""
-    sequential: bool = False
-    """Each stage after the last, as the reference that overlap is measured against."""
+    overlap: Overlap = EVERYTHING
 
 
 class Reply:
@@ -97,10 +120,10 @@ class Reply:
             stage.player.open()
         try:
             with self._scope:
-                if stage.sequential:
-                    await self._in_sequence()
-                else:
+                if stage.overlap.stages:
                     await self._at_once()
+                else:
+                    await self._in_sequence()
                 await stage.player.drain()
         finally:
             self._account()
@@ -140,7 +163,8 @@ class Reply:
     async def _think(self) -> AsyncGenerator[TokenBurst, None]:
         """The reply's bursts, with the tools that it calls run in between."""
         conversation, turn = self._stage.conversation, self._recorder.turn
-        begin = conversation.revise if self._anew else conversation.reply
+        carried = self._anew and self._stage.overlap.carry_over
+        begin = conversation.revise if carried else conversation.reply
         steps: Steps[TokenBurst | ToolCall] = begin(self.text, turn)
         for _ in range(TOOL_ROUNDS):
             call: ToolCall | None = None
@@ -196,6 +220,8 @@ class Reply:
         async with aclosing(bursts), aclosing(clauses(bursts)) as cut:
             async for clause in cut:
                 self._recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
+                if not self._stage.overlap.held_audio:
+                    await self._gate.wait()
                 yield clause
                 await self._gate.wait()
 

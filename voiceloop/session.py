@@ -30,7 +30,7 @@ from voiceloop.devices import Microphone, Speaker
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.player import Player
-from voiceloop.reply import Reply, Stage
+from voiceloop.reply import EVERYTHING, Overlap, Reply, Stage
 from voiceloop.runner import FIRST, LATER
 from voiceloop.tools import ToolResult, run_tool
 from voiceloop.trace import Lane, Mark, Recorder
@@ -116,20 +116,20 @@ class Session:
         show: Callable[[Event], None],
         *,
         full_duplex: bool = False,
-        sequential: bool = False,
+        overlap: Overlap = EVERYTHING,
         wall_clock: Callable[[], datetime] = datetime.now,
     ) -> None:
         """`full_duplex` goes on hearing while a reply sounds, so that it can be interrupted.
 
-        `sequential` runs each stage after the last, with the same models and the same endpoint
-        decisions: what the overlap of stages is measured against.
+        `overlap` says what is left out, with the same models and the same endpoint decisions, to
+        measure what it is worth.
         """
         self._engines = engines
         self._microphone = microphone
         self._config = config
         self._show = show
         self._full_duplex = full_duplex
-        self._sequential = sequential
+        self._overlap = overlap
         self._wall_clock = wall_clock
         self._player = Player(speaker, on_clause=show)
         self._conversation = engines.llm.conversation(
@@ -155,7 +155,7 @@ class Session:
                 self._player,
                 self._show,
                 partial(self._call_tool, tasks),
-                self._sequential,
+                self._overlap,
             )
             tasks.start_soon(self._player.run)
             async with aclosing(self._microphone.frames()) as frames:
@@ -200,7 +200,7 @@ class Session:
         transcriber = StreamingTranscriber(
             self._turns, event, self._recent, self._config.asr, self._engines.asr.max_window_s
         )
-        guesses = 0 if self._sequential else self._config.turns.max_guesses
+        guesses = self._config.turns.max_guesses if self._overlap.early_reply else 0
         turn = _Turn(self._turns, recorder, transcriber, guesses)
         self._heard_turn = self._last_turn = turn
         tasks.start_soon(self._take_turn, turn, previous, stage)
@@ -273,8 +273,8 @@ class Session:
         """Decode what the user says until every sample before the endpoint has been decoded."""
         while turn.final is None:
             changed = turn.changed
-            overlap = turn.ended or not self._sequential
-            job = turn.transcriber.next_job() if overlap else None
+            decode = turn.ended or self._overlap.stages
+            job = turn.transcriber.next_job() if decode else None
             if job is None:
                 await changed.wait()
                 continue
@@ -328,7 +328,7 @@ class Session:
                 if await self._answer(turn, text, stage):
                     return True
                 prefilled = ""
-            elif text != prefilled and not self._sequential:
+            elif text != prefilled and self._overlap.prefill:
                 await self._prefill(turn, text)
                 prefilled = text
             else:
