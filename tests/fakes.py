@@ -125,6 +125,9 @@ class ScriptedConversation:
         self.log.append(("prefill", text))
         yield cast("Any", Timed(None, self.burst_cost))
 
+    def end_of_turn_probability(self) -> float | None:
+        return None
+
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         self.log.append(("reply", text))
         self.said.clear()

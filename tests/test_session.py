@@ -53,7 +53,7 @@ from voiceloop.types import (
 
 pytestmark = pytest.mark.virtual
 
-CONFIG = replace(Config(), turns=replace(TurnConfig(), hangover_ms=400))
+CONFIG = replace(Config(), turns=replace(TurnConfig(), endpoint="fixed", hangover_ms=400))
 REPLIES = {
     "Tell me about the sky": ("The sky is blue, ", "and that is ", "how it is. ", "Look at it."),
     "What time is it": (ToolCall(1, "c1", "get_time", {}),),

@@ -137,8 +137,20 @@ class TurnConfig:
     """Voiced audio that makes a beginning."""
     pause_ms: Count = 64
     """Silence at which the end of the turn is guessed and the final decode begins."""
+    endpoint: Literal["auto", "p-eot", "trailing-words", "fixed"] = "auto"
+    """What tells whether the user has finished: the language model's probability that a turn ends
+    here, the last word, or nothing; `auto` asks the starter model, and with others the last word,
+    until thresholds have been found for them."""
     hangover_ms: Count = 500
-    """Silence that ends the user's turn."""
+    """Silence that ends the user's turn where nothing tells whether they have finished."""
+    complete_ms: Count = 160
+    """Silence that ends a turn that is evidently complete."""
+    incomplete_ms: Annotated[int, Range(0, 1200)] = 1100
+    """Silence that ends a turn that is evidently not."""
+    complete_above: Fraction = 0.1
+    """P(end of turn) from which on a turn is complete; models differ, this suits the starter."""
+    incomplete_below: Fraction = 0.02
+    """P(end of turn) under which a turn is incomplete; likewise."""
     pre_roll_ms: Count = 300
     """Audio before the beginning that is recognised too."""
     max_turn_s: Annotated[float, Range(1)] = 60.0

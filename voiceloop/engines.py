@@ -74,6 +74,13 @@ class Conversation(Protocol):
         """
         ...
 
+    def end_of_turn_probability(self) -> float | None:
+        """How likely the user's turn ends after the text that `prefill` was last given.
+
+        None where the engine does not know.
+        """
+        ...
+
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         """Answer the user's whole turn `text`; one item per verify step of the target model.
 

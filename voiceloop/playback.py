@@ -179,6 +179,12 @@ class Playback:
             self.finished and played == self.end,
         )
 
+    def said_a_clause(self, unplayed: int = 0) -> bool:
+        """Whether the first clause has been heard to its end, likewise."""
+        begins = [start for start, _ in self._clauses[1:2]]
+        end = begins[0] if begins else self.end if self.finished else math.inf
+        return self.position - unplayed >= end
+
     def _end_clause(self) -> None:
         if self._resampler is None:
             return

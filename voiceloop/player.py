@@ -66,6 +66,11 @@ class Player:
                 self._hand_over(block)
                 self._wake()
 
+    @property
+    def said_a_clause(self) -> bool:
+        """The first clause of the reply has been played to its end."""
+        return self._playback.said_a_clause(unplayed(self._silent_at, self._speaker.rate))
+
     def begin(self, recorder: Recorder) -> None:
         """Make `recorder.turn` the current reply, with its gate shut; the old one is stopped."""
         self.stop()

@@ -89,6 +89,8 @@ class Reply:
         self._anew = anew
         self._scope = anyio.CancelScope()
         self._gate = anyio.Event()
+        self._flowing = anyio.Event()
+        self._flowing.set()
         self._withheld: list[Event] = []
         self._counts: Counter[str] = Counter()
 
@@ -108,6 +110,14 @@ class Reply:
     def cancel(self) -> None:
         """The guess was wrong; `run` returns False within one step of each model."""
         self._scope.cancel()
+
+    def suspend(self) -> None:
+        """Think and synthesise no more, but for the steps that run, until `resume`."""
+        self._flowing = anyio.Event()
+
+    def resume(self) -> None:
+        """Go on."""
+        self._flowing.set()
 
     async def run(self) -> bool:
         """Speak to the end; False where `cancel` came first.
@@ -179,6 +189,7 @@ class Reply:
                     else:
                         self.said += item.text
                         yield item
+                    await self._flowing.wait()
                     begun = anyio.current_time()
             if call is None:
                 break
@@ -243,6 +254,7 @@ class Reply:
                     self._recorder.span(Lane.TTS, name, begun, now, text=clause.text)
                     voiced.append(chunk)
                     yield chunk
+                    await self._flowing.wait()
                     begun = anyio.current_time()
             if not self.committed:
                 self._voiced[clause] = voiced

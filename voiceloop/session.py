@@ -16,7 +16,6 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
@@ -27,8 +26,10 @@ from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer
 from voiceloop.config import Config
 from voiceloop.devices import Microphone, Speaker
+from voiceloop.endpoint import bare, hangover_ms
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
+from voiceloop.floor import Floor, Turn
 from voiceloop.player import Player
 from voiceloop.reply import EVERYTHING, Overlap, Reply, Stage
 from voiceloop.runner import FIRST, LATER
@@ -37,11 +38,9 @@ from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnDetector, TurnEnded
 from voiceloop.types import (
     AudioFrame,
-    Clause,
     Event,
     Notice,
     Outcome,
-    SpeechChunk,
     ToolCall,
     Transcript,
 )
@@ -50,58 +49,6 @@ logger = logging.getLogger(__name__)
 
 RECENT_S = 2.0
 """Audio kept for the beginning of a turn; more than any pre-roll."""
-
-
-@dataclass(slots=True, eq=False)
-class _Turn:
-    """A turn of the user and the reply to it, while they are live."""
-
-    number: int
-    recorder: Recorder
-    transcriber: StreamingTranscriber
-    guesses: int
-    """Replies that may still be begun before the endpoint."""
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    over: anyio.Event = field(default_factory=anyio.Event)
-    """Set once the turn's task has given everything back."""
-    changed: anyio.Event = field(default_factory=anyio.Event)
-    """Set, and replaced, when there is audio or an event to look at."""
-    ended: bool = False
-    """The endpoint has been decided."""
-    final: Transcript | None = None
-    """Set once every sample before the endpoint has been decoded."""
-    committed: str = ""
-    """The words of the transcript that will not change."""
-    carried: str = ""
-    """What the user said before, where they went on before it was answered."""
-    reply: Reply | None = None
-    """The newest attempt at an answer."""
-    voiced: dict[Clause, list[SpeechChunk]] = field(default_factory=dict[Clause, list[SpeechChunk]])
-    """Audio of attempts that were dropped."""
-
-    @property
-    def answered(self) -> bool:
-        """A reply is there to be heard; one that is only a guess is not."""
-        return self.reply is not None and self.reply.committed
-
-    def wake(self) -> None:
-        """Let the turn's tasks look again, and judge a reply that was begun on a guess."""
-        self.changed.set()
-        self.changed = anyio.Event()
-        reply = self.reply
-        if reply is None or reply.committed:
-            return
-        text, whole = self.understood()
-        if not whole or text != reply.text:
-            reply.cancel()
-        elif self.final is not None:
-            reply.commit()
-
-    def understood(self) -> tuple[str, bool]:
-        """What the user has said, as far as it is settled, and whether that may be all of it."""
-        guess = self.final or self.transcriber.guess
-        text = guess.text if guess else self.committed
-        return f"{self.carried} {text}".strip(), guess is not None
 
 
 class Session:
@@ -117,12 +64,13 @@ class Session:
         *,
         full_duplex: bool = False,
         overlap: Overlap = EVERYTHING,
+        detector: TurnDetector | None = None,
         wall_clock: Callable[[], datetime] = datetime.now,
     ) -> None:
         """`full_duplex` goes on hearing while a reply sounds, so that it can be interrupted.
 
         `overlap` says what is left out, with the same models and the same endpoint decisions, to
-        measure what it is worth.
+        measure what it is worth. `detector` stands in for one with the configured settings.
         """
         self._engines = engines
         self._microphone = microphone
@@ -136,12 +84,17 @@ class Session:
             system=config.llm.system, seed=config.llm.seed
         )
         self._framer = Framer(size=engines.vad.frame)
-        self._detector = TurnDetector(config.turns)
+        self._detector = detector or TurnDetector(config.turns)
+        self._floor = Floor(self._player)
+        # What a model makes of a silence has to be calibrated; the bundled one's is.
+        self._asks_model = config.turns.endpoint == "p-eot" or (
+            config.turns.endpoint == "auto" and config.llm.target == "starter"
+        )
         self._recent = SampleBuffer()
         self._arrivals: deque[tuple[int, float]] = deque(maxlen=3000)
-        self._heard_turn: _Turn | None = None
+        self._heard_turn: Turn | None = None
         """The turn that is being heard."""
-        self._last_turn: _Turn | None = None
+        self._last_turn: Turn | None = None
         """The newest turn of all; turns run one after the other."""
         self._turns = 0
         self._timers = 0
@@ -163,7 +116,7 @@ class Session:
                     self._hear(frame, stage, tasks)
                     if self._microphone.finished and self._heard_turn is None:
                         break
-            if self._last_turn is not None:
+            while self._last_turn is not None and not self._last_turn.over.is_set():
                 await self._last_turn.over.wait()
             if self._timers:
                 self._show(Notice(f"{self._timers} timer(s) end with this session"))
@@ -179,7 +132,10 @@ class Session:
         if self._heard_turn is not None:
             self._heard_turn.transcriber.feed(frame)
         for window in self._framer.feed(frame.pcm):
-            for event in self._detector.feed(window, self._engines.vad.probability(window.pcm)):
+            turn = self._heard_turn
+            hangover_ms = turn.hangover_ms if turn else None
+            probability = self._engines.vad.probability(window.pcm)
+            for event in self._detector.feed(window, probability, hangover_ms):
                 match event:
                     case SpeechStarted():
                         self._begin_turn(event, stage, tasks)
@@ -187,13 +143,11 @@ class Session:
                         self._turn_event(event, now)
         if self._heard_turn is not None:
             self._heard_turn.wake()
+            self._weigh(self._heard_turn)
         self._recent.drop(frame.end - round(RECENT_S * SPEECH_RATE))
 
     def _begin_turn(self, event: SpeechStarted, stage: Stage, tasks: TaskGroup) -> None:
         previous = self._last_turn
-        if previous is not None and previous.answered and not previous.over.is_set():
-            self._player.stop()
-            previous.scope.cancel()
         self._turns += 1
         recorder = Recorder(self._turns)
         recorder.mark(Mark.SPEECH_START, self._when(event.speech_start))
@@ -201,8 +155,10 @@ class Session:
             self._turns, event, self._recent, self._config.asr, self._engines.asr.max_window_s
         )
         guesses = self._config.turns.max_guesses if self._overlap.early_reply else 0
-        turn = _Turn(self._turns, recorder, transcriber, guesses)
+        turn = Turn(self._turns, recorder, transcriber, guesses)
         self._heard_turn = self._last_turn = turn
+        if previous is not None and previous.answered and not previous.over.is_set():
+            self._floor.contest(turn, previous)
         tasks.start_soon(self._take_turn, turn, previous, stage)
 
     def _turn_event(self, event: SpeechPaused | SpeechResumed | TurnEnded, now: float) -> None:
@@ -213,23 +169,38 @@ class Session:
             return
         match event:
             case SpeechResumed():
+                turn.speaking = True
+                turn.judged = turn.hangover_ms = None
+                if turn.dismissed and turn.rival is not None and not turn.rival.over.is_set():
+                    self._floor.contest(turn, turn.rival)
+                turn.dismissed = False
                 turn.transcriber.resume()
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
                 turn.wake()
             case SpeechPaused():
+                turn.speaking = False
                 turn.transcriber.pause(event)
                 turn.recorder.mark(Mark.SPEECH_END, self._when(event.speech_end))
                 turn.recorder.mark(Mark.PAUSE, now)
             case TurnEnded():
-                turn.ended = True
+                turn.ended, turn.speaking = True, False
                 turn.recorder.mark(Mark.SPEECH_END, self._when(event.speech_end))
                 turn.recorder.mark(Mark.ENDPOINT, now)
                 if final := turn.transcriber.end(event):
                     self._note_transcript(turn, final)
                 turn.wake()
+                self._weigh(turn)
                 self._heard_turn = None
                 if not self._full_duplex:
                     self._microphone.hold()
+
+    def _weigh(self, turn: Turn) -> None:
+        """Decide who has the floor; a turn that was nothing to listen to ends with its silence."""
+        self._floor.weigh(turn)
+        if turn.dismissed and turn.ended:
+            turn.scope.cancel()
+            if self._last_turn is turn:
+                self._last_turn = turn.rival
 
     def _when(self, sample: int) -> float:
         """When a sample was recorded: frames arrive as their last sample is."""
@@ -240,7 +211,7 @@ class Session:
 
     # ---- a turn
 
-    async def _take_turn(self, turn: _Turn, previous: _Turn | None, stage: Stage) -> None:
+    async def _take_turn(self, turn: Turn, previous: Turn | None, stage: Stage) -> None:
         outcome: Outcome = "interrupted"
         heard = ""
         with turn.scope:
@@ -259,17 +230,20 @@ class Session:
                     error = error.exceptions[0]
                 reason = error.message if isinstance(error, VoiceloopError) else repr(error)
                 self._show(Notice(f"the reply failed: {reason}"))
+        if turn.dismissed:
+            outcome = "abandoned"
         if turn.reply is not None:
             if outcome == "done":
                 heard = turn.reply.said.strip()
             else:
-                heard = self._conversation.heard(self._player.stop().tokens).strip()
+                tokens = self._player.stop().tokens
+                heard = self._conversation.heard(0 if turn.cut_off else tokens).strip()
         turn.over.set()
         if not self._full_duplex:
             self._microphone.release()
         self._show(turn.recorder.trace(outcome, heard))
 
-    async def _recognise(self, turn: _Turn) -> None:
+    async def _recognise(self, turn: Turn) -> None:
         """Decode what the user says until every sample before the endpoint has been decoded."""
         while turn.final is None:
             changed = turn.changed
@@ -289,7 +263,7 @@ class Session:
             turn.recorder.span(Lane.ASR, name, begun, now, words=len(words), text=text)
             self._note_transcript(turn, turn.transcriber.accept(job, words))
 
-    def _note_transcript(self, turn: _Turn, transcript: Transcript) -> None:
+    def _note_transcript(self, turn: Turn, transcript: Transcript) -> None:
         now = anyio.current_time()
         if transcript.text:
             turn.recorder.mark(Mark.FIRST_PARTIAL, now)
@@ -297,11 +271,12 @@ class Session:
             turn.final = transcript
             turn.recorder.mark(Mark.TRANSCRIPT_FINAL, now)
             turn.recorder.count("retracted_words", turn.transcriber.retracted)
-        turn.committed = transcript.committed_text
+        turn.heard = transcript
         self._show(transcript)
         turn.wake()
+        self._weigh(turn)
 
-    async def _respond(self, turn: _Turn, previous: _Turn | None, stage: Stage) -> bool:
+    async def _respond(self, turn: Turn, previous: Turn | None, stage: Stage) -> bool:
         """Keep the language model at what the user has said, and answer once that may be all.
 
         True after an answer; False where there is nothing to answer, or where the user went on in
@@ -312,7 +287,13 @@ class Session:
         prefilled = ""
         while True:
             changed = turn.changed
+            if turn.dismissed:
+                await changed.wait()
+                continue
             text, whole = turn.understood()
+            if turn.final is None and whole and text != turn.judged:
+                prefilled = await self._judge_end(turn, text, prefilled)
+                continue
             if turn.final is not None:
                 newer = self._last_turn
                 assert newer is not None
@@ -334,7 +315,21 @@ class Session:
             else:
                 await changed.wait()
 
-    async def _prefill(self, turn: _Turn, text: str) -> None:
+    async def _judge_end(self, turn: Turn, text: str, prefilled: str) -> str:
+        """Find out how long a silence ends the turn after `text`; returns what is prefilled."""
+        begun, probability = anyio.current_time(), None
+        if self._asks_model and self._overlap.prefill and (words := bare(text)):
+            await self._prefill(turn, words)
+            prefilled, probability = words, self._conversation.end_of_turn_probability()
+        if turn.understood() == (text, True):  # the user may have gone on meanwhile
+            turn.judged = text
+            turn.hangover_ms = hangover_ms(text, probability, self._config.turns)
+        if probability is not None:
+            now = anyio.current_time()
+            turn.recorder.span(Lane.VAD, "end of turn?", begun, now, probability=probability)
+        return prefilled
+
+    async def _prefill(self, turn: Turn, text: str) -> None:
         begun = anyio.current_time()
         if text:
             turn.recorder.mark(Mark.PREFILL_START, begun)
@@ -344,7 +339,7 @@ class Session:
                 pass
         turn.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
 
-    async def _answer(self, turn: _Turn, text: str, stage: Stage) -> bool:
+    async def _answer(self, turn: Turn, text: str, stage: Stage) -> bool:
         """Reply to `text`; False where it turned out not to be what the user said."""
         anew = turn.reply is not None
         turn.reply = Reply(text, turn.recorder, stage, turn.voiced, anew=anew)

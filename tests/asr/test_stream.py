@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ configs = st.builds(
 )
 
 
-def heard(said: Sequence[Said], asr: LevelAsr, config: AsrConfig, **turns: int) -> list[Transcript]:
+def heard(said: Sequence[Said], asr: LevelAsr, config: AsrConfig, **turns: Any) -> list[Transcript]:
     return list(listen([render(said)], LevelVad(), asr, config, TurnConfig(**turns)))
 
 

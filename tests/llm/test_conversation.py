@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 
 from voiceloop.errors import EngineError
 from voiceloop.llm.cache import CachePool, KvCache
+from voiceloop.llm.conversation import BROKEN_OFF
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate, special_tokens
 from voiceloop.types import TokenBurst, ToolCall
@@ -151,6 +152,7 @@ def test_a_reply_is_cut_after_what_was_heard_of_it(workshop):
         dialogue = [("user", "Count."), ("assistant", cut)]
         assert written(workshop, conversation) == in_reply(rendered(workshop, *dialogue))
         assert spoken(exhaust(conversation.reply("Go on.", 2))) == "Five."
+        dialogue = [("user", "Count."), ("assistant", cut + BROKEN_OFF)]
         dialogue += [("user", "Go on."), ("assistant", "Five.")]
         assert written(workshop, conversation) == in_reply(rendered(workshop, *dialogue))
 

@@ -22,6 +22,10 @@ from voiceloop.llm.template import ChatTemplate
 from voiceloop.types import TokenBurst, ToolCall
 
 
+BROKEN_OFF = "—"
+"""Stands in the history where a reply was interrupted."""
+
+
 @dataclass(slots=True)
 class _Reply:
     """The reply to the last user turn, as far as it has come."""
@@ -41,6 +45,8 @@ class _Reply:
     returned: bool = False
     """A tool has returned something."""
     finished: bool = False
+    cut: bool = False
+    """The user did not hear it to its end."""
 
 
 class SpeculativeConversation:
@@ -146,6 +152,7 @@ class SpeculativeConversation:
             self._truncate(reply.asked)
         elif tokens < len(reply.spoken) or not reply.finished:
             self._truncate(reply.spoken[:tokens][-1] + 1)
+            reply.cut = True
         del reply.spoken[max(tokens, 0) :]
         kept = [self._ids[place] for place in reply.spoken]
         return self._tokenizer.decode(kept, clean_up_tokenization_spaces=False)
@@ -176,6 +183,8 @@ class SpeculativeConversation:
         if reply is None:
             return
         if len(self._ids) > reply.start:
+            if reply.cut:
+                self._ids += self._template.encode(BROKEN_OFF)
             self._ids += self._template.reply_to_user
             self._starts.append(len(self._ids))
             self._before = ""

@@ -1,0 +1,66 @@
+"""Who makes a sound while a reply plays: every rule, and that there is always a decision."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.bargein import BACKCHANNELS, DECIDE_MS, Verdict, judge
+
+pytestmark = pytest.mark.pure
+
+REPLY = ("It", "is", "half", "past", "four", "in", "Paris.")
+polite = st.lists(st.sampled_from(sorted(BACKCHANNELS)), max_size=4)
+meant = st.lists(st.sampled_from(["stop", "no", "wait", "Paris?", "what"]), min_size=1, max_size=4)
+waits = st.floats(0, 2000)
+
+
+def verdict(words: list[str], *, speaking: bool, waited_ms: float = 100.0) -> Verdict:
+    return judge(words, speaking=speaking, settled=True, waited_ms=waited_ms, spoken=REPLY)
+
+
+@given(polite, waits)
+def test_a_cough_and_politeness_let_the_reply_go_on(words: list[str], waited_ms: float) -> None:
+    said = [word.title() + "," for word in words]
+    assert verdict(said, speaking=False, waited_ms=waited_ms) is Verdict.RESUME
+
+
+@given(polite, meant, polite, waits)
+def test_words_interrupt_once_they_are_all_there(
+    before: list[str], words: list[str], after: list[str], waited_ms: float
+) -> None:
+    said = [*before, *words, *after]
+    assert verdict(said, speaking=False, waited_ms=waited_ms) is Verdict.INTERRUPT
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_two_words_leave_no_doubt_and_one_might_become_another(settled: bool) -> None:
+    def speaking(*words: str) -> Verdict:
+        return judge(words, speaking=True, settled=settled, waited_ms=50, spoken=())
+
+    assert speaking("no", "wait") is Verdict.INTERRUPT
+    assert speaking("okay", "wait") is Verdict.WAIT
+    assert speaking("no") is Verdict.WAIT
+
+
+@given(st.lists(st.text(max_size=5), max_size=5), st.booleans(), st.floats(DECIDE_MS, 9000))
+def test_a_voice_that_goes_on_interrupts_in_the_end(
+    words: list[str], settled: bool, waited_ms: float
+) -> None:
+    found = judge(words, speaking=True, settled=settled, waited_ms=waited_ms, spoken=REPLY)
+    assert found is Verdict.INTERRUPT
+
+
+def test_silence_waits_for_the_words() -> None:
+    found = judge([], speaking=False, settled=False, waited_ms=5000, spoken=())
+    assert found is Verdict.WAIT
+
+
+@given(st.integers(0, 5), st.integers(2, 7))
+def test_the_replys_own_words_do_not_interrupt_it(start: int, count: int) -> None:
+    echo = [word.lower() for word in REPLY[start : start + count]]
+    expected = Verdict.RESUME if len(echo) > 1 else Verdict.INTERRUPT
+    assert verdict(echo, speaking=False) is expected
+    assert verdict([*echo, "stop"], speaking=False) is Verdict.INTERRUPT
+    assert verdict(list(reversed(echo)), speaking=False) is Verdict.INTERRUPT

@@ -1,0 +1,63 @@
+"""Whether someone who makes a sound while a reply plays wants to interrupt it.
+
+The reply pauses at once, and this decides what becomes of it: a cough, a "yes, yes" or the reply's
+own echo lets it go on; words or a voice that does not stop end it. A rule without state, audio or
+clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+from voiceloop.asr.agreement import normalise
+
+DECIDE_MS = 500.0
+"""From the sound to the decision at most, unless recognition takes longer."""
+CLEAR = 2
+"""Words that leave no doubt before then, backchannels not counted."""
+ECHO = 2
+"""Words in a row of the reply that nobody would say by chance."""
+
+BACKCHANNELS = frozenset(
+    "ah aha aye er erm good great hm hmm huh mhm mm mmm nice oh ok okay right sure true uh uh-huh "
+    "uhhuh um uhm well wow yeah yep yes yup".split()
+)
+"""What listeners say to be polite."""
+
+
+class Verdict(Enum):
+    """What becomes of a paused reply."""
+
+    WAIT = auto()
+    RESUME = auto()
+    INTERRUPT = auto()
+
+
+def judge(
+    words: Sequence[str], *, speaking: bool, settled: bool, waited_ms: float, spoken: Sequence[str]
+) -> Verdict:
+    """Judge the `words` that were recognised since the reply paused, `waited_ms` ago.
+
+    `speaking` says that the voice goes on, `settled` that the words are all there are, and `spoken`
+    are the words of the reply that sounded before.
+    """
+    said = [word for word in map(normalise, words) if word]
+    meant = [word for word in said if word not in BACKCHANNELS]
+    if _echo(said, [normalise(word) for word in spoken]):
+        meant = []
+    if len(meant) >= CLEAR:
+        return Verdict.INTERRUPT
+    if speaking:
+        return Verdict.INTERRUPT if waited_ms >= DECIDE_MS else Verdict.WAIT
+    if not settled:
+        return Verdict.WAIT
+    return Verdict.INTERRUPT if meant else Verdict.RESUME
+
+
+def _echo(said: Sequence[str], spoken: Sequence[str]) -> bool:
+    """Whether all of `said` is a stretch of `spoken`, too long to be so by chance."""
+    n = len(said)
+    return n >= ECHO and any(
+        list(spoken[at : at + n]) == list(said) for at in range(len(spoken) - n + 1)
+    )

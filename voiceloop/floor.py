@@ -1,0 +1,145 @@
+"""Who has the floor: the reply that sounds, or the user who speaks while it does.
+
+Someone who makes a sound while a reply plays takes the floor on trial: the reply pauses at once,
+and goes on from the same sample unless `bargein.judge` finds that it was interrupted. This module
+knows what a live turn consists of; it runs no stage and waits for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import anyio
+
+from voiceloop.asr.stream import StreamingTranscriber
+from voiceloop.bargein import Verdict, judge
+from voiceloop.player import Player
+from voiceloop.reply import Reply
+from voiceloop.trace import Lane, Mark, Recorder
+from voiceloop.types import Clause, SpeechChunk, Transcript
+
+CUT_OFF_S = 0.5
+"""A user who goes on so soon after the first sound had not finished: their turn was cut off."""
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """A turn of the user and the reply to it, while they are live."""
+
+    number: int
+    recorder: Recorder
+    transcriber: StreamingTranscriber
+    guesses: int
+    """Replies that may still be begun before the endpoint."""
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    over: anyio.Event = field(default_factory=anyio.Event)
+    """Set once the turn's task has given everything back."""
+    changed: anyio.Event = field(default_factory=anyio.Event)
+    """Set, and replaced, when there is audio or an event to look at."""
+    speaking: bool = True
+    """The user's voice goes on."""
+    ended: bool = False
+    """The endpoint has been decided."""
+    heard: Transcript | None = None
+    """The newest transcript."""
+    final: Transcript | None = None
+    """Set once every sample before the endpoint has been decoded."""
+    carried: str = ""
+    """What the user said before, where they went on before it was answered."""
+    judged: str | None = None
+    """The text for which `hangover_ms` holds; none while nobody knows."""
+    hangover_ms: int | None = None
+    """Silence that ends the turn."""
+    reply: Reply | None = None
+    """The newest attempt at an answer."""
+    voiced: dict[Clause, list[SpeechChunk]] = field(default_factory=dict[Clause, list[SpeechChunk]])
+    """Audio of attempts that were dropped."""
+    rival: Turn | None = None
+    """The turn whose reply was there to be heard when this one began."""
+    contested: bool = False
+    """The rival's reply is paused, and it is not decided what this is."""
+    contested_at: float = 0.0
+    dismissed: bool = False
+    """What was said was nothing to listen to: the rival's reply has gone on."""
+    cut_off: bool = False
+    """The user had not finished: what they said belongs to the next turn, and the reply is void."""
+
+    @property
+    def answered(self) -> bool:
+        """A reply is there to be heard; one that is only a guess is not."""
+        return self.reply is not None and self.reply.committed
+
+    def wake(self) -> None:
+        """Let the turn's tasks look again, and judge a reply that was begun on a guess."""
+        self.changed.set()
+        self.changed = anyio.Event()
+        reply = self.reply
+        if reply is None or reply.committed:
+            return
+        text, whole = self.understood()
+        if not whole or text != reply.text:
+            reply.cancel()
+        elif self.final is not None:
+            reply.commit()
+
+    def understood(self) -> tuple[str, bool]:
+        """What the user has said, as far as it is settled, and whether that may be all of it."""
+        guess = self.final or self.transcriber.guess
+        committed = self.heard.committed_text if self.heard else ""
+        text = guess.text if guess else committed
+        return f"{self.carried} {text}".strip(), guess is not None
+
+
+class Floor:
+    """Gives the floor to the user on trial, and to one of both for good."""
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+
+    def contest(self, turn: Turn, rival: Turn) -> None:
+        """The user makes a sound while the reply of `rival` may be heard: pause it."""
+        assert rival.reply is not None
+        turn.rival, turn.contested, turn.dismissed = rival, True, False
+        turn.contested_at = anyio.current_time()
+        self._player.pause()
+        rival.reply.suspend()
+
+    def weigh(self, turn: Turn) -> None:
+        """Decide, if it can be decided by now, whether `turn` interrupts its rival."""
+        rival = turn.rival
+        if not turn.contested or rival is None:
+            return
+        if rival.over.is_set():  # it failed meanwhile
+            turn.contested = False
+            return
+        guess = turn.final or turn.transcriber.guess
+        heard = guess or turn.heard
+        words = [word.text for word in heard.committed + heard.tentative] if heard else []
+        now = anyio.current_time()
+        verdict = judge(
+            words,
+            speaking=turn.speaking,
+            settled=guess is not None,
+            waited_ms=(now - turn.contested_at) * 1000,
+            spoken=self._player.heard().words,
+        )
+        if verdict is Verdict.WAIT:
+            return
+        turn.contested = False
+        turn.recorder.span(Lane.VAD, verdict.name.lower(), turn.contested_at, now)
+        if verdict is Verdict.INTERRUPT:
+            self._interrupt(rival, turn.contested_at)
+            return
+        turn.dismissed = True
+        rival.recorder.count("resumed")
+        assert rival.reply is not None
+        rival.reply.resume()
+        self._player.resume()
+
+    def _interrupt(self, rival: Turn, since: float) -> None:
+        first = rival.recorder.at(Mark.FIRST_SOUND)
+        if first is not None and since - first < CUT_OFF_S and not self._player.said_a_clause:
+            rival.cut_off = True
+            rival.recorder.count("false_cutoffs")
+        self._player.stop()
+        rival.scope.cancel()
