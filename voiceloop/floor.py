@@ -141,5 +141,5 @@ class Floor:
         if first is not None and since - first < CUT_OFF_S and not self._player.said_a_clause:
             rival.cut_off = True
             rival.recorder.count("false_cutoffs")
+        rival.scope.cancel()  # first: a reply that is stopped would take itself for played
         self._player.stop()
-        rival.scope.cancel()

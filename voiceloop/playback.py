@@ -63,10 +63,12 @@ class Playback:
     `rewind` takes back what the speaker was handed but did not play.
     """
 
-    def __init__(self, turn: int, rate: int) -> None:
+    def __init__(self, turn: int, rate: int, *, lead: int = 0) -> None:
+        """Nothing comes out either before `lead` samples are queued, or the whole reply."""
         self.turn = turn
         self.rate = rate
         """Hertz of the speaker."""
+        self._lead = lead
         self.position = 0
         """Samples handed out."""
         self.paused = False
@@ -155,6 +157,8 @@ class Playback:
         """The next samples, at most `size`, or None where nothing may sound or nothing is there."""
         ready = min(size, self.queued)
         if not ready or not self._open or self.paused or self.stopped:
+            return None
+        if not self.position and not self.finished and self.queued < self._lead:
             return None
         start = self.position
         pcm = self._pcm.read(start, start + ready)

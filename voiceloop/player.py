@@ -67,15 +67,25 @@ class Player:
                 self._wake()
 
     @property
+    def ahead_s(self) -> float:
+        """Seconds of the reply that are queued and not yet played."""
+        rate = self._speaker.rate
+        return (self._playback.queued + unplayed(self._silent_at, rate)) / rate
+
+    @property
     def said_a_clause(self) -> bool:
         """The first clause of the reply has been played to its end."""
         return self._playback.said_a_clause(unplayed(self._silent_at, self._speaker.rate))
 
-    def begin(self, recorder: Recorder) -> None:
-        """Make `recorder.turn` the current reply, with its gate shut; the old one is stopped."""
+    def begin(self, recorder: Recorder, *, lead_s: float = 0.0) -> None:
+        """Make `recorder.turn` the current reply, with its gate shut; the old one is stopped.
+
+        It does not begin to sound before `lead_s` seconds are queued, or all there is.
+        """
         self.stop()
         self._recorder = recorder
-        self._playback = Playback(recorder.turn, self._speaker.rate)
+        rate = self._speaker.rate
+        self._playback = Playback(recorder.turn, rate, lead=min(round(lead_s * rate), self._limit))
 
     async def play(self, chunk: SpeechChunk) -> None:
         """Queue a chunk, waiting for room; one of a reply that is not current is dropped."""

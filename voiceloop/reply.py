@@ -9,17 +9,19 @@ the first clause takes. Whether the guess was right is for the session to know.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 from anyio.abc import ObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream
 
 from voiceloop.engines import Conversation, Engines, Steps, T
 from voiceloop.player import Player
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace import Lane, Mark, Recorder
+from voiceloop.tts.pace import AMPLE_S, LONG_CHARS, Pace, joined
 from voiceloop.tts.stream import clauses, synthesize
 from voiceloop.types import Clause, Event, SpeechChunk, TokenBurst, ToolCall
 
@@ -64,6 +66,7 @@ class Stage:
     call: Callable[[ToolCall], str]
     """Runs a tool and returns what it says to the model."""
     overlap: Overlap = EVERYTHING
+    pace: Pace = field(default_factory=Pace)
 
 
 class Reply:
@@ -125,7 +128,7 @@ class Reply:
         What was not committed leaves nothing behind in the player; else it is left as it is.
         """
         stage = self._stage
-        stage.player.begin(self._recorder)
+        stage.player.begin(self._recorder, lead_s=stage.pace.lead_s)
         if self.committed:
             stage.player.open()
         try:
@@ -160,7 +163,7 @@ class Reply:
         send_chunks, chunks = anyio.create_memory_object_stream[SpeechChunk](CHUNKS)
         async with anyio.create_task_group() as stages, cut, chunks:
             stages.start_soon(pump, self._cut(self._think()), send_clauses)
-            stages.start_soon(pump, self._speak(cut), send_chunks)
+            stages.start_soon(pump, self._speak(self._joined(cut)), send_chunks)
             async for chunk in chunks:
                 await self._stage.player.play(chunk)
 
@@ -236,29 +239,51 @@ class Reply:
                 yield clause
                 await self._gate.wait()
 
-    async def _speak(self, cut: AsyncIterator[Clause]) -> AsyncGenerator[SpeechChunk, None]:
-        engines = self._stage.engines
+    async def _joined(self, cut: MemoryObjectReceiveStream[Clause]) -> AsyncGenerator[Clause, None]:
+        """The clauses; those that are there at once are one where there is time for it."""
+        player = self._stage.player
         async for clause in cut:
-            if known := self._voiced.get(clause):
-                self._recorder.count("clauses_kept")
-                self._recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
-                for chunk in known:
-                    yield chunk
-                continue
-            name, begun = f"clause {clause.index + 1}", anyio.current_time()
-            voiced: list[SpeechChunk] = []
-            async with aclosing(synthesize(clause, engines.tts, engines.tts_runner)) as chunks:
-                async for chunk in chunks:
-                    now = anyio.current_time()
-                    self._recorder.mark(Mark.FIRST_SYNTHESIS, now)
-                    self._recorder.span(Lane.TTS, name, begun, now, text=clause.text)
-                    voiced.append(chunk)
-                    yield chunk
-                    await self._flowing.wait()
-                    begun = anyio.current_time()
-            if not self.committed:
-                self._voiced[clause] = voiced
+            whole = clause
+            while player.ahead_s >= AMPLE_S and len(whole.text) < LONG_CHARS:
+                try:
+                    whole = joined(whole, cut.receive_nowait())
+                except (anyio.WouldBlock, anyio.EndOfStream):
+                    break
+            yield whole
+
+    async def _speak(self, cut: AsyncGenerator[Clause, None]) -> AsyncGenerator[SpeechChunk, None]:
+        async with aclosing(cut):
+            async for clause in cut:
+                async with aclosing(self._say(clause)) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
         self._recorder.mark(Mark.SYNTHESIS_END, anyio.current_time())
+
+    async def _say(self, clause: Clause) -> AsyncGenerator[SpeechChunk, None]:
+        """The clause's audio, that of a former attempt where there is one."""
+        if known := self._voiced.get(clause):
+            self._recorder.count("clauses_kept")
+            self._recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
+            for chunk in known:
+                yield chunk
+            return
+        engines, name = self._stage.engines, f"clause {clause.index + 1}"
+        voiced: list[SpeechChunk] = []
+        took, begun = 0.0, anyio.current_time()
+        async with aclosing(synthesize(clause, engines.tts, engines.tts_runner)) as chunks:
+            async for chunk in chunks:
+                now = anyio.current_time()
+                took += now - begun
+                self._recorder.mark(Mark.FIRST_SYNTHESIS, now)
+                self._recorder.span(Lane.TTS, name, begun, now, text=clause.text)
+                voiced.append(chunk)
+                yield chunk
+                await self._flowing.wait()
+                begun = anyio.current_time()
+        audio_s = sum(len(chunk.pcm) / chunk.rate for chunk in voiced)
+        self._stage.pace.observe(audio_s, took)
+        if not self.committed:
+            self._voiced[clause] = voiced
 
 
 async def pump(source: AsyncGenerator[T, None], sink: ObjectSendStream[T]) -> None:

@@ -17,20 +17,26 @@ def describe(model: PreTrainedModel) -> dict[str, object]:
     """The machine as `model` meets it, now."""
     device = model.device
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    return surroundings() | {
+        "device": device.type,
+        "gpu": gpu,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "transformers": version("transformers"),
+        # transformers' default drafting adapts to the text only where this is installed.
+        "scikit_learn": _installed("scikit-learn"),
+    }
+
+
+def surroundings() -> dict[str, object]:
+    """The machine as any program meets it, now."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-        "device": device.type,
-        "gpu": gpu,
-        "dtype": str(model.dtype).removeprefix("torch."),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "transformers": version("transformers"),
-        # transformers' default drafting adapts to the text only where this is installed.
-        "scikit_learn": _installed("scikit-learn"),
         "voiceloop": voiceloop.__version__,
     }
 

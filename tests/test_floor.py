@@ -1,0 +1,143 @@
+"""Interruptions on the virtual clock: who gets the floor, and what stays of the reply."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from voiceloop.bargein import DECIDE_MS
+from voiceloop.config import Config, TurnConfig
+from voiceloop.replay.run import Replay, play
+from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
+from voiceloop.trace import Mark
+from voiceloop.types import StageSpan, TurnTrace
+
+pytestmark = pytest.mark.virtual
+
+ASKED = "Tell me about the sky"
+SKY = "The sky is blue, and that is how it is. Look at it, whenever you can, and enjoy it."
+CONFIG = replace(Config(), turns=TurnConfig(endpoint="fixed", hangover_ms=400))
+
+
+def talk(*sounds: UserSound, **options: object) -> Replay:
+    """A question, and `sounds` while it is answered."""
+    asked = UserSound(ASKED, at=0.5)
+    scenario = Scenario(
+        full_duplex=True,
+        user=(asked, *sounds),
+        reply=(Answer(ASKED, SKY), Answer(says="Of course.")),
+        config=CONFIG,
+        **options,  # type: ignore[arg-type]
+    )
+    replay = play(scenario)
+    assert not replay.problem
+    return replay
+
+
+def during(text: str = "", *, delay_s: float = 1.0, **what: float) -> UserSound:
+    return UserSound(text, after="sound", delay_s=delay_s, turn=1, **what)  # type: ignore[arg-type]
+
+
+def spans(trace: TurnTrace, lane: str) -> list[StageSpan]:
+    return [span for span in trace.spans if span.lane == lane]
+
+
+def sounded_s(trace: TurnTrace) -> float:
+    return sum(span.end - span.start for span in spans(trace, "speaker"))
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        during(noise_s=0.3),
+        during("Uh-huh"),
+        during("Yes, okay", word_s=0.2),
+        during("sky is blue", delay_s=1.3, word_s=0.15),  # the reply's echo
+    ],
+    ids=["cough", "backchannel", "two", "echo"],
+)
+def test_what_is_no_interruption_pauses_the_reply_and_loses_no_sample(sound: UserSound) -> None:
+    alone, other = talk().traces[0], talk(sound).traces
+    assert len(other) == 2 and other[1].outcome == "abandoned" and not other[1].heard
+    assert other[0].outcome == "done" and other[0].heard == alone.heard == SKY
+    assert other[0].counters["resumed"] == 1
+    first, second = spans(other[0], "speaker")
+    assert second.start > first.end + 0.1, "it went silent in between"
+    # Each break costs a fade out and a fade in, which sound and are not taken back.
+    assert sounded_s(other[0]) == pytest.approx(sounded_s(alone), abs=0.02)
+
+
+@pytest.mark.parametrize("text", ["Stop", "No wait", "And what about the sea"])
+def test_words_end_the_reply_and_history_is_what_was_heard(text: str) -> None:
+    first, second = talk(during(text)).traces
+    assert first.outcome == "interrupted" and SKY.startswith(first.heard) and first.heard != SKY
+    assert 3 <= len(first.heard.split()) <= 6  # about a second, at four words a second
+    assert second.outcome == "done" and second.heard == "Of course."
+    (said,) = [
+        event.text for _, event in talk(during(text)).shown
+        if getattr(event, "final", False) and getattr(event, "turn", 0) == 2
+    ]  # fmt: skip
+    assert said == text, "the interrupting words are all there"
+
+
+def test_the_reply_pauses_at_once_and_is_decided_on_within_half_a_second() -> None:
+    for sound in (during("And what about the sea then"), during(noise_s=2.0)):
+        first, second = talk(sound).traces
+        began = second.marks[Mark.SPEECH_START]
+        silent = spans(first, "speaker")[0].end
+        assert silent - began < 0.2
+        (decision,) = [span for span in spans(second, "vad") if span.name == "interrupt"]
+        assert (decision.end - decision.start) * 1000 <= DECIDE_MS + 40
+        assert first.outcome == "interrupted"
+
+
+def test_a_cough_and_then_a_word_is_an_interruption() -> None:
+    first, second = talk(during("(0.1) Mm (0.2) stop it")).traces
+    assert first.outcome == "interrupted" and second.outcome == "done"
+
+
+def test_before_its_first_sound_a_reply_leaves_no_trace_and_both_are_one_turn() -> None:
+    # Synthesis takes long, and the user goes on before it is done.
+    slow = Stages(tts_first_s=1.5)
+    replay = talk(UserSound("And the sea", after="speech", delay_s=0.7), stages=slow)
+    first, second = replay.traces
+    assert first.outcome == "interrupted" and first.heard == ""
+    assert Mark.FIRST_SOUND not in first.marks
+    assert second.outcome == "done"
+
+
+def test_a_user_who_had_not_finished_is_cut_off_only_for_a_moment() -> None:
+    first, second = talk(during("in the evening", delay_s=0.1)).traces
+    assert first.counters["false_cutoffs"] == 1
+    assert first.heard == "" and second.outcome == "done"
+    later, _ = talk(during("in the evening", delay_s=1.2)).traces
+    assert "false_cutoffs" not in later.counters and later.heard
+
+
+@pytest.mark.parametrize(
+    "count", [pytest.param(60, id="quick"), pytest.param(1000, id="all", marks=pytest.mark.full)]
+)
+def test_history_is_what_was_heard_whenever_the_user_interrupts(count: int) -> None:
+    rng = random.Random(count)
+    outcomes = set[str]()
+    for _ in range(count):
+        text = rng.choice(["Stop", "And the sea", "Wait a moment please", "Uh-huh", ""])
+        noise_s = 0.0 if text else rng.uniform(0.1, 0.8)
+        sound = during(text, delay_s=rng.uniform(0.0, 5.5), noise_s=noise_s)
+        replay = talk(sound)
+        first = replay.traces[0]
+        words = [word for span in spans(first, "speaker") for word in [span]]
+        assert words or not first.heard
+        assert SKY.startswith(first.heard)
+        # At four words a second, no more was heard than there was time for, and hardly less.
+        possible = sounded_s(first) / Stages().tts_word_s
+        heard = len(first.heard.split())
+        assert heard <= possible + 0.1
+        if "false_cutoffs" not in first.counters:
+            assert heard > possible - 2.1
+        if first.outcome == "done":
+            assert first.heard == SKY
+        outcomes.add(first.outcome)
+    assert outcomes == {"done", "interrupted"}
