@@ -137,13 +137,13 @@ def gap(exact, sampling, prompt, one, other):
 
 
 @pytest.mark.parametrize(
-    ("count", "tokens"),
+    ("penalty", "count", "tokens"),
     [
-        pytest.param(1, 32, id="quick"),
-        pytest.param(500, 64, id="all", marks=pytest.mark.full),
+        pytest.param(1.0, 1, 32, id="quick"),
+        pytest.param(1.4, 1, 32, id="penalised"),
+        pytest.param(1.0, 500, 64, id="all", marks=pytest.mark.full),
     ],
 )
-@pytest.mark.parametrize("penalty", [1.0, 1.4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_greedy_decoding_is_that_of_transformers_generate(workshop, kind, penalty, count, tokens):
     sampling = Sampling(repetition_penalty=penalty)

@@ -1,0 +1,90 @@
+"""How long the session waits for the end of a turn, on the virtual clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from voiceloop.config import Config, TurnConfig
+from voiceloop.replay.run import play
+from voiceloop.replay.scenario import Answer, Scenario, UserSound
+from voiceloop.trace import Mark
+from voiceloop.types import TurnTrace
+
+pytestmark = pytest.mark.virtual
+
+TURNS = TurnConfig(endpoint="p-eot")
+WINDOW_S = 0.032
+"""The voice detector looks so often."""
+CHANCES = {
+    "Tell me": 0.001,
+    "Tell me about": 0.001,
+    "Tell me about the sky": 0.9,
+    "Who knows": 0.05,
+    "What time is it": 0.9,
+}
+
+
+def turns(
+    text: str, *, config: TurnConfig = TURNS, overlap: str = "speculative"
+) -> list[TurnTrace]:
+    scenario = Scenario(
+        overlap=overlap,
+        user=(UserSound(text, at=0.5),),
+        reply=(Answer(says="Of course. It is."),),
+        end_of_turn=CHANCES,
+        silence_s=2.0,
+        config=replace(Config(), turns=config),
+    )
+    replay = play(scenario)
+    assert not replay.problem
+    return replay.traces
+
+
+def waited_ms(trace: TurnTrace) -> float:
+    return (trace.marks[Mark.ENDPOINT] - trace.marks[Mark.SPEECH_END]) * 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "silence_ms"),
+    [
+        ("Tell me about the sky", TURNS.complete_ms),
+        ("Tell me about", TURNS.incomplete_ms),
+        ("Who knows", TURNS.hangover_ms),
+    ],
+)
+def test_a_turn_ends_after_the_silence_that_its_words_deserve(text: str, silence_ms: int) -> None:
+    (trace,) = turns(text)
+    # The words are not known before their decode; a frame passes until somebody looks.
+    assert silence_ms <= waited_ms(trace) <= max(silence_ms, 200) + 2 * WINDOW_S * 1000
+
+
+def test_a_pause_after_words_that_ask_for_more_ends_no_turn() -> None:
+    (trace,) = turns("Tell me about (0.9) the sky")
+    assert trace.counters["replies_dropped"] == 1
+    assert waited_ms(trace) < 250
+    assert len(turns("What time is it (0.9) in Paris")) == 2, "this could be all"
+
+
+def test_the_last_word_decides_where_no_model_is_asked() -> None:
+    words = replace(TURNS, endpoint="trailing-words")
+    assert waited_ms(turns("Tell me about", config=words)[0]) >= words.incomplete_ms
+    assert waited_ms(turns("Who knows", config=words)[0]) < 250
+    fixed = replace(TURNS, endpoint="fixed", hangover_ms=300)
+    assert waited_ms(turns("Tell me about", config=fixed)[0]) == pytest.approx(300, abs=53)
+
+
+def test_without_prefill_nobody_asks_the_model() -> None:
+    (trace,) = turns("Tell me about the sky", overlap="streaming")
+    assert waited_ms(trace) >= TURNS.hangover_ms
+    assert not [span for span in trace.spans if span.name == "end of turn?"]
+
+
+@settings(max_examples=25)
+@given(st.floats(0.1, 0.95), st.floats(0.1, 0.95))
+def test_words_after_any_pauses_within_the_hold_are_one_turn(one: float, other: float) -> None:
+    (trace,) = turns(f"Tell me ({one:.3f}) about ({other:.3f}) the sky")
+    assert trace.outcome == "done" and trace.heard == "Of course. It is."
