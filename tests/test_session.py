@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,6 +28,7 @@ from tests.fakes import (
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
 from voiceloop.engines import Engines
+from voiceloop.floor import Turn
 from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
@@ -115,6 +117,7 @@ async def converse(
     replies: dict[str, Sequence[str | ToolCall]] | None = None,
     guesses: int = 3,
     asr: Callable[[Script], ScriptedAsr] = ScriptedAsr,
+    watch: Callable[[Event], None] = lambda event: None,
 ) -> Result:
     script = Script(utterances, total_s)
     llm = ScriptedLlm(REPLIES if replies is None else replies, results=RESULTS)
@@ -124,6 +127,7 @@ async def converse(
     times: list[float] = []
 
     def show(event: Event) -> None:
+        watch(event)
         events.append(event)
         times.append(anyio.current_time())
 
@@ -430,3 +434,16 @@ async def test_marks_are_ordered_whatever_the_pauses(pauses: list[float], start:
     assert [final.text for final in finals] == ["Tell me about the sky"]
     speaking = [span for span in trace.spans if span.lane == Lane.SPEAKER]
     assert speaking[0].start == pytest.approx(trace.marks[Mark.FIRST_SOUND])
+
+
+async def test_a_turn_that_is_over_is_forgotten_though_it_was_interrupted() -> None:
+    alive: list[int] = []
+
+    def count(event: Event) -> None:
+        if isinstance(event, TurnTrace):
+            alive.append(sum(type(thing) is Turn for thing in gc.get_objects()))
+
+    said = [Utterance(0.5 + 2.6 * index, "Tell me about the sky") for index in range(8)]
+    result = await converse(*said, total_s=24.0, full_duplex=True, watch=count)
+    assert [trace.outcome for trace in result.traces].count("interrupted") >= 5
+    assert max(alive) <= 3

@@ -238,6 +238,7 @@ class Session:
             else:
                 tokens = self._player.stop().tokens
                 heard = self._conversation.heard(0 if turn.cut_off else tokens).strip()
+        turn.rival = None  # or every turn would keep the one before it
         turn.over.set()
         if not self._full_duplex:
             self._microphone.release()
