@@ -21,7 +21,6 @@ from voiceloop.llm.speculator import LlmCounters, Round, Speculator
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.types import TokenBurst, ToolCall
 
-
 BROKEN_OFF = "—"
 """Stands in the history where a reply was interrupted."""
 
