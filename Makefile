@@ -3,7 +3,7 @@
 PYTHON   ?= python3
 DEMO     := models/starter/demo.wav
 # System packages that tests use; the tests that need a missing one say so.
-PACKAGES := flite
+PACKAGES := flite espeak-ng
 
 BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
@@ -63,5 +63,5 @@ packages:
 
 .venv/test: .venv/base
 	@echo "installing the tools for tests into .venv"
-	@$(PIP) install -c constraints.txt -e '.[dev,local,sphinx,train]'
+	@$(PIP) install -c constraints.txt -e '.[dev,local,sphinx,train,coqui]'
 	@touch $@

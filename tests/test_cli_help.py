@@ -41,6 +41,8 @@ def run(argv: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         ["ask", "--help"],
         ["transcribe", "--help"],
         ["say", "--help"],
+        ["bench", "--help"],
+        ["bench", "latency", "--help"],
     ],
     ids=" ".join,
 )
@@ -54,7 +56,11 @@ def test_it_imports_no_model_library(argv: list[str], tmp_path: Path) -> None:
         assert voiceloop.__version__ in done.stdout
 
 
-@pytest.mark.parametrize("argv", [["ask"], ["ask", "a.wav", "--nosuch"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "argv",
+    [["ask"], ["ask", "a.wav", "--nosuch"], ["bench", "--compare", "a.json", "b.json"]],
+    ids=" ".join,
+)
 def test_a_mistake_imports_no_model_library_either(argv: list[str], tmp_path: Path) -> None:
     done = run(argv, tmp_path)
     assert done.returncode == 2, done.stderr

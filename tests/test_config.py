@@ -127,7 +127,7 @@ def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
     [
         ("[asr]\nmodle = 'x'", "asr.modle is not a setting", "'asr.model'"),
         ("[assr]\nmodel = 'x'", "assr is not a setting", "'asr"),
-        ("model = 'x'", "model is not a setting", "'asr.model'"),
+        ("model = 'x'", "model is not a setting", "'tts.model'"),
         ("zzzzzz = 1", "zzzzzz is not a setting", "voiceloop config"),
         ("asr = 3", "asr is a section", "[asr]"),
         ("preset = 'bset'", "preset must be 'starter' or 'small' or 'best', not 'bset'", "'best'"),

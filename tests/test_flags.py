@@ -43,8 +43,20 @@ class Copy(Command):
     at_most: int | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pair(Command):
+    """Show two."""
+
+    first: tyro.conf.Positional[str]
+    second: tyro.conf.Positional[str]
+    count: bool = False
+
+
 Kind = Greet | Count | Copy
 COMMANDS: dict[str, type[Kind]] = {"greet": Greet, "count": Count, "copy": Copy}
+
+
+SHOWS: dict[str, type[Kind | Pair]] = {**COMMANDS, "show pair": Pair, "show all": Count}
 
 
 def run(*argv: str, files: tuple[Path, ...] = ()) -> Kind:
@@ -127,6 +139,48 @@ def test_a_wrong_or_missing_word_is_one_line_and_a_hint_that_names_the_nearest(
         run(*argv)
     assert message in caught.value.message
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "line", ["show pair a b", "show --pair a b", "show --count pair a b", "show a pair b --count"]
+)
+def test_the_second_word_of_a_name_may_be_written_as_an_option(line: str) -> None:
+    command = parse(SHOWS, line.split(), description="A test.", files=())
+    assert isinstance(command, Pair)
+    assert (command.first, command.second) == ("a", "b")
+    assert command.count == ("--count" in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ("show", "show what?", "show pair, show all"),
+        ("show --count", "show what?", "show pair, show all"),
+        ("show pare", "there is no command 'show pare'", "'show pair'"),
+        ("show pair a", "show pair needs SECOND", "voiceloop show pair FIRST SECOND"),
+        ("show all --cuont", "there is no option --cuont", ""),
+        ("showw", "there is no command 'showw'", "show"),
+    ],
+)
+def test_a_mistake_in_a_name_of_two_words_is_told_like_any(
+    line: str, message: str, hint: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(SHOWS, line.split(), description="A test.", files=())
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_help_of_the_first_word_lists_what_may_follow(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(SHOWS, ["show", "--help"], description="A test.", files=())
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "• show pair" in shown and "• show all" in shown
+    assert "greet" not in shown
+    with pytest.raises(SystemExit):
+        parse(SHOWS, ["show", "pair", "--help"], description="A test.", files=())
+    assert "usage: voiceloop show pair" in capsys.readouterr().out
 
 
 words = st.sampled_from(

@@ -12,22 +12,33 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import tyro
 
 import voiceloop
-from voiceloop.config import flatten
+from voiceloop.bench.command import (
+    BenchCompare,
+    BenchLatency,
+    BenchLlm,
+    bench_compare,
+    bench_latency,
+    bench_llm,
+)
+from voiceloop.config import Config, flatten
 from voiceloop.errors import AudioError, VoiceloopError
 from voiceloop.flags import Command, parse
 
 if TYPE_CHECKING:
     from voiceloop.audiofiles import AudioFile
-    from voiceloop.engines import Asr, Vad
-    from voiceloop.types import TurnTrace, Word
+    from voiceloop.devices import Microphone, Speaker
+    from voiceloop.engines import Asr, Engines, Vad
+    from voiceloop.types import Event, TurnTrace, Word
+    from voiceloop.view import View
 
 SPEAKER_RATE = 24_000
 """Hertz of what `ask` plays, whatever the synthesizer gives."""
@@ -55,6 +66,22 @@ class Ask(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Talk(Command):
+    """Talk at the microphone, and be answered by the speaker, until Ctrl-C."""
+
+    input: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """The microphone, by a part of its name; none: the system's default."""
+    output: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """The speaker, by a part of its name; none: the system's default."""
+    headphones: bool = False
+    """Listen while a reply sounds, so that you can interrupt it; a loudspeaker would do so too."""
+    trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
+    """Write a trace of every turn, which ui.perfetto.dev opens."""
+    json: bool = False
+    """Print one JSON object on one line for each turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Transcribe(Command):
     """Write down what is said in audio files."""
 
@@ -77,33 +104,17 @@ class Say(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench(Command):
-    """Measure the language model: plain and speculative decoding, ours and transformers'."""
+class Replay(Command):
+    """Play a scripted conversation on a virtual clock, and tell what comes of it."""
 
-    what: Annotated[Literal["llm"], tyro.conf.Positional, tyro.conf.arg(metavar="llm")]
-    """What to measure."""
-    target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
-    """The model that decides; none: llm.target."""
-    draft: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
-    """The model that guesses; none: llm.draft."""
-    synthetic: Annotated[str | None, tyro.conf.arg(metavar="PAIR")] = None
-    """Models of these shapes instead, without trained weights: tiny, 120m+8m, 1b+0.1b, 8b+1b."""
-    acceptance: Annotated[float, tyro.conf.arg(metavar="SHARE")] = 0.7
-    """How often a guess of the synthetic draft stands."""
-    prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Questions, one on a line; none: held-out ones of the starter models' domain."""
-    max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N")] = 64
-    """Longest reply, in tokens."""
-    repeats: Annotated[int, tyro.conf.arg(metavar="N")] = 3
-    """Times that each mode answers each prompt, if there is time enough."""
-    sampled: bool = False
-    """Draw tokens, at llm.temperature or else 0.8; otherwise replies are greedy."""
-    price_per_hour: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
-    """What the machine costs; the table then tells the cost of 1,000 tokens."""
+    scenario: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SCENARIO.toml")]
+    """Who speaks when, what each stage costs, and what is expected; docs/replay.md tells how."""
     json: bool = False
-    """Print one JSON object on one line."""
-    report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Write a page with pictures, and the JSON, into this folder."""
+    """Print one JSON object on one line for each event and each turn."""
+    trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
+    """Write a trace of every turn, which ui.perfetto.dev opens."""
+    seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
+    """Order of tasks that are ready at once, which is to make no difference."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +123,14 @@ class ShowConfig(Command):
 
 
 COMMANDS: dict[str, type[Command]] = {
+    "talk": Talk,
     "ask": Ask,
     "transcribe": Transcribe,
     "say": Say,
-    "bench": Bench,
+    "bench llm": BenchLlm,
+    "bench latency": BenchLatency,
+    "bench compare": BenchCompare,
+    "replay": Replay,
     "config": ShowConfig,
 }
 
@@ -129,14 +144,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         match parse(COMMANDS, argv, description=DESCRIPTION):
+            case Talk() as command:
+                return talk(command)
             case Ask() as command:
                 return ask(command)
             case Transcribe() as command:
                 return transcribe(command)
             case Say() as command:
                 return say(command)
-            case Bench() as command:
-                return bench(command)
+            case BenchLlm() as command:
+                return bench_llm(command)
+            case BenchLatency() as command:
+                return bench_latency(command)
+            case BenchCompare() as command:
+                return bench_compare(command)
+            case Replay() as command:
+                return replay(command)
             case command:
                 return show_config(command)
     except (VoiceloopError, ExceptionGroup) as raised:
@@ -156,56 +179,120 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
 
 
+def talk(command: Talk) -> int:
+    """`voiceloop talk`."""
+    from voiceloop.soundcard import SoundcardMicrophone, SoundcardSpeaker
+
+    settings, listener = live_settings(command)
+    with (
+        SoundcardMicrophone(command.input) as microphone,
+        SoundcardSpeaker(command.output) as speaker,
+        conversation(replace(command, settings=settings), timed=True) as talked,
+    ):
+        if listener:
+            talked.note(listener)
+        microphone.start()
+        speaker.start()
+        hint = "" if command.headphones else "; with headphones on, --headphones lets you interrupt"
+        talked.note(f"listening to '{microphone.name}', Ctrl-C ends{hint}")
+        with suppress(KeyboardInterrupt):
+            talked.run(microphone, speaker, full_duplex=command.headphones)
+        if lost := microphone.lost / microphone.device_rate:
+            talked.note(f"{lost:.1f} s of what you said were lost: the machine was too busy")
+        if flaws := microphone.overflows + speaker.underflows:
+            talked.note(f"the sound card lost its place {flaws} times: the machine was too busy")
+        talked.note("goodbye")
+    return 0
+
+
+def live_settings(command: Talk) -> tuple[Config, str]:
+    """The settings for human voices, and what the user is to know of it.
+
+    The starter Whisper has heard synthetic voices alone. Where nobody has chosen a recogniser,
+    sphinx stands in for it if it is installed.
+    """
+    settings, asr = command.settings, command.settings.asr
+    chosen = command.origins.get("asr.engine", "default") != "default"
+    if chosen or asr.engine != "whisper" or asr.model != "starter":
+        return settings, ""
+    other = "the starter Whisper has never heard a human; name another: --asr.model base.en"
+    if find_spec("pocketsphinx") is None:
+        return settings, f"{other}, or install sphinx: pip install 'voiceloop[sphinx]'"
+    return replace(settings, asr=replace(asr, engine="sphinx")), f"sphinx listens: {other}"
+
+
 def ask(command: Ask) -> int:
     """`voiceloop ask`."""
-    import anyio
-
     from voiceloop.devices import FileMicrophone, NullSpeaker, WavSpeaker
-    from voiceloop.loading import open_engines
     from voiceloop.reply import EVERYTHING, SEQUENTIAL
-    from voiceloop.session import Session
-    from voiceloop.trace import to_perfetto
-    from voiceloop.types import Event, Notice, TurnTrace
-    from voiceloop.view import open_view
 
-    settings, timed = command.settings, command.pace == "realtime"
-    traces: list[TurnTrace] = []
+    timed = command.pace == "realtime"
     with ExitStack() as stack:
         # What can be wrong with the files is found before the models are loaded.
         microphone = stack.enter_context(FileMicrophone(command.file, pace=command.pace))
-        trace_file = stack.enter_context(replacing(command.trace)) if command.trace else None
         speaker = NullSpeaker(SPEAKER_RATE, pace=command.pace)
         if command.out:
             file = WavSpeaker(command.out, SPEAKER_RATE, pace=command.pace)
             speaker = stack.enter_context(file)
-        engines = stack.enter_context(open_engines(settings))
-        view = open_view(sys.stdout, sys.stderr, as_json=command.json, timed=timed)
-        with view as shown:
-
-            def show(event: Event) -> None:
-                if isinstance(event, TurnTrace):
-                    traces.append(event)
-                shown.show(event)
-
-            session = Session(
-                engines,
-                microphone,
-                speaker,
-                settings,
-                show,
-                full_duplex=command.full_duplex,
-                overlap=SEQUENTIAL if command.sequential else EVERYTHING,
-            )
-            anyio.run(session.run)
-            if microphone.info.warning:
-                show(Notice(microphone.info.warning))
-            if all(trace.outcome == "abandoned" for trace in traces):
-                show(Notice(f"no speech was heard in {command.file}"))
-        if trace_file:
-            trace_file.write(json.dumps(to_perfetto(traces)))
+        asked = stack.enter_context(conversation(command, timed=timed))
+        overlap = SEQUENTIAL if command.sequential else EVERYTHING
+        asked.run(microphone, speaker, full_duplex=command.full_duplex, overlap=overlap)
+        if microphone.info.warning:
+            asked.note(microphone.info.warning)
+        if all(trace.outcome == "abandoned" for trace in asked.traces):
+            asked.note(f"no speech was heard in {command.file}")
     if timed and not command.json:
-        report(traces)
+        report(asked.traces)
     return 0
+
+
+class Conversation:
+    """A session with loaded engines, shown to the user; `traces` are its turns so far."""
+
+    def __init__(self, engines: Engines, settings: Config, view: View) -> None:
+        self.traces: list[TurnTrace] = []
+        self._engines = engines
+        self._settings = settings
+        self._view = view
+
+    def note(self, text: str) -> None:
+        """Tell the user."""
+        from voiceloop.types import Notice
+
+        self._view.show(Notice(text))
+
+    def run(self, microphone: Microphone, speaker: Speaker, **options: Any) -> None:
+        """Converse until the microphone has finished; `options` are the session's."""
+        import anyio
+
+        from voiceloop.session import Session
+
+        session = Session(self._engines, microphone, speaker, self._settings, self._show, **options)
+        anyio.run(session.run)
+
+    def _show(self, event: Event) -> None:
+        from voiceloop.types import TurnTrace
+
+        if isinstance(event, TurnTrace):
+            self.traces.append(event)
+        self._view.show(event)
+
+
+@contextmanager
+def conversation(command: Ask | Talk, *, timed: bool) -> Iterator[Conversation]:
+    """Load the engines for a conversation, and show it; in the end its trace is written."""
+    from voiceloop.loading import open_engines
+    from voiceloop.trace import to_perfetto
+    from voiceloop.view import open_view
+
+    with ExitStack() as stack:
+        trace_file = stack.enter_context(replacing(command.trace)) if command.trace else None
+        engines = stack.enter_context(open_engines(command.settings))
+        with open_view(sys.stdout, sys.stderr, as_json=command.json, timed=timed) as view:
+            held = Conversation(engines, command.settings, view)
+            yield held
+        if trace_file:
+            trace_file.write(json.dumps(to_perfetto(held.traces)))
 
 
 def report(traces: Sequence[TurnTrace]) -> None:
@@ -304,37 +391,28 @@ def say(command: Say) -> int:
     return 0
 
 
-def bench(command: Bench) -> int:
-    """`voiceloop bench llm`."""
-    from voiceloop.loading import set_threads
+def replay(command: Replay) -> int:
+    """`voiceloop replay`; its status is 1 where something is not as expected."""
+    from voiceloop.replay.reading import load_scenario
+    from voiceloop.replay.run import play
+    from voiceloop.replay.timeline import differences, lines, records
+    from voiceloop.trace import to_perfetto
 
-    set_threads(command.settings)
-    from voiceloop.bench.llm import Plan, chosen, measure
-    from voiceloop.bench.progress import Progress
-    from voiceloop.bench.report import open_folder, table, write
-
-    folder = open_folder(command.report) if command.report else None
-    config = chosen(
-        command.settings.llm,
-        target=command.target,
-        draft=command.draft,
-        max_new_tokens=command.max_new_tokens,
-        sampled=command.sampled,
-    )
-    plan = Plan(
-        config,
-        prompts=command.prompts,
-        synthetic=command.synthetic,
-        acceptance=command.acceptance,
-        repeats=command.repeats,
-        price_per_hour=command.price_per_hour,
-    )
-    with Progress(sys.stderr) as progress:
-        record = measure(plan, progress)
-    if folder:
-        write(folder, record)
-    print(json.dumps(record) if command.json else table(record))
-    return 0
+    # A scenario is the same on every machine: of the user's settings only flags reach it.
+    settings = flatten(command.settings)
+    flags = {key: settings[key] for key, origin in command.origins.items() if origin == "flag"}
+    scenario = load_scenario(command.scenario, flags)
+    with ExitStack() as stack:
+        trace_file = stack.enter_context(replacing(command.trace)) if command.trace else None
+        played = play(scenario, seed=command.seed)
+        found = differences(played, scenario.expect)
+        if command.json:
+            print(*(json.dumps(record) for record in records(played, found)), sep="\n")
+        else:
+            print(*lines(played, found), sep="\n")
+        if trace_file:
+            trace_file.write(json.dumps(to_perfetto(played.traces)))
+    return 1 if found or played.problem else 0
 
 
 def show_config(command: Command) -> int:

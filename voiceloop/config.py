@@ -118,9 +118,11 @@ class TtsConfig:
     """Speech synthesis."""
 
     engine: str = "espeak"
-    """Entry point in group `voiceloop.tts`."""
+    """Entry point in group `voiceloop.tts`: `espeak` or `coqui`."""
+    model: str = ""
+    """A voice of Coqui TTS: a folder or its name there; empty is `tts_models/en/ljspeech/vits`."""
     voice: str = "en-us"
-    """Name of a voice of the engine."""
+    """Name of a voice of the engine: for `coqui` a speaker of the model; `en-us` is its first."""
     speed: Annotated[float, Range(0.5, 2.5)] = 1.0
     """1 is the voice's own pace."""
 

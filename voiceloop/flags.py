@@ -70,19 +70,24 @@ def parse(
 ) -> C:
     """Read `argv` (without the program's name) as one of `commands`, by name.
 
-    `files` replaces the user's file and ./voiceloop.toml. Raises ConfigError for an unknown
-    command, option or setting, naming the nearest one, for a value that does not fit, and for an
-    argument that is missing or one too many. Help raises SystemExit with status 0.
+    A name may be of two words; then the second may be written as an option: `bench --compare` is
+    `bench compare`. `files` replaces the user's file and ./voiceloop.toml. Raises ConfigError for
+    an unknown command, option or setting, naming the nearest one, for a value that does not fit,
+    and for an argument that is missing or one too many. Help raises SystemExit with status 0.
     """
     settings, rest = _settings(argv)
     options = list(takewhile(lambda argument: argument != "--", rest))
-    name = next((argument for argument in options if not argument.startswith("-")), "")
+    words = _naming(commands, options)
+    name = " ".join(word.removeprefix("--") for word in words)
     helps = any(option in HELP for option in options)
-    if name not in commands and (name or not helps):
+    if helps and (members := _members(commands, name)):
+        commands, name = members, ""
+    elif name not in commands and (name or not helps):
         raise _no_command(commands, name, options)
     own: dict[str, Any] = {}
     if not helps:
-        rest.remove(name)
+        for word in words:
+            rest.remove(word)
         own = _read(name, arguments(commands[name]), rest)
     file = settings.pop("config", None)
     found = config_files() if files is None else list(files)
@@ -104,6 +109,23 @@ def arguments(kind: type[Command]) -> list[Argument]:
             positional = tyro.conf.Positional in marks
             found.append(Argument(item.name, kinds[item.name], metavar, positional, required))
     return found
+
+
+def _members(commands: Mapping[str, type[C]], name: str) -> dict[str, type[C]]:
+    """The commands of two words whose first is `name`."""
+    return {own: kind for own, kind in commands.items() if own.startswith(f"{name} ")}
+
+
+def _naming(commands: Mapping[str, type[Command]], options: Sequence[str]) -> list[str]:
+    """Those of `options` that name a command, as they are written: none, one or two."""
+    places = [word for word in options if not word.startswith("-")]
+    members = _members(commands, places[0]) if places else {}
+    if not members:
+        return places[:1]
+    seconds = {own.partition(" ")[2] for own in members}
+    after = options[options.index(places[0]) + 1 :]
+    known = [word for word in after if word.removeprefix("--") in seconds]
+    return places[:1] + (known or places[1:])[:1]
 
 
 def _settings(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -174,6 +196,8 @@ def _no_command(
     commands: Mapping[str, type[Command]], name: str, options: Sequence[str]
 ) -> ConfigError:
     """What is wrong with words of which none is a command."""
+    if members := _members(commands, name):
+        return ConfigError(f"{name} what?", f"choose one of: {', '.join(members)}")
     choices = f"choose one of: {', '.join(commands)}"
     if name:
         near = nearest(name, commands)

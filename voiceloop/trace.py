@@ -66,7 +66,7 @@ class Lane(StrEnum):
     SPEAKER = "speaker"
 
 
-_LANE_OF = {
+LANE_OF = {
     **dict.fromkeys((Mark.SPEECH_START, Mark.SPEECH_END), Lane.MIC),
     **dict.fromkeys((Mark.PAUSE, Mark.ENDPOINT), Lane.VAD),
     **dict.fromkeys((Mark.FIRST_PARTIAL, Mark.TRANSCRIPT_FINAL), Lane.ASR),
@@ -75,6 +75,7 @@ _LANE_OF = {
     **dict.fromkeys((Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END), Lane.TTS),
     **dict.fromkeys((Mark.FIRST_SOUND, Mark.SOUND_END), Lane.SPEAKER),
 }
+"""The lane that each mark is drawn in."""
 
 _CHAINS = (
     (Mark.SPEECH_START, Mark.SPEECH_END, Mark.PAUSE, Mark.ENDPOINT, Mark.FIRST_SOUND),
@@ -321,7 +322,7 @@ def _turn_events(trace: TurnTrace, event: Callable[..., dict[str, Any]]) -> list
         events.append(event("e", name, at, **same))
     events.append(event("e", f"turn {trace.turn}", max(at, end), **same))
     for mark, moment in trace.marks.items():
-        tid = _tid(_LANE_OF[Mark(mark)])
+        tid = _tid(LANE_OF[Mark(mark)])
         events.append(event("i", mark, moment, s="t", args={"turn": trace.turn}) | {"tid": tid})
     counted = {"words": 0.0, "tokens": 0.0}
     events += [event("C", name, start, args={name: 0}) for name in counted]

@@ -1,4 +1,4 @@
-"""`voiceloop bench llm` as a user meets it."""
+"""The commands of `voiceloop bench` as a user meets them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,93 @@ def test_it_prints_one_line_of_json_and_writes_a_report(
     assert "loading" in err
 
 
+@pytest.fixture(scope="module")
+def latency(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a report on two clips, each heard three times."""
+    folder = tmp_path_factory.mktemp("latency") / "report"
+    arguments = ["--suite", "pauses", "--turns", "2", "--modes", "streaming, speculative"]
+    assert main(["bench", "latency", *arguments, "--report", str(folder)]) == 0
+    return folder
+
+
+def test_latency_is_measured_of_whole_conversations(latency: Path) -> None:
+    record = json.loads((latency / "bench.json").read_text())
+    assert record["settings"]["suite"] == "pauses"
+    assert (record["settings"]["turns"], record["settings"]["turns_planned"]) == (2, 2)
+    assert list(record["modes"]) == ["streaming", "speculative"]
+    delays = [mode["endpoint_delay_ms"] for mode in record["modes"].values()]
+    for mode in record["modes"].values():
+        assert mode["answered"] == 2
+        assert mode["voice_to_voice_ms"]["p50"] > 0
+        assert mode["missed_endpoints"] == 0
+        assert mode["parts_off_by_ms"] < 1
+        assert mode["wer"] < 0.5
+    # They replay the same decisions.
+    assert delays[0] == delays[1]
+    assert record["ratios"]["streaming_over_speculative"] > 0
+    assert record["ratios"]["sequential_over_speculative"] is None
+    ends = [one for one in record["endpointing"]["points"] if one["standing"] == "end"]
+    assert len(ends) == 2
+    assert any(one["probability"] is not None for one in ends)
+
+
+def test_its_report_has_a_page_and_traces_beside_the_record(latency: Path) -> None:
+    modes = ("streaming", "speculative")
+    assert {file.name for file in latency.iterdir()} == {
+        *("bench.json", "latency.html", *(f"perfetto-{mode}.json" for mode in modes)),
+    }
+    assert "The worst turn of the speculative mode" in (latency / "latency.html").read_text()
+    trace = json.loads((latency / "perfetto-speculative.json").read_text())
+    assert {"first_sound", "endpoint wait"} <= {event["name"] for event in trace["traceEvents"]}
+
+
+@pytest.mark.parametrize("written", [["bench", "compare"], ["bench", "--compare"]])
+def test_records_are_compared(
+    written: list[str], latency: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((latency / "bench.json").read_text())
+    first = record["clips"][0]
+    record["clips"] = [first | {"name": f"pauses-{index}"} for index in range(8)]
+    before, after = tmp_path / "a.json", tmp_path / "b.json"
+    before.write_text(json.dumps(record))
+    for clip in record["clips"]:
+        take = dict(clip["takes"]["speculative"])
+        take["voice_to_voice_ms"] += 300
+        clip["takes"] = clip["takes"] | {"speculative": take}
+    after.write_text(json.dumps(record))
+    assert main([*written, str(before), str(before)]) == 0
+    assert "Nothing is worse" in capsys.readouterr().out
+    assert main([*written, str(before), str(after)]) == 1
+    assert "Worse beyond noise" in capsys.readouterr().out
+    assert main([*written, str(after), str(before)]) == 0
+
+
+def test_records_that_are_none_are_refused(
+    latency: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, text, other = latency / "bench.json", tmp_path / "text", tmp_path / "other.json"
+    text.write_text("this is no JSON")
+    other.write_text('{"bench": "llm"}')
+    for pair in ((own, text), (text, own), (own, other), (own, tmp_path / "none"), (own, own)):
+        assert main(["bench", "--compare", *map(str, pair)]) == 2
+        told = capsys.readouterr().err.splitlines()
+        assert [line.split(":")[0] for line in told] == ["voiceloop", "hint"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (["bench"], "llm"),
         (["bench", "lllm"], "lllm"),
+        (["bench", "latency", "--suite", "noice"], "noise"),
+        (["bench", "latency", "--suite", "noise", "--input", "."], "--input or --suite"),
+        (["bench", "latency", "--modes", "speculativ"], "'speculative'"),
+        (["bench", "latency", "--turns", "0"], "--turns"),
+        (["bench", "latency", "--turns", "some"], "--turns"),
+        (["bench", "latency", "--input", "/no/such/folder"], "/no/such/folder"),
+        (["bench", "latency", "--report", "/dev/null/report"], "/dev/null/report"),
+        (["bench", "--compare", "a.json"], "B.json"),
+        (["bench", "--compare", "/no/a.json", "/no/b.json"], "/no/a.json"),
         ([*TINY, "--synthetic", "8b-1b"], "8b+1b"),
         ([*TINY, "--acceptance", "2"], "2"),
         ([*TINY, "--prompts", "p.txt"], "--prompts"),

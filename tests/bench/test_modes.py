@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,10 @@ from transformers import PreTrainedModel
 from tests.bench.conftest import TOKENS, drawn, prompts_for
 from voiceloop.bench.figures import Verified, acceptance
 from voiceloop.bench.modes import Mode, OurMode, TransformersMode, verified
-from voiceloop.bench.pair import Subjects
+from voiceloop.bench.pair import Subjects, without_draft
 from voiceloop.config import LlmConfig
+from voiceloop.llm.engine import SpeculativeLlm, speculative
+from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models
 
@@ -130,3 +133,24 @@ def test_a_reply_ends_where_the_model_ends_it(both: Subjects, place: int) -> Non
         if name in ("plain", "speculative") and answer.rounds:
             gained = sum(1 + (one.accepted or 0) - one.beyond for one in answer.rounds)
             assert gained == answer.round_tokens
+
+
+@pytest.mark.parametrize("draft", ["auto", "ngram"])
+def test_without_a_draft_nothing_is_guessed_and_nothing_is_forgotten_of_drafts(draft: str) -> None:
+    config = replace(CONFIG, draft=draft, context=LlmConfig().context)
+    llm = speculative(config)
+    plain = without_draft(llm)
+
+    def answer(engine: SpeculativeLlm) -> tuple[str, int]:
+        said = [
+            one
+            for one in engine.conversation().reply("What is the capital of Australia?", 0)
+            if isinstance(one, TokenBurst)
+        ]
+        return "".join(one.text for one in said), sum(one.drafted for one in said)
+
+    text, drafted = answer(llm)
+    assert drafted > 0
+    known = copy.deepcopy(vars(llm._length))
+    assert answer(plain) == (text, 0)
+    assert vars(llm._length) == known

@@ -6,7 +6,8 @@ Whatever the bench needs from inside the engine it gets here. This module measur
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from transformers import PreTrainedModel
@@ -32,16 +33,28 @@ class Pair(SpeculativeLlm):
 
     def plain(self) -> SpeculativeLlm:
         """The same target without a draft."""
-        alone = copy.copy(self)
-        alone._draft = None
-        alone._pool = CachePool(self._config.slots)  # groups of one pool have equally many caches
-        return alone
+        return without_draft(self)
 
     def prompt(self, text: str) -> tuple[int, ...]:
         """Token ids of a conversation up to where the reply to `text` begins."""
         template = self._template
         before = template.opening(self._config.system)
         return (*before, *template.content(text.strip()), *template.user_to_reply)
+
+
+EngineT = TypeVar("EngineT")
+
+
+def without_draft(llm: EngineT) -> EngineT:
+    """The same target, with nothing that drafts; another kind of engine is returned as it is."""
+    if not isinstance(llm, SpeculativeLlm):
+        return llm
+    alone = copy.copy(llm)
+    alone._draft = None
+    alone._config = replace(llm._config, draft="none")
+    alone._length = copy.deepcopy(llm._length)  # its rounds would fade what is known of drafts
+    alone._pool = CachePool(llm._config.slots)  # groups of one pool have equally many caches
+    return alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,20 +21,16 @@ from typing import Any
 import espeakng_loader  # pyright: ignore[reportMissingTypeStubs]
 import numpy as np
 
-from voiceloop.audio import fade_in, fade_out, from_pcm16, samples, silence
+from voiceloop.audio import from_pcm16, silence
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.playback import AUDIBLE
+from voiceloop.tts.edges import PAUSE_MS, pause, trim
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, SpokenWord
 
 WORDS_PER_MINUTE = 175
 """The library's own pace."""
-LEAD_MS, TAIL_MS = 3, 10
-"""Quiet audio kept before the first audible sample and behind the last."""
-FADE_IN_MS, FADE_OUT_MS = 2, 8
-PAUSE_MS = {",": 150, ";": 200, ":": 200, ".": 300, "!": 300, "?": 300}
-"""Silence behind a clause, by the mark it ends with; none where a phrase simply goes on."""
 
 _SYNCHRONOUS, _DO_NOT_EXIT, _UTF8, _POSITION_IS_CHARACTER = 2, 0x8000, 1, 1
 _LIST_ENDS, _WORD = 0, 1
@@ -204,9 +200,8 @@ class Espeak:
                 )
         pcm, cut = trim(pcm, self.rate)
         words = _word_times(clause.spans, [(at, sample - cut) for at, sample in starts], pcm)
-        if len(pcm) and not clause.last:
-            pause = PAUSE_MS.get(clause.spoken[-1:], 0) / self._speed
-            pcm = np.concatenate((pcm, silence(samples(pause, self.rate))))
+        if len(pcm):
+            pcm = np.concatenate((pcm, pause(clause, self.rate, self._speed)))
         yield SpeechChunk(clause.turn, clause, pcm, self.rate, 0, words, last=True)
 
 
@@ -216,17 +211,6 @@ def _choose(name: str, known: Mapping[str, str], kind: str) -> str:
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4)
     hint = f"did you mean '{near[0]}'?" if near else "choose for example: en-us, en-gb or en-us+f3"
     raise ConfigError(f"espeak-ng has no {kind} called '{name}'", hint)
-
-
-def trim(pcm: Pcm, rate: int) -> tuple[Pcm, int]:
-    """`pcm` without the silence around it, faded at both ends; and the samples cut in front."""
-    loud = np.flatnonzero(np.abs(pcm) >= AUDIBLE)
-    if not len(loud):
-        return silence(0), 0
-    start = max(0, int(loud[0]) - samples(LEAD_MS, rate))
-    end = int(loud[-1]) + 1 + samples(TAIL_MS, rate)
-    kept = fade_in(pcm[start:end], samples(FADE_IN_MS, rate))
-    return fade_out(kept, samples(FADE_OUT_MS, rate)), start
 
 
 def _word_times(

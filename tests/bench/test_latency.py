@@ -1,0 +1,203 @@
+"""From takes to the record of `bench latency`: complete, and true to what happened."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from tests.bench.made import BEGAN, END, answered, clip, judge, take
+from voiceloop.bench import page, summary
+from voiceloop.bench.clips import Clip
+from voiceloop.bench.command import Suite
+from voiceloop.bench.compare import compare
+from voiceloop.bench.interruptions import reaction
+from voiceloop.bench.latency import (
+    INPUT,
+    SUITE_MODES,
+    Measured,
+    Plan,
+    check,
+    decides,
+    played,
+    record,
+)
+from voiceloop.bench.scoring import word_errors
+from voiceloop.bench.sentences import Standing, added
+from voiceloop.bench.suites import SuiteName
+from voiceloop.bench.takes import MODES, Take
+from voiceloop.bench.turnfigures import outcome
+from voiceloop.config import Config
+from voiceloop.errors import ConfigError
+from voiceloop.trace import Mark, out_of_order, parts_ms
+from voiceloop.types import TurnTrace
+
+pytestmark = pytest.mark.pure
+
+SOUNDS = {"sequential": 0.9, "streaming": 0.5, "speculative": 0.3, "no-prefill": 0.35}
+"""Seconds from the end of speech to the reply, in each mode."""
+
+
+def measured(own: Clip, *, modes: dict[str, float] = SOUNDS, later: float = 0.0) -> Measured:
+    """A clip whose replies came `later` than usual."""
+
+    def made(sound: float) -> Take:
+        turn = answered(sound=sound + later)
+        judge(turn, 2.05, 2.1, "what is the time", 0.9)
+        return take(turn.trace("done"), ends=[END + 0.2], heard=["what is the time"])
+
+    takes = {name: made(sound) for name, sound in modes.items()}
+    outcomes = {name: outcome(one, own.said) for name, one in takes.items()}
+    words = {name: word_errors("what is the time", one.text) for name, one in outcomes.items()}
+    return Measured(own, takes, outcomes, words, word_errors("what is the time", "what is"))
+
+
+def clips(count: int) -> list[Measured]:
+    pauses: list[tuple[Standing, float, float]] = [("incomplete", 0.8, 1.1)]
+    return [
+        measured(clip(f"a-{index:03}", pauses), later=0.01 * (index % 3)) for index in range(count)
+    ]
+
+
+PLAN = Plan(Config(), modes=tuple(SOUNDS))
+MACHINE = {
+    **{"processor": "A", "cores": 2, "threads": 1, "load": 0.5, "system": "Linux x86_64"},
+    **{"python": "3.11.7", "torch": "2.13", "voiceloop": "0.1.0"},
+}
+
+
+def test_a_record_has_every_figure_of_every_mode() -> None:
+    made = record(PLAN, clips(6), planned=8, machine=MACHINE)
+    assert list(made["modes"]) == list(SOUNDS)
+    for name, mode in made["modes"].items():
+        for figure in ("voice_to_voice_ms", "endpoint_to_sound_ms", "endpoint_delay_ms"):
+            assert set(mode[figure]) == {"p50", "p95"}
+        assert mode["voice_to_voice_ms"]["p50"] == pytest.approx(1000 * SOUNDS[name] + 10)
+        assert mode["endpoint_delay_ms"]["p50"] == pytest.approx(200)
+        assert mode["parts_off_by_ms"] < 1
+        assert (mode["false_cutoffs"], mode["missed_endpoints"], mode["wer"]) == (0, 0, 0)
+        assert {"wasted_tokens", "cpu_s_per_turn", "underruns", "tail_words_lost"} <= mode.keys()
+    assert made["ratios"] == {
+        "sequential_over_speculative": pytest.approx(0.91 / 0.31, abs=0.01),
+        "streaming_over_speculative": pytest.approx(0.51 / 0.31, abs=0.01),
+    }
+    assert made["cost_ms_without"] == {"no-prefill": pytest.approx(50)}
+    assert made["cpu_over_streaming"]["speculative"] == 1
+    assert made["whole_clip_wer"] == 0.5
+    assert (made["settings"]["turns"], made["settings"]["turns_planned"]) == (6, 8)
+    assert made["memory_mb"] > 10
+    assert made["turns"]["worst"]["clip"] in ("a-002", "a-005")
+
+
+def test_it_is_one_line_of_json_that_can_be_compared_told_and_shown(tmp_path: Path) -> None:
+    own = clips(6)
+    made = json.loads(json.dumps(record(PLAN, own, planned=6, machine=MACHINE)))
+    assert not compare(made, made).regressed
+    slower = [measured(one.clip, later=0.2) for one in own]
+    assert compare(made, record(PLAN, slower, planned=6, machine=MACHINE)).regressed
+    assert made["turns"]["median"]["clip"] in page.html(made)
+    assert "6 of 6 things said" in summary.text(made)
+    page.write(tmp_path, made, played(own))
+    assert len(list(tmp_path.glob("perfetto-*.json"))) == len(SOUNDS)
+
+
+def test_only_modes_that_decide_for_themselves_are_judged_by_their_cut_offs() -> None:
+    made = record(PLAN, clips(2), planned=2, machine=MACHINE)["endpointing"]
+    assert list(made["cut_offs"]) == ["speculative"]
+    assert made["cut_offs"]["speculative"]["incomplete"] == {"pauses": 2, "cut_off": 0}
+    assert {name for name, mode in MODES.items() if decides(mode)} == {
+        *("speculative", "fixed-600", "trailing-words", "p-eot"),
+    }
+
+
+def test_what_was_not_measured_is_null_or_left_out() -> None:
+    plan = replace(PLAN, modes=("streaming", "no-prefill"))
+    own = [measured(clip(), modes={"streaming": 0.5, "no-prefill": 0.6})]
+    made = record(plan, own, planned=1, machine=MACHINE)
+    assert set(made["ratios"].values()) == {None}
+    assert made["cost_ms_without"] == made["turns"] == {}
+    assert "endpointing" not in made
+    silent = measured(clip(), modes={})
+    nothing = replace(
+        silent,
+        takes={"speculative": take()},
+        outcomes={"speculative": outcome(take(), clip().said)},
+        words={},
+        whole=None,
+    )
+    made = record(replace(PLAN, modes=("speculative",)), [nothing], planned=1, machine=MACHINE)
+    assert made["modes"]["speculative"]["missed_endpoints"] == 1
+    assert (made["modes"]["speculative"]["wer"], made["turns"]) == (None, {})
+    json.dumps(made)
+    page.html(made)
+    summary.text(made)
+
+
+def test_interruptions_and_additions_have_sections_of_their_own() -> None:
+    sound = clip("b-000", interruption=("cough", ""))
+    interrupted = replace(measured(sound).takes["speculative"], interrupted=round(16_000 * 3.0))
+    assert reaction(sound, interrupted) is not None
+    own = measured(sound)
+    own = replace(own, takes={**own.takes, "speculative": interrupted})
+    made = record(PLAN, [own], planned=1, machine=MACHINE)
+    assert made["interruptions"]["kinds"]["cough"]["sounds"] == 1
+    added_to = replace(clip("c-000"), addition=added("now", "What is it?", "right now?"))
+    made = record(PLAN, [measured(added_to)], planned=1, machine=MACHINE)
+    assert made["carry_over"]["speculative"]["now"]["clips"] == 1
+
+
+def test_traces_of_a_mode_follow_one_another_and_keep_their_parts() -> None:
+    traces = played(clips(3))["streaming"]
+    assert [trace.turn for trace in traces] == [1, 2, 3]
+
+    def moments(trace: TurnTrace) -> list[float]:
+        return [*trace.marks.values(), *(span.end for span in trace.spans)]
+
+    for before, after in pairwise(traces):
+        assert max(moments(before)) < min(moments(after)) < max(moments(before)) + 10
+    assert min(moments(traces[0])) < BEGAN
+    for trace in traces:
+        assert out_of_order(trace) == [] and parts_ms(trace)
+        assert trace.marks[Mark.FIRST_SOUND] > trace.marks[Mark.ENDPOINT]
+
+
+def test_every_suite_has_modes_and_a_name_in_the_command() -> None:
+    assert get_args(Suite) == get_args(SuiteName)
+    assert set(SUITE_MODES) == {*get_args(SuiteName), INPUT}
+    for suite, names in SUITE_MODES.items():
+        assert set(names) <= set(MODES)
+        assert [mode.name for mode in Plan(Config(), suite).chosen] == [
+            name for name in MODES if name in names
+        ]
+
+
+def test_a_number_of_turns_is_the_users_word_and_else_time_is_short() -> None:
+    assert Plan(Config()).limit_s < 12 * 60
+    assert Plan(Config(), turns=100).limit_s == math.inf
+    assert Plan(Config(), turns=100).clips == 100
+
+
+def test_additions_are_heard_with_a_wait_that_no_pause_outlasts() -> None:
+    turns = Plan(Config(), "additions").settings.turns
+    assert (turns.endpoint, turns.hangover_ms) == ("fixed", 800)
+    assert Plan(Config(), "pauses").settings == Config()
+
+
+@pytest.mark.parametrize(
+    ("plan", "message", "hint"),
+    [
+        (replace(PLAN, modes=("speculativ",)), "'speculativ'", "'speculative'"),
+        (replace(PLAN, modes=("zzz",)), "'zzz'", "no-held-audio"),
+        (replace(PLAN, turns=0), "no turns", "--turns"),
+    ],
+)
+def test_a_plan_that_cannot_be_carried_out_is_refused(plan: Plan, message: str, hint: str) -> None:
+    check(PLAN)
+    with pytest.raises(ConfigError) as refused:
+        check(plan)
+    assert message in refused.value.message and hint in refused.value.hint

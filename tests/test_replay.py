@@ -1,0 +1,547 @@
+"""Replays: scenario files that are tests, the same bytes whatever the order of tasks, bad files."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from voiceloop.cli import main
+from voiceloop.errors import ConfigError
+from voiceloop.replay.clock import VirtualClock, scheduled
+from voiceloop.replay.reading import load_scenario
+from voiceloop.replay.run import Replay, play
+from voiceloop.replay.scenario import (
+    OVERLAPS,
+    Answer,
+    Expect,
+    ExpectedTurn,
+    Failure,
+    Scenario,
+    Stages,
+    UserSound,
+)
+from voiceloop.replay.timeline import differences, lines, records, timeline, turns
+from voiceloop.replay.user import FRAME, Lexicon, Piece, Say, ScriptedMicrophone
+from voiceloop.trace import Mark, out_of_order, to_perfetto
+from voiceloop.types import AudioFrame, Clause, TokenBurst, ToolCall, TurnTrace
+
+pytestmark = pytest.mark.virtual
+
+FOLDER = Path(__file__).parent / "data" / "scenarios"
+SCENARIOS = sorted(FOLDER.glob("*.toml"))
+DOCS = Path(__file__).parents[1] / "docs" / "replay.md"
+
+
+def everything(replay: Replay) -> str:
+    """All that is told of a replay, in every form."""
+    plain = [json.dumps(record) for record in records(replay, [])]
+    return "\n".join([*lines(replay, []), *plain, json.dumps(to_perfetto(replay.traces))])
+
+
+def write(folder: Path, text: str) -> Path:
+    """A scenario file."""
+    path = folder / "scenario.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# Scenarios ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_a_scenario_goes_as_expected(path: Path) -> None:
+    scenario = load_scenario(path)
+    assert scenario.expect.turn, "a scenario that expects nothing tests nothing"
+    replay = play(scenario)
+    assert differences(replay, scenario.expect) == []
+    assert replay.problem == ""
+    assert not [trace for trace in replay.traces if out_of_order(trace)]
+
+
+def conversation(turns: int, seed: int) -> Scenario:
+    """Questions, half of them with something else: pauses, interruptions, coughs, backchannels."""
+    draw = random.Random(seed)
+    user, replies = list[UserSound](), list[Answer]()
+    for number in range(turns):
+        text = f"Please tell me all about number {number}"
+        kind = ("interruption", "cough", "pause", "backchannel", "plain", "plain")[number % 6]
+        paused = text.replace("me", f"me ({draw.uniform(0.1, 0.45):.3f})")
+        said = UserSound(paused if kind == "pause" else text, word_s=draw.uniform(0.2, 0.35))
+        delay_s = draw.uniform(0.3, 1.6)
+        user.append(
+            replace(said, after="reply", delay_s=delay_s) if number else replace(said, at=delay_s)
+        )
+        over = partial(UserSound, after="sound", delay_s=round(draw.uniform(0.6, 1.6), 2))
+        match kind:
+            case "interruption":
+                user.append(over("No wait I meant another one"))
+            case "cough":
+                user.append(over(noise_s=0.24))
+            case "backchannel":
+                user.append(over("mhm", word_s=0.25))
+        words = " ".join(draw.choices("it is a long story and nobody knows it".split(), k=14))
+        replies.append(Answer(text, f"Well, here is what I know: {words}. That is all."))
+    stages = Stages(tts_chunk_words=3)
+    return Scenario(full_duplex=True, user=tuple(user), reply=tuple(replies), stages=stages)
+
+
+def test_a_conversation_is_the_same_to_the_byte_under_twenty_seeds() -> None:
+    scenario = conversation(4, seed=1)
+    replays = [play(scenario, seed=seed) for seed in range(20)]
+    assert len({everything(replay) for replay in replays}) == 1
+    outcomes = [trace.outcome for trace in replays[0].traces]
+    assert {"done", "interrupted", "abandoned"} <= set(outcomes)
+    assert sum(trace.counters.get("resumed", 0) for trace in replays[0].traces) == 2
+
+
+@pytest.mark.full
+def test_half_an_hour_is_the_same_to_the_byte_under_twenty_seeds() -> None:
+    scenario = conversation(200, seed=2)
+    first = play(scenario)
+    assert first.shown[-1][0] > 1800
+    assert len(first.traces) >= 200
+    told = everything(first)
+    assert all(everything(play(scenario, seed=seed)) == told for seed in range(1, 20))
+
+
+@pytest.mark.parametrize(("ranks", "orders"), [(None, 6), ((2, 0, 1), 1)])
+def test_seeds_change_the_order_of_tasks_unless_that_is_given(
+    ranks: tuple[int, ...] | None, orders: int
+) -> None:
+    """Else replays that are the same under many seeds would prove nothing."""
+
+    async def race(clock: VirtualClock) -> str:
+        order: list[str] = []
+
+        async def run(index: int) -> None:
+            await (anyio.sleep(1.0) if ranks is None else clock.wait(1.0, ranks[index]))
+            order.append("abc"[index])
+
+        async with anyio.create_task_group() as tasks:
+            for index in range(3):
+                tasks.start_soon(run, index)
+        return "".join(order)
+
+    found: set[str] = set()
+    for seed in range(40):
+        clock = VirtualClock()
+        with scheduled(seed):
+            found.add(anyio.run(race, clock, backend="trio", backend_options={"clock": clock}))
+    assert len(found) == orders
+    assert ranks is None or found == {"bca"}
+
+
+def test_what_waits_for_the_clock_goes_after_all_else_of_the_moment() -> None:
+    clock, order = VirtualClock(), list[str]()
+
+    async def sleeper() -> None:
+        await trio.sleep(1.0)
+        order.append("woken")
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+        order.append("settled")
+
+    async def waiter(until: float, rank: int, name: str) -> None:
+        await clock.wait(until, rank)
+        order.append(f"{name} at {clock.current_time():g}")
+
+    async def both() -> None:
+        async with trio.open_nursery() as tasks:
+            tasks.start_soon(waiter, 1.0, 2, "late")
+            tasks.start_soon(waiter, 1.0, 1, "early")
+            tasks.start_soon(waiter, 0.5, 9, "before")
+            tasks.start_soon(sleeper)
+            with trio.move_on_after(0.7):
+                await clock.wait(0.9, 0)
+                raise AssertionError("it was cancelled before")
+
+    anyio.run(both, backend="trio", backend_options={"clock": clock})
+    assert order == ["before at 0.5", "woken", "settled", "early at 1", "late at 1"]
+
+
+# What holds of every conversation -----------------------------------------------------------------
+
+costs = st.one_of(st.floats(0.005, 0.3), st.sampled_from([0.02, 0.04, 0.1, 0.2]))
+words = st.lists(st.sampled_from("tell me about the sky and then".split()), min_size=1, max_size=5)
+answers = st.lists(st.sampled_from("yes, so it is. Well, here, 42 of them".split()), min_size=1)
+
+
+@st.composite
+def sounds(draw: st.DrawFn, first: bool) -> UserSound:
+    delay_s = draw(st.floats(0, 2))
+    after = draw(st.sampled_from(["speech", "sound", "reply"]))
+    when: dict[str, Any] = {"at": 0.5} if first else {"after": after, "delay_s": delay_s}
+    if not first and draw(st.booleans()):
+        return UserSound(noise_s=draw(st.floats(0.01, 0.6)), **when)
+    said: list[str] = list(draw(words))
+    if draw(st.booleans()):
+        said.insert(draw(st.integers(0, len(said))), f"({draw(st.floats(0, 0.8)):.3f})")
+    return UserSound(" ".join(said), word_s=draw(st.floats(0.1, 0.4)), **when)
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    later = draw(st.lists(sounds(first=False), max_size=3))
+    tools = Answer("tell me", "Let me see.", "get_time", {}, "It is noon.")
+    return Scenario(
+        full_duplex=draw(st.booleans()),
+        overlap=draw(st.sampled_from(sorted(OVERLAPS))),
+        stages=Stages(
+            asr_partial_s=draw(costs),
+            asr_final_s=draw(costs),
+            llm_prefill_s=draw(costs),
+            llm_burst_s=draw(costs),
+            tts_first_s=draw(costs),
+            tts_chunk_words=draw(st.integers(0, 3)),
+        ),
+        user=(draw(sounds(first=True)), *later),
+        reply=(tools, Answer(says=" ".join(draw(answers)))),
+        patience_s=5.0,
+    )
+
+
+@settings(max_examples=25)
+@given(scenario=scenarios(), seed=st.integers(1, 99))
+def test_whatever_is_said_nothing_shows_before_its_time(scenario: Scenario, seed: int) -> None:
+    replay = play(scenario)
+    assert "never comes" in replay.problem or not replay.problem
+    assert everything(play(scenario, seed=seed)) == everything(replay)
+    endpoints = {trace.turn: trace.marks.get(Mark.ENDPOINT) for trace in replay.traces}
+    for at, event in replay.shown:
+        if isinstance(event, TokenBurst | ToolCall | Clause):
+            endpoint = endpoints[event.turn]
+            assert endpoint is not None and at >= endpoint
+    for line in turns(replay):
+        said, heard = line.reply.split(), line.trace.heard.split()
+        assert said[: len(heard)] == heard
+        assert not out_of_order(line.trace)
+    times = [entry.time for entry in timeline(replay)]
+    assert times == sorted(times)
+
+
+# The scripted user --------------------------------------------------------------------------------
+
+
+def hear(
+    *says: Say,
+    until: float,
+    act: Callable[[ScriptedMicrophone, AudioFrame], None] = lambda microphone, frame: None,
+) -> tuple[ScriptedMicrophone, list[tuple[float, AudioFrame]]]:
+    """The frames that a microphone gives up to `until`, with their times; `act` follows each."""
+    clock, frames = VirtualClock(), list[tuple[float, AudioFrame]]()
+    microphone = ScriptedMicrophone(
+        says, Lexicon(), partial(clock.wait, rank=0), silence_s=0.1, patience_s=1.0
+    )
+
+    async def listen() -> None:
+        with anyio.move_on_after(until):
+            async with aclosing(microphone.frames()) as heard:
+                async for frame in heard:
+                    frames.append((anyio.current_time(), frame))
+                    act(microphone, frame)
+
+    anyio.run(listen, backend="trio", backend_options={"clock": clock})
+    return microphone, frames
+
+
+WORD = (Piece("word", 0.1),)
+
+
+def test_a_frame_comes_as_its_last_sample_ends_and_holding_stops_the_clock() -> None:
+    def act(microphone: ScriptedMicrophone, frame: AudioFrame) -> None:
+        if frame.end == 5 * FRAME:
+            microphone.hold()
+            microphone.hold()
+
+    microphone, frames = hear(Say(WORD, "word", at=0.03), until=1.0, act=act)
+    assert [at for at, _ in frames] == pytest.approx([0.02, 0.04, 0.06, 0.08, 0.1])
+    assert [frame.start for _, frame in frames] == [FRAME * index for index in range(5)]
+    assert microphone.begun[0][0] == 0.03
+    sound = [float(sample) for _, frame in frames for sample in frame.pcm]
+    assert sound.index(next(filter(None, sound))) == round(0.03 * 16_000)
+
+
+def test_a_held_clock_goes_on_where_it_stood() -> None:
+    held: list[float] = []
+
+    async def talk() -> None:
+        async with anyio.create_task_group() as tasks, aclosing(microphone.frames()) as frames:
+            async for frame in frames:
+                held.append(anyio.current_time())
+                if frame.end == 2 * FRAME:
+                    microphone.hold()
+                    tasks.start_soon(release)
+                if frame.end == 4 * FRAME:
+                    return
+
+    async def release() -> None:
+        await anyio.sleep(0.013)
+        microphone.release()
+
+    clock = VirtualClock()
+    microphone = ScriptedMicrophone(
+        [Say(WORD, "word", at=9.0)], Lexicon(), partial(clock.wait, rank=0),
+        silence_s=0.0, patience_s=1.0,
+    )  # fmt: skip
+    anyio.run(talk, backend="trio", backend_options={"clock": clock})
+    assert held == pytest.approx([0.02, 0.04, 0.073, 0.093])
+
+
+def test_a_sound_follows_what_it_is_to_follow() -> None:
+    clause, trace = Clause(1, 0, "Well", "Well"), TurnTrace(1)
+
+    def act(microphone: ScriptedMicrophone, frame: AudioFrame) -> None:
+        shown = {15: clause, 20: trace}.get(frame.end // FRAME)
+        if shown:
+            microphone.notice(TokenBurst(2, (), "") if shown is trace else shown)
+            microphone.notice(shown)
+        if frame.end // FRAME == 40:
+            microphone.notice(TurnTrace(2))
+
+    says = (
+        Say(WORD, "first", at=0.0),
+        Say(WORD, "after speech", after="speech", delay_s=0.05),
+        Say(WORD, "after sound", after="sound", delay_s=0.01),
+        Say(WORD, "after the end of turn 1", after="reply", turn=1, delay_s=0.2),
+        Say(WORD, "after all turns", after="reply"),
+    )
+    microphone, _ = hear(*says, until=1.2, act=act)
+    begun = {say.what: round(at, 6) for at, say in microphone.begun}
+    assert begun == {
+        "first": 0.0,
+        "after speech": 0.15,
+        "after sound": 0.31,
+        "after the end of turn 1": 0.6,
+        "after all turns": 0.8,
+    }
+    assert microphone.finished
+
+
+def test_a_sound_that_waits_in_vain_ends_the_stream() -> None:
+    says = (Say(WORD, "first", at=0.0), Say(WORD, "hello", after="sound", turn=3))
+    microphone, frames = hear(*says, until=5.0)
+    assert microphone.problem == "hello waits for a sound of turn 3, which never comes"
+    assert microphone.finished
+    assert len(frames) > 100, "silence follows for as long as anyone listens"
+
+
+def test_a_lexicon_reads_what_it_says() -> None:
+    lexicon = Lexicon()
+    spoken = [Piece("a", 0.1), Piece("", 0.2), Piece("b", 0.1, misheard="c"), Piece(None, 0.05)]
+    pcm = [sample for piece in spoken for sample in lexicon.sound(piece)]
+    for end, final, read in (
+        (len(pcm), False, ["a", "b"]),
+        (len(pcm) - 800, False, ["a", "c"]),
+        (len(pcm) - 800, True, ["a", "b"]),
+        (len(pcm) - 1000, True, ["a"]),
+    ):
+        found = lexicon.read(np.array(pcm[:end], np.float32), final=final)
+        assert [word.text for word in found] == read
+    assert (found[0].start, found[0].end) == (0.0, 0.1)
+
+
+# Files and the command ----------------------------------------------------------------------------
+
+GOOD = """
+[[user]]
+at = 0.5
+text = "Hello"
+"""
+WRONG = {
+    "no toml": "[[user]",
+    "nobody": "",
+    "user is no list: write": "user = 3",
+    "a user is a table": "user = [3]",
+    "did you mean 'user'": "[[usr]]\nat = 1",
+    "did you mean 'turns'": GOOD + "[turn]\nhangover_ms = 3",
+    "did you mean 'turns.hangover_ms'": GOOD + "[turns]\nhangover = 3",
+    "turns takes no value": "turns = 3",
+    "turns.hangover_ms must be": GOOD + "[turns]\nhangover_ms = 'long'",
+    "did you mean 'full_duplex'": "full_duplx = true" + GOOD,
+    "must be true or false": "full_duplex = 1" + GOOD,
+    "did you mean 'no-prefill'": "overlap = 'no-prefil'" + GOOD,
+    "choose one of: speculative": "overlap = 'x'" + GOOD,
+    "did you mean 'llm_burst_s'": GOOD + "[stages]\nllm_bursts = 1",
+    "a number from 0 to 86400": GOOD + "[stages]\nllm_burst_s = -1",
+    "user 2: text must be text": GOOD + "[[user]]\nat = 2\ntext = 3",
+    "needs either words in text": "[[user]]\nat = 1\ntext = '(0.3)'",
+    "needs either at, or after": "[[user]]\ntext = 'a'",
+    "out of order": GOOD + "[[user]]\nat = 0.2\ntext = 'a'",
+    "longer than 600 s": "[[user]]\nat = 1\ntext = 'a (700) b'",
+    "delay_s goes with after": GOOD + "delay_s = 1",
+    "turn goes with after": GOOD + "turn = 1",
+    "did you mean 'sound'": "[[user]]\nafter = 'sounds'\ntext = 'a'",
+    "did you mean 'Hello'": GOOD + "misheard = { Helo = 'a' }",
+    "misheard: Hello must be text": GOOD + "misheard = { Hello = 3 }",
+    "misheard must be a table": GOOD + "misheard = 3",
+    "go with calls": GOOD + "[[reply]]\nthen = 'a'",
+    "a second one to the same words": GOOD + "[[reply]]\nto = 'a'\n[[reply]]\nto = 'A.'",
+    "stage is missing": GOOD + "[[fail]]\non = 'a'",
+    "'asr' or 'llm' or 'tts'": GOOD + "[[fail]]\nstage = 'vad'",
+    "did you mean 'outcome'": GOOD + "[[expect.turn]]\noutcom = 'done'",
+    "did you mean 'interrupted'": GOOD + "[[expect.turn]]\noutcome = 'interupted'",
+    "a list of texts": GOOD + "[expect]\nnotices = 'a'",
+    "not valid TOML": "user = " + "[" * 5000,
+    "'a\\nb' is no key": '"a\\nb" = 1' + GOOD,
+}
+
+
+def refused(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command says of a scenario that it cannot play."""
+    assert main(["replay", str(path)]) == 2
+    out, err = capsys.readouterr()
+    first, *rest = err.strip().splitlines()
+    assert first.startswith("voiceloop: ")
+    assert [line.startswith("hint: ") for line in rest] == [True], err
+    assert out == ""
+    return err
+
+
+@pytest.mark.parametrize("named", WRONG)
+def test_a_wrong_scenario_is_refused_with_a_remedy(
+    named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = WRONG[named]
+    wanted = {
+        "no toml": "not valid TOML",
+        "nobody": "nobody says anything",
+        "user is no list: write": "must be a list of tables",
+        "a user is a table": "user 1 must be a table",
+    }.get(named, named)
+    assert wanted in refused(write(tmp_path, text), capsys)
+
+
+def test_a_file_that_is_no_scenario_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    binary, huge = tmp_path / "binary.toml", tmp_path / "huge.toml"
+    binary.write_bytes(bytes(range(256)))
+    huge.write_text("# a comment\n" * 100_000)
+    assert "No such file" in refused(tmp_path / "absent.toml", capsys)
+    assert "is not a file" in refused(tmp_path, capsys)
+    assert "is not a file" in refused(Path("/dev/zero"), capsys)
+    assert "not valid TOML" in refused(binary, capsys)
+    assert "larger than 1 MiB" in refused(huge, capsys)
+
+
+@settings(max_examples=200)
+@given(text=st.one_of(st.text(), st.sampled_from(sorted(WRONG.values()))), cut=st.integers(0, 80))
+def test_any_text_is_read_or_refused(
+    text: str, cut: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "any.toml"
+    path.write_text(text[cut:], encoding="utf-8", errors="replace")
+    try:
+        load_scenario(path)
+    except ConfigError as error:
+        assert error.hint
+        assert "\n" not in error.message
+
+
+def test_the_command_tells_the_timeline_and_each_turn(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(FOLDER / "cough.toml")]) == 0
+    told, err = capsys.readouterr()
+    assert err == ""
+    moments, _, ends = told.partition("\n\n")
+    assert "user: Tell me about the sky" in moments
+    assert "user: a sound of 0.25 s" in moments
+    assert "resume" in moments
+    assert ends.startswith("turn 1  done")
+    assert len(ends.splitlines()) == 2
+
+
+def test_the_command_says_what_is_not_as_expected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(
+        tmp_path,
+        GOOD
+        + """
+[[reply]]
+says = "Good morning to you."
+[expect]
+notices = ["none"]
+[[expect.turn]]
+heard = "Good evening to you."
+max_voice_to_voice_ms = 10
+counters = { tokens = 4, underruns = 1 }
+[[expect.turn]]
+""",
+    )
+    assert main(["replay", str(path)]) == 1
+    told = capsys.readouterr().out
+    for difference in (
+        "notices\n  expected: ['none']\n  was:      []",
+        "turns\n  expected: 2\n  was:      1",
+        "turn 1: heard\n  expected: 'Good evening to you.'\n  was:      'Good morning to you.'",
+        "turn 1: voice_to_voice_ms\n  expected: 'at most 10'",
+        "turn 1: counters.underruns\n  expected: 1\n  was:      0",
+    ):
+        assert f"not as expected: {difference}" in told
+    assert "tokens" not in told
+    assert main(["replay", str(path), "--json"]) == 1
+    plain = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["kind"] for record in plain if record["kind"] != "event"] == (
+        ["turn", *["difference"] * 5]
+    )
+
+
+def test_json_and_the_trace_hold_the_same_turns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "t.json"
+    assert main(["replay", str(FOLDER / "tool.toml"), "--json", "--trace", str(trace)]) == 0
+    plain = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["what"] for record in plain if record.get("what") == "called"] == ["called"]
+    assert plain[-1]["heard"] == "Let me see. It is five past two."
+    names = {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
+    assert {"turn 1", "first_sound", "call get_time"} <= names
+
+
+def test_flags_win_over_the_scenario(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(FOLDER / "pause.toml")
+    assert main(["replay", path, "--turns.hangover-ms", "200", "--seed", "7"]) == 1
+    assert "turns\n  expected: 1\n  was:      2" in capsys.readouterr().out
+
+
+def test_a_conversation_that_does_not_end_is_told_as_far_as_it_went(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = GOOD + "[stages]\nllm_burst_s = 500\n"
+    assert main(["replay", str(write(tmp_path, "limit_s = 90" + slow))]) == 1
+    told = capsys.readouterr().out
+    assert "transcript: [Hello]" in told
+    assert told.endswith("not over: the conversation is not over after limit_s, 90 s\n")
+    waits = GOOD + "[[user]]\nafter = 'reply'\nturn = 2\ntext = 'you'"
+    assert main(["replay", str(write(tmp_path, "patience_s = 3" + waits))]) == 1
+    told = capsys.readouterr().out
+    assert told.endswith("not over: you waits for the end of turn 2, which never comes\n")
+
+
+def test_every_key_is_documented() -> None:
+    documented = DOCS.read_text(encoding="utf-8")
+    kinds = (Scenario, Stages, UserSound, Answer, Failure, Expect, ExpectedTurn)
+    keys = {item.name for kind in kinds for item in fields(kind)}
+    keys -= {"config", "stages", "user", "reply", "fail", "expect"}  # these are sections
+    assert not [key for key in keys if f"| `{key}` |" not in documented]
+    assert not [name for name in OVERLAPS if f"`{name}`" not in documented]
+
+
+def test_the_example_of_the_documentation_goes_as_expected(tmp_path: Path) -> None:
+    example = DOCS.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
+    scenario = load_scenario(write(tmp_path, example))
+    assert scenario.expect.turn
+    assert differences(play(scenario), scenario.expect) == []

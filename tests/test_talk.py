@@ -1,0 +1,207 @@
+"""`voiceloop talk` as a user meets it, over a sound card that PulseAudio makes up.
+
+The speaker's sound is also played to the microphone, as a loudspeaker would: without the guard
+every reply would be answered. What the user says comes from the voices that the starter recogniser
+was trained on, so that recogniser is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import pytest
+import soundfile as sf
+
+from models.train.questions import spoken
+from models.train.voices import Voice
+from tests.pulse import RATE, VirtualCard, virtual_card
+from tests.test_cli import assert_one_line_and_a_hint
+from voiceloop.cli import main
+
+pytestmark = pytest.mark.audio
+
+QUESTIONS = {
+    "What is the capital of France?": "Paris",
+    "What is 7 times 8?": "56",
+    "How many ounces are in 3 pounds?": "48 ounces",
+    "Who wrote Hamlet?": "Hamlet",
+    "What is the opposite of hot?": "cold",
+    "What year did the Berlin Wall fall?": "Berlin",
+    "How do I make tea?": "boiling water",
+    "I need to know 5 plus 12.": "17",
+    "Set a timer for 5 minutes.": "timer",
+    "What is the opposite of big?": "small",
+}
+"""What is asked, and what of the answer must come back out of the loudspeaker."""
+
+
+@pytest.fixture
+def card(tmp_path: Path, require_program: Callable[[str], Path]) -> Iterator[VirtualCard]:
+    """The virtual sound card, with its files in a folder of their own."""
+    folder = tmp_path / "card"
+    folder.mkdir()
+    with virtual_card(folder, require_program) as card:
+        yield card
+
+
+class Talk:
+    """The process, and the lines that it prints."""
+
+    def __init__(self, environment: dict[str, str], *options: str) -> None:
+        command = [sys.executable, "-X", "faulthandler", "-m", "voiceloop", "talk", "--json"]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            [*command, *options], env=environment, stdout=pipe, stderr=pipe
+        )
+        self.notes: list[str] = []
+        self.turns: Queue[dict[str, Any]] = Queue()
+        self.listening = threading.Event()
+        self._readers = [threading.Thread(target=read) for read in (self._out, self._err)]
+        for reader in self._readers:
+            reader.start()
+
+    def _out(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.turns.put(json.loads(line))
+
+    def _err(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.notes.append(line.decode().strip())
+            if "listening to" in self.notes[-1]:
+                self.listening.set()
+        self.listening.set()
+
+    def interrupt(self) -> int:
+        """Press Ctrl-C; returns the exit status."""
+        self.process.send_signal(signal.SIGINT)
+        return self.end()
+
+    def end(self) -> int:
+        """Wait until it has ended; if that takes too long, show where every thread of it is."""
+        try:
+            return self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)
+            time.sleep(1)
+            pytest.fail("\n".join(["it does not end", *self.notes]))
+        finally:
+            self.process.kill()
+            self.process.wait()
+            for reader in self._readers:
+                reader.join()
+            for pipe in (self.process.stdout, self.process.stderr):
+                assert pipe is not None
+                pipe.close()
+
+
+def converse(
+    card: VirtualCard, talk: Talk, questions: list[str], folder: Path
+) -> tuple[list[dict[str, Any]], list[Path]]:
+    """Ask the questions one after the other; the turns, and a recording of each answer."""
+    turns: list[dict[str, Any]] = []
+    recordings: list[Path] = []
+    assert talk.listening.wait(120)
+    time.sleep(0.5)
+    for question in questions:
+        begin = len(card.heard())
+        card.say(spoken(question, Voice("espeak", "en-us")))
+        turns.append(talk.turns.get(timeout=60))
+        time.sleep(0.5)
+        recordings.append(folder / f"answer{len(turns)}.wav")
+        sf.write(recordings[-1], card.heard()[begin:], RATE)
+    return turns, recordings
+
+
+def assert_a_conversation(
+    card: VirtualCard, folder: Path, capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    questions = list(QUESTIONS)[:count]
+    trace = folder / "trace.json"
+    talk = Talk(card.environment, "--asr.engine", "whisper", "--trace", str(trace))
+    try:
+        turns, recordings = converse(card, talk, questions, folder)
+    finally:
+        status = talk.interrupt()
+    assert status == 0, talk.notes
+    assert talk.notes[-1] == "goodbye"
+    assert talk.turns.empty(), "it answered itself"
+    assert [turn["turn"] for turn in turns] == list(range(1, count + 1))
+    assert {turn["outcome"] for turn in turns} == {"done"}, (turns, talk.notes)
+    assert json.loads(trace.read_text())["traceEvents"]
+    capsys.readouterr()
+    assert main(["transcribe", "--json", *map(str, recordings)]) == 0
+    said = [json.loads(line)["text"] for line in capsys.readouterr().out.splitlines()]
+    for question, text in zip(questions, said, strict=True):
+        assert QUESTIONS[question].lower() in text.lower(), (question, said, talk.notes)
+
+
+def test_two_spoken_turns_are_answered_aloud(
+    card: VirtualCard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert_a_conversation(card, tmp_path, capsys, 2)
+
+
+@pytest.mark.full
+def test_ten_spoken_turns_are_answered_aloud(
+    card: VirtualCard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert_a_conversation(card, tmp_path, capsys, 10)
+
+
+def test_a_sound_card_that_goes_away_ends_the_conversation(card: VirtualCard) -> None:
+    talk = Talk(card.environment, "--asr.engine", "whisper")
+    try:
+        assert talk.listening.wait(120)
+        time.sleep(0.5)
+        card.unplug()
+    finally:
+        status = talk.end()
+    assert status == 2
+    assert talk.notes[-2].endswith("has stopped working")
+    assert talk.notes[-1].startswith("hint: connect it again")
+
+
+@pytest.mark.parametrize("way", ["input", "output"])
+def test_an_unknown_name_is_answered_with_those_there_are(card: VirtualCard, way: str) -> None:
+    talk = Talk(card.environment, f"--{way}", "nosuch")
+    assert talk.end() == 2
+    assert_one_line_and_a_hint("\n".join(talk.notes))
+    assert "'nosuch'" in talk.notes[0]
+    assert "'default'" in talk.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("what", "named"),
+    [
+        ("no sounddevice", "voiceloop[local]"),
+        ("no PortAudio", "apt install libportaudio2"),
+        ("no sound server", "libasound2-plugins"),
+    ],
+)
+def test_what_is_missing_is_said_with_a_remedy(what: str, named: str, tmp_path: Path) -> None:
+    environment = dict(os.environ)
+    if what in ("no sounddevice", "no PortAudio"):
+        error = "ImportError" if what == "no sounddevice" else "OSError"
+        (tmp_path / "sounddevice.py").write_text(f"raise {error}('not found')\n")
+        environment["PYTHONPATH"] = str(tmp_path)
+    else:
+        pytest.importorskip("sounddevice", reason="PortAudio is missing", exc_type=OSError)
+        config = tmp_path / "asound.conf"
+        config.write_text("pcm.default { type pulse }\n")
+        environment |= {"ALSA_CONFIG_PATH": str(config), "PULSE_SERVER": "unix:/no/such/socket"}
+    talk = Talk(environment)
+    assert talk.end() == 2
+    assert_one_line_and_a_hint("\n".join(talk.notes))
+    assert named in talk.notes[1]

@@ -1,0 +1,169 @@
+"""The commands of `voiceloop bench`: what they take, what they print, and their exit status.
+
+Nothing heavy is imported before a command runs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from voiceloop.errors import ConfigError, VoiceloopError
+from voiceloop.flags import Command
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchLlm(Command):
+    """Measure the language model: plain and speculative decoding, ours and transformers'."""
+
+    target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
+    """The model that decides; none: llm.target."""
+    draft: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
+    """The model that guesses; none: llm.draft."""
+    synthetic: Annotated[str | None, tyro.conf.arg(metavar="PAIR")] = None
+    """Models of these shapes instead, without trained weights: tiny, 120m+8m, 1b+0.1b, 8b+1b."""
+    acceptance: Annotated[float, tyro.conf.arg(metavar="SHARE")] = 0.7
+    """How often a guess of the synthetic draft stands."""
+    prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Questions, one on a line; none: held-out ones of the starter models' domain."""
+    max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N")] = 64
+    """Longest reply, in tokens."""
+    repeats: Annotated[int, tyro.conf.arg(metavar="N")] = 3
+    """Times that each mode answers each prompt, if there is time enough."""
+    sampled: bool = False
+    """Draw tokens, at llm.temperature or else 0.8; otherwise replies are greedy."""
+    price_per_hour: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
+    """What the machine costs; the table then tells the cost of 1,000 tokens."""
+    json: bool = False
+    """Print one JSON object on one line."""
+    report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Write a page with pictures, and the JSON, into this folder."""
+
+
+Suite = Literal["starter", "pauses", "bargein", "noise", "additions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchLatency(Command):
+    """Measure whole conversations at real-time pace: voice-to-voice latency and its parts."""
+
+    suite: Suite | None = None
+    """What is said: questions (`starter`, or none), questions with pauses, in noise, interrupted
+    replies, or something added after a silence."""
+    input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Recordings to hear instead, each one turn; NAME.txt tells what is said in NAME.wav."""
+    turns: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Things said, in every mode; none: 24 (all of --input), or what eleven minutes allow."""
+    modes: Annotated[str | None, tyro.conf.arg(metavar="A,B,…")] = None
+    """Ways of running a session, such as speculative,streaming; none: those that suit the suite."""
+    seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
+    """Draws another suite of the same kind."""
+    json: bool = False
+    """Print one JSON object on one line."""
+    report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Write a page with pictures, the JSON and the traces into this folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchCompare(Command):
+    """Compare two records of `bench latency`; status 1 where the second is worse beyond noise."""
+
+    before: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="A.json")]
+    """What --json printed, or bench.json of a report."""
+    after: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="B.json")]
+    """Another."""
+
+
+def bench_llm(command: BenchLlm) -> int:
+    """`voiceloop bench llm`."""
+    from voiceloop.loading import set_threads
+
+    set_threads(command.settings)
+    from voiceloop.bench.llm import Plan, chosen, measure
+    from voiceloop.bench.progress import Progress
+    from voiceloop.bench.report import open_folder, table, write
+
+    folder = open_folder(command.report) if command.report else None
+    config = chosen(
+        command.settings.llm,
+        target=command.target,
+        draft=command.draft,
+        max_new_tokens=command.max_new_tokens,
+        sampled=command.sampled,
+    )
+    plan = Plan(
+        config,
+        prompts=command.prompts,
+        synthetic=command.synthetic,
+        acceptance=command.acceptance,
+        repeats=command.repeats,
+        price_per_hour=command.price_per_hour,
+    )
+    with Progress(sys.stderr) as progress:
+        record = measure(plan, progress)
+    if folder:
+        write(folder, record)
+    print(json.dumps(record) if command.json else table(record))
+    return 0
+
+
+def bench_latency(command: BenchLatency) -> int:
+    """`voiceloop bench latency`."""
+    from voiceloop.loading import open_engines, set_threads
+
+    set_threads(command.settings)
+    from voiceloop.bench import page, summary
+    from voiceloop.bench.latency import INPUT, Plan, check, clips, measure, played, record
+    from voiceloop.bench.machine import surroundings
+    from voiceloop.bench.pair import without_draft
+    from voiceloop.bench.progress import Progress
+    from voiceloop.bench.report import open_folder
+    from voiceloop.bench.takes import Studio
+
+    if command.input and command.suite:
+        raise ConfigError("recordings and a suite were named", "give --input or --suite, not both")
+    modes = tuple(name.strip() for name in command.modes.split(",")) if command.modes else ()
+    suite = INPUT if command.input else command.suite or "starter"
+    plan = Plan(command.settings, suite, command.turns, modes, command.seed)
+    check(plan)
+    folder = open_folder(command.report) if command.report else None
+    with Progress(sys.stderr) as progress:
+        machine = surroundings()
+        progress("preparing what is said")
+        said = clips(plan, command.input)
+        progress("loading the models")
+        with open_engines(plan.settings) as engines:
+            studio = Studio(engines, without_draft(engines.llm), plan.settings)
+            measured = measure(studio, plan, said, progress)
+    found = record(plan, measured, planned=len(said), machine=machine)
+    if folder:
+        page.write(folder, found, played(measured))
+    print(json.dumps(found) if command.json else summary.text(found))
+    return 0
+
+
+def bench_compare(command: BenchCompare) -> int:
+    """`voiceloop bench compare`, also written `bench --compare`."""
+    from voiceloop.bench.compare import compare, text
+
+    comparison = compare(_read(command.before), _read(command.after))
+    print(text(comparison))
+    return 1 if comparison.regressed else 0
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}", "check its name and permissions"
+        ) from error
+    except ValueError as error:  # no JSON, or not UTF-8
+        raise VoiceloopError(
+            f"{path} holds no JSON", "give what `voiceloop bench latency --json` printed"
+        ) from error

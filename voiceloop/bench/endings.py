@@ -1,0 +1,218 @@
+"""What a session makes of the silences in what is said: pauses, and true ends.
+
+Each silence of known place is one `Silence`, with what the language model and the last word said
+about it. From many follow how well either tells an end from a pause, and what a policy of
+endpointing costs: delay where the user has ended, cut-offs where they have not. Knows neither
+engines nor clocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
+from typing import Any, Literal, get_args
+
+from voiceloop.audio import SPEECH_RATE, samples
+from voiceloop.bench.clips import Clip
+from voiceloop.bench.scoring import LAG_MS, false_cutoffs, roc_auc
+from voiceloop.bench.sentences import Standing
+from voiceloop.bench.takes import Take
+from voiceloop.config import TurnConfig
+from voiceloop.endpoint import hangover_ms, unfinished
+from voiceloop.trace import Lane
+from voiceloop.turns import TurnEnded
+
+Policy = Literal["fixed", "trailing-words", "p-eot"]
+WAITS_MS = range(60, 1101, 20)
+"""Silences that are tried as the one that ends any turn, or one that seems complete; beside them
+the configured one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A place in a clip where the user says nothing."""
+
+    clip: str
+    standing: Standing | Literal["end"]
+    """How the words before it stand by themselves; `end` where all has been said."""
+    length_ms: float | None
+    """None for the end: it lasts."""
+    text: str
+    """What was understood when it was judged; what was said where nobody judged it in time."""
+    probability: float | None = None
+    """P(end of turn) after `text`; None where nobody judged it in time."""
+    judged_ms: float | None = None
+    """From its beginning until that was known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    begun: float
+    """Sample of the room's stream."""
+    known: float
+    text: str
+    probability: float
+
+
+def silences(clip: Clip, take: Take) -> list[Silence]:
+    """The pauses that were made in `clip`, and its end; none where they are not known.
+
+    A judgement belongs to the silence in which it was begun, and of several the last counts. Those
+    begun elsewhere, such as within a word, belong to none.
+    """
+    said = clip.said
+    if said.pauses is None or said.end is None or said.text is None:
+        return []
+    judgements = _judgements(take)
+
+    def silence(
+        standing: Standing | Literal["end"], start: int, end: int | None, text: str
+    ) -> Silence:
+        last = math.inf if end is None else end + samples(LAG_MS)
+        length_ms = None if end is None else _ms(end - start)
+        own = next((one for one in reversed(judgements) if start <= one.begun < last), None)
+        if own is None:
+            return Silence(clip.name, standing, length_ms, text)
+        judged_ms = _ms(own.known - start)
+        return Silence(clip.name, standing, length_ms, own.text, own.probability, judged_ms)
+
+    pauses = [silence(one.standing, one.start, one.end, one.prefix) for one in said.pauses]
+    return [*pauses, silence("end", said.end, None, said.text)]
+
+
+def _judgements(take: Take) -> list[_Judgement]:
+    """In the order in which they were begun."""
+    found: list[_Judgement] = []
+    for trace in take.traces:
+        # A session prefills what it judges, and with nothing else in between.
+        texts = {
+            span.end: str(span.args["text"]) for span in trace.spans if span.lane == Lane.PREFILL
+        }
+        for span in trace.spans:
+            if span.lane == Lane.VAD and span.name == "end of turn?":
+                ends = [end for end in texts if span.start <= end <= span.end]
+                found.append(
+                    _Judgement(
+                        (span.start - take.began) * SPEECH_RATE,
+                        (span.end - take.began) * SPEECH_RATE,
+                        texts[max(ends)] if ends else "",
+                        float(span.args["probability"]),
+                    )
+                )
+    return sorted(found, key=lambda one: one.begun)
+
+
+def cut_offs(clip: Clip, take: Take) -> list[tuple[Standing, bool]]:
+    """For each pause that was made in `clip`, how its prefix stands and whether it ended a turn."""
+    pauses = clip.said.pauses or ()
+    if not pauses:
+        return []
+    ends = [event.sample for event in take.events if isinstance(event, TurnEnded)]
+    cut = false_cutoffs(clip.said, ends)
+    return [(pause.standing, pause in cut) for pause in pauses]
+
+
+def cut_off_shares(found: Sequence[tuple[Standing, bool]]) -> dict[str, dict[str, float | None]]:
+    """Pauses and the share of them that ended a turn, by how their prefix stands."""
+    shares: dict[str, dict[str, float | None]] = {}
+    for standing in get_args(Standing):
+        own = [cut for one, cut in found if one == standing]
+        shares[standing] = {
+            "pauses": len(own),
+            "cut_off": round(sum(own) / len(own), 4) if own else None,
+        }
+    return shares
+
+
+def areas(found: Sequence[Silence]) -> dict[str, float | None]:
+    """How well an end is told from a pause after an incomplete prefix: areas under ROC curves.
+
+    Of P(end of turn), and of the last word alone, over the same silences: those that were judged.
+    None where there are not both kinds.
+    """
+    judged = [one for one in found if one.probability is not None]
+    ends = [one for one in judged if one.standing == "end"]
+    pauses = [one for one in judged if one.standing == "incomplete"]
+
+    def area(score: Callable[[Silence], float]) -> float | None:
+        if not ends or not pauses:
+            return None
+        return round(roc_auc([*map(score, ends)], [*map(score, pauses)]), 4)
+
+    return {
+        "p_eot": area(lambda one: one.probability or 0.0),
+        "trailing_words": area(lambda one: float(not unfinished(one.text))),
+        "ends": len(ends),
+        "incomplete": len(pauses),
+    }
+
+
+def wait_ms(one: Silence, config: TurnConfig) -> float:
+    """Silence after which the policy of `config` ends the turn in this place.
+
+    No policy but `fixed` decides before its judgement is there.
+    """
+    wait = hangover_ms(one.text, one.probability, config)
+    return wait if config.endpoint == "fixed" else max(wait, one.judged_ms or 0.0)
+
+
+def curve(found: Sequence[Silence], policy: Policy, config: TurnConfig) -> list[dict[str, Any]]:
+    """What `policy` costs with each of `WAITS_MS`.
+
+    That is the silence which ends any turn, or, where the policy distinguishes, one that seems
+    complete; none that seems less so is ended sooner.
+    """
+    waits = sorted({*WAITS_MS, configured_ms(policy, config)})
+    return [_cost(found, _waiting(config, policy, wait)) | {"ms": wait} for wait in waits]
+
+
+def configured_ms(policy: Policy, config: TurnConfig) -> int:
+    """The silence that ends any turn in `config`, or one that seems complete."""
+    return config.hangover_ms if policy == "fixed" else config.complete_ms
+
+
+def _waiting(config: TurnConfig, policy: Policy, wait: int) -> TurnConfig:
+    hangover = wait if policy == "fixed" else max(wait, config.hangover_ms)
+    return replace(
+        config,
+        endpoint=policy,
+        hangover_ms=hangover,
+        complete_ms=wait,
+        incomplete_ms=max(wait, config.incomplete_ms),
+    )
+
+
+def _cost(found: Sequence[Silence], config: TurnConfig) -> dict[str, float | None]:
+    def cut(pauses: Sequence[Silence]) -> float | None:
+        cuts = [(one.length_ms or 0.0) >= wait_ms(one, config) for one in pauses]
+        return round(fmean(cuts), 4) if cuts else None
+
+    delays = [wait_ms(one, config) for one in found if one.standing == "end"]
+    return {
+        "delay_ms": round(fmean(delays), 1) if delays else None,
+        "cut_offs_incomplete": cut([one for one in found if one.standing == "incomplete"]),
+        "cut_offs": cut([one for one in found if one.standing != "end"]),
+    }
+
+
+def endpointing(
+    found: Sequence[Silence],
+    cuts: Mapping[str, Sequence[tuple[Standing, bool]]],
+    config: TurnConfig,
+) -> dict[str, Any]:
+    """The record of endpointing; `cuts` are those of each mode that decides for itself."""
+    judged = any(one.probability is not None for one in found)
+    policies: tuple[Policy, ...] = get_args(Policy) if judged else ("fixed", "trailing-words")
+    return {
+        "cut_offs": {mode: cut_off_shares(own) for mode, own in cuts.items()},
+        "auc": areas(found),
+        "configured_ms": {policy: configured_ms(policy, config) for policy in policies},
+        "curves": {policy: curve(found, policy, config) for policy in policies},
+        "points": [asdict(one) | {"unfinished": unfinished(one.text)} for one in found],
+    }
+
+
+def _ms(count: float) -> float:
+    return round(count / SPEECH_RATE * 1000, 2)

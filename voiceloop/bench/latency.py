@@ -1,0 +1,325 @@
+"""`voiceloop bench latency`: known speech through real sessions in several modes, as one record.
+
+The record is what `--json` prints; the page is made from it elsewhere. Every clip is heard in all
+modes, one directly after the other and each time another one first, so that whatever slows the
+machine down for a while slows all of them down.
+"""
+
+from __future__ import annotations
+
+import math
+import resource
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, cast
+
+from voiceloop.bench.clips import Clip
+from voiceloop.bench.endings import cut_offs, endpointing, silences
+from voiceloop.bench.interruptions import interruptions, reaction
+from voiceloop.bench.recordings import read_folder
+from voiceloop.bench.scoring import WordErrors, word_error_rate, word_errors
+from voiceloop.bench.suites import SuiteName, build
+from voiceloop.bench.takes import MODES, Mode, Studio, Take
+from voiceloop.bench.turnfigures import (
+    Outcome,
+    carry_over,
+    cost_ms,
+    cpu_ratio,
+    mode_figures,
+    outcome,
+    ratio,
+)
+from voiceloop.config import Config, nearest
+from voiceloop.errors import ConfigError
+from voiceloop.trace import to_json
+from voiceloop.types import TurnTrace
+
+Progress = Callable[[str], None]
+FOLLOWED = "speculative"
+"""The mode whose endpoint decisions the others replay."""
+POLICIES = tuple(name for name, mode in MODES.items() if mode.endpoint)
+INPUT = "input"
+"""Stands for recordings where a suite is named."""
+SUITE_MODES: Mapping[str, tuple[str, ...]] = {
+    "starter": tuple(MODES),
+    "pauses": (FOLLOWED, "no-carry-over", *POLICIES),
+    "bargein": (FOLLOWED,),
+    "noise": ("sequential", "streaming", FOLLOWED),
+    "additions": (FOLLOWED, "no-carry-over"),
+    INPUT: ("sequential", "streaming", FOLLOWED, *POLICIES),
+}
+"""Modes in which each suite is heard where nobody says which."""
+TURNS, LIMIT_S = 24, 630.0
+"""Things said, and the time for them, where nobody says how many."""
+ADDED_AFTER = {"endpoint": "fixed", "hangover_ms": 800}
+"""Settings of `turns` for the suite of additions: no pause in it ends a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure."""
+
+    config: Config
+    suite: str = "starter"
+    """One of `SUITE_MODES`."""
+    turns: int | None = None
+    """None is `TURNS`, or as many as `LIMIT_S` allows."""
+    modes: tuple[str, ...] = ()
+    """None are those of `SUITE_MODES`."""
+    seed: int = 0
+
+    @property
+    def chosen(self) -> list[Mode]:
+        """The modes, in the order of `MODES`."""
+        names = self.modes or SUITE_MODES[self.suite]
+        return [mode for name, mode in MODES.items() if name in names]
+
+    @property
+    def clips(self) -> int:
+        """Things to say."""
+        return TURNS if self.turns is None else self.turns
+
+    @property
+    def limit_s(self) -> float:
+        """No clip is begun that would probably end later than this."""
+        return LIMIT_S if self.turns is None else math.inf
+
+    @property
+    def settings(self) -> Config:
+        """What sessions are configured with."""
+        if self.suite != "additions":
+            return self.config
+        return replace(self.config, turns=replace(self.config.turns, **ADDED_AFTER))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """All takes of a clip, by mode."""
+
+    clip: Clip
+    takes: Mapping[str, Take]
+    outcomes: Mapping[str, Outcome]
+    words: Mapping[str, WordErrors]
+    """Of each mode; nothing where nobody knows what was said."""
+    whole: WordErrors | None
+    """Of the recogniser that was given the clip as a whole; None likewise."""
+
+
+def check(plan: Plan) -> None:
+    """Raises ConfigError for a plan that cannot be carried out."""
+    for name in plan.modes:
+        if name not in MODES:
+            near = nearest(name, MODES)
+            raise ConfigError(
+                f"there is no mode '{name}'",
+                f"did you mean '{near}'?" if near else f"choose from: {', '.join(MODES)}",
+            )
+    if plan.clips < 1:
+        raise ConfigError("nothing is measured in no turns", "set --turns to 1 or more")
+
+
+def clips(plan: Plan, folder: Path | None = None) -> Sequence[Clip]:
+    """What is said: recordings in `folder`, or else the suite.
+
+    Raises AudioError for recordings that cannot be used, EngineError without a working espeak-ng.
+    """
+    if folder is not None:
+        return read_folder(folder)[: plan.turns]
+    return build(cast(SuiteName, plan.suite), plan.clips, plan.seed)
+
+
+def measure(
+    studio: Studio, plan: Plan, clips: Sequence[Clip], progress: Progress
+) -> list[Measured]:
+    """Let sessions hear `clips` in all modes of `plan`, for as long as it allows."""
+    measured: list[Measured] = []
+    modes = plan.chosen
+    began, longest = perf_counter(), 0.0
+    for index, clip in enumerate(clips):
+        start = perf_counter()
+        if measured and start - began + longest > plan.limit_s:
+            break
+        progress(f"{clip.name}: {index + 1} of {len(clips)}, in {len(modes)} modes")
+        first = index % len(modes)
+        measured.append(_measure_clip(studio, clip, modes[first:] + modes[:first]))
+        longest = max(longest, perf_counter() - start)
+    return measured
+
+
+def _measure_clip(studio: Studio, clip: Clip, modes: Sequence[Mode]) -> Measured:
+    # When an interruption comes depends on the answer, so no other take's decisions fit it.
+    alone = clip.interruption is not None or all(decides(mode) for mode in modes)
+    decided = None if alone else studio.take(MODES[FOLLOWED], clip).events
+    takes = {
+        mode.name: studio.take(mode, clip, None if mode.endpoint else decided) for mode in modes
+    }
+    outcomes = {name: outcome(take, clip.said) for name, take in takes.items()}
+    said = clip.said.text
+    if said is None:
+        return Measured(clip, takes, outcomes, {}, None)
+    words = {name: word_errors(said, one.text) for name, one in outcomes.items()}
+    return Measured(clip, takes, outcomes, words, word_errors(said, studio.whole(clip)))
+
+
+def decides(mode: Mode) -> bool:
+    """Whether the endpoint decisions in a mode's takes are its own, whoever takes them."""
+    return bool(mode.endpoint) or mode.name == FOLLOWED
+
+
+def record(
+    plan: Plan, measured: Sequence[Measured], *, planned: int, machine: Mapping[str, object]
+) -> dict[str, Any]:
+    """What `--json` prints: of as many clips as were `planned`, on such a `machine`."""
+
+    def outcomes(name: str) -> list[Outcome]:
+        return [one.outcomes[name] for one in measured]
+
+    names = [mode.name for mode in plan.chosen]
+    known = [one for one in measured if one.whole is not None]
+    whole = [one.whole for one in known if one.whole is not None]
+    modes = {
+        name: mode_figures(outcomes(name), [one.words[name] for one in known], whole)
+        for name in names
+    }
+    ratios = {
+        f"{slow}_over_{FOLLOWED}": ratio(outcomes(slow), outcomes(FOLLOWED))
+        if {slow, FOLLOWED} <= modes.keys()
+        else None
+        for slow in ("sequential", "streaming")
+    }
+    costs = {
+        name: cost_ms(outcomes(name), outcomes(FOLLOWED))
+        for name in names
+        if name.startswith("no-") and FOLLOWED in modes
+    }
+    cpu = {
+        name: cpu_ratio(outcomes(name), outcomes("streaming"))
+        for name in names
+        if name != "streaming" and "streaming" in modes
+    }
+    return {
+        "bench": "latency",
+        "machine": dict(machine),
+        "settings": _settings(plan) | {"turns": len(measured), "turns_planned": planned},
+        "modes": modes,
+        "whole_clip_wer": word_error_rate(whole),
+        "ratios": ratios,
+        "cost_ms_without": costs,
+        "cpu_over_streaming": cpu,
+        "memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        **_special(plan, measured),
+        "clips": [_about(one) for one in measured],
+        "turns": _turns([one for one in measured if FOLLOWED in one.outcomes]),
+    }
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    config = plan.settings
+    return {
+        "suite": plan.suite,
+        "seed": plan.seed,
+        "asr": f"{config.asr.engine} {config.asr.model}",
+        "target": config.llm.target,
+        "draft": config.llm.draft,
+        "tts": config.tts.engine,
+        "endpoint": config.turns.endpoint,
+        "hangover_ms": config.turns.hangover_ms,
+        "complete_ms": config.turns.complete_ms,
+        "incomplete_ms": config.turns.incomplete_ms,
+    }
+
+
+def _special(plan: Plan, measured: Sequence[Measured]) -> dict[str, Any]:
+    """What can be said where clips have pauses, interruptions or additions."""
+    found: dict[str, Any] = {}
+    own = [(one.clip, one.takes[FOLLOWED]) for one in measured if FOLLOWED in one.takes]
+    if any(clip.said.pauses for clip, _ in own):
+        cuts = {
+            mode.name: [cut for one in measured for cut in cut_offs(one.clip, one.takes[mode.name])]
+            for mode in plan.chosen
+            if decides(mode)
+        }
+        silent = [silence for clip, take in own for silence in silences(clip, take)]
+        found["endpointing"] = endpointing(silent, cuts, plan.settings.turns)
+    if any(clip.interruption for clip, _ in own):
+        reactions = [reaction(clip, take) for clip, take in own]
+        found["interruptions"] = interruptions([one for one in reactions if one])
+    if any(clip.addition for clip, _ in own):
+        found["carry_over"] = {
+            mode.name: carry_over([(one.clip, one.takes[mode.name]) for one in measured])
+            for mode in plan.chosen
+        }
+    return found
+
+
+def _about(one: Measured) -> dict[str, Any]:
+    """A clip and what came of it in each mode."""
+    return {
+        "name": one.clip.name,
+        "text": one.clip.said.text,
+        "takes": {
+            name: {
+                "heard_as": found.text,
+                "voice_to_voice_ms": found.voice_to_voice_ms,
+                "endpoint_to_sound_ms": found.endpoint_to_sound_ms,
+                "endpoint_delay_ms": found.endpoint_delay_ms,
+                "parts_ms": dict(found.parts_ms),
+                "cut_offs": found.cut_offs,
+                "words": one.words[name].words if one.words else None,
+                "word_errors": one.words[name].errors if one.words else None,
+                "wasted_tokens": found.wasted_tokens,
+                "replies_dropped": found.replies_dropped,
+                "cpu_s": round(found.cpu_s, 3),
+            }
+            for name, found in one.outcomes.items()
+        },
+    }
+
+
+def _turns(measured: Sequence[Measured]) -> dict[str, Any]:
+    """The median and the worst turn of `FOLLOWED`; none where none was answered."""
+    answered: list[tuple[float, str, TurnTrace]] = []
+    for one in measured:
+        found = one.outcomes[FOLLOWED]
+        if found.voice_to_voice_ms is not None and found.trace is not None:
+            answered.append((found.voice_to_voice_ms, one.clip.name, found.trace))
+    if not answered:
+        return {}
+    answered.sort(key=lambda turn: turn[0])
+    chosen = {"median": answered[(len(answered) - 1) // 2], "worst": answered[-1]}
+    return {
+        which: {"clip": name, "trace": to_json(trace)} for which, (_, name, trace) in chosen.items()
+    }
+
+
+def played(measured: Sequence[Measured]) -> dict[str, list[TurnTrace]]:
+    """All traces of each mode, as if its takes had been made one directly after the other."""
+    return {name: _joined([one.takes[name] for one in measured]) for name in measured[0].takes}
+
+
+def _joined(takes: Sequence[Take]) -> list[TurnTrace]:
+    joined: list[TurnTrace] = []
+    at = 0.0
+    for take in takes:
+        end = at
+        for trace in take.traces:
+            moved = _moved(trace, at - take.began, len(joined) + 1)
+            moments = [*moved.marks.values(), *(span.end for span in moved.spans)]
+            end = max([end, *moments])
+            joined.append(moved)
+        at = end + 1.0
+    return joined
+
+
+def _moved(trace: TurnTrace, seconds: float, turn: int) -> TurnTrace:
+    return replace(
+        trace,
+        turn=turn,
+        marks={mark: at + seconds for mark, at in trace.marks.items()},
+        spans=tuple(
+            replace(span, start=span.start + seconds, end=span.end + seconds)
+            for span in trace.spans
+        ),
+    )

@@ -1,0 +1,73 @@
+"""A folder of recordings as clips, for `voiceloop bench latency --input DIR`.
+
+Beside `NAME.wav` there may be `NAME.txt` with what is said in it. Nothing else is known of a
+recording, so that is all the truth its clip has. This module knows nothing of suites.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from voiceloop.audio import SPEECH_RATE, dbfs, samples
+from voiceloop.audiofiles import AudioFile
+from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.sounds import room
+from voiceloop.errors import AudioError
+from voiceloop.types import Pcm
+
+SUFFIXES = (".flac", ".ogg", ".wav")
+BACKGROUND_S = 6
+"""Length of the noise that follows a recording, after which it is heard again."""
+STEP_MS = 10
+"""Length over which the level of a recording is taken."""
+QUIETEST, LOUDEST = -90.0, -45.0
+"""Range of the noise that follows, in dB below full scale."""
+
+
+def read_folder(folder: Path) -> tuple[Clip, ...]:
+    """Every recording in `folder`, by name; what follows each is as loud as its quietest part.
+
+    Raises AudioError for a folder without recordings, for a recording that cannot be read, and for
+    a transcript that is not text.
+    """
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    except OSError as error:
+        raise AudioError(
+            f"{folder} cannot be read: {error.strerror}", "name a folder of recordings"
+        ) from error
+    if not paths:
+        raise AudioError(
+            f"{folder} holds no recordings", f"put {', '.join(SUFFIXES)} files into it"
+        )
+    return tuple(_clip(path) for path in paths)
+
+
+def _clip(path: Path) -> Clip:
+    with AudioFile(path) as file:
+        pcm = np.concatenate(list(file.blocks()))
+    background = room(np.random.default_rng(0), BACKGROUND_S * SPEECH_RATE, _floor(pcm))
+    return Clip(path.stem, pcm, background, Said(_transcript(path.with_suffix(".txt"))))
+
+
+def _floor(pcm: Pcm) -> float:
+    """The level of the quietest part of `pcm`."""
+    step = samples(STEP_MS)
+    levels = [dbfs(pcm[at : at + step]) for at in range(0, len(pcm), step)]
+    return float(np.clip(np.percentile(levels, 5), QUIETEST, LOUDEST))
+
+
+def _transcript(path: Path) -> str | None:
+    """The words in `path`; None where there is no such file, or nothing in it."""
+    try:
+        return " ".join(path.read_text(encoding="utf-8").split()) or None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise AudioError(
+            f"{path} cannot be read: {error.strerror}", "check its permissions"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise AudioError(f"{path} is not UTF-8 text", "save the transcript as UTF-8") from error

@@ -1,0 +1,209 @@
+"""Recordings of which the truth is known, made by a recipe: the suites of the bench.
+
+    starter    questions that the starter models were not trained on, one a turn
+    pauses     the same with one or two silences of 200 to 700 ms between words
+    bargein    questions with long answers, and a sound to make while the answer plays
+    noise      questions among talkers, in hum or in hiss, at 20, 10 and 5 dB
+    additions  questions that go on after a silence, most with words that leave the answer as it was
+
+Each clip is drawn by itself from the suite's name, the seed and its number, and all are spoken in a
+process of their own: the same seed gives the same samples, and more clips the same first ones.
+This module knows nothing of sessions and of what they make of it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import Literal, TypeVar, get_args
+
+import numpy as np
+
+from voiceloop.audio import SPEECH_RATE, samples, silence
+from voiceloop.bench.clips import Clip, Interruption, InterruptionKind, NoiseKind
+from voiceloop.bench.sentences import (
+    ADDITIONS,
+    BACKCHANNELS,
+    INTERRUPTIONS,
+    LONG_ANSWERS,
+    QUESTIONS,
+    Sentence,
+    sentence,
+)
+from voiceloop.bench.sounds import (
+    Rng,
+    babble,
+    cough,
+    hiss,
+    hum,
+    rms,
+    room,
+    throat_clearing,
+)
+from voiceloop.bench.utterances import Line, Utterance, audible, draw_voice, place, speak
+from voiceloop.types import Pcm
+
+SuiteName = Literal["starter", "pauses", "bargein", "noise", "additions"]
+
+LEAD_MS = (300.0, 700.0)
+"""Silence before the speech; drawn, so that it begins anywhere within a window of the VAD."""
+TAIL_MS = 300.0
+"""Silence behind it that is in the clip; then the background goes on."""
+SPEECH_DBFS = (-30.0, -24.0)
+"""Level of the speech; its loudest samples are some 20 dB above that."""
+PAUSE_MS = (200.0, 700.0)
+DELAY_MS = (400.0, 1500.0)
+"""From the first audible sample of an answer to that of an interruption."""
+COUGH_PEAK = (0.3, 0.6)
+"""Amplitude of the loudest sample of a cough."""
+SNR_DB = (20.0, 10.0, 5.0)
+BACKGROUND_S = 6
+"""Length of a background, after which it is heard again."""
+TALKERS, TABLES = 10, 4
+"""Voices of a babble, and from how many places each is heard at once: as many people as a canteen
+holds, whom a VAD does not take for one voice."""
+
+_Plan = tuple[list[Line], Callable[[list[Utterance]], Clip]]
+"""What a clip needs to have spoken, and how it is made of that."""
+_Item = TypeVar("_Item")
+
+
+def build(name: SuiteName, count: int, seed: int = 0) -> tuple[Clip, ...]:
+    """The first `count` clips of a suite; EngineError without a working espeak-ng."""
+    plans = [_RECIPES[name](_Take.of(name, index, seed)) for index in range(count)]
+    spoken = iter(speak([line for lines, _ in plans for line in lines]))
+    return tuple(make(list(islice(spoken, len(lines)))) for lines, make in plans)
+
+
+@dataclass(frozen=True, slots=True)
+class _Take:
+    """One clip's number, its source of chance, and who speaks in it."""
+
+    name: SuiteName
+    index: int
+    seed: int
+    rng: Rng
+    voice: str
+    speed: float
+
+    @classmethod
+    def of(cls, name: SuiteName, index: int, seed: int) -> _Take:
+        rng = np.random.default_rng((seed, zlib.crc32(name.encode()), index))
+        return cls(name, index, seed, rng, *draw_voice(rng))
+
+    def pick(self, pool: Sequence[_Item], every: int = 1) -> _Item:
+        """The item of this clip; every so many clips take the next one, in a drawn order."""
+        order = np.random.default_rng((self.seed, zlib.crc32(self.name.encode())))
+        return pool[order.permutation(len(pool))[self.index // every % len(pool)]]
+
+    def line(self, text: str) -> Line:
+        return Line(text, self.voice, self.speed)
+
+    def uniform(self, bounds: tuple[float, float]) -> float:
+        return float(self.rng.uniform(*bounds))
+
+
+def _starter(take: _Take) -> _Plan:
+    asked = take.pick(QUESTIONS)
+    return [take.line(asked.text)], lambda spoken: _clip(take, spoken[0], asked)
+
+
+def _pauses(take: _Take) -> _Plan:
+    asked = take.pick(QUESTIONS)
+
+    def make(spoken: list[Utterance]) -> Clip:
+        places = [word for word, distinct in enumerate(spoken[0].distinct) if word and distinct]
+        count = min(len(places), take.rng.integers(1, 3))
+        drawn = take.rng.choice(places, count, replace=False)
+        return _clip(take, spoken[0], asked, {int(word): take.uniform(PAUSE_MS) for word in drawn})
+
+    return [take.line(asked.text)], make
+
+
+def _bargein(take: _Take) -> _Plan:
+    """With words, a backchannel and a cough in turn; every other cough is a cleared throat."""
+    asked = take.pick(LONG_ANSWERS)
+    kind = get_args(InterruptionKind)[take.index % 3]
+    pool = {"words": INTERRUPTIONS, "backchannel": BACKCHANNELS}.get(kind)
+    text = take.pick(pool, every=3) if pool else ""
+
+    def make(spoken: list[Utterance]) -> Clip:
+        clip = _clip(take, spoken[0], asked)
+        if text:
+            sound, _ = place(spoken[1], sentence(text), {}, 0, take.uniform(SPEECH_DBFS))
+        else:
+            clearing = take.index // 3 % 2
+            sound = (throat_clearing if clearing else cough)(take.rng)
+            sound *= np.float32(take.uniform(COUGH_PEAK))
+        delay = take.uniform(DELAY_MS)
+        return replace(clip, interruption=Interruption(kind, text, sound, *audible(sound), delay))
+
+    return [take.line(one) for one in (asked.text, text) if one], make
+
+
+def _noise(take: _Take) -> _Plan:
+    """Every kind of noise at every level in turn."""
+    asked = take.pick(QUESTIONS)
+    kinds: tuple[NoiseKind, ...] = get_args(NoiseKind)
+    kind, snr_db = list(product(kinds, SNR_DB))[take.index % (len(kinds) * len(SNR_DB))]
+    crowd = [
+        Line(QUESTIONS[take.rng.integers(len(QUESTIONS))].text, *draw_voice(take.rng))
+        for _ in range(TALKERS if kind == "babble" else 0)
+    ]
+
+    def make(spoken: list[Utterance]) -> Clip:
+        length = BACKGROUND_S * SPEECH_RATE
+        match kind:
+            case "babble":
+                talkers = [utterance.pcm for utterance in spoken[1:]]
+                noise = babble(take.rng, length, 0, talkers * TABLES)
+            case "hum":
+                noise = hum(take.rng, length, 0)
+            case "hiss":
+                noise = hiss(take.rng, length, 0)
+        return replace(_clip(take, spoken[0], asked, {}, noise, snr_db), noise=kind, snr_db=snr_db)
+
+    return [take.line(asked.text), *crowd], make
+
+
+def _additions(take: _Take) -> _Plan:
+    addition = take.pick(ADDITIONS)
+    asked = addition.sentence
+    pause = {asked.standings.index("whole") + 1: take.uniform(PAUSE_MS)}
+
+    def make(spoken: list[Utterance]) -> Clip:
+        return replace(_clip(take, spoken[0], asked, pause), addition=addition)
+
+    return [take.line(asked.text)], make
+
+
+_RECIPES: Mapping[SuiteName, Callable[[_Take], _Plan]] = {
+    "starter": _starter,
+    "pauses": _pauses,
+    "bargein": _bargein,
+    "noise": _noise,
+    "additions": _additions,
+}
+
+
+def _clip(
+    take: _Take,
+    utterance: Utterance,
+    asked: Sentence,
+    pauses: Mapping[int, float] | None = None,
+    noise: Pcm | None = None,
+    snr_db: float = 0.0,
+) -> Clip:
+    """What is asked, in a quiet room to which `noise` comes, as long as a background is."""
+    lead, dbfs = samples(take.uniform(LEAD_MS)), take.uniform(SPEECH_DBFS)
+    sound, said = place(utterance, asked, pauses or {}, lead, dbfs)
+    background = room(take.rng, BACKGROUND_S * SPEECH_RATE)
+    if noise is not None:
+        speaking = slice(said.start, said.end)
+        ratio = rms(sound[speaking]) / rms(np.resize(noise, len(sound))[speaking])
+        background += noise * np.float32(ratio * 10 ** (-snr_db / 20))
+    sound = np.concatenate((sound, silence(samples(TAIL_MS))))
+    pcm = sound + np.resize(background, len(sound))
+    return Clip(f"{take.name}-{take.index:03}", pcm, background, said, take.voice)

@@ -1,0 +1,158 @@
+"""PortAudio, through sounddevice: which devices there are, and how a stream of one is opened.
+
+Whatever may be wrong with the installation, the sound server or a device becomes one DeviceError
+with a remedy. sounddevice is imported only when a device is opened. This module does not know what
+is recorded or played.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol
+
+from voiceloop.errors import DeviceError, MissingExtra
+
+LATENCY_S = 0.04
+"""Audio that a device is to hold: Python's threads can keep a callback waiting for half of it."""
+
+Kind = Literal["input", "output"]
+Callback = Callable[[Any, int, Any, Any], None]
+"""Called with samples of shape [frames, channels], their number, PortAudio's times and flags."""
+NAMES: dict[Kind, str] = {"input": "microphone", "output": "speaker"}
+
+
+class Stream(Protocol):
+    """What is used of a stream of sounddevice."""
+
+    @property
+    def samplerate(self) -> float:
+        """Hertz."""
+        ...
+
+    @property
+    def latency(self) -> float:
+        """Seconds between a callback and the sound that it is about."""
+        ...
+
+    @property
+    def time(self) -> float:
+        """Now, in seconds of the clock that callbacks are given times of."""
+        ...
+
+    def start(self) -> None:
+        """Begin to call the callback."""
+        ...
+
+    def abort(self) -> None:
+        """Drop what the device holds, and call nothing any more."""
+        ...
+
+    def close(self) -> None:
+        """Give the device back."""
+        ...
+
+
+Opener = Callable[[Kind, str | None, Callback, Callable[[], None]], tuple[str, Stream]]
+"""Opens a device by kind and name: gives its full name and a stream that has not been started.
+
+The third argument is the stream's callback, the fourth is called when it ends, for any reason.
+"""
+
+
+def open_stream(
+    kind: Kind, name: str | None, callback: Callback, finished: Callable[[], None]
+) -> tuple[str, Stream]:
+    """Open the system's default device, or the one that `name` is a part of the name of.
+
+    Raises DeviceError, or MissingExtra where sounddevice is not installed.
+    """
+    try:
+        with _hushed():
+            import sounddevice
+    except ImportError as error:
+        raise MissingExtra("sounddevice", "local") from error
+    except OSError as error:
+        raise DeviceError(
+            f"the {NAMES[kind]} cannot be reached: the library PortAudio is not installed",
+            "install it with: sudo apt install libportaudio2",
+        ) from error
+    _hush_alsa()
+    device = _find(sounddevice, kind, name)
+    make = {"input": sounddevice.InputStream, "output": sounddevice.OutputStream}[kind]
+    refusal = ""
+    for channels in range(1, min(2, device[f"max_{kind}_channels"]) + 1):
+        try:
+            with _hushed():
+                return device["name"], make(
+                    samplerate=device["default_samplerate"],
+                    device=device["index"],
+                    channels=channels,
+                    dtype="float32",
+                    latency=LATENCY_S,
+                    callback=callback,
+                    finished_callback=finished,
+                )
+        except sounddevice.PortAudioError as error:  # some give two channels and not one
+            refusal = str(error).partition(": ")[2].partition(" [PaErrorCode")[0] or str(error)
+    raise DeviceError(
+        f"the {NAMES[kind]} '{device['name']}' cannot be opened: {refusal}",
+        f"see that the sound server runs and that no other program holds it, "
+        f"or choose another with --{kind}",
+    )
+
+
+def _find(sounddevice: Any, kind: Kind, name: str | None) -> Any:
+    """What sounddevice says about the device of that name, or about the default one."""
+    channels = f"max_{kind}_channels"
+    usable = [device for device in sounddevice.query_devices() if device[channels] > 0]
+    names = ", ".join(f"'{device['name']}'" for device in usable)
+    if not usable:
+        raise DeviceError(
+            f"there is no {NAMES[kind]}",
+            "connect one, or start the sound server (ALSA finds it through the package "
+            "libasound2-plugins)",
+        )
+    try:
+        return sounddevice.query_devices(name, kind)
+    except (ValueError, sounddevice.PortAudioError) as error:
+        raise DeviceError(
+            f"'{name}' is not the name of one {NAMES[kind]}"
+            if name
+            else f"no {NAMES[kind]} is the default one",
+            f"choose with --{kind} one of: {names}",
+        ) from error
+
+
+_ALSA_HANDLER = ctypes.CFUNCTYPE(
+    None, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p
+)
+
+
+@_ALSA_HANDLER
+def _ignore(file: bytes, line: int, function: bytes, code: int, text: bytes) -> None:
+    """Takes a message of ALSA's and does nothing."""
+
+
+def _hush_alsa() -> None:
+    """Keep ALSA from writing to the terminal, above all of underruns: those are counted."""
+    try:
+        alsa = ctypes.CDLL("libasound.so.2")
+    except OSError:  # another system, or Linux without it
+        return
+    alsa.snd_lib_error_set_handler(_ignore)
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep from the terminal what drivers write to stderr: what matters of it becomes an error."""
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)

@@ -1,0 +1,1 @@
+"""Conversations replayed from files, with scripted engines on a virtual clock."""

@@ -1,0 +1,181 @@
+"""Reads scenario files, and says what is wrong with them in one line.
+
+TOML, checked as configuration is: a wrong key or value is a ConfigError that names it, where it
+stands and what was expected. This module runs nothing.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from voiceloop.asr.agreement import normalise
+from voiceloop.config import KEYS, Config, converted, flatten, nearest
+from voiceloop.errors import ConfigError
+from voiceloop.replay.scenario import OVERLAPS, Answer, Scenario, UserSound
+from voiceloop.replay.scripted import canonical
+
+T = TypeVar("T")
+
+MAX_BYTES = 1 << 20
+LONGEST_S = 600
+"""Seconds of one word, pause or noise at the most."""
+HINT = "docs/replay.md describes scenarios"
+_SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
+
+
+def load_scenario(path: Path, settings: Mapping[str, object] | None = None) -> Scenario:
+    """Read a scenario; `settings`, by dotted key, win over its own. ConfigError if it is wrong."""
+    table = _toml(path)
+    own = [field.name for field in fields(Scenario) if field.name != "config"]
+    given = {name: table.pop(name) for name in list(table) if name in KEYS or name in _SECTIONS}
+    config = _config(_leaves(given, path), settings or {})
+    scenario: Scenario = _table(Scenario, table, f"{path}", [*own, *_SECTIONS, *KEYS])
+    _check(scenario, path)
+    return replace(scenario, config=config)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{path} is not a file", HINT)
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise ConfigError(f"{path} is larger than {MAX_BYTES >> 20} MiB", HINT)
+        return tomllib.loads(text.decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}", "check its name and permissions"
+        ) from error
+    except (ValueError, RecursionError) as error:  # bad TOML, or not UTF-8
+        raise ConfigError(f"{path} is not valid TOML: {error}", HINT) from error
+
+
+def _leaves(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, object, str]]:
+    """Settings by dotted key, with where each stands."""
+    for name, value in table.items():
+        if name not in _SECTIONS:
+            yield name, value, f"{path}: {name}"
+        elif isinstance(value, dict):
+            section = cast("dict[str, object]", value)
+            yield from ((f"{name}.{k}", v, f"{path}: {name}.{k}") for k, v in section.items())
+        else:
+            raise ConfigError(f"{path}: {name} takes no value", f"write it as [{name}]")
+
+
+def _config(leaves: Iterable[tuple[str, object, str]], above: Mapping[str, object]) -> Config:
+    values = flatten(Config())
+    for key, value, where in leaves:
+        if key not in KEYS:
+            raise _unknown(where, key, KEYS, "docs/configuration.md lists all settings")
+        values[key] = converted(KEYS[key], value, where, text=False, hint=HINT)
+    values |= above
+    config = Config()
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        if section:
+            value = replace(getattr(config, section), **{name: value})
+        config = replace(config, **{section or name: value})
+    return config
+
+
+def _table(kind: type[T], table: object, where: str, known: Iterable[str] = ()) -> T:
+    """`table` as a dataclass; `known` are the keys it may have, if not all fields."""
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where} must be a table, not {table!r}", HINT)
+    hints = get_type_hints(kind, include_extras=True)
+    known = list(known) or list(hints)
+    values: dict[str, Any] = {}
+    for key, value in cast("dict[str, object]", table).items():
+        if key not in known:
+            raise _unknown(f"{where}: {key if key.isprintable() else repr(key)}", key, known, HINT)
+        values[key] = _value(hints[key], value, f"{where}: {key}")
+    for item in fields(cast(Any, kind)):
+        if item.name not in values and item.default is item.default_factory is MISSING:
+            raise ConfigError(f"{where}: {item.name} is missing", HINT)
+    return kind(**values)
+
+
+def _unknown(where: str, key: str, known: Iterable[str], hint: str) -> ConfigError:
+    near = nearest(key, known)
+    return ConfigError(f"{where} is no key", f"did you mean '{near}'?" if near else hint)
+
+
+def _value(kind: Any, value: object, where: str) -> Any:
+    """`value` as type `kind`."""
+    origin, of = get_origin(kind), get_args(kind)
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise ConfigError(f"{where} must be true or false, not {value!r}", HINT)
+        return value
+    if is_dataclass(kind):
+        return _table(cast(type[Any], kind), value, where)
+    if origin is tuple and is_dataclass(of[0]):
+        if not isinstance(value, list):
+            raise ConfigError(f"{where} must be a list of tables, in double brackets", HINT)
+        listed, row = cast("list[object]", value), cast(type[Any], of[0])
+        return tuple(_table(row, item, f"{where} {n}") for n, item in enumerate(listed, start=1))
+    if origin is Mapping:
+        if not isinstance(value, dict):
+            raise ConfigError(f"{where} must be a table, not {value!r}", HINT)
+        inner = cast("dict[str, object]", value)
+        if of[1] is object:
+            return inner
+        return {key: _value(of[1], item, f"{where}: {key}") for key, item in inner.items()}
+    return converted(kind, value, where, text=False, hint=HINT)
+
+
+def _check(scenario: Scenario, path: Path) -> None:
+    """What one key alone does not tell."""
+    if scenario.overlap not in OVERLAPS:
+        near = nearest(scenario.overlap, OVERLAPS)
+        raise ConfigError(
+            f"{path}: there is no overlap '{scenario.overlap}'",
+            f"did you mean '{near}'?" if near else f"choose one of: {', '.join(OVERLAPS)}",
+        )
+    if not scenario.user:
+        raise ConfigError(f"{path}: nobody says anything", "write what the user says as [[user]]")
+    latest = 0.0
+    for number, sound in enumerate(scenario.user, start=1):
+        where = f"{path}: user {number}"
+        _check_sound(sound, where)
+        if sound.at is not None and not latest <= sound.at <= scenario.limit_s:
+            hint = f"it comes after {latest:g} s and before limit_s, {scenario.limit_s:g} s"
+            raise ConfigError(f"{where}: at is {sound.at:g} s, out of order", hint)
+        latest = latest if sound.at is None else sound.at
+    _check_replies(scenario.reply, path)
+
+
+def _check_sound(sound: UserSound, where: str) -> None:
+    words = {normalise(word) for word in sound.words()}
+    if any(piece.seconds > LONGEST_S for piece in sound.say().pieces):
+        raise ConfigError(f"{where} is longer than {LONGEST_S} s in one piece", HINT)
+    if bool(words) == bool(sound.noise_s):
+        raise ConfigError(f"{where} needs either words in text, or noise_s", HINT)
+    if (sound.at is None) == (sound.after is None):
+        raise ConfigError(f"{where} needs either at, or after", HINT)
+    if sound.after is None and sound.delay_s:
+        raise ConfigError(f"{where}: delay_s goes with after", "add it to at instead")
+    if sound.turn and sound.after not in ("sound", "reply"):
+        raise ConfigError(f"{where}: turn goes with after = 'sound' or 'reply'", HINT)
+    for word in sound.misheard:
+        if normalise(word) not in words:
+            near = nearest(word, sound.words())
+            hint = f"did you mean '{near}'?" if near else HINT
+            raise ConfigError(f"{where}: misheard: '{word}' is not in text", hint)
+
+
+def _check_replies(replies: Iterable[Answer], path: Path) -> None:
+    known: set[str | None] = set()
+    for number, answer in enumerate(replies, start=1):
+        where = f"{path}: reply {number}"
+        if (answer.then or answer.arguments) and not answer.calls:
+            raise ConfigError(f"{where}: then and arguments go with calls", HINT)
+        to = None if answer.to is None else canonical(answer.to)
+        if to in known:
+            raise ConfigError(f"{where} is a second one to the same words", "leave one of them out")
+        known.add(to)

@@ -1,0 +1,164 @@
+"""Plays a scenario: the session's own code on a virtual clock, with everything around it scripted.
+
+Nothing here knows the rules of a conversation: what the session does shows in its events and
+traces, each with the moment at which it was shown.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+import anyio
+
+from voiceloop.audio import SPEECH_RATE
+from voiceloop.engines import Engines
+from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock, scheduled
+from voiceloop.replay.scenario import OVERLAPS, Failure, Scenario
+from voiceloop.replay.scripted import (
+    ScriptedAsr,
+    ScriptedFailure,
+    ScriptedLlm,
+    ScriptedTts,
+    ScriptedVad,
+)
+from voiceloop.replay.user import Lexicon, Say, ScriptedMicrophone
+from voiceloop.session import Session
+from voiceloop.trace import Lane
+from voiceloop.types import Event, TurnTrace
+
+WALL_CLOCK = datetime(2026, 1, 5, 14, 5)
+"""What the tools take for the time of day."""
+_LANES = list(Lane)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What came of a scenario. Times are seconds from the beginning of the stream."""
+
+    said: tuple[tuple[float, Say], ...]
+    """The sounds of the user, each with the time at which it began."""
+    shown: tuple[tuple[float, Event], ...]
+    """What the session showed, in order."""
+    problem: str = ""
+    """Why the conversation did not come to its end, if it did not."""
+
+    @property
+    def traces(self) -> list[TurnTrace]:
+        """The records of the turns, in order of their numbers."""
+        traces = [event for _, event in self.shown if isinstance(event, TurnTrace)]
+        return sorted(traces, key=lambda trace: trace.turn)
+
+
+def play(scenario: Scenario, *, seed: int = 0) -> Replay:
+    """Play `scenario` to its end; `seed` is the scheduler's, and should change nothing."""
+    clock, lexicon = VirtualClock(), Lexicon()
+    microphone = ScriptedMicrophone(
+        [sound.say() for sound in scenario.user],
+        lexicon,
+        partial(clock.wait, rank=0),
+        silence_s=scenario.silence_s,
+        patience_s=scenario.patience_s,
+    )
+    shown: list[tuple[float, Event]] = []
+
+    def show(event: Event) -> None:
+        event = _settled(event) if isinstance(event, TurnTrace) else event
+        shown.append((anyio.current_time(), event))
+        microphone.notice(event)
+
+    async def converse() -> str:
+        session = Session(
+            _engines(scenario, lexicon, clock),
+            microphone,
+            LateSpeaker(SPEECH_RATE, clock, rank=4),
+            scenario.config,
+            show,
+            full_duplex=scenario.full_duplex,
+            overlap=OVERLAPS[scenario.overlap],
+            wall_clock=lambda: WALL_CLOCK,
+        )
+        with anyio.move_on_after(scenario.limit_s) as limit:
+            try:
+                await session.run()
+            except Exception as error:
+                # What led to it is what the replay is for, so that is still told.
+                logger.exception("the session broke at %.3f s", anyio.current_time())
+                return f"the session broke: {error!r}"
+        if limit.cancelled_caught:
+            return f"the conversation is not over after limit_s, {scenario.limit_s:g} s"
+        return microphone.problem
+
+    with scheduled(seed), _planned():
+        problem = anyio.run(converse, backend="trio", backend_options={"clock": clock})
+    return Replay(tuple(microphone.begun), tuple(shown), problem)
+
+
+def _engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) -> Engines:
+    stages = scenario.stages
+    table, default, results = scenario.replies()
+    asr = ScriptedAsr(
+        lexicon,
+        cost=stages.asr_partial_s,
+        final_cost=stages.asr_final_s,
+        max_window_s=stages.asr_window_s,
+        fail=_fails(scenario, "asr"),
+    )
+    llm = ScriptedLlm(
+        table,
+        burst_cost=stages.llm_burst_s,
+        prefill_cost=stages.llm_prefill_s,
+        unread_cost=stages.llm_prefill_s,
+        results=results,
+        end_of_turn=scenario.end_of_turn,
+        default=default,
+        fail=_fails(scenario, "llm"),
+    )
+    fails = _fails(scenario, "tts")
+    tts = ScriptedTts(
+        cost=stages.tts_first_s,
+        step_cost=stages.tts_step_s,
+        word_samples=round(stages.tts_word_s * SPEECH_RATE),
+        chunk_words=stages.tts_chunk_words,
+        fail=lambda clause: fails(clause.text),
+    )
+    runners = [LateRunner(clock, rank) for rank in (1, 2, 3)]
+    return Engines(ScriptedVad(), asr, runners[0], llm, runners[1], tts, runners[2])
+
+
+def _fails(scenario: Scenario, stage: str) -> Callable[[str], bool]:
+    planned: list[Failure] = [failure for failure in scenario.fail if failure.stage == stage]
+    return lambda text: any(failure.on in text for failure in planned)
+
+
+def _settled(trace: TurnTrace) -> TurnTrace:
+    """`trace` with spans and counters in an order of their own: stages work at the same moments."""
+    spans = sorted(
+        trace.spans, key=lambda span: (span.start, _LANES.index(Lane(span.lane)), span.end)
+    )
+    counters = dict(sorted(trace.counters.items()))
+    return replace(trace, spans=tuple(spans), counters=counters)
+
+
+@contextmanager
+def _planned() -> Generator[None, None, None]:
+    """Within it, the session logs no traceback of a failure that was scripted."""
+
+    def unplanned(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        return not isinstance(error, ScriptedFailure)
+
+    log = logging.getLogger(Session.__module__)
+    log.addFilter(unplanned)
+    try:
+        yield
+    finally:
+        log.removeFilter(unplanned)

@@ -1,0 +1,251 @@
+"""Scripted engines for the virtual clock: what they give and cost is stated, not done.
+
+They stand in at the Protocols of `voiceloop.engines` and run on the `InlineRunner`, which gives a
+`Timed` result after its cost has passed. The recogniser reads what the scripted user's audio says
+of itself. This module knows neither scenarios nor the session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from voiceloop.asr.agreement import normalise
+from voiceloop.audio import SPEECH_RATE
+from voiceloop.engines import Steps
+from voiceloop.replay.user import Lexicon
+from voiceloop.runner import Timed
+from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord, TokenBurst, ToolCall, Word
+
+T = TypeVar("T")
+
+NO_IDEA = ("I do not know.",)
+"""The reply to what no reply is scripted for."""
+
+
+class ScriptedFailure(RuntimeError):
+    """The script says that this stage fails here."""
+
+
+class ScriptedVad:
+    """Speech wherever there is any level."""
+
+    frame = 512
+
+    def probability(self, pcm: Pcm) -> float:
+        return 1.0 if pcm.any() else 0.0
+
+    def reset(self) -> None:
+        pass
+
+
+def _timed(value: object, cost: float) -> Any:
+    """What the `InlineRunner` takes for a result that comes after `cost` seconds."""
+    return Timed(value, cost)
+
+
+@dataclass
+class ScriptedAsr:
+    """Reads the words that lie in the window to nine tenths."""
+
+    lexicon: Lexicon
+    cost: float = 0.05
+    """Of a partial decode, in seconds."""
+    final_cost: float | None = None
+    """Of a final one; none: the same."""
+    name: str = "scripted"
+    max_window_s: float = 30.0
+    fail: Callable[[str], bool] = lambda text: False
+    """Whether the decode of a window with these words fails."""
+    windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
+    """Samples and finality of each decode, in order."""
+
+    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+        self.windows.append((len(pcm), final))
+        words = self.lexicon.read(pcm, final=final)
+        if self.fail(" ".join(word.text for word in words)):
+            raise ScriptedFailure("the recogniser broke")
+        own = final and self.final_cost is not None
+        return _timed(words, cast(float, self.final_cost) if own else self.cost)
+
+
+def tokenise(text: str) -> list[str]:
+    """`text` cut into words, each with the space around it; joined they are the text exactly."""
+    return re.findall(r"\s*\S+\s*", text) or [text]
+
+
+def bursts(text: str, words: int) -> list[str]:
+    """`text` in bursts of so many words; none where there is none."""
+    pieces = tokenise(text) if text else []
+    return ["".join(pieces[at : at + words]) for at in range(0, len(pieces), words)]
+
+
+@dataclass
+class ScriptedLlm:
+    """A model that answers by a table; every reply token is one word."""
+
+    replies: Mapping[str, Sequence[str | ToolCall]]
+    """Bursts and calls by the user's text; capitals and punctuation in that do not matter."""
+    burst_cost: float = 0.02
+    """Of one burst, in seconds."""
+    prefill_cost: float | None = None
+    """Of reading new words of the user, in seconds; none: the same."""
+    unread_cost: float = 0.0
+    """What a reply costs beforehand to a text that has not been prefilled, in seconds."""
+    name: str = "scripted"
+    results: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """What is said after a tool's result, by the call's id or else by the tool's name."""
+    end_of_turn: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How likely the user's turn ends after a text; of others nobody knows."""
+    default: Sequence[str | ToolCall] = NO_IDEA
+    """The reply to any other text."""
+    fail: Callable[[str], bool] = lambda text: False
+    """Whether the reply to the user's text fails."""
+    log: list[tuple[str, object]] = field(default_factory=list[tuple[str, object]])
+    """What was asked of the model, in order."""
+
+    def conversation(self, *, system: str = "", seed: int = 0) -> ScriptedConversation:
+        return ScriptedConversation(self)
+
+
+def canonical(text: str) -> str:
+    """What two texts have in common that count as the same words."""
+    return " ".join(filter(None, map(normalise, text.split())))
+
+
+class ScriptedConversation:
+    """One conversation with a `ScriptedLlm`: what was left without a reply is asked again."""
+
+    def __init__(self, model: ScriptedLlm) -> None:
+        self._model = model
+        self._table = {canonical(text): reply for text, reply in model.replies.items()}
+        self._ends = {canonical(text): chance for text, chance in model.end_of_turn.items()}
+        self._turn = 0
+        self._before = ""
+        """What the user said in turns that were left without a reply."""
+        self._text = ""
+        """What they said since, as far as it has been read."""
+        self._given: list[str | ToolCall] = []
+        """What the turn's last reply has given so far."""
+        self._kept: bool | None = None
+        """Whether something of that reply stays in the history; none: there is no reply."""
+
+    def prefill(self, text: str, turn: int) -> Steps[None]:
+        model = self._model
+        model.log.append(("prefill", text))
+        self._begin(turn)
+        known, self._text, self._kept = self._text.startswith(text), text, None
+        cost = model.burst_cost if model.prefill_cost is None else model.prefill_cost
+        yield _timed(None, 0.0 if known else cost)
+
+    def end_of_turn_probability(self) -> float | None:
+        return self._look_up(self._ends, None)
+
+    def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        self._model.log.append(("reply", text))
+        yield from self._answer(text, turn, known=())
+
+    def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        self._model.log.append(("revise", text))
+        yield from self._answer(text, turn, known=tuple(self._given))
+
+    def tool_result(self, call: ToolCall, result: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        self._model.log.append(("tool_result", result))
+        results = self._model.results
+        items = results[call.call_id if call.call_id in results else call.name]
+        yield from self._speak(items, turn, shared=0)
+
+    def _begin(self, turn: int) -> None:
+        """Close the exchange before `turn`, if that is a new one."""
+        if turn == self._turn:
+            return
+        if self._kept is not None:
+            self._before = "" if self._kept else f"{self._before} {self._text}".strip()
+        self._turn, self._text, self._kept = turn, "", None
+        self._given.clear()
+
+    def _look_up(self, table: Mapping[str, T], default: T) -> T:
+        """What `table` has for all that the user said without a reply, or else for the newest."""
+        text = canonical(f"{self._before} {self._text}")
+        return table.get(text, table.get(canonical(self._text), default))
+
+    def _answer(
+        self, text: str, turn: int, known: Sequence[str | ToolCall]
+    ) -> Steps[TokenBurst | ToolCall]:
+        model = self._model
+        if model.fail(text):
+            raise ScriptedFailure("the language model broke")
+        self._begin(turn)
+        unread, self._text, self._kept = text != self._text, text, False
+        self._given.clear()
+        if unread and model.unread_cost:
+            yield _timed(None, model.unread_cost)
+        items = self._look_up(self._table, model.default)
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(items, known, strict=False))
+        yield from self._speak(items, turn, shared=len(list(same)))
+
+    def _speak(
+        self, items: Sequence[str | ToolCall], turn: int, shared: int
+    ) -> Steps[TokenBurst | ToolCall]:
+        """The first `shared` items cost one step together: a single pass accepts them all."""
+        try:
+            for index, item in enumerate(items):
+                self._given.append(item)
+                self._kept = True
+                cost = 0.0 if 0 < index < shared else self._model.burst_cost
+                if isinstance(item, ToolCall):
+                    yield _timed(replace(item, turn=turn), cost)
+                    continue
+                pieces = tokenise(item)
+                ends = np.cumsum([len(piece) for piece in pieces]).tolist()
+                count = len(pieces)
+                burst = TokenBurst(turn, tuple(range(count)), item, count, count // 2, tuple(ends))
+                yield _timed(burst, cost)
+        finally:
+            self._model.log.append(("reply closed", turn))
+
+    def heard(self, tokens: int) -> str:
+        self._model.log.append(("heard", tokens))
+        if self._kept is None:
+            return ""
+        self._kept = tokens > 0
+        said = [piece for item in self._given if isinstance(item, str) for piece in tokenise(item)]
+        return "".join(said[:tokens])
+
+    def close(self) -> None:
+        self._model.log.append(("close", None))
+
+
+@dataclass
+class ScriptedTts:
+    """Each word as long as any other, at a constant level."""
+
+    cost: float = 0.03
+    """Of a clause's first chunk, in seconds."""
+    step_cost: float | None = None
+    """Of each further chunk; none: the same."""
+    name: str = "scripted"
+    rate: int = SPEECH_RATE
+    word_samples: int = SPEECH_RATE // 10
+    chunk_words: int = 0
+    """Words in a chunk; 0: the whole clause is one."""
+    fail: Callable[[Clause], bool] = lambda clause: False
+
+    def synthesize(self, clause: Clause) -> Steps[SpeechChunk]:
+        if self.fail(clause):
+            raise ScriptedFailure("the synthesizer broke")
+        n, total = self.word_samples, len(clause.spans)
+        step = self.chunk_words or max(total, 1)
+        for first in range(0, max(total, 1), step):
+            chosen = range(first, min(first + step, total))
+            words = tuple(SpokenWord(i * n, (i + 1) * n, i) for i in chosen)
+            pcm = np.full(len(words) * n, 0.5, np.float32)
+            last = first + step >= total
+            chunk = SpeechChunk(clause.turn, clause, pcm, self.rate, first * n, words, last)
+            later = first and self.step_cost is not None
+            yield _timed(chunk, cast(float, self.step_cost) if later else self.cost)

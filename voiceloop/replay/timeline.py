@@ -1,0 +1,187 @@
+"""What came of a replay, for people and programs: a timeline, a line per turn, what was not so.
+
+The timeline is ordered by (time, lane, turn, sequence within the turn), so it is the same whatever
+the order in which stages that worked at one moment were scheduled. This module knows neither files
+nor how a replay is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from voiceloop.replay.run import Replay
+from voiceloop.replay.scenario import Expect, ExpectedTurn
+from voiceloop.trace import LANE_OF, Lane, Mark, endpoint_to_sound_ms, voice_to_voice_ms
+from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
+from voiceloop.view import Exchanges, call_text, printable
+
+NOBODY = 0
+"""The turn of what belongs to none."""
+SESSION = "session"
+"""The lane of what belongs to no stage."""
+_LANES = [*map(str, Lane), SESSION]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the timeline."""
+
+    time: float
+    """Seconds from the beginning of the stream, to the microsecond."""
+    lane: str
+    turn: int
+    what: str
+    ms: float | None = None
+    """How long it took, where it is a piece of work; then `time` is its beginning."""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLine:
+    """A turn that is over."""
+
+    trace: TurnTrace
+    transcript: str
+    reply: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that was expected, and what there was instead."""
+
+    turn: int
+    key: str
+    expected: object
+    was: object
+
+
+def timeline(replay: Replay) -> list[Entry]:
+    """Everything that happened, in order."""
+    entries = [_entry(at, Lane.MIC, NOBODY, "user", say.what) for at, say in replay.said]
+    for at, event in replay.shown:
+        entries += _entries(at, event)
+    return sorted(entries, key=lambda e: (e.time, _LANES.index(e.lane), e.turn))
+
+
+def _entry(at: float, lane: str, turn: int, what: str, text: str = "") -> Entry:
+    return Entry(round(at, 6), str(lane), turn, what, text=text.strip())
+
+
+def _entries(at: float, event: Event) -> Iterator[Entry]:
+    match event:
+        case Transcript():
+            tentative = " ".join(word.text for word in event.tentative)
+            text = f"{event.committed_text} [{tentative}]" if tentative else event.text
+            what = "final transcript" if event.final else "transcript"
+            yield _entry(at, Lane.ASR, event.turn, what, text)
+        case TokenBurst():
+            yield _entry(at, Lane.DECODE, event.turn, "shown", event.text)
+        case ToolCall():
+            yield _entry(at, Lane.DECODE, event.turn, "called", call_text(event))
+        case Clause():
+            yield _entry(at, Lane.SPEAKER, event.turn, "clause", event.text)
+        case Notice():
+            yield _entry(at, SESSION, NOBODY, "notice", event.text)
+        case TurnTrace():
+            for mark, moment in event.marks.items():
+                name = mark.replace("_", " ")
+                yield _entry(moment, LANE_OF[Mark(mark)], event.turn, name)
+            for span in event.spans:
+                ms = round((span.end - span.start) * 1000, 3)
+                text = str(span.args.get("text", "")).strip()
+                yield Entry(round(span.start, 6), span.lane, event.turn, span.name, ms, text)
+            yield _entry(at, SESSION, event.turn, "turn over", event.outcome)
+
+
+def turns(replay: Replay) -> list[TurnLine]:
+    """The turns in order of their numbers."""
+    exchanges = Exchanges()
+    for _, event in replay.shown:
+        if isinstance(event, Transcript | TokenBurst | Clause):
+            exchanges.follow(event)
+    ended = [(trace, exchanges.end(trace.turn)) for trace in replay.traces]
+    return [TurnLine(trace, exchange.said, exchange.reply.strip()) for trace, exchange in ended]
+
+
+def differences(replay: Replay, expect: Expect) -> list[Difference]:
+    """What is not as expected."""
+    found: list[Difference] = []
+    notices = tuple(event.text for _, event in replay.shown if isinstance(event, Notice))
+    if expect.notices is not None and notices != expect.notices:
+        found.append(Difference(NOBODY, "notices", list(expect.notices), list(notices)))
+    if expect.turn:
+        lines = turns(replay)
+        if len(lines) != len(expect.turn):
+            found.append(Difference(NOBODY, "turns", len(expect.turn), len(lines)))
+        for line, expected in zip(lines, expect.turn, strict=False):
+            found += _turn_differences(line, expected)
+    return found
+
+
+def _turn_differences(line: TurnLine, expected: ExpectedTurn) -> Iterator[Difference]:
+    trace, number = line.trace, line.trace.turn
+    for name, wanted, was in (
+        ("outcome", expected.outcome, trace.outcome),
+        ("transcript", expected.transcript, line.transcript),
+        ("reply", expected.reply, line.reply),
+        ("heard", expected.heard, trace.heard),
+    ):
+        if wanted is not None and wanted != was:
+            yield Difference(number, name, wanted, was)
+    for name, most, took in (
+        ("voice_to_voice_ms", expected.max_voice_to_voice_ms, voice_to_voice_ms(trace)),
+        ("endpoint_to_sound_ms", expected.max_endpoint_to_sound_ms, endpoint_to_sound_ms(trace)),
+    ):
+        if most is not None and (took is None or took > most):
+            yield Difference(number, name, f"at most {most:g}", took)
+    for name, wanted in expected.counters.items():
+        if (was := trace.counters.get(name, 0)) != wanted:
+            yield Difference(number, f"counters.{name}", wanted, was)
+
+
+def lines(replay: Replay, found: Iterable[Difference]) -> Iterator[str]:
+    """The timeline, a line for each turn, and what went wrong, as text."""
+    for entry in timeline(replay):
+        turn = entry.turn or ""
+        took = "" if entry.ms is None else f" {entry.ms:g} ms"
+        text = f": {entry.text}" if entry.text else ""
+        yield printable(f"{entry.time:10.3f} {turn:>4}  {entry.lane:<11}  {entry.what}{took}{text}")
+    yield ""
+    for line in turns(replay):
+        latency = voice_to_voice_ms(line.trace)
+        took = "     -" if latency is None else f"{latency:6.0f} ms"
+        said, heard = len(line.reply.split()), line.trace.heard
+        part = f" ({len(heard.split())} of {said} words)" if heard != line.reply else ""
+        what = f"turn {line.trace.turn}  {line.trace.outcome:<11} {took}"
+        yield printable(f"{what}  you: {line.transcript}  loop: {heard}{part}")
+    for difference in found:
+        whose = f"turn {difference.turn}: " if difference.turn else ""
+        yield printable(f"not as expected: {whose}{difference.key}")
+        yield printable(f"  expected: {difference.expected!r}")
+        yield printable(f"  was:      {difference.was!r}")
+    if replay.problem:
+        yield printable(f"not over: {replay.problem}")
+
+
+def records(replay: Replay, found: Iterable[Difference]) -> Iterator[dict[str, Any]]:
+    """The same as plain values."""
+    for entry in timeline(replay):
+        yield {"kind": "event", **asdict(entry)}
+    for line in turns(replay):
+        yield {
+            "kind": "turn",
+            "turn": line.trace.turn,
+            "outcome": line.trace.outcome,
+            "transcript": line.transcript,
+            "reply": line.reply,
+            "heard": line.trace.heard,
+            "voice_to_voice_ms": voice_to_voice_ms(line.trace),
+            "endpoint_to_sound_ms": endpoint_to_sound_ms(line.trace),
+            "counters": dict(line.trace.counters),
+        }
+    for difference in found:
+        yield {"kind": "difference", **asdict(difference)}
+    if replay.problem:
+        yield {"kind": "problem", "text": replay.problem}

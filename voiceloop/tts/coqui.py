@@ -1,0 +1,172 @@
+"""Speech by the VITS voices of Coqui TTS: the first samples come before the last are computed.
+
+A clause is encoded at once: text encoder, durations and flow are one step. The latent that comes of
+it is decoded to audio in growing windows, a step each. The noise is seeded by the text, so the same
+clause always sounds the same. This module knows neither how a decoder is cut into windows nor how
+words are found among durations.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from voiceloop.audio import silence
+from voiceloop.config import TtsConfig, nearest
+from voiceloop.engines import Steps, Tts
+from voiceloop.errors import ConfigError
+from voiceloop.tts.alignment import groups_of, word_times
+from voiceloop.tts.edges import PAUSE_MS, Trimmer, pause
+from voiceloop.tts.loading import DEFAULT, load_voice
+from voiceloop.tts.vocoder import Vocoder, fix_weights, windows
+from voiceloop.types import Clause, SpeechChunk, SpokenWord
+
+# Phonemizers hand the text to another program: it cannot hold half a surrogate pair.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class _Tap(torch.nn.Module):
+    """Stands where a model's decoder was, and keeps what that would have been given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.condition: Tensor | None = None
+
+    def forward(self, latent: Tensor, g: Tensor | None = None) -> Tensor:
+        self.condition = g
+        return latent
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """A clause as its decoder takes it."""
+
+    latent: Tensor
+    """[1, channels, frames]"""
+    condition: Tensor | None
+    """[1, channels, 1]: the speaker's, where there are several."""
+    words: tuple[SpokenWord, ...]
+    """Timed in samples of the decoder."""
+
+
+class Coqui:
+    """Implements `engines.Tts`: encoding is one step, and so is each window."""
+
+    def __init__(self, name: str, model: Any, voice: str = "", speed: float = 1.0) -> None:
+        """`model` is a `Vits` and is changed; `voice` is one of its speakers, or empty.
+
+        Raises ConfigError for a speaker that there is not.
+        """
+        self.name = f"coqui {name}"
+        self.rate = int(model.config.audio.sample_rate)
+        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        speaker = _speaker(name, model, voice)
+        self._given = {
+            "speaker_ids": None if speaker is None else torch.tensor([speaker], device=self._device)
+        }
+        self._language = model.language_manager.language_names[0]
+        fix_weights(model)
+        model.to(self._device)
+        model.length_scale /= speed
+        self._speed = speed
+        self._vocoder = Vocoder(model.waveform_decoder)
+        self._tap = model.waveform_decoder = _Tap()
+        self._model = model
+
+    def synthesize(self, clause: Clause) -> Steps[SpeechChunk]:
+        """Speak a clause; one without anything to say gives no audio."""
+        encoded = self._encode(clause)
+        if encoded is None:
+            words = tuple(SpokenWord(0, 0, span) for span in range(len(clause.spans)))
+            yield SpeechChunk(clause.turn, clause, silence(0), self.rate, 0, words, last=True)
+            return
+        yield None
+        latent, words = encoded.latent, encoded.words
+        trimmer, sounded = Trimmer(self.rate), 0
+        for start, end in windows(latent.shape[-1]):
+            last = end == latent.shape[-1]
+            pcm = trimmer.feed(self._vocoder.decode(latent, start, end, encoded.condition))
+            if last:
+                pcm = np.concatenate((pcm, trimmer.finish()))
+            first, sounded = sounded, sounded + len(pcm)
+            ended = [word for word in words if last or word.end - trimmer.cut <= sounded]
+            words = words[len(ended) :]
+            if last and sounded:
+                pcm = np.concatenate((pcm, pause(clause, self.rate, self._speed)))
+            times = tuple(_shifted(word, trimmer.cut, sounded) for word in ended)
+            chunk = SpeechChunk(clause.turn, clause, pcm, self.rate, first, times, last)
+            yield chunk if last or len(pcm) else None
+
+    @torch.inference_mode()
+    def _encode(self, clause: Clause) -> _Encoded | None:
+        """What the decoder needs; None where nothing is to be said, or nothing can be."""
+        text = _UNSAFE.sub(" ", clause.spoken).strip()
+        if not any(map(str.isalnum, text)):
+            return None
+        if not clause.last and text[-1] not in PAUSE_MS:
+            text += ","  # or it would sound like the end of the sentence
+        ids = self._model.tokenizer.text_to_ids(text, language=self._language)
+        symbols = self._symbols(ids)
+        if not groups_of(symbols):
+            return None
+        with _seeded(text, self._device):
+            told = self._model.inference(torch.tensor([ids], device=self._device), self._given)
+        latent = told["model_outputs"]
+        # A voice may be encoded at a lower rate than it is decoded at.
+        hop = self._vocoder.hop * told["y_mask"].shape[-1] / told["alignments"].shape[-1]
+        ends = told["durations"].flatten().cumsum(0) * hop
+        words = word_times(clause.spoken, clause.spans, symbols, ends.tolist())
+        return _Encoded(latent, self._tap.condition, words)
+
+    def _symbols(self, ids: Sequence[int]) -> list[str]:
+        """The character of each token; none for those that stand between and around them."""
+        known = self._model.tokenizer.characters
+        silent = {known.blank_id, known.bos_id, known.eos_id}
+        return ["" if token in silent else known.id_to_char(token) for token in ids]
+
+
+def _shifted(word: SpokenWord, cut: int, end: int) -> SpokenWord:
+    """`word` where `cut` samples are gone in front, and none sound from `end` on."""
+    return SpokenWord(
+        min(max(0, word.start - cut), end), min(max(0, word.end - cut), end), word.span
+    )
+
+
+@contextmanager
+def _seeded(text: str, device: torch.device) -> Iterator[None]:
+    """Give the library's noise, which comes from torch's global generators, a beginning."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(zlib.crc32(text.encode()))
+        yield
+
+
+def _speaker(name: str, model: Any, voice: str) -> int | None:
+    """The speaker called `voice`; the first one if that is empty, None where there is but one."""
+    known: dict[str, int] = model.speaker_manager.name_to_id if model.speaker_manager else {}
+    if voice and voice not in known:
+        near = nearest(voice, known)
+        hint = f"did you mean '{near}'?" if near else f"choose one of: {', '.join(sorted(known))}"
+        raise ConfigError(
+            f"the voice '{name}' has no speaker called '{voice}'",
+            hint if known else "it has only one: leave out tts.voice",
+        )
+    return known[voice] if voice else next(iter(known.values()), None)
+
+
+def coqui(config: TtsConfig) -> Tts:
+    """Entry point of `voiceloop.tts`: `config.model` is a folder or a name in Coqui TTS.
+
+    `config.voice` is a speaker where the model has several. Raises what `load_voice` raises, and
+    ConfigError for a speaker that there is not.
+    """
+    name = config.model or DEFAULT
+    voice = "" if config.voice == TtsConfig().voice else config.voice  # espeak's own
+    return Coqui(name, load_voice(name), voice, config.speed)

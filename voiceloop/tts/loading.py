@@ -1,0 +1,176 @@
+# pyright: reportMissingImports=false
+"""Getting a VITS voice of Coqui TTS from a folder or by its name there, or saying why not.
+
+This module knows what makes a voice usable here (VITS, one language, speakers by name, complete
+files), not how it is made to speak. Coqui TTS is imported where it is used: it takes seconds, and
+may not be there.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from voiceloop.config import nearest
+from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, ModelNotFound, OutOfMemory
+
+DEFAULT = "tts_models/en/ljspeech/vits"
+CHECKPOINTS = ("model_file.pth", "model.pth", "best_model.pth")
+"""What a voice's weights are called; any other name will do where there is but one file."""
+OTHER_FILES = ("speakers.pth", "speaker_ids.pth", "model_se.pth")
+"""What else has that ending."""
+AUDIO_PACKAGES = ("torchaudio", "torchcodec")
+"""What Coqui TTS imports and leaves to the user to choose, as it must fit torch."""
+FIT_TORCH = (
+    "install the builds that fit your torch: pip install torchaudio torchcodec; "
+    "beside a torch without CUDA, with --index-url https://download.pytorch.org/whl/cpu"
+)
+
+
+def load_voice(name: str) -> Any:
+    """The `Vits` in the folder `name`, or of that name in Coqui TTS, on the CPU.
+
+    Raises MissingExtra, ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a voice that
+    cannot be used here, or where something else that it needs is not installed.
+    """
+    _import_library()
+    path = Path(name).expanduser()
+    local = path.exists() or name.startswith((".", "/", "~")) or name.endswith("/")
+    if local:
+        checkpoint, config = _find(name, path)
+    else:
+        checkpoint, config = _fetch(name)
+    return _build(name, checkpoint, config)
+
+
+def _import_library() -> None:
+    # It warns of what it guesses and leaves out; nothing of that is the user's to mend.
+    logging.getLogger("TTS").setLevel(logging.ERROR)
+    try:
+        import TTS.tts.models.vits  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Coqui TTS", "coqui") from error
+    except (ImportError, OSError, RuntimeError) as error:
+        missing = [package for package in AUDIO_PACKAGES if find_spec(package) is None]
+        why = f"it needs {' and '.join(missing)}" if missing else _line(error)
+        raise EngineError(f"Coqui TTS cannot be loaded: {why}", FIT_TORCH) from error
+
+
+def _find(name: str, folder: Path) -> tuple[Path, Path]:
+    """The weights and the configuration in a folder."""
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise ModelNotFound(f"the voice folder '{name}' {what}", "name the folder of a voice")
+    hint = "name the folder that holds a voice's config.json and weights (.pth)"
+    config = folder / "config.json"
+    if not config.is_file():
+        raise ModelNotFound(f"there is no voice in '{name}': it holds no config.json", hint)
+    found = [file for file in folder.glob("*.pth") if file.name not in OTHER_FILES]
+    named = [file for known in CHECKPOINTS for file in found if file.name == known]
+    if named:
+        return named[0], config
+    if len(found) != 1:
+        what = f"{len(found)} files of weights" if found else "no weights (.pth)"
+        raise ModelNotFound(f"there is no voice in '{name}': it holds {what}", hint)
+    return found[0], config
+
+
+def _fetch(name: str) -> tuple[Path, Path]:
+    """The weights and the configuration of a voice that Coqui TTS knows; downloaded once."""
+    from TTS.utils.manage import ModelManager
+
+    manager = ModelManager(progress_bar=True)
+    # Others are not asked for: they are large, and some would ask for a licence to be accepted.
+    known = [
+        f"tts_models/{language}/{data}/{model}"
+        for language, voices in manager.models_dict["tts_models"].items()
+        for data, models in voices.items()
+        for model in models
+        if model.startswith("vits")
+    ]
+    if name not in known:
+        near = nearest(name, known)
+        raise ModelNotFound(
+            f"Coqui TTS has no VITS voice called '{name}'",
+            f"did you mean '{near}'?" if near else f"name a folder, or for example {DEFAULT}",
+        )
+    folder = manager.output_prefix / name.replace("/", "--")
+    try:
+        checkpoint, config, _ = manager.download_model(name)
+    except Exception as error:  # of requests, zipfile and coqpit
+        raise ModelNotFound(
+            f"the voice '{name}' could not be fetched: {_line(error)}",
+            f"check the network; if it failed half-way, delete {folder}",
+        ) from error
+    assert config is not None
+    return checkpoint, config
+
+
+def _build(name: str, checkpoint: Path, config_file: Path) -> Any:
+    from TTS.config import load_config
+    from TTS.tts.models.vits import Vits
+
+    with _explained(name):
+        config: Any = load_config(config_file)
+    if config.model != "vits":
+        raise EngineError(f"the voice '{name}' is of type {config.model}", "only VITS can be used")
+    _check(name, config)
+    for owner in (config, config.model_args):
+        # Written where the voice was trained; the file lies beside the weights.
+        path = Path(owner.get("speakers_file") or "")
+        if path.name and not path.is_file():
+            owner.speakers_file = str(config_file.parent / path.name)
+    with _explained(name):
+        model = Vits(config)
+        model.load_checkpoint(config, checkpoint, eval=True)
+    if not all(parameter.isfinite().all() for parameter in model.parameters()):
+        raise _corrupt(name, "its weights are not numbers")
+    for needed_in_training in ("disc", "posterior_encoder"):
+        if hasattr(model, needed_in_training):
+            delattr(model, needed_in_training)
+    return model
+
+
+def _check(name: str, config: Any) -> None:
+    """Raise EngineError for a voice that needs what is not there."""
+    args = config.model_args
+    if args.use_d_vector_file or args.speaker_encoder_model_path:
+        raise EngineError(
+            f"the voice '{name}' takes its speakers from recordings",
+            "only voices with one speaker, or speakers by name, can be used",
+        )
+    if args.use_language_embedding:
+        raise EngineError(f"the voice '{name}' mixes languages", "use a voice of one language")
+    espeak = config.use_phonemes and config.phonemizer in (None, "", "espeak")
+    if espeak and not (shutil.which("espeak-ng") or shutil.which("espeak")):
+        raise EngineError(
+            f"the voice '{name}' reads phonemes, and the program espeak-ng is not installed",
+            "install it, for example with: apt install espeak-ng",
+        )
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise OutOfMemory(
+            f"the voice '{name}' does not fit into memory", "choose a smaller one"
+        ) from error
+    except Exception as error:  # of coqpit, pickle, torch and the library's own, all bare
+        raise _corrupt(name, _line(error)) from error
+
+
+def _corrupt(name: str, why: str) -> ModelCorrupt:
+    return ModelCorrupt(f"the voice '{name}' cannot be loaded: {why}", "download or copy it again")
+
+
+def _line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
