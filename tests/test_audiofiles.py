@@ -267,12 +267,12 @@ def unprivileged() -> Iterator[Path]:
         root = os.geteuid() == 0
         if root:
             os.chown(name, NOBODY, NOBODY)
-            os.seteuid(NOBODY)
+            os.setresuid(NOBODY, NOBODY, 0)  # what may be done is asked for the real user
         try:
             yield Path(name)
         finally:
             if root:
-                os.seteuid(0)
+                os.setresuid(0, 0, 0)
 
 
 def test_a_write_protected_file_is_left_alone(unprivileged: Path) -> None:

@@ -437,11 +437,14 @@ async def test_marks_are_ordered_whatever_the_pauses(pauses: list[float], start:
 
 
 async def test_a_turn_that_is_over_is_forgotten_though_it_was_interrupted() -> None:
+    gc.collect()
+    others = {id(thing) for thing in gc.get_objects() if type(thing) is Turn}
     alive: list[int] = []
 
     def count(event: Event) -> None:
         if isinstance(event, TurnTrace):
-            alive.append(sum(type(thing) is Turn for thing in gc.get_objects()))
+            turns = [thing for thing in gc.get_objects() if type(thing) is Turn]
+            alive.append(sum(id(turn) not in others for turn in turns))
 
     said = [Utterance(0.5 + 2.6 * index, "Tell me about the sky") for index in range(8)]
     result = await converse(*said, total_s=24.0, full_duplex=True, watch=count)
