@@ -12,7 +12,7 @@ from voiceloop.config import Config, TurnConfig
 from voiceloop.replay.run import Replay, play
 from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
 from voiceloop.trace import Mark
-from voiceloop.types import StageSpan, TurnTrace
+from voiceloop.types import StageSpan, Transcript, TurnTrace
 
 pytestmark = pytest.mark.virtual
 
@@ -75,11 +75,12 @@ def test_words_end_the_reply_and_history_is_what_was_heard(text: str) -> None:
     assert first.outcome == "interrupted" and SKY.startswith(first.heard) and first.heard != SKY
     assert 3 <= len(first.heard.split()) <= 6  # about a second, at four words a second
     assert second.outcome == "done" and second.heard == "Of course."
-    (said,) = [
-        event.text for _, event in talk(during(text)).shown
-        if getattr(event, "final", False) and getattr(event, "turn", 0) == 2
-    ]  # fmt: skip
-    assert said == text, "the interrupting words are all there"
+    said = [
+        event.text
+        for _, event in talk(during(text)).shown
+        if isinstance(event, Transcript) and event.final and event.turn == 2
+    ]
+    assert said == [text], "the interrupting words are all there"
 
 
 def test_the_reply_pauses_at_once_and_is_decided_on_within_half_a_second() -> None:
