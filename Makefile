@@ -3,7 +3,7 @@
 PYTHON   ?= python3
 DEMO     := models/starter/demo.wav
 # System packages that tests use; the tests that need a missing one say so.
-PACKAGES := flite espeak-ng
+PACKAGES := flite espeak-ng libasound2-plugins libportaudio2 pulseaudio pulseaudio-utils
 
 BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
@@ -25,7 +25,7 @@ demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json
 test: packages lint types ## lint, check types, run all tests
 	@$(TEST_ENV) $(BIN)/pytest
 
-test-full: .venv/test ## the whole grids of the properties of decoding; minutes
+test-full: packages .venv/test ## the whole grids of the properties of decoding; minutes
 	@$(TEST_ENV) $(BIN)/pytest -m full
 
 lint: .venv/test ## check style

@@ -2,8 +2,7 @@
 
 What `say` plays into one null sink comes out of its monitor, which is remapped to be the default
 microphone. The default speaker is a second null sink, whose monitor is recorded from beginning to
-end, and heard by the microphone as well, as in a room. PortAudio reaches both through ALSA's plugin
-for PulseAudio; `environment` makes it do so.
+end. PortAudio reaches both through ALSA's plugin for PulseAudio; `environment` makes it do so.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from ctypes.util import find_library
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +35,8 @@ MODULES = (
     "module-null-sink sink_name=user rate=48000 channels=1",
     "module-null-sink sink_name=speaker rate=48000 channels=1",
     "module-remap-source master=user.monitor source_name=microphone",
-    "module-loopback source=speaker.monitor sink=user latency_msec=20",
 )
+ECHO = "module-loopback source=speaker.monitor sink=user latency_msec=20"
 RAW = ("--raw", f"--rate={RATE}", "--channels=1", "--format=float32le")
 STEP = "--latency-msec=20"
 
@@ -62,9 +62,21 @@ class VirtualCard:
         return np.frombuffer(whole[: len(whole) // 4 * 4], np.float32)
 
 
+def require_portaudio() -> None:
+    """Skip the test where PortAudio is not installed."""
+    if find_library("portaudio") is None:
+        lacking("the package libportaudio2 is not installed (make test says how)")
+
+
 @contextmanager
-def virtual_card(folder: Path, require_program: Callable[[str], Path]) -> Iterator[VirtualCard]:
-    """Run a daemon with its files in `folder`; skip the test where something is not installed."""
+def virtual_card(
+    folder: Path, require_program: Callable[[str], Path], *, echo: bool
+) -> Iterator[VirtualCard]:
+    """Run a daemon with its files in `folder`; skip the test where something is not installed.
+
+    With `echo` the microphone hears the speaker, as in a room.
+    """
+    require_portaudio()
     daemon = require_program("pulseaudio")
     require_program("pacat")
     if not any(Path("/usr/lib").glob(f"**/alsa-lib/{PLUGIN}")):
@@ -79,9 +91,9 @@ def virtual_card(folder: Path, require_program: Callable[[str], Path]) -> Iterat
         "ALSA_CONFIG_PATH": str(config),
     }
     folder.chmod(0o700)
+    modules = (*MODULES, ECHO) if echo else MODULES
     command = [daemon, "-n", "--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no"]
-    loads = [f"--load={module.format(socket=socket)}" for module in MODULES]
-    recorder = ["parec", "--device=speaker.monitor", STEP, *RAW]
+    loads = [f"--load={module.format(socket=socket)}" for module in modules]
     with ExitStack() as stack:
         log = stack.enter_context((folder / "log").open("wb"))
         recording = stack.enter_context((folder / "recording").open("wb"))
@@ -106,7 +118,7 @@ def virtual_card(folder: Path, require_program: Callable[[str], Path]) -> Iterat
         for sink in ("user", "speaker"):
             zero = stack.enter_context(Path("/dev/zero").open("rb"))
             run(["pacat", "--playback", f"--device={sink}", STEP, *RAW], stdin=zero)
-        run(recorder, stdout=recording)
+        run(["parec", "--device=speaker.monitor", STEP, *RAW], stdout=recording)
         card = VirtualCard(environment, folder / "recording", served.terminate)
         wait(lambda: len(card.heard()) > 0)
         yield card

@@ -13,7 +13,8 @@ import pytest
 import soundfile as sf
 
 from voiceloop.bundled import bundled
-from voiceloop.cli import COMMANDS, main
+from voiceloop.cli import COMMANDS, Talk, live_settings, main
+from voiceloop.flags import parse
 
 pytestmark = pytest.mark.models
 
@@ -110,6 +111,7 @@ def test_a_wrong_option_is_named_with_a_remedy(
         (["ask", "a.wav", "--nosuch"], "voiceloop ask --help"),
         (["ask", "a.wav", "--jsn"], "--json"),
         (["config", "asr"], "'asr'"),
+        (["talk", "a.wav"], "'a.wav'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -121,6 +123,41 @@ def test_a_wrong_or_missing_argument_is_named_with_a_remedy(
     assert_one_line_and_a_hint(err)
     assert named in err
     assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "engine", "said"),
+    [
+        ([], "sphinx", "sphinx listens"),
+        (["--asr.engine", "whisper"], "whisper", ""),
+        (["--asr.engine", "sphinx"], "sphinx", ""),
+        (["--asr.model", "base.en"], "whisper", ""),
+        (["--preset", "small"], "whisper", ""),
+        (["--preset", "small", "--asr.model", "starter"], "sphinx", "sphinx listens"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_microphone_is_heard_by_sphinx_where_nobody_chose(
+    flags: list[str], engine: str, said: str
+) -> None:
+    command = parse(COMMANDS, ["talk", *flags], description="", files=[])
+    assert isinstance(command, Talk)
+    settings, notice = live_settings(command)
+    assert settings.asr.engine == engine
+    assert settings.asr.model == command.settings.asr.model
+    assert notice.startswith(said) and bool(notice) == bool(said)
+
+
+def test_without_sphinx_the_starter_whisper_listens_and_both_remedies_are_named() -> None:
+    code = (
+        "import sys; sys.modules['pocketsphinx'] = None\n"
+        "from voiceloop.cli import Talk, live_settings\n"
+        "settings, notice = live_settings(Talk())\n"
+        "print(settings.asr.engine, notice)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
+    assert done.stdout.startswith("whisper ")
+    assert "voiceloop[sphinx]" in done.stdout and "--asr.model" in done.stdout
 
 
 @pytest.mark.parametrize("kind", ["asr", "llm-target"])

@@ -38,6 +38,7 @@ def run(argv: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         ["--help"],
         ["--version"],
         ["config"],
+        ["talk", "--help"],
         ["ask", "--help"],
         ["transcribe", "--help"],
         ["say", "--help"],

@@ -135,13 +135,15 @@ def test_seeds_change_the_order_of_tasks_unless_that_is_given(
                 tasks.start_soon(run, index)
         return "".join(order)
 
-    found: set[str] = set()
-    for seed in range(40):
+    def run(seed: int) -> str:
         clock = VirtualClock()
         with scheduled(seed):
-            found.add(anyio.run(race, clock, backend="trio", backend_options={"clock": clock}))
-    assert len(found) == orders
-    assert ranks is None or found == {"bca"}
+            return anyio.run(race, clock, backend="trio", backend_options={"clock": clock})
+
+    found = [run(seed) for seed in range(40)]
+    assert found == [run(seed) for seed in range(40)]
+    assert len(set(found)) == orders
+    assert ranks is None or set(found) == {"bca"}
 
 
 def test_what_waits_for_the_clock_goes_after_all_else_of_the_moment() -> None:
@@ -153,6 +155,7 @@ def test_what_waits_for_the_clock_goes_after_all_else_of_the_moment() -> None:
         for _ in range(3):
             await trio.lowlevel.checkpoint()
         order.append("settled")
+        await waiter(0.1, 3, "overdue")
 
     async def waiter(until: float, rank: int, name: str) -> None:
         await clock.wait(until, rank)
@@ -169,7 +172,7 @@ def test_what_waits_for_the_clock_goes_after_all_else_of_the_moment() -> None:
                 raise AssertionError("it was cancelled before")
 
     anyio.run(both, backend="trio", backend_options={"clock": clock})
-    assert order == ["before at 0.5", "woken", "settled", "early at 1", "late at 1"]
+    assert order == ["before at 0.5", "woken", "settled", "early at 1", "late at 1", "overdue at 1"]
 
 
 # What holds of every conversation -----------------------------------------------------------------
@@ -529,6 +532,16 @@ def test_a_conversation_that_does_not_end_is_told_as_far_as_it_went(
     assert main(["replay", str(write(tmp_path, "patience_s = 3" + waits))]) == 1
     told = capsys.readouterr().out
     assert told.endswith("not over: you waits for the end of turn 2, which never comes\n")
+
+
+def test_a_session_that_breaks_is_told_as_far_as_it_went(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    users = (UserSound("Hello", at=0.5), UserSound("you", after="reply", word_s=float("nan")))
+    replay = play(Scenario(user=users))
+    assert replay.problem == "the session broke: ValueError('cannot convert float NaN to integer')"
+    assert [line.transcript for line in turns(replay)] == ["Hello"]
+    assert "the session broke at" in caplog.text
 
 
 def test_every_key_is_documented() -> None:

@@ -1,8 +1,8 @@
 """`voiceloop talk` as a user meets it, over a sound card that PulseAudio makes up.
 
-The speaker's sound is also played to the microphone, as a loudspeaker would: without the guard
-every reply would be answered. What the user says comes from the voices that the starter recogniser
-was trained on, so that recogniser is asked for.
+Without headphones the microphone hears the speaker, as in a room: but for the guard every reply
+would be answered. What the user says comes from the voices that the starter recogniser was trained
+on, so that recogniser is asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import soundfile as sf
 
 from models.train.questions import spoken
 from models.train.voices import Voice
-from tests.pulse import RATE, VirtualCard, virtual_card
+from tests.pulse import RATE, VirtualCard, require_portaudio, virtual_card
 from tests.test_cli import assert_one_line_and_a_hint
 from voiceloop.cli import main
 
@@ -46,11 +46,16 @@ QUESTIONS = {
 
 
 @pytest.fixture
-def card(tmp_path: Path, require_program: Callable[[str], Path]) -> Iterator[VirtualCard]:
-    """The virtual sound card, with its files in a folder of their own."""
+def card(
+    tmp_path: Path, require_program: Callable[[str], Path], request: pytest.FixtureRequest
+) -> Iterator[VirtualCard]:
+    """The virtual sound card, with its files in a folder of their own.
+
+    Its microphone hears the speaker, but for tests that set the parameter to False.
+    """
     folder = tmp_path / "card"
     folder.mkdir()
-    with virtual_card(folder, require_program) as card:
+    with virtual_card(folder, require_program, echo=getattr(request, "param", True)) as card:
         yield card
 
 
@@ -91,7 +96,7 @@ class Talk:
     def end(self) -> int:
         """Wait until it has ended; if that takes too long, show where every thread of it is."""
         try:
-            return self.process.wait(30)
+            return self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGABRT)
             time.sleep(1)
@@ -106,22 +111,9 @@ class Talk:
                 pipe.close()
 
 
-def converse(
-    card: VirtualCard, talk: Talk, questions: list[str], folder: Path
-) -> tuple[list[dict[str, Any]], list[Path]]:
-    """Ask the questions one after the other; the turns, and a recording of each answer."""
-    turns: list[dict[str, Any]] = []
-    recordings: list[Path] = []
-    assert talk.listening.wait(120)
-    time.sleep(0.5)
-    for question in questions:
-        begin = len(card.heard())
-        card.say(spoken(question, Voice("espeak", "en-us")))
-        turns.append(talk.turns.get(timeout=60))
-        time.sleep(0.5)
-        recordings.append(folder / f"answer{len(turns)}.wav")
-        sf.write(recordings[-1], card.heard()[begin:], RATE)
-    return turns, recordings
+def say(card: VirtualCard, text: str) -> None:
+    """Speak to the microphone."""
+    card.say(spoken(text, Voice("espeak", "en-us")))
 
 
 def assert_a_conversation(
@@ -130,8 +122,17 @@ def assert_a_conversation(
     questions = list(QUESTIONS)[:count]
     trace = folder / "trace.json"
     talk = Talk(card.environment, "--asr.engine", "whisper", "--trace", str(trace))
+    turns: list[dict[str, Any]] = []
+    answers: list[Path] = []
     try:
-        turns, recordings = converse(card, talk, questions, folder)
+        assert talk.listening.wait(120)
+        for question in questions:
+            begin = len(card.heard())
+            say(card, question)
+            turns.append(talk.turns.get(timeout=60))
+            time.sleep(0.5)
+            answers.append(folder / f"answer{len(turns)}.wav")
+            sf.write(answers[-1], card.heard()[begin:], RATE)
     finally:
         status = talk.interrupt()
     assert status == 0, talk.notes
@@ -141,12 +142,13 @@ def assert_a_conversation(
     assert {turn["outcome"] for turn in turns} == {"done"}, (turns, talk.notes)
     assert json.loads(trace.read_text())["traceEvents"]
     capsys.readouterr()
-    assert main(["transcribe", "--json", *map(str, recordings)]) == 0
+    assert main(["transcribe", "--json", *map(str, answers)]) == 0
     said = [json.loads(line)["text"] for line in capsys.readouterr().out.splitlines()]
     for question, text in zip(questions, said, strict=True):
-        assert QUESTIONS[question].lower() in text.lower(), (question, said, talk.notes)
+        assert QUESTIONS[question].lower() in text.lower(), (turns, said, talk.notes)
 
 
+@pytest.mark.full
 def test_two_spoken_turns_are_answered_aloud(
     card: VirtualCard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,14 +162,25 @@ def test_ten_spoken_turns_are_answered_aloud(
     assert_a_conversation(card, tmp_path, capsys, 10)
 
 
-def test_a_sound_card_that_goes_away_ends_the_conversation(card: VirtualCard) -> None:
-    talk = Talk(card.environment, "--asr.engine", "whisper")
+@pytest.mark.full
+@pytest.mark.parametrize("card", [False], indirect=True)
+def test_with_headphones_a_reply_is_interrupted_and_without_a_card_all_ends(
+    card: VirtualCard,
+) -> None:
+    talk = Talk(card.environment, "--asr.engine", "whisper", "--headphones")
     try:
         assert talk.listening.wait(120)
-        time.sleep(0.5)
+        say(card, "Why is the sky blue?")
+        time.sleep(2.5)
+        say(card, "What is the capital of France?")
+        first, second = talk.turns.get(timeout=60), talk.turns.get(timeout=60)
         card.unplug()
     finally:
         status = talk.end()
+    assert first["outcome"] == "interrupted"
+    assert first["reply"].startswith(first["heard"])
+    assert 0 < len(first["heard"]) < len(first["reply"])
+    assert second["outcome"] == "done"
     assert status == 2
     assert talk.notes[-2].endswith("has stopped working")
     assert talk.notes[-1].startswith("hint: connect it again")
@@ -197,7 +210,7 @@ def test_what_is_missing_is_said_with_a_remedy(what: str, named: str, tmp_path: 
         (tmp_path / "sounddevice.py").write_text(f"raise {error}('not found')\n")
         environment["PYTHONPATH"] = str(tmp_path)
     else:
-        pytest.importorskip("sounddevice", reason="PortAudio is missing", exc_type=OSError)
+        require_portaudio()
         config = tmp_path / "asound.conf"
         config.write_text("pcm.default { type pulse }\n")
         environment |= {"ALSA_CONFIG_PATH": str(config), "PULSE_SERVER": "unix:/no/such/socket"}

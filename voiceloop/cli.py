@@ -198,9 +198,9 @@ def talk(command: Talk) -> int:
         with suppress(KeyboardInterrupt):
             talked.run(microphone, speaker, full_duplex=command.headphones)
         if lost := microphone.lost / microphone.device_rate:
-            talked.note(f"{lost:.1f} s of what you said were lost: the machine was too busy")
+            talked.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
         if flaws := microphone.overflows + speaker.underflows:
-            talked.note(f"the sound card lost its place {flaws} times: the machine was too busy")
+            talked.note(f"sound broke off {flaws} time(s): the machine was too busy")
         talked.note("goodbye")
     return 0
 

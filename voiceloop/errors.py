@@ -3,7 +3,7 @@
     VoiceloopError(message, hint)
     ├── ConfigError            an unknown key, preset or value
     ├── AudioError             a file or stream that holds no usable audio
-    ├── DeviceError            a microphone or speaker that cannot be opened
+    ├── DeviceError            a microphone or speaker that cannot be opened, or has gone
     ├── EngineError            a model or synthesizer that cannot be used
     │   ├── MissingExtra       a package that an engine needs is not installed
     │   ├── ModelNotFound      no model under that name or folder
@@ -36,7 +36,7 @@ class AudioError(VoiceloopError):
 
 
 class DeviceError(VoiceloopError):
-    """A microphone or speaker that cannot be opened."""
+    """A microphone or speaker that cannot be opened, or has gone."""
 
 
 class EngineError(VoiceloopError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,22 @@ def test_its_report_has_a_page_and_traces_beside_the_record(latency: Path) -> No
     assert "The worst turn of the speculative mode" in (latency / "latency.html").read_text()
     trace = json.loads((latency / "perfetto-speculative.json").read_text())
     assert {"first_sound", "endpoint wait"} <= {event["name"] for event in trace["traceEvents"]}
+
+
+def test_a_human_voice_ends_its_turn_once_and_in_time(
+    speech: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(speech / "LJ001-0008.flac", tmp_path)
+    arguments = ["--input", str(tmp_path), "--modes", "speculative", "--json"]
+    assert main(["bench", "latency", *arguments]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    record = json.loads(line)
+    assert record["settings"]["suite"] == "input"
+    assert [clip["name"] for clip in record["clips"]] == ["LJ001-0008"]
+    mode = record["modes"]["speculative"]
+    assert (mode["turns"], mode["false_cutoffs"], mode["missed_endpoints"]) == (1, 0, 0)
+    assert mode["endpoint_delay_ms"]["p95"] < 1500
+    assert mode["wer"] is None  # nobody says what was said
 
 
 @pytest.mark.parametrize("written", [["bench", "compare"], ["bench", "--compare"]])

@@ -89,15 +89,15 @@ def test_areas_compare_both_scores_over_the_silences_that_were_judged() -> None:
         Silence("a", "end", None, "what is the time", 0.9, 100),
         Silence("b", "end", None, "tell me about it please", 0.3, 100),
         Silence("a", "incomplete", 400, "what is the", 0.01, 100),
-        Silence("b", "incomplete", 400, "tell me", 0.4, 100),
+        Silence("b", "incomplete", 400, "give me a", 0.4, 100),
         Silence("c", "incomplete", 400, "tell", None),
         Silence("c", "open", 400, "tell me a story", 0.99, 100),
     ]
     auc = areas(found)
     assert (auc["ends"], auc["incomplete"]) == (2, 2)
     assert auc["p_eot"] == 0.75
-    # "please" and "the" ask for more, "time" and "me" do not.
-    assert auc["trailing_words"] == 0.5
+    # "please", "the" and "a" ask for more, "time" does not.
+    assert auc["trailing_words"] == 0.75
     assert areas(found[:2])["p_eot"] is None
 
 
@@ -122,6 +122,7 @@ def test_who_waits_longer_cuts_off_less_and_answers_later(
 ) -> None:
     drawn = curve(found, policy, CONFIG)
     assert [one["ms"] for one in drawn] == list(WAITS_MS)
+    assert all((one["delay_ms"] or 9999) >= one["ms"] for one in drawn)
     for figure, way in (("delay_ms", 1), ("cut_offs", -1), ("cut_offs_incomplete", -1)):
         values = [one[figure] for one in drawn]
         kinds = {"cut_offs": ("incomplete", "open", "whole"), "delay_ms": ("end",)}

@@ -91,6 +91,7 @@ def test_a_record_has_every_figure_of_every_mode() -> None:
     assert made["whole_clip_wer"] == 0.5
     assert (made["settings"]["turns"], made["settings"]["turns_planned"]) == (6, 8)
     assert made["memory_mb"] > 10
+    assert made["turns"]["median"]["trace"]["voice_to_voice_ms"] == pytest.approx(310)
     assert made["turns"]["worst"]["clip"] in ("a-002", "a-005")
 
 

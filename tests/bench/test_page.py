@@ -48,6 +48,7 @@ def mode(**others: Any) -> dict[str, Any]:
 def turn() -> dict[str, Any]:
     recorder = judge(answered(), 2.05, 2.1, "what is the time", 0.9)
     recorder.span(Lane.SPEAKER, "sound", 102.3, 110.0)
+    recorder.span(Lane.ASR, "partial", 100.1, 100.2)  # long before the end of speech
     return to_json(recorder.trace("done", "It is noon."))
 
 
@@ -143,6 +144,9 @@ def read(page: str) -> Tags:
 
 
 def test_the_page_stands_alone_and_says_all_that_the_record_has(record: dict[str, Any]) -> None:
+    record["modes"]["<b> & co"] = mode()
+    for clip in record["clips"]:
+        clip["takes"]["<b> & co"] = take_record(None)
     page = html(record)
     tags = read(page)
     assert not {"script", "link", "img", "iframe"} & set(tags.tags)
@@ -221,6 +225,7 @@ def test_the_waterfall_shows_parts_and_stages_near_the_answer() -> None:
     root = ElementTree.fromstring(turn_waterfall(turn()))
     titles = [title.text for title in root.iter(f"{SVG}title")]
     assert "end of turn?: 50.0 ms" in titles
+    assert not any(str(title).startswith("partial") for title in titles)
     assert any(str(title).startswith("endpoint wait: ") for title in titles)
     assert {"speech_end", "endpoint", "first_sound"} <= set(titles)
 

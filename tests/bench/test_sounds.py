@@ -81,8 +81,10 @@ def test_every_talker_is_equally_loud_and_heard_as_often_as_fits() -> None:
 )
 def test_a_throat_makes_a_short_sound_that_begins_at_once(sound, shortest, longest) -> None:
     for seed in range(30):
-        pcm = sound(np.random.default_rng(seed))
-        assert np.array_equal(pcm, sound(np.random.default_rng(seed)))
+        pcm, voiced = sound(np.random.default_rng(seed))
+        again, _ = sound(np.random.default_rng(seed))
+        assert np.array_equal(pcm, again)
+        assert voiced is None or 0 <= voiced < len(pcm)
         assert np.abs(pcm).max() == 1
         loud = np.flatnonzero(np.abs(0.4 * pcm) >= AUDIBLE)
         assert samples(shortest) < loud[-1] - loud[0] < samples(longest)
@@ -92,6 +94,23 @@ def test_a_throat_makes_a_short_sound_that_begins_at_once(sound, shortest, longe
 def test_a_cough_begins_with_its_burst() -> None:
     earlier = 0
     for seed in range(30):
-        pcm = cough(np.random.default_rng(seed))
+        pcm, _ = cough(np.random.default_rng(seed))
         earlier += rms(pcm[: samples(60)]) > rms(pcm[samples(60) :])
     assert earlier >= 25
+
+
+def test_a_voiced_cough_pulses_from_where_its_voice_begins() -> None:
+    """By the autocorrelation of its envelope at the periods of a voice."""
+    found = [cough(np.random.default_rng(seed)) for seed in range(40)]
+    voices = [(pcm, voiced) for pcm, voiced in found if voiced is not None]
+    assert 15 < len(voices) < 33
+
+    def pulsing(pcm: Pcm) -> float:
+        envelope = np.convolve(np.abs(pcm), np.ones(16) / 16, "same")
+        envelope -= envelope.mean()
+        own = np.correlate(envelope, envelope, "full")[len(pcm) - 1 :]
+        return float(own[samples(1000 / 400) : samples(1000 / 130)].max() / own[0])
+
+    before = [pulsing(pcm[voiced - samples(60) : voiced]) for pcm, voiced in voices]
+    after = [pulsing(pcm[voiced + samples(5) : voiced + samples(55)]) for pcm, voiced in voices]
+    assert np.median(after) > 0.5 > 0.35 > np.median(before)

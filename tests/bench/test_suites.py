@@ -79,7 +79,15 @@ def test_the_same_seed_gives_the_same_samples_and_more_clips_the_same_first_ones
         assert clip.pcm.tobytes() == again.pcm.tobytes()
         assert clip.background.tobytes() == again.background.tobytes()
         assert clip.said == again.said
-    assert [clip.said.text for clip in build("pauses", 3, seed=1)] != [c.said.text for c in first]
+
+
+def test_another_seed_and_another_suite_draw_everything_anew() -> None:
+    pairs = [(suite("pauses"), build("pauses", 3, seed=1)), (suite("pauses"), suite("starter"))]
+    for left, right in pairs:
+        assert [clip.said.text for clip in left[:3]] != [clip.said.text for clip in right[:3]]
+        for one, other in zip(left, right[:3], strict=False):
+            assert bounds(one)[0] != bounds(other)[0]
+            assert not np.array_equal(one.background, other.background)
 
 
 def test_no_question_comes_again_before_all_have_been_asked() -> None:
@@ -266,6 +274,9 @@ def test_interruptions_are_sounds_of_known_beginning() -> None:
         assert (sound.start, sound.end) == (loud[0], loud[-1] + 1)
         assert DELAY_MS[0] <= sound.delay_ms <= DELAY_MS[1]
         assert bool(sound.text) == (sound.kind != "cough")
+        if sound.text:
+            assert sound.voiced == sound.start
+        assert sound.voiced is None or sound.start <= sound.voiced < sound.end
 
 
 def test_noise_is_as_loud_as_said_and_never_stops() -> None:

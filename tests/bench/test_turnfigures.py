@@ -136,6 +136,7 @@ def test_carry_over_counts_the_clauses_kept_of_replies_begun_too_early() -> None
             (of("please"), counted(replies_dropped=1, clauses_kept=1)),
             (of("please"), counted()),
             (of("now"), counted(replies_dropped=2)),
+            (of("now"), counted(clauses_kept=1)),
             (of("more"), counted(replies_dropped=1)),
         ]
     )

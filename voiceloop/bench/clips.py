@@ -73,6 +73,8 @@ class Interruption:
     """The sample after its last audible one."""
     delay_ms: float
     """From the answer's first audible sample to this sound's."""
+    voiced: int | None = None
+    """Where the voice begins: with the sound, but late in a cough; None for one without voice."""
 
 
 @dataclass(frozen=True, slots=True)

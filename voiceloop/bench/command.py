@@ -127,7 +127,7 @@ def bench_latency(command: BenchLatency) -> int:
 
     if command.input and command.suite:
         raise ConfigError("recordings and a suite were named", "give --input or --suite, not both")
-    modes = tuple(name.strip() for name in command.modes.split(",")) if command.modes else ()
+    modes = tuple(filter(None, map(str.strip, (command.modes or "").split(","))))
     suite = INPUT if command.input else command.suite or "starter"
     plan = Plan(command.settings, suite, command.turns, modes, command.seed)
     check(plan)

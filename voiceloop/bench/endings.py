@@ -86,21 +86,20 @@ def _judgements(take: Take) -> list[_Judgement]:
     """In the order in which they were begun."""
     found: list[_Judgement] = []
     for trace in take.traces:
-        # A session prefills what it judges, and with nothing else in between.
-        texts = {
-            span.end: str(span.args["text"]) for span in trace.spans if span.lane == Lane.PREFILL
-        }
-        for span in trace.spans:
-            if span.lane == Lane.VAD and span.name == "end of turn?":
-                ends = [end for end in texts if span.start <= end <= span.end]
-                found.append(
-                    _Judgement(
-                        (span.start - take.began) * SPEECH_RATE,
-                        (span.end - take.began) * SPEECH_RATE,
-                        texts[max(ends)] if ends else "",
-                        float(span.args["probability"]),
-                    )
-                )
+        # A session prefills what it judges, as the first part of judging it.
+        texts = [
+            (span.end, str(span.args["text"])) for span in trace.spans if span.lane == Lane.PREFILL
+        ]
+        found += [
+            _Judgement(
+                (span.start - take.began) * SPEECH_RATE,
+                (span.end - take.began) * SPEECH_RATE,
+                next(text for end, text in texts if span.start <= end <= span.end),
+                float(span.args["probability"]),
+            )
+            for span in trace.spans
+            if span.lane == Lane.VAD and span.name == "end of turn?"
+        ]
     return sorted(found, key=lambda one: one.begun)
 
 

@@ -56,7 +56,6 @@ def reaction(clip: Clip, take: Take) -> Reaction | None:
     verdicts = [
         span
         for trace in take.traces
-        if trace.turn > reply.turn
         for span in trace.spans
         if span.lane == Lane.VAD
         and span.name in get_args(Verdict)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import resource
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -208,11 +209,17 @@ def record(
         "ratios": ratios,
         "cost_ms_without": costs,
         "cpu_over_streaming": cpu,
-        "memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "memory_mb": round(_most_memory() / 2**20, 1),
         **_special(plan, measured),
         "clips": [_about(one) for one in measured],
         "turns": _turns([one for one in measured if FOLLOWED in one.outcomes]),
     }
+
+
+def _most_memory() -> int:
+    """Bytes that the process has held at the most."""
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return held if sys.platform == "darwin" else 1024 * held
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
@@ -309,7 +316,7 @@ def _joined(takes: Sequence[Take]) -> list[TurnTrace]:
             moments = [*moved.marks.values(), *(span.end for span in moved.spans)]
             end = max([end, *moments])
             joined.append(moved)
-        at = end + 1.0
+        at = end
     return joined
 
 

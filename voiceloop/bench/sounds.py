@@ -84,13 +84,15 @@ def _noise(rng: Rng, count: int, gain: Callable[[Wave], Wave]) -> Wave:
 # --- a throat without words; the loudest sample is at full scale --------------------------------
 
 
-def cough(rng: Rng) -> Pcm:
-    """One cough: 200 to 450 ms of sound; three in five have a voiced end."""
+def cough(rng: Rng) -> tuple[Pcm, int | None]:
+    """One cough, 200 to 450 ms of sound, and where its voice begins; two in five have none."""
     parts = [
         _breath(rng, rng.uniform(30, 60), attack_ms=rng.uniform(1, 4), decay=1.5),
         _breath(rng, rng.uniform(150, 250), attack_ms=_JOIN_MS, decay=1.5) * rng.uniform(0.3, 0.5),
     ]
+    voiced = None
     if rng.random() < 0.6:
+        voiced = len(_joined(parts)) - samples(_JOIN_MS)
         ms, hz = rng.uniform(60, 130), rng.uniform(220, 380)
         noise = _breath(rng, ms, attack_ms=_JOIN_MS, decay=1.0)
         parts.append(0.6 * _folds(rng, ms, hz, 0.6 * hz, jitter=0.04) + 0.15 * noise)
@@ -100,11 +102,11 @@ def cough(rng: Rng) -> Pcm:
         (rng.uniform(2400, 3000), 300),
         (rng.uniform(3500, 4200), 400),
     )
-    return _throat(_joined(parts), resonances)
+    return _throat(_joined(parts), resonances), voiced
 
 
-def throat_clearing(rng: Rng) -> Pcm:
-    """A cleared throat: two rough low sounds, 300 to 550 ms together."""
+def throat_clearing(rng: Rng) -> tuple[Pcm, int]:
+    """A cleared throat, two rough low sounds of 300 to 550 ms, and where its voice begins."""
     hz = rng.uniform(90, 140)
     parts = list[Wave]()
     for ms in (rng.uniform(130, 220), rng.uniform(180, 320)):
@@ -116,7 +118,7 @@ def throat_clearing(rng: Rng) -> Pcm:
         (rng.uniform(2200, 2700), 250),
         (rng.uniform(3300, 3800), 350),
     )
-    return _throat(_joined(parts), resonances)
+    return _throat(_joined(parts), resonances), 0
 
 
 def _breath(rng: Rng, ms: float, attack_ms: float, decay: float) -> Wave:

@@ -95,8 +95,9 @@ class _Take:
 
     def pick(self, pool: Sequence[_Item], every: int = 1) -> _Item:
         """The item of this clip; every so many clips take the next one, in a drawn order."""
-        order = np.random.default_rng((self.seed, zlib.crc32(self.name.encode())))
-        return pool[order.permutation(len(pool))[self.index // every % len(pool)]]
+        rng = np.random.default_rng((self.seed, zlib.crc32(self.name.encode())))
+        order: list[int] = rng.permutation(len(pool)).tolist()
+        return pool[order[self.index // every % len(pool)]]
 
     def line(self, text: str) -> Line:
         return Line(text, self.voice, self.speed)
@@ -128,17 +129,21 @@ def _bargein(take: _Take) -> _Plan:
     kind = get_args(InterruptionKind)[take.index % 3]
     pool = {"words": INTERRUPTIONS, "backchannel": BACKCHANNELS}.get(kind)
     text = take.pick(pool, every=3) if pool else ""
+    clearing = not text and take.index // 3 % 2 == 1
 
     def make(spoken: list[Utterance]) -> Clip:
         clip = _clip(take, spoken[0], asked)
+        voiced: int | None = 0
         if text:
-            sound, _ = place(spoken[1], sentence(text), {}, 0, take.uniform(SPEECH_DBFS))
+            pcm, _ = place(spoken[1], sentence(text), {}, 0, take.uniform(SPEECH_DBFS))
         else:
-            clearing = take.index // 3 % 2
-            sound = (throat_clearing if clearing else cough)(take.rng)
-            sound *= np.float32(take.uniform(COUGH_PEAK))
-        delay = take.uniform(DELAY_MS)
-        return replace(clip, interruption=Interruption(kind, text, sound, *audible(sound), delay))
+            pcm, voiced = (throat_clearing if clearing else cough)(take.rng)
+            pcm *= np.float32(take.uniform(COUGH_PEAK))
+        start, end = audible(pcm)
+        voiced = None if voiced is None else max(start, voiced)
+        delay_ms = take.uniform(DELAY_MS)
+        sound = Interruption(kind, text, pcm, start, end, delay_ms, voiced)
+        return replace(clip, interruption=sound)
 
     return [take.line(one) for one in (asked.text, text) if one], make
 

@@ -53,8 +53,8 @@ def outcome(take: Take, said: Said) -> Outcome:
     Where nobody knows when that ended, the detected end stands in for it. What came after an
     interruption is left out.
     """
+    ends = [one for one in take.events if isinstance(one, TurnEnded)]
     until = math.inf if take.interrupted is None else take.interrupted
-    ends = [one for one in take.events if isinstance(one, TurnEnded) and one.sample < until]
     over = take.began + until / SPEECH_RATE
     answered = [one for one in take.traces if one.marks.get(Mark.FIRST_SOUND, math.inf) < over]
     trace = answered[-1] if answered else None

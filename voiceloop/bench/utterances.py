@@ -117,11 +117,10 @@ def _estimated(starts: Sequence[int], spans: Sequence[Span], word: int) -> bool:
 def place(
     utterance: Utterance, sentence: Sentence, pauses: Mapping[int, float], lead: int, dbfs: float
 ) -> tuple[Pcm, Said]:
-    """`utterance` at a level of `dbfs` after `lead` samples of nothing (a few at
-    the least), and what is true of it.
+    """`utterance` at a level of `dbfs` after `lead` samples of nothing, and what is true of it.
 
-    `pauses` are milliseconds, 10 or more, by the number of words before them. There the sound is cut at its
-    quietest place, both sides are faded, and nothing is audible for just that long.
+    `pauses` are milliseconds, 10 or more, by the number of words before them. There the sound is
+    cut at its quietest place, both sides are faded, and nothing is audible for just that long.
     """
     pcm = at_level(utterance.pcm, dbfs)
     margin = samples(MARGIN_MS)
@@ -129,9 +128,12 @@ def place(
     bounds = [0, *utterance.starts[1:], len(pcm)]
     for word in breaks:
         bounds[word] = _quietest(pcm, bounds[word])
-    lead = max(lead, margin)
-    parts, times, silences = [silence(lead - margin)], list[tuple[int, int]](), list[Pause]()
-    at = lead - margin
+    parts, times, silences = (
+        [silence(max(0, lead - margin))],
+        list[tuple[int, int]](),
+        list[Pause](),
+    )
+    at = len(parts[0])
     for first, last in pairwise([0, *breaks, len(utterance.starts)]):
         if first:
             gap = samples(pauses[first])

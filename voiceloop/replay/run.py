@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What came of a scenario. Times are seconds from the beginning of the stream."""
+    """What came of a scenario. Times are seconds since it began."""
 
     said: tuple[tuple[float, Say], ...]
     """The sounds of the user, each with the time at which it began."""
@@ -90,6 +90,8 @@ def play(scenario: Scenario, *, seed: int = 0) -> Replay:
             except Exception as error:
                 # What led to it is what the replay is for, so that is still told.
                 logger.exception("the session broke at %.3f s", anyio.current_time())
+                while isinstance(error, ExceptionGroup):
+                    error = error.exceptions[0]
                 return f"the session broke: {error!r}"
         if limit.cancelled_caught:
             return f"the conversation is not over after limit_s, {scenario.limit_s:g} s"

@@ -29,7 +29,7 @@ class Entry:
     """A line of the timeline."""
 
     time: float
-    """Seconds from the beginning of the stream, to the microsecond."""
+    """Seconds since the replay began, to the microsecond."""
     lane: str
     turn: int
     what: str

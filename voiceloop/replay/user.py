@@ -191,10 +191,10 @@ class ScriptedMicrophone:
         while True:
             if self._held_at is not None:
                 await self._changed.wait()
-            elif anyio.current_time() >= self._when(end):
+            due = self._when(end)
+            await self._wait(due)
+            if self._held_at is None and self._when(end) == due:
                 return
-            else:
-                await self._wait(self._when(end))
 
     def _when(self, sample: int) -> float:
         return self._origin + sample / SPEECH_RATE
