@@ -70,11 +70,11 @@ def test_indices_show_what_was_lost():
 
 def test_with_enough_reserved_nothing_is_lost():
     ring = Ring(CAPACITY)
-    for start in (0, 30):
+    for start in (0, 30, 60):
         ring.reserve(30)
         ring.append(numbered(start, 30))
     start, pcm = ring.take_all()
-    assert (start, pcm.tolist()) == (0, numbered(0, 60).tolist())
+    assert (start, pcm.tolist()) == (0, numbered(0, 90).tolist())
 
 
 def test_a_column_of_a_wider_block_can_be_filled():

@@ -157,6 +157,13 @@ async def test_a_driver_that_does_not_tell_the_time_has_its_latency():
         assert speaker.due() == pytest.approx(anyio.current_time() + 0.1 + 0.01, abs=1e-6)
 
 
+async def test_however_much_is_written_waits():
+    with SoundcardSpeaker(opener=HandCard(RATE).open) as speaker:
+        count = round((BACKLOG_S + 1) * RATE)
+        speaker.write(numbered(0, count))
+        assert speaker.cut(0) == count
+
+
 async def test_there_is_room_while_less_than_ahead_waits():
     async with playing(HandCard(RATE)) as speaker:
         begun = anyio.current_time()

@@ -120,9 +120,13 @@ SAID = Said(
     (Pause(1, "a", "incomplete", 8000, 12_000), Pause(2, "a b", "whole", 20_000, 30_000)),
 )
 LAG, MISSED = samples(LAG_MS), samples(MISSED_MS)
+EDGES = (8000, 12_000, 12_000 + LAG, 20_000, 30_000 + LAG, 50_000, 50_000 + MISSED)
+moments = st.one_of(
+    st.integers(0, 100_000), st.sampled_from(EDGES), st.sampled_from([at - 1 for at in EDGES])
+)
 
 
-@given(st.lists(st.integers(0, 100_000), max_size=5))
+@given(st.lists(moments, max_size=5))
 def test_an_endpoint_before_the_end_of_speech_is_a_false_cut_off(endpoints: list[int]) -> None:
     assert SAID.pauses and SAID.end
     early = [at for at in endpoints if at < SAID.end]
@@ -133,7 +137,7 @@ def test_an_endpoint_before_the_end_of_speech_is_a_false_cut_off(endpoints: list
         assert ([pause] if pause else []) == inside
 
 
-@given(st.lists(st.integers(0, 100_000), max_size=5))
+@given(st.lists(moments, max_size=5))
 def test_the_delay_is_that_of_the_first_endpoint_after_the_end(endpoints: list[int]) -> None:
     assert SAID.end
     delays = [at - SAID.end for at in endpoints if SAID.end <= at <= SAID.end + MISSED]

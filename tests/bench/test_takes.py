@@ -1,0 +1,103 @@
+"""What takes are made of: decisions that are replayed, a room, and a speaker for beginnings."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+import anyio
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.bench.made import at
+from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.room import BriefSpeaker, Room
+from voiceloop.bench.takes import Recorded, Replayed
+from voiceloop.config import TurnConfig
+from voiceloop.turns import TurnEvent
+from voiceloop.types import AudioFrame, Pcm
+
+pytestmark = pytest.mark.virtual
+
+WINDOW = 512
+stretches = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.2, 0.9]), st.integers(1, 30)), min_size=1, max_size=8
+)
+
+
+@given(stretches, st.sampled_from([None, 160, 500]))
+def test_replayed_decisions_come_with_the_frame_that_they_came_with(
+    said: list[tuple[float, int]], hangover_ms: int | None
+) -> None:
+    probabilities = [probability for probability, count in said for _ in range(count)]
+
+    def heard(detector: Recorded) -> list[list[TurnEvent]]:
+        return [
+            detector.feed(
+                AudioFrame(np.full(WINDOW, 0.1 * probability, np.float32), 16_000, WINDOW * index),
+                probability,
+                hangover_ms,
+            )
+            for index, probability in enumerate(probabilities)
+        ]
+
+    live = Recorded(TurnConfig())
+    first = heard(live)
+    assert live.events == [event for events in first for event in events]
+    again = Replayed(TurnConfig(), live.events)
+    assert heard(again) == first
+    assert again.events == live.events
+
+
+def clip(seconds: float) -> Clip:
+    """A clip of 0.5, in a background of 0.25."""
+    pcm = np.full(at(seconds), 0.5, np.float32)
+    return Clip("a", pcm, np.full(1600, 0.25, np.float32), Said())
+
+
+async def test_a_room_is_heard_as_time_passes_with_the_sounds_that_are_made() -> None:
+    room, ramp = Room(clip(0.1), more=True), np.linspace(0.01, 0.2, 1000, dtype=np.float32)
+    heard: list[Pcm] = []
+    began = anyio.current_time()
+    async with aclosing(room.frames()) as frames:
+        async for frame in frames:
+            assert frame.start == sum(map(len, heard))
+            heard.append(frame.pcm)
+            assert anyio.current_time() - began == pytest.approx(frame.end / 16_000)
+            assert room.recorded(frame.end) == pytest.approx(anyio.current_time())
+            if len(heard) == 10:
+                assert not room.finished  # a sound is to come
+                start = room.play(ramp, 0.05)
+                assert start == frame.end + 800
+            if room.finished:
+                break
+    everything = np.concatenate(heard)
+    assert len(everything) == 16 * 320  # the frames that hold the sound's last sample
+    assert np.all(everything[:1600] == 0.5)
+    sound = slice(3200 + 800, 3200 + 800 + 1000)
+    assert np.allclose(everything[sound], 0.25 + ramp)
+    everything[sound] = 0.25
+    assert np.all(everything[1600:] == 0.25)
+
+
+@pytest.mark.parametrize("more", [False, True])
+async def test_a_room_ends_with_its_clip_where_nothing_is_to_come(more: bool) -> None:
+    room, count = Room(clip(0.1), more=more), 0
+    async with aclosing(room.frames()) as frames:
+        async for _ in frames:
+            count += 1
+            room.expect_nothing()
+            if room.finished:
+                break
+    assert count == 5
+
+
+async def test_a_brief_speaker_takes_time_for_beginnings_alone() -> None:
+    speaker = BriefSpeaker(24_000, 0.2)
+    began = anyio.current_time()
+    for _ in range(50):  # 10 s of sound
+        await speaker.room()
+        speaker.write(np.zeros(4800, np.float32))
+    await anyio.sleep_until(speaker.due())
+    assert anyio.current_time() - began == pytest.approx(0.2)
