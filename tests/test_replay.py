@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from voiceloop.cli import main
 from voiceloop.errors import ConfigError
-from voiceloop.replay.clock import VirtualClock, scheduled
+from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock, scheduled
 from voiceloop.replay.reading import load_scenario
 from voiceloop.replay.run import Replay, play
 from voiceloop.replay.scenario import (
@@ -35,6 +35,7 @@ from voiceloop.replay.scenario import (
 )
 from voiceloop.replay.timeline import differences, lines, records, timeline, turns
 from voiceloop.replay.user import FRAME, Lexicon, Piece, Say, ScriptedMicrophone
+from voiceloop.runner import Timed
 from voiceloop.trace import Mark, out_of_order, to_perfetto
 from voiceloop.types import AudioFrame, Clause, TokenBurst, ToolCall, TurnTrace
 
@@ -109,7 +110,7 @@ def test_a_conversation_is_the_same_to_the_byte_under_twenty_seeds() -> None:
 
 @pytest.mark.full
 def test_half_an_hour_is_the_same_to_the_byte_under_twenty_seeds() -> None:
-    scenario = conversation(200, seed=2)
+    scenario = conversation(210, seed=2)
     first = play(scenario)
     assert first.shown[-1][0] > 1800
     assert len(first.traces) >= 200
@@ -173,6 +174,36 @@ def test_what_waits_for_the_clock_goes_after_all_else_of_the_moment() -> None:
 
     anyio.run(both, backend="trio", backend_options={"clock": clock})
     assert order == ["before at 0.5", "woken", "settled", "early at 1", "late at 1", "overdue at 1"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_frame_goes_before_a_stage_that_ends_at_its_moment(seed: int) -> None:
+    """So it can still take back what the stage did."""
+    clock, order = VirtualClock(), list[str]()
+
+    async def stage(scope: anyio.CancelScope) -> None:
+        step: Any = Timed("result", 1.0)
+        with scope:
+            order.append(await LateRunner(clock, rank=1).call(lambda: step))
+
+    async def player() -> None:
+        speaker = LateSpeaker(16_000, clock, rank=4)
+        speaker.write(np.zeros(16_960, np.float32))
+        await speaker.room()
+        order.append(f"room at {clock.current_time():g}")
+
+    async def all_at_once() -> None:
+        scope = anyio.CancelScope()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage, scope)
+            tasks.start_soon(player)
+            await clock.wait(1.0, 0)
+            order.append("frame")
+            scope.cancel()
+
+    with scheduled(seed):
+        anyio.run(all_at_once, backend="trio", backend_options={"clock": clock})
+    assert order == ["frame", "room at 1"]
 
 
 # What holds of every conversation -----------------------------------------------------------------
@@ -277,7 +308,8 @@ def test_a_frame_comes_as_its_last_sample_ends_and_holding_stops_the_clock() -> 
     assert sound.index(next(filter(None, sound))) == round(0.03 * 16_000)
 
 
-def test_a_held_clock_goes_on_where_it_stood() -> None:
+@pytest.mark.parametrize("after", [0.0, 0.007])
+def test_a_held_clock_goes_on_where_it_stood(after: float) -> None:
     held: list[float] = []
 
     async def talk() -> None:
@@ -285,12 +317,13 @@ def test_a_held_clock_goes_on_where_it_stood() -> None:
             async for frame in frames:
                 held.append(anyio.current_time())
                 if frame.end == 2 * FRAME:
-                    microphone.hold()
-                    tasks.start_soon(release)
+                    tasks.start_soon(hold)
                 if frame.end == 4 * FRAME:
                     return
 
-    async def release() -> None:
+    async def hold() -> None:
+        await anyio.sleep(after)
+        microphone.hold()
         await anyio.sleep(0.013)
         microphone.release()
 
@@ -307,7 +340,7 @@ def test_a_sound_follows_what_it_is_to_follow() -> None:
     clause, trace = Clause(1, 0, "Well", "Well"), TurnTrace(1)
 
     def act(microphone: ScriptedMicrophone, frame: AudioFrame) -> None:
-        shown = {15: clause, 20: trace}.get(frame.end // FRAME)
+        shown = {15: clause, 25: trace}.get(frame.end // FRAME)
         if shown:
             microphone.notice(TokenBurst(2, (), "") if shown is trace else shown)
             microphone.notice(shown)
@@ -318,17 +351,17 @@ def test_a_sound_follows_what_it_is_to_follow() -> None:
         Say(WORD, "first", at=0.0),
         Say(WORD, "after speech", after="speech", delay_s=0.05),
         Say(WORD, "after sound", after="sound", delay_s=0.01),
-        Say(WORD, "after the end of turn 1", after="reply", turn=1, delay_s=0.2),
         Say(WORD, "after all turns", after="reply"),
+        Say(WORD, "after the end of turn 1", after="reply", turn=1, delay_s=0.5),
     )
-    microphone, _ = hear(*says, until=1.2, act=act)
+    microphone, _ = hear(*says, until=1.4, act=act)
     begun = {say.what: round(at, 6) for at, say in microphone.begun}
     assert begun == {
         "first": 0.0,
         "after speech": 0.15,
         "after sound": 0.31,
-        "after the end of turn 1": 0.6,
         "after all turns": 0.8,
+        "after the end of turn 1": 1.0,
     }
     assert microphone.finished
 

@@ -103,7 +103,7 @@ def test_a_beginning_that_is_a_sentence_of_the_domain_is_marked_as_whole() -> No
 
 
 def test_nothing_is_marked_as_a_sentence_after_a_word_that_nobody_ends_with() -> None:
-    nobody = dialogues.DANGLING - {"for", "in", "of", "about", "what", "me", "is", "how"}
+    nobody = dialogues.DANGLING - {"what", "me"}  # "What?" and "Tell me" are sentences
     for one in (*QUESTIONS, *LONG_ANSWERS):
         for words, standing in enumerate(one.standings, 1):
             if one.prefix(words).lower().split()[-1] in nobody:

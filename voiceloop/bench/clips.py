@@ -56,6 +56,7 @@ class Said:
     end: int | None = None
     """The sample after the last audible one: the true end of speech."""
     pauses: tuple[Pause, ...] | None = None
+    """Those that were put there; at a comma the synthesizer itself is silent for up to 250 ms."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def word_error_rate(compared: Iterable[WordErrors]) -> float | None:
 
 def false_cutoffs(said: Said, endpoints: Iterable[int]) -> list[Pause | None]:
     """Where a turn was wrongly ended: the pause of each endpoint before the end of speech, None for
-    one among words.
+    one elsewhere.
 
     `endpoints` are the samples at which one was decided. Raises ValueError where the end of speech
     or the pauses are not known.

@@ -147,7 +147,7 @@ Tell me ~the currency ~of Vietnam.
 Tell me ~the word ~for the baby ~of a spider.
 Who is the inventor ~of the battery?
 What |noise does a wolf make?
-Tell me ~what continent Japan is ~in.
+Tell me ~what continent Japan is in.
 What's the opposite ~of light?
 Is a lion a bird |or a mammal?
 How many hours are 9 days?
