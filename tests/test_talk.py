@@ -186,6 +186,31 @@ def test_with_headphones_a_reply_is_interrupted_and_without_a_card_all_ends(
     assert talk.notes[-1].startswith("hint: connect it again")
 
 
+def test_a_device_that_cannot_be_opened_is_named(card: VirtualCard) -> None:
+    code = (
+        "import sounddevice\n"
+        "input(sounddevice.query_devices())\n"
+        "from voiceloop.errors import DeviceError\n"
+        "from voiceloop.soundcard import SoundcardMicrophone\n"
+        "try: SoundcardMicrophone()\n"
+        "except DeviceError as error: print(error.message, error.hint, sep='\\n')"
+    )
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(
+        command, env=card.environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert "default" in process.stdout.readline()
+        card.unplug()
+        time.sleep(0.2)
+        said, noise = process.communicate("\n")
+    message, hint = said.strip().splitlines()[-2:]
+    assert message.startswith("the microphone 'default' cannot be opened: ")
+    assert "sound server" in hint and "--input" in hint
+    assert not noise
+
+
 @pytest.mark.parametrize("way", ["input", "output"])
 def test_an_unknown_name_is_answered_with_those_there_are(card: VirtualCard, way: str) -> None:
     talk = Talk(card.environment, f"--{way}", "nosuch")

@@ -123,7 +123,7 @@ class SoundcardMicrophone(_Card):
             self._ring.take_all()
             self._next = self._ring.start
         self._wake = partial(loop.call_soon_threadsafe, filled.set)
-        framer, resampler = Framer(), self._resampler()
+        framer, resampler = Framer(), Resampler(self.device_rate, SPEECH_RATE, "LQ")
         try:
             while True:
                 with anyio.move_on_after(STALL_S):
@@ -131,10 +131,7 @@ class SoundcardMicrophone(_Card):
                 if self._ended or not filled.is_set():
                     raise self._gone()
                 filled.clear()
-                skipped, pcm = self._recorded()
-                if skipped:
-                    resampler = self._resampler()
-                heard = resampler.feed(pcm)
+                heard = resampler.feed(self._recorded())
                 for at in range(0, len(heard), framer.size):
                     for frame in framer.feed(heard[at : at + framer.size]):
                         yield frame
@@ -143,11 +140,8 @@ class SoundcardMicrophone(_Card):
         finally:
             self._wake = _nothing
 
-    def _resampler(self) -> Resampler:
-        return Resampler(self.device_rate, SPEECH_RATE, "LQ")
-
-    def _recorded(self) -> tuple[bool, Pcm]:
-        """What there is to be heard, and whether something not to be heard came before it."""
+    def _recorded(self) -> Pcm:
+        """What there is to be heard of what has been recorded; silence where it was lost."""
         with self._lock:
             self._woken = False
             start, pcm = self._ring.take_all()
@@ -155,7 +149,7 @@ class SoundcardMicrophone(_Card):
         begin = min(max(expected, self._deaf_until), self._next)
         lost = max(0, start - begin)
         self.lost += lost
-        return begin > expected, np.concatenate((silence(lost), pcm[max(0, begin - start) :]))
+        return np.concatenate((silence(lost), pcm[max(0, begin - start) :]))
 
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
         with self._lock:
@@ -174,7 +168,7 @@ class SoundcardSpeaker(_Card):
     """A live speaker; implements `devices.Speaker`.
 
     `start` it before anything is written. What the device has been handed, about `LATENCY_S` of
-    audio, can not be cut any more.
+    audio, cannot be cut any more.
     """
 
     kind = "output"
@@ -224,8 +218,10 @@ class SoundcardSpeaker(_Card):
         return dropped
 
     async def room(self) -> None:
-        """Wait until less than `AHEAD_S` waits to be handed to the device; DeviceError once it is
-        gone."""
+        """Wait until less than `AHEAD_S` is written but not yet handed to the device.
+
+        DeviceError once it is gone, or takes nothing any more.
+        """
         await anyio.lowlevel.checkpoint()
         limit = round(AHEAD_S * self.rate)
         moved, position = anyio.current_time(), self._ring.start

@@ -94,11 +94,6 @@ def take(
     )
 
 
-def mode_record(times: Sequence[float | None]) -> dict[str, Any]:
-    """A mode's part of a record; only its name is read by what compares records."""
-    return {"turns": len(times)}
-
-
 def clip_record(name: str, **takes: dict[str, Any]) -> dict[str, Any]:
     """A clip's part of a record."""
     return {"name": name, "text": "what is the time", "takes": takes}
