@@ -89,7 +89,7 @@ async def test_between_steps_without_a_result_others_go_first_and_closing_is_see
             log.append("closed")
 
     async def consume(runner: ModelThread) -> None:
-        async with aclosing(runner.stream(steps(), priority=5)) as items:
+        async with aclosing(runner.stream(steps(), priority=lambda: 5)) as items:
             async for _ in items:
                 pass
 
@@ -156,6 +156,41 @@ async def test_waiting_jobs_run_by_priority_then_in_order(runner: ModelThread) -
             await anyio.wait_all_tasks_blocked()
         hold.set()
     assert ran == ["first", "a", "b", "c"]
+
+
+@pytest.mark.anyio
+async def test_a_stream_is_as_urgent_as_it_says_before_each_step(runner: ModelThread) -> None:
+    ran: list[str] = []
+    urgency = 1
+
+    def steps() -> Steps[str]:
+        for _ in range(3):
+            ran.append("step")
+            yield "item"
+
+    async def consume() -> None:
+        nonlocal urgency
+        async with aclosing(runner.stream(steps(), priority=lambda: urgency)) as items:
+            async for _ in items:
+                urgency = 9
+
+    async def submit(name: str) -> None:
+        await runner.call(lambda: ran.append(name), priority=5)
+
+    hold = threading.Event()
+    async with anyio.create_task_group() as tasks:
+        if isinstance(runner, InlineRunner):
+            tasks.start_soon(runner.call, lambda: Timed(None, 1.0))
+        else:
+            tasks.start_soon(runner.call, hold.wait)
+        await anyio.wait_all_tasks_blocked()
+        for name in ("a", "b"):
+            tasks.start_soon(submit, name)
+            await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(consume)
+        await anyio.wait_all_tasks_blocked()
+        hold.set()
+    assert ran == ["step", "a", "b", "step", "step"]
 
 
 @pytest.mark.anyio

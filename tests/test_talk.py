@@ -45,6 +45,15 @@ QUESTIONS = {
 """What is asked, and what of the answer must come back out of the loudspeaker."""
 
 
+MAIN = """
+import signal, sys
+# A shell starts what it runs in the background deaf to Ctrl-C, and so would be all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from voiceloop.cli import main
+sys.exit(main())
+"""
+
+
 @pytest.fixture
 def card(
     tmp_path: Path, require_program: Callable[[str], Path], request: pytest.FixtureRequest
@@ -63,7 +72,7 @@ class Talk:
     """The process, and the lines that it prints."""
 
     def __init__(self, environment: dict[str, str], *options: str) -> None:
-        command = [sys.executable, "-X", "faulthandler", "-m", "voiceloop", "talk", "--json"]
+        command = [sys.executable, "-X", "faulthandler", "-c", MAIN, "talk", "--json"]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
             [*command, *options], env=environment, stdout=pipe, stderr=pipe
@@ -148,7 +157,6 @@ def assert_a_conversation(
         assert QUESTIONS[question].lower() in text.lower(), (turns, said, talk.notes)
 
 
-@pytest.mark.full
 def test_two_spoken_turns_are_answered_aloud(
     card: VirtualCard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,7 +170,6 @@ def test_ten_spoken_turns_are_answered_aloud(
     assert_a_conversation(card, tmp_path, capsys, 10)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("card", [False], indirect=True)
 def test_with_headphones_a_reply_is_interrupted_and_without_a_card_all_ends(
     card: VirtualCard,
@@ -189,7 +196,8 @@ def test_with_headphones_a_reply_is_interrupted_and_without_a_card_all_ends(
 def test_a_device_that_cannot_be_opened_is_named(card: VirtualCard) -> None:
     code = (
         "import sounddevice\n"
-        "input(sounddevice.query_devices())\n"
+        "print(sounddevice.query_devices(), flush=True)\n"
+        "input()\n"
         "from voiceloop.errors import DeviceError\n"
         "from voiceloop.soundcard import SoundcardMicrophone\n"
         "try: SoundcardMicrophone()\n"
@@ -204,7 +212,10 @@ def test_a_device_that_cannot_be_opened_is_named(card: VirtualCard) -> None:
         assert "default" in process.stdout.readline()
         card.unplug()
         time.sleep(0.2)
-        said, noise = process.communicate("\n")
+        try:
+            said, noise = process.communicate("\n", timeout=60)
+        finally:
+            process.kill()
     message, hint = said.strip().splitlines()[-2:]
     assert message.startswith("the microphone 'default' cannot be opened: ")
     assert "sound server" in hint and "--input" in hint

@@ -135,6 +135,11 @@ class Tts(Protocol):
         ...
 
 
+def first() -> int:
+    """The priority of what goes before all guesses."""
+    return 0
+
+
 class Runner(Protocol):
     """Executes the steps of one model's engines, one at a time."""
 
@@ -142,10 +147,14 @@ class Runner(Protocol):
         """Run one bounded call; the smallest waiting `priority` goes first."""
         ...
 
-    def stream(self, steps: Steps[T], *, priority: int = 0) -> AsyncGenerator[T, None]:
+    def stream(
+        self, steps: Steps[T], *, priority: Callable[[], int] = first
+    ) -> AsyncGenerator[T, None]:
         """Advance a step generator as its consumer asks for results, dropping the Nones.
 
-        Closing the returned generator closes `steps` within one step.
+        `priority` is asked before each step, since what is urgent changes with what has been
+        committed and what there is to hear. Closing the returned generator closes `steps` within
+        one step.
         """
         ...
 

@@ -22,7 +22,7 @@ from voiceloop.player import Player
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.tts.pace import AMPLE_S, LONG_CHARS, Pace, joined
-from voiceloop.tts.stream import clauses, synthesize
+from voiceloop.tts.stream import clauses
 from voiceloop.types import Clause, Event, SpeechChunk, TokenBurst, ToolCall
 
 CLAUSES, CHUNKS = 8, 8
@@ -201,9 +201,11 @@ class Reply:
             steps = conversation.tool_result(call, result, turn)
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
-    @property
     def _priority(self) -> int:
-        return FIRST if self.committed else LATER
+        """A reply that nobody hears yet before those that have seconds of sound to go on with."""
+        if not self.committed:
+            return LATER
+        return min(FIRST + int(self._stage.player.ahead_s), LATER - 1)
 
     def _tell(self, event: Event) -> None:
         if self.committed:
@@ -270,7 +272,8 @@ class Reply:
         engines, name = self._stage.engines, f"clause {clause.index + 1}"
         voiced: list[SpeechChunk] = []
         took, begun = 0.0, anyio.current_time()
-        async with aclosing(synthesize(clause, engines.tts, engines.tts_runner)) as chunks:
+        steps = engines.tts.synthesize(clause)
+        async with aclosing(engines.tts_runner.stream(steps, priority=self._priority)) as chunks:
             async for chunk in chunks:
                 now = anyio.current_time()
                 took += now - begun

@@ -22,12 +22,13 @@ from typing import Any, Generic, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from voiceloop.engines import Steps
+from voiceloop.engines import Steps, first
 
 T = TypeVar("T")
 
 FIRST, LATER = 0, 10
-"""Priorities on a model: committed work before speculative, a final decode before a partial one."""
+"""Priorities on a model: committed work before speculative, a final decode before a partial one.
+Between them lies committed work that can wait for some seconds, a level for each."""
 URGENT = -1_000_000
 """Priority of closing a generator: a cancelled reply gives its model back before anything runs."""
 
@@ -83,7 +84,9 @@ class ModelThread:
             self._changed.notify()
         return await done
 
-    def stream(self, steps: Steps[T], *, priority: int = 0) -> AsyncGenerator[T, None]:
+    def stream(
+        self, steps: Steps[T], *, priority: Callable[[], int] = first
+    ) -> AsyncGenerator[T, None]:
         """Advance `steps` on the thread as the consumer asks, up to the next result.
 
         Between steps without a result the thread looks whether the stream has been closed or a job
@@ -91,9 +94,9 @@ class ModelThread:
         """
         closed = threading.Event()
 
-        def advance() -> T | None:
+        def advance(level: int) -> T | None:
             while (item := next(steps, _DONE)) is None:
-                if closed.is_set() or self._goes_before(priority):
+                if closed.is_set() or self._goes_before(level):
                     break
             return item
 
@@ -157,9 +160,11 @@ class InlineRunner:
                 return timed.value
             return result
 
-    def stream(self, steps: Steps[T], *, priority: int = 0) -> AsyncGenerator[T, None]:
+    def stream(
+        self, steps: Steps[T], *, priority: Callable[[], int] = first
+    ) -> AsyncGenerator[T, None]:
         """Advance `steps`, a step at a time, as the consumer asks."""
-        return _stream(self.call, partial(next, steps, _DONE), steps, priority)
+        return _stream(self.call, lambda level: next(steps, _DONE), steps, priority)
 
     @asynccontextmanager
     async def _turn(self, priority: int) -> AsyncGenerator[None, None]:
@@ -190,13 +195,17 @@ class InlineRunner:
 
 async def _stream(
     call: Callable[..., Any],
-    advance: Callable[[], T | None],
+    advance: Callable[[int], T | None],
     steps: Steps[T],
-    priority: int,
+    priority: Callable[[], int],
     closing: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[T, None]:
     try:
-        while (item := await call(advance, priority=priority)) is not _DONE:
+        while True:
+            level = priority()
+            item = await call(partial(advance, level), priority=level)
+            if item is _DONE:
+                break
             if item is not None:
                 yield item
     finally:

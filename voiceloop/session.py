@@ -335,7 +335,8 @@ class Session:
         if text:
             turn.recorder.mark(Mark.PREFILL_START, begun)
         steps = self._conversation.prefill(text, turn.number)
-        async with aclosing(self._engines.llm_runner.stream(steps, priority=LATER)) as chunks:
+        runner = self._engines.llm_runner
+        async with aclosing(runner.stream(steps, priority=lambda: LATER)) as chunks:
             async for _ in chunks:
                 pass
         turn.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)

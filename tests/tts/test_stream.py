@@ -11,7 +11,7 @@ import pytest
 from tests.fakes import ScriptedTts
 from voiceloop.engines import Runner, Tts
 from voiceloop.runner import InlineRunner
-from voiceloop.tts.stream import clauses, synthesize
+from voiceloop.tts.stream import clauses
 from voiceloop.types import Clause, SpeechChunk, TokenBurst
 
 pytestmark = [pytest.mark.virtual, pytest.mark.anyio]
@@ -33,7 +33,7 @@ async def speak(
     """Both stages, one behind the other."""
     async with aclosing(clauses(bursts)) as cut:
         async for clause in cut:
-            async with aclosing(synthesize(clause, tts, runner)) as chunks:
+            async with aclosing(runner.stream(tts.synthesize(clause))) as chunks:
                 async for chunk in chunks:
                     yield chunk
 
@@ -65,7 +65,7 @@ async def test_speaking_stage_by_stage_gives_the_same_as_all_at_once() -> None:
     tts, runner = ScriptedTts(), InlineRunner()
     together = [chunk async for chunk in speak(written(REPLY), tts, runner)]
     cut = [clause async for clause in clauses(written(REPLY))]
-    apart = [chunk for clause in cut async for chunk in synthesize(clause, tts, runner)]
+    apart = [chunk for clause in cut async for chunk in runner.stream(tts.synthesize(clause))]
     assert [(c.clause, c.words, len(c.pcm)) for c in together] == [
         (c.clause, c.words, len(c.pcm)) for c in apart
     ]

@@ -1,17 +1,15 @@
-"""The speaking stages: tokens in, clauses, audio out.
+"""The stage between thinking and speaking: tokens in, clauses out.
 
-Plain generators without queue, task or clock: whoever joins them decides what runs at once. An
-engine's steps are executed by the runner that is given; this module does not know which engine.
-What a stage is given stays its giver's to close.
+A plain generator without queue, task or clock: whoever joins it to others decides what runs at
+once. What it is given stays its giver's to close.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from voiceloop.engines import Runner, Tts
 from voiceloop.tts.clauses import ClauseCutter
-from voiceloop.types import Clause, SpeechChunk, TokenBurst
+from voiceloop.types import Clause, TokenBurst
 
 
 async def clauses(bursts: AsyncIterator[TokenBurst]) -> AsyncGenerator[Clause, None]:
@@ -24,8 +22,3 @@ async def clauses(bursts: AsyncIterator[TokenBurst]) -> AsyncGenerator[Clause, N
     if cutter is not None:
         for clause in cutter.flush():
             yield clause
-
-
-def synthesize(clause: Clause, tts: Tts, runner: Runner) -> AsyncGenerator[SpeechChunk, None]:
-    """The audio of a clause, in chunks."""
-    return runner.stream(tts.synthesize(clause))
