@@ -174,7 +174,7 @@ class Session:
                 if turn.dismissed and turn.rival is not None and not turn.rival.over.is_set():
                     self._floor.contest(turn, turn.rival)
                 turn.dismissed = False
-                turn.transcriber.resume()
+                turn.transcriber.resume(event)
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
                 turn.wake()
             case SpeechPaused():

@@ -64,6 +64,8 @@ class SpeechResumed:
 
     sample: int
     """Index of the sample after the last one seen when this was decided."""
+    speech_start: int
+    """First sample of the first voiced window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ class TurnDetector:
         if self._speech_end is None:
             return []
         self._speech_end = None
-        return [SpeechResumed(frame.end)]
+        return [SpeechResumed(frame.end, frame.start)]
 
     def _unvoiced_window(self) -> list[TurnEvent]:
         unvoiced = self._seen - self._voiced_end

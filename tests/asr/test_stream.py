@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.asr.stream import StreamingTranscriber, listen
+from voiceloop.asr.stream import PAUSE_EDGE_MS, StreamingTranscriber, listen
 from voiceloop.audio import SampleBuffer, samples, silence
 from voiceloop.config import AsrConfig, TurnConfig
-from voiceloop.turns import SpeechPaused, SpeechStarted, TurnEnded
+from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 pytestmark = pytest.mark.pure
@@ -114,6 +114,34 @@ def test_partials_never_take_a_committed_word_back_and_revisions_grow(
         assert transcript.committed[: len(before)] == before
         before = transcript.committed
     assert [t.revision for t in transcripts] == list(range(1, len(transcripts) + 1))
+
+
+paused = st.lists(
+    st.builds(Said, st.integers(150, 500), st.sampled_from([0, 120, 300, 450, 700])),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(deadline=None, max_examples=25)
+@given(paused, configs, st.sampled_from([4.0, 30.0]))
+def test_of_a_long_silence_the_edges_are_decoded_and_words_keep_their_times(
+    said: list[Said], config: AsrConfig, window: float
+) -> None:
+    class Attentive(LevelAsr):
+        def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+            sound = np.flatnonzero(pcm)
+            longest = int(np.diff(sound).max(initial=1)) - 1
+            # The VAD's windows, of 32 ms, begin anywhere in a silence.
+            assert longest <= samples(2 * PAUSE_EDGE_MS + 64) or longest <= samples(300)
+            return super().transcribe(pcm, final=final)
+
+    final = heard(said, Attentive(said, window), config, hangover_ms=900)[-1]
+    begins = np.cumsum([0.5] + [(word.length + word.gap) / 1000 for word in said])[:-1]
+    assert [word.text for word in final.committed] == [f"word{k + 1}" for k in range(len(said))]
+    for word, begin, true in zip(final.committed, begins, said, strict=True):
+        assert word.start == pytest.approx(begin, abs=1e-3)
+        assert word.end == pytest.approx(begin + true.length / 1000, abs=1e-3)
 
 
 @settings(deadline=None, max_examples=15)
@@ -264,7 +292,7 @@ def test_going_on_voids_the_guess_and_the_new_audio_is_decoded() -> None:
     turn.pause(SpeechPaused(end, end - 1000))
     job = turn.next_job()
     assert job is not None
-    turn.resume()
+    turn.resume(SpeechResumed(end + 512, end))
     turn.accept(job, said("what time"))
     assert turn.guess is None
     end = more(turn, end, 500)
