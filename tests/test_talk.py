@@ -47,7 +47,7 @@ QUESTIONS = {
 
 MAIN = """
 import signal, sys
-# A shell starts what it runs in the background deaf to Ctrl-C, and so would be all that tests start.
+# What a shell runs in the background is deaf to Ctrl-C, and so would be all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from voiceloop.cli import main
 sys.exit(main())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.bench.made import BEGAN, RATE, answered, clip, take
+from voiceloop.audio import samples
 from voiceloop.bench.clips import Clip, InterruptionKind
 from voiceloop.bench.interruptions import interruptions, reaction
 from voiceloop.bench.takes import Take
@@ -57,6 +60,19 @@ def test_a_reply_that_goes_on_has_been_paused_and_resumed() -> None:
         "done",
         "so it",
     )
+
+
+def test_a_pause_is_counted_from_where_the_voice_begins() -> None:
+    found = []
+    for voiced_ms in (None, 0, 40, 150):
+        heard = interrupted()
+        assert heard.interruption is not None
+        voiced = None if voiced_ms is None else heard.interruption.start + samples(voiced_ms)
+        heard = replace(heard, interruption=replace(heard.interruption, voiced=voiced))
+        one = reaction(heard, played(("resume", 0.09, 0.4)))
+        assert one is not None
+        found.append(one.trigger_ms)
+    assert found == [pytest.approx(ms, abs=0.1) for ms in (90, 90, 50, -60)]
 
 
 def test_of_several_pauses_one_that_ends_the_reply_decides() -> None:

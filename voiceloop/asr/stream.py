@@ -41,8 +41,8 @@ UNSAFE_S = 1.0
 TAIL_MS = 64
 """Audio after the end of speech that a partial must have seen to stand for the final decode."""
 PAUSE_EDGE_MS = 64
-"""What is decoded of a silence within a turn at either end. Of a hundred questions with pauses of 200 to
-700 ms, the starter gets 7 % of the words wrong with whole silences and 3 % with these edges."""
+"""What is decoded of a silence within a turn at either end. Of a hundred questions with pauses of
+200 to 700 ms, the starter gets 7 % of the words wrong with whole silences, 3 % with these edges."""
 QUIET_MS = 40
 """Length over which the quietest place for a cut is looked for."""
 SEARCH_S = 0.1

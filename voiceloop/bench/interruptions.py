@@ -1,6 +1,7 @@
 """What came of the sounds that a user makes while the answer plays.
 
-Moments are counted from the sound's true first audible sample. Knows neither engines nor clocks.
+The pause is counted from the sound's true first voiced sample: a voice detector has nothing to find
+in the noise with which a cough begins. Knows neither engines nor clocks.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Reaction:
     text: str
     """What was said; nothing for a cough."""
     trigger_ms: float | None
-    """From the sound's first audible sample until the reply was paused; None where it went on."""
+    """From the sound's first voiced sample, or the first audible one where it has no voice, until
+    the reply was paused; below 0 where its noise did that. None where the reply went on."""
     decided_ms: float | None
     """From there to the verdict; of several pauses the longest."""
     pauses: int
@@ -63,11 +65,12 @@ def reaction(clip: Clip, take: Take) -> Reaction | None:
     ]
     paused = min((span.start for span in verdicts), default=None)
     ended = any(span.name == "interrupt" for span in verdicts)
+    unvoiced = 0 if sound.voiced is None else sound.voiced - sound.start
     return Reaction(
         clip.name,
         sound.kind,
         sound.text,
-        None if paused is None else _ms(paused - began),
+        None if paused is None else _ms(paused - began - unvoiced / SPEECH_RATE),
         max((_ms(span.end - span.start) for span in verdicts), default=None),
         len(verdicts),
         None if paused is None else "interrupt" if ended else "resume",

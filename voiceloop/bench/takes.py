@@ -26,6 +26,8 @@ from voiceloop.types import AudioFrame, Clause, Event, Transcript, TurnTrace
 SPEAKER_RATE = 24_000
 HEARD_S = 0.2
 """Of each reply that is played as time passes, where only its beginning matters."""
+PATIENCE_S = 4.0
+"""A turn that has not ended so long after its clip, as may happen in babble, is ended."""
 LIMIT_S = 60.0
 """A take that lasts longer has gone wrong."""
 
@@ -138,7 +140,9 @@ class Studio:
         return " ".join(word.text for part in parts for word in asr.transcribe(part, final=True))
 
     async def _take(self, mode: Mode, clip: Clip, replay: Sequence[TurnEvent] | None) -> Take:
-        config = replace(self.config, turns=replace(self.config.turns, **mode.endpoint))
+        turns = replace(self.config.turns, **mode.endpoint)
+        longest_s = min(turns.max_turn_s, len(clip.pcm) / SPEECH_RATE + PATIENCE_S)
+        config = replace(self.config, turns=replace(turns, max_turn_s=longest_s))
         llm = self.engines.llm if mode.drafts else self.plain
         engines = replace(self.engines, llm=llm)
         engines.vad.reset()
