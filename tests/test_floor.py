@@ -12,7 +12,7 @@ from voiceloop.config import Config, TurnConfig
 from voiceloop.replay.run import Replay, play
 from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
 from voiceloop.trace import Mark
-from voiceloop.types import StageSpan, Transcript, TurnTrace
+from voiceloop.types import StageSpan, TokenBurst, Transcript, TurnTrace
 
 pytestmark = pytest.mark.virtual
 
@@ -97,6 +97,52 @@ def test_the_reply_pauses_at_once_and_is_decided_on_within_half_a_second() -> No
 def test_a_cough_and_then_a_word_is_an_interruption() -> None:
     first, second = talk(during("(0.1) Mm (0.2) stop it")).traces
     assert first.outcome == "interrupted" and second.outcome == "done"
+
+
+SLOW = Stages(
+    asr_partial_s=0.25,
+    asr_final_s=0.25,
+    llm_prefill_s=0.25,
+    llm_burst_s=0.25,
+    llm_burst_words=3,
+    tts_first_s=0.25,
+    tts_word_s=0.25,
+)
+
+
+@pytest.mark.parametrize("delay_s", [0.55, 0.6, 0.625, 0.7, 0.8])
+def test_a_sound_contests_the_reply_though_the_last_one_is_not_understood_yet(
+    delay_s: float,
+) -> None:
+    noise = UserSound("", after="speech", delay_s=1.0, noise_s=0.5)
+    replay = play(
+        Scenario(
+            full_duplex=True,
+            overlap="sequential",
+            user=(UserSound("tell", at=0.5, word_s=0.25), noise, replace(noise, delay_s=delay_s)),
+            reply=(Answer(says="yes, yes, yes, yes,"),),
+            stages=SLOW,
+        )
+    )
+    first, *others = sorted(replay.traces, key=lambda trace: trace.turn)
+    assert first.turn == 1 and first.outcome in ("done", "interrupted")
+    assert [trace.outcome for trace in others] == ["abandoned", "abandoned"]
+
+
+def test_a_guess_that_was_dropped_is_not_committed_by_the_same_words() -> None:
+    # A noise makes the guess void, and in the end the words are the same nevertheless.
+    noise = UserSound("", after="speech", delay_s=1.0, noise_s=0.25)
+    replay = play(
+        Scenario(
+            user=(UserSound("tell", at=0.5, word_s=0.109375), noise),
+            reply=(Answer(says="yes,"),),
+            stages=replace(SLOW, llm_prefill_s=0.125),
+        )
+    )
+    (trace,) = replay.traces
+    said = "".join(event.text for _, event in replay.shown if isinstance(event, TokenBurst))
+    assert trace.counters["replies_dropped"] == 1
+    assert (trace.outcome, trace.heard, said) == ("done", "yes,", "yes,")
 
 
 def test_before_its_first_sound_a_reply_leaves_no_trace_and_both_are_one_turn() -> None:

@@ -65,6 +65,7 @@ configs = st.builds(
     TurnConfig,
     min_speech_ms=st.one_of(st.integers(0, 200), windows),
     pause_ms=st.one_of(st.integers(0, 200), windows),
+    pause_below=st.just(0.0),
     hangover_ms=st.one_of(st.integers(0, 800), windows),
     pre_roll_ms=st.integers(0, 500),
     max_turn_s=st.one_of(st.floats(1, 3), st.just(1.024)),
@@ -156,6 +157,36 @@ def test_a_turn_ends_in_the_first_window_that_completes_the_hangover(
                 paused = None
 
 
+@given(probabilities, st.lists(st.booleans(), min_size=160, max_size=160), st.integers(0, 200))
+def test_a_quiet_window_that_the_network_doubts_begins_a_pause_and_ends_no_turn(
+    series: list[float], loud: list[bool], pause_ms: int
+) -> None:
+    config = TurnConfig(pause_ms=pause_ms, pause_below=0.9, hangover_ms=200)
+    noise = np.random.default_rng(0).standard_normal((len(series), WINDOW)).astype(np.float32)
+    pcm = noise * np.where(loud[: len(series)], 0.1, 0.001).astype(np.float32)[:, None]
+    speech = voiced(series, config)
+    detector, began, paused, peak = TurnDetector(config), -1, False, False
+    for index, p in enumerate(series):
+        peak = (peak or loud[index]) if speech[index] else began >= 0 and peak
+        doubted = speech[index] and p < 0.9 and peak and not loud[index]
+        for event in detector.feed(AudioFrame(pcm[index], 16_000, index * WINDOW), p):
+            match event:
+                case SpeechStarted():
+                    began, paused = index, False
+                case SpeechPaused():
+                    assert doubted or not speech[index]
+                    paused = True
+                case SpeechResumed():
+                    assert speech[index] and not doubted
+                    assert event.speech_start == index * WINDOW
+                    paused = False
+                case TurnEnded():
+                    assert not speech[index]
+                    began = -1
+        if 0 <= began < index and doubted:
+            assert paused
+
+
 def test_a_click_shorter_than_min_speech_begins_no_turn() -> None:
     assert run([0, 0, 0.9, 0, 0, 0.9, 0, 0], TurnConfig(min_speech_ms=64)) == []
 
@@ -166,7 +197,7 @@ def test_the_beginning_includes_the_pre_roll_and_is_decided_after_min_speech() -
 
 
 def test_speech_goes_on_at_a_probability_at_which_it_would_not_begin() -> None:
-    config = TurnConfig(threshold=0.5, release=0.35, pause_ms=32, hangover_ms=2000)
+    config = TurnConfig(threshold=0.5, release=0.35, pause_below=0.0, hangover_ms=2000)
     assert run([0.4] * 10, config) == []
     begun = run([0.6, 0.6] + [0.4] * 10, config)
     assert [type(e) for e in begun] == [SpeechStarted, TurnEnded]

@@ -137,8 +137,11 @@ class TurnConfig:
     """Speech probability below which speech, once begun, counts as silence."""
     min_speech_ms: Count = 64
     """Voiced audio that makes a beginning."""
-    pause_ms: Count = 64
+    pause_ms: Count = 32
     """Silence at which the end of the turn is guessed and the final decode begins."""
+    pause_below: Fraction = 0.9
+    """Speech probability below which a frame that is as quiet as the background begins a pause too:
+    the voice detector notices an end late, and a guess costs little. 0 leaves it to `release`."""
     endpoint: Literal["auto", "p-eot", "trailing-words", "fixed"] = "auto"
     """What tells whether the user has finished: the language model's probability that a turn ends
     here, the last word, or nothing; `auto` asks the starter model, and with others the last word,

@@ -74,7 +74,7 @@ class Turn:
         self.changed.set()
         self.changed = anyio.Event()
         reply = self.reply
-        if reply is None or reply.committed:
+        if reply is None or reply.committed or reply.dropped:
             return
         text, whole = self.understood()
         if not whole or text != reply.text:
@@ -95,10 +95,13 @@ class Floor:
 
     def __init__(self, player: Player) -> None:
         self._player = player
+        self._newest: Turn | None = None
+        """The last turn that has contested; the verdict on an older one may still be to come."""
 
     def contest(self, turn: Turn, rival: Turn) -> None:
         """The user makes a sound while the reply of `rival` may be heard: pause it."""
         assert rival.reply is not None
+        self._newest = turn
         turn.rival, turn.contested, turn.dismissed = rival, True, False
         turn.contested_at = anyio.current_time()
         self._player.pause()
@@ -131,6 +134,8 @@ class Floor:
             self._interrupt(rival, turn.contested_at)
             return
         turn.dismissed = True
+        if self._newest is not turn:  # by now the user makes another sound
+            return
         rival.recorder.count("resumed")
         assert rival.reply is not None
         rival.reply.resume()
@@ -141,5 +146,7 @@ class Floor:
         if first is not None and since - first < CUT_OFF_S and not self._player.said_a_clause:
             rival.cut_off = True
             rival.recorder.count("false_cutoffs")
+        if self._newest is not None:
+            self._newest.contested = False  # what is said after the interruption belongs to it
         rival.scope.cancel()  # first: a reply that is stopped would take itself for played
         self._player.stop()

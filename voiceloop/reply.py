@@ -102,6 +102,11 @@ class Reply:
         """True once it may be seen and heard."""
         return self._gate.is_set()
 
+    @property
+    def dropped(self) -> bool:
+        """True once the guess turned out wrong."""
+        return self._scope.cancel_called
+
     def commit(self) -> None:
         """The user has finished: let out what was withheld, and go on."""
         self._gate.set()
@@ -116,7 +121,8 @@ class Reply:
 
     def suspend(self) -> None:
         """Think and synthesise no more, but for the steps that run, until `resume`."""
-        self._flowing = anyio.Event()
+        if self._flowing.is_set():
+            self._flowing = anyio.Event()
 
     def resume(self) -> None:
         """Go on."""

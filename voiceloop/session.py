@@ -157,8 +157,11 @@ class Session:
         guesses = self._config.turns.max_guesses if self._overlap.early_reply else 0
         turn = Turn(self._turns, recorder, transcriber, guesses)
         self._heard_turn = self._last_turn = turn
-        if previous is not None and previous.answered and not previous.over.is_set():
-            self._floor.contest(turn, previous)
+        rival = previous
+        if previous is not None and previous.rival is not None and not previous.rival.over.is_set():
+            rival = previous.rival  # it is not decided yet what the last sound was
+        if rival is not None and rival.answered and not rival.over.is_set():
+            self._floor.contest(turn, rival)
         tasks.start_soon(self._take_turn, turn, previous, stage)
 
     def _turn_event(self, event: SpeechPaused | SpeechResumed | TurnEnded, now: float) -> None:
@@ -283,8 +286,9 @@ class Session:
         True after an answer; False where there is nothing to answer, or where the user went on in
         a new turn before there was one: then both are one turn.
         """
-        if previous is not None:
-            await previous.over.wait()
+        for earlier in (previous, turn.rival):
+            if earlier is not None:
+                await earlier.over.wait()
         prefilled = ""
         while True:
             changed = turn.changed

@@ -5,12 +5,15 @@ recognition, replies or turn numbers; whoever knows the transcript chooses the h
 call.
 
     idle ── min_speech_ms voiced ──► speaking ── pause_ms unvoiced ──► paused ── hangover ──► idle
-             SpeechStarted              ▲         SpeechPaused           │     TurnEnded
-                                        └──────── SpeechResumed ─────────┘
+             SpeechStarted              ▲     │    or quiet               │ ▲   TurnEnded
+                                        │     └──────── SpeechPaused ─────┼─┘
+                                        └────────────── SpeechResumed ────┘
 
 A window is voiced when its probability reaches `threshold`, and stays so until one falls below
 `release`. The network errs by up to three windows either way, so the end of speech is looked
-for in the level of the audio around the last voiced window, in steps of four milliseconds.
+for in the level of the audio around the last voiced window, in steps of four milliseconds. For the
+same reason a pause begins as soon as a window is as quiet as the background and the network begins
+to doubt; a turn never ends before the network says so as well.
 """
 
 from __future__ import annotations
@@ -31,9 +34,14 @@ LOOK_AHEAD_MS = 64
 """How far after the end of the last voiced window speech may have gone on."""
 FLOOR_MS = 400
 """Recent audio in which the level of the background is found."""
+FLOOR_PERCENT = 5.0
+"""Percentile of its levels that stands for the background: less than the one window of silence that
+there is after long speech."""
 ABOVE_FLOOR_DB = 5.0
 BELOW_PEAK_DB = 40.0
 """Speech is louder than the background by the one and than its own peak less the other."""
+PAUSE_BELOW_PEAK_DB = 10.0
+"""How far a pause is below the peak: a sound that stays the same is no background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +127,11 @@ class TurnDetector:
             self._peak = max(self._peak, *levels)
         if not self._active:
             return self._idle(frame)
-        events = self._voiced_window(frame) if self._voiced else self._unvoiced_window()
-        if self._speech_end is not None:
+        if self._voiced and probability < config.pause_below and self._quiet(levels):
+            events = self._pause()
+        else:
+            events = self._voiced_window(frame) if self._voiced else self._unvoiced_window()
+        if self._speech_end is not None and not self._voiced:
             wait = samples(config.hangover_ms if hangover_ms is None else hangover_ms)
             if self._seen - self._speech_end >= wait:
                 return [*events, self._end()]
@@ -155,7 +166,10 @@ class TurnDetector:
 
     def _unvoiced_window(self) -> list[TurnEvent]:
         unvoiced = self._seen - self._voiced_end
-        if self._speech_end is not None or unvoiced < samples(self._config.pause_ms):
+        return [] if unvoiced < samples(self._config.pause_ms) else self._pause()
+
+    def _pause(self) -> list[TurnEvent]:
+        if self._speech_end is not None:
             return []
         self._speech_end = self._refined_end()
         return [SpeechPaused(self._seen, self._speech_end)]
@@ -175,6 +189,14 @@ class TurnDetector:
         first = max(begun, self._voiced_end - samples(LOOK_BACK_MS))
         last = min(self._seen, self._voiced_end + samples(LOOK_AHEAD_MS))
         near = self._levels[(first - begun) // STEP : (last - begun) // STEP]
-        floor = float(np.percentile(self._levels, 10))
-        loud = np.flatnonzero(near > max(floor + ABOVE_FLOOR_DB, self._peak - BELOW_PEAK_DB))
+        loud = np.flatnonzero(near > self._speech_level)
         return first + (int(loud[-1]) + 1) * STEP if len(loud) else self._voiced_end
+
+    def _quiet(self, levels: list[float]) -> bool:
+        return max(levels) <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
+
+    @property
+    def _speech_level(self) -> float:
+        """Decibels above which a step is as loud as speech."""
+        floor = float(np.percentile(self._levels, FLOOR_PERCENT))
+        return max(floor + ABOVE_FLOOR_DB, self._peak - BELOW_PEAK_DB)
