@@ -14,7 +14,7 @@ import anyio
 from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.bargein import Verdict, judge
 from voiceloop.player import Player
-from voiceloop.reply import Reply
+from voiceloop.reply import Reply, Returned
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.types import Clause, SpeechChunk, Transcript
 
@@ -28,9 +28,16 @@ class Turn:
 
     number: int
     recorder: Recorder
-    transcriber: StreamingTranscriber
-    guesses: int
+    transcriber: StreamingTranscriber | None
+    """None where nothing is heard: the user wrote, or a tool returned something."""
+    guesses: int = 0
     """Replies that may still be begun before the endpoint."""
+    asked: bool = True
+    """The turn is to be answered."""
+    returned: Returned | None = None
+    """What stands in for the user's words."""
+    before: Turn | None = None
+    """The turn before it, until this one is over."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     over: anyio.Event = field(default_factory=anyio.Event)
     """Set once the turn's task has given everything back."""
@@ -84,7 +91,7 @@ class Turn:
 
     def understood(self) -> tuple[str, bool]:
         """What the user has said, as far as it is settled, and whether that may be all of it."""
-        guess = self.final or self.transcriber.guess
+        guess = self.final or (self.transcriber and self.transcriber.guess)
         committed = self.heard.committed_text if self.heard else ""
         text = guess.text if guess else committed
         return f"{self.carried} {text}".strip(), guess is not None
@@ -107,15 +114,15 @@ class Floor:
         self._player.pause()
         rival.reply.suspend()
 
-    def weigh(self, turn: Turn) -> None:
+    def weigh(self, turn: Turn) -> Verdict:
         """Decide, if it can be decided by now, whether `turn` interrupts its rival."""
         rival = turn.rival
         if not turn.contested or rival is None:
-            return
+            return Verdict.WAIT
         if rival.over.is_set():  # it failed meanwhile
             turn.contested = False
-            return
-        guess = turn.final or turn.transcriber.guess
+            return Verdict.WAIT
+        guess = turn.final or (turn.transcriber and turn.transcriber.guess)
         heard = guess or turn.heard
         words = [word.text for word in heard.committed + heard.tentative] if heard else []
         now = anyio.current_time()
@@ -127,19 +134,20 @@ class Floor:
             spoken=self._player.heard().words,
         )
         if verdict is Verdict.WAIT:
-            return
+            return verdict
         turn.contested = False
         turn.recorder.span(Lane.VAD, verdict.name.lower(), turn.contested_at, now)
         if verdict is Verdict.INTERRUPT:
             self._interrupt(rival, turn.contested_at)
-            return
+            return verdict
         turn.dismissed = True
         if self._newest is not turn:  # by now the user makes another sound
-            return
+            return Verdict.WAIT
         rival.recorder.count("resumed")
         assert rival.reply is not None
         rival.reply.resume()
         self._player.resume()
+        return verdict
 
     def _interrupt(self, rival: Turn, since: float) -> None:
         first = rival.recorder.at(Mark.FIRST_SOUND)

@@ -31,6 +31,10 @@ TOOL_ROUNDS = 4
 """Calls of tools in one turn; a model that wants more is going in circles."""
 
 
+Returned = tuple[ToolCall, str]
+"""A call of a tool, and what came back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """What is done at once and ahead of time. Each can be left out, to measure what it is worth."""
@@ -63,8 +67,9 @@ class Stage:
     conversation: Conversation
     player: Player
     show: Callable[[Event], None]
-    call: Callable[[ToolCall], str]
-    """Runs a tool and returns what it says to the model."""
+    call: Callable[[ToolCall], str | None]
+    """Runs a tool and returns what it says to the model; None where somebody else runs it, whose
+    answer begins another reply."""
     overlap: Overlap = EVERYTHING
     pace: Pace = field(default_factory=Pace)
 
@@ -79,10 +84,13 @@ class Reply:
         stage: Stage,
         voiced: dict[Clause, list[SpeechChunk]],
         *,
-        anew: bool,
+        anew: bool = False,
+        returned: Returned | None = None,
+        spoken: bool = True,
     ) -> None:
         """`voiced` is audio of former attempts at the turn, which is taken where it fits and added
-        to; `anew` says that there have been some."""
+        to; `anew` says that there have been some. What a tool `returned` stands in for `text`. A
+        reply that is not `spoken` is written alone."""
         self.text = text
         self.said = ""
         """What has been thought so far, as written."""
@@ -90,12 +98,19 @@ class Reply:
         self._stage = stage
         self._voiced = voiced
         self._anew = anew
+        self._returned = returned
+        self._spoken = spoken
         self._scope = anyio.CancelScope()
         self._gate = anyio.Event()
         self._flowing = anyio.Event()
         self._flowing.set()
         self._withheld: list[Event] = []
         self._counts: Counter[str] = Counter()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that have been thought so far."""
+        return self._counts["tokens"]
 
     @property
     def committed(self) -> bool:
@@ -139,7 +154,10 @@ class Reply:
             stage.player.open()
         try:
             with self._scope:
-                if stage.overlap.stages:
+                if not self._spoken:
+                    async for _ in self._think():
+                        pass
+                elif stage.overlap.stages:
                     await self._at_once()
                 else:
                     await self._in_sequence()
@@ -184,7 +202,11 @@ class Reply:
         conversation, turn = self._stage.conversation, self._recorder.turn
         carried = self._anew and self._stage.overlap.carry_over
         begin = conversation.revise if carried else conversation.reply
-        steps: Steps[TokenBurst | ToolCall] = begin(self.text, turn)
+        steps: Steps[TokenBurst | ToolCall]
+        if self._returned:
+            steps = conversation.tool_result(*self._returned, turn)
+        else:
+            steps = begin(self.text, turn)
         for _ in range(TOOL_ROUNDS):
             call: ToolCall | None = None
             begun = anyio.current_time()
@@ -204,6 +226,8 @@ class Reply:
                 break
             await self._gate.wait()
             result = self._stage.call(call)
+            if result is None:
+                break
             steps = conversation.tool_result(call, result, turn)
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 

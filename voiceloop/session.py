@@ -24,10 +24,11 @@ from anyio.abc import TaskGroup
 
 from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer
+from voiceloop.bargein import Verdict
 from voiceloop.config import Config
 from voiceloop.devices import Microphone, Speaker
 from voiceloop.endpoint import bare, hangover_ms
-from voiceloop.engines import Engines
+from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.floor import Floor, Turn
 from voiceloop.player import Player
@@ -35,14 +36,24 @@ from voiceloop.reply import EVERYTHING, Overlap, Reply, Stage
 from voiceloop.runner import FIRST, LATER
 from voiceloop.tools import ToolResult, run_tool
 from voiceloop.trace import Lane, Mark, Recorder
-from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnDetector, TurnEnded
+from voiceloop.turns import (
+    Detector,
+    SpeechPaused,
+    SpeechResumed,
+    SpeechStarted,
+    TurnDetector,
+    TurnEnded,
+)
 from voiceloop.types import (
     AudioFrame,
     Event,
+    FloorChange,
     Notice,
     Outcome,
     ToolCall,
     Transcript,
+    TurnHeard,
+    Word,
 )
 
 logger = logging.getLogger(__name__)
@@ -64,13 +75,17 @@ class Session:
         *,
         full_duplex: bool = False,
         overlap: Overlap = EVERYTHING,
-        detector: TurnDetector | None = None,
+        detector: Detector | None = None,
+        conversation: Conversation | None = None,
+        foreign: Callable[[str], bool] = lambda tool: False,
         wall_clock: Callable[[], datetime] = datetime.now,
     ) -> None:
         """`full_duplex` goes on hearing while a reply sounds, so that it can be interrupted.
 
         `overlap` says what is left out, with the same models and the same endpoint decisions, to
-        measure what it is worth. `detector` stands in for one with the configured settings.
+        measure what it is worth. `detector` stands in for one with the configured settings, and
+        `conversation` is one to be gone on with; whoever gives it closes it. A tool that is
+        `foreign` is called by whoever is shown the call, and `answer_call` brings its result.
         """
         self._engines = engines
         self._microphone = microphone
@@ -79,10 +94,20 @@ class Session:
         self._full_duplex = full_duplex
         self._overlap = overlap
         self._wall_clock = wall_clock
+        self._foreign = foreign
+        self.answers = True
+        """A turn is answered when it ends; otherwise `respond` asks for that."""
+        self.interruptible = True
+        """A sound of the user's pauses the reply, and may end it."""
+        self.spoken = True
+        """Replies sound; otherwise they are written alone."""
         self._player = Player(speaker, on_clause=show)
-        self._conversation = engines.llm.conversation(
+        self._own = conversation is None
+        self._conversation = conversation or engines.llm.conversation(
             system=config.llm.system, seed=config.llm.seed
         )
+        self._rewritten: Callable[[], None] | None = None
+        """Puts another history in place, before the next thing is read."""
         self._framer = Framer(size=engines.vad.frame)
         self._detector = detector or TurnDetector(config.turns)
         self._floor = Floor(self._player)
@@ -96,24 +121,31 @@ class Session:
         """The turn that is being heard."""
         self._last_turn: Turn | None = None
         """The newest turn of all; turns run one after the other."""
+        self._replying: Turn | None = None
+        """The turn that was answered last."""
         self._turns = 0
         self._timers = 0
+        self._called_after = 0
+        """Tokens of the last reply: where it called a foreign tool, those before the rest of it."""
+        self._stage: Stage | None = None
+        self._tasks: TaskGroup | None = None
 
     async def run(self) -> None:
         """Converse until the microphone has finished and every turn is over."""
         async with anyio.create_task_group() as tasks:
-            stage = Stage(
+            self._tasks = tasks
+            self._stage = Stage(
                 self._engines,
                 self._conversation,
                 self._player,
                 self._show,
-                partial(self._call_tool, tasks),
+                self._call_tool,
                 self._overlap,
             )
             tasks.start_soon(self._player.run)
             async with aclosing(self._microphone.frames()) as frames:
                 async for frame in frames:
-                    self._hear(frame, stage, tasks)
+                    self._hear(frame)
                     if self._microphone.finished and self._heard_turn is None:
                         break
             while self._last_turn is not None and not self._last_turn.over.is_set():
@@ -121,15 +153,87 @@ class Session:
             if self._timers:
                 self._show(Notice(f"{self._timers} timer(s) end with this session"))
             tasks.cancel_scope.cancel()
-        self._conversation.close()
+        if self._own:
+            self._conversation.close()
+
+    # ---- what others than the user's voice ask for, while the session runs
+
+    def listen(self, detector: Detector) -> None:
+        """Find turns in another way from now on; a turn that is being heard is forgotten."""
+        self.forget()
+        self._detector = detector
+
+    def forget(self) -> None:
+        """The turn that is being heard has never been."""
+        turn, self._heard_turn = self._heard_turn, None
+        if turn is not None and not turn.over.is_set():
+            turn.dismissed = True
+            turn.scope.cancel()
+            self._last_turn = turn.before
+
+    def end_turn(self, ended: TurnEnded) -> bool:
+        """The turn that is being heard is over; False where there is none."""
+        if self._heard_turn is None:
+            return False
+        self._turn_event(ended, anyio.current_time())
+        return True
+
+    def write(self, text: str) -> int:
+        """The user has written `text`: a turn of its own. Returns its number."""
+        self._turns += 1
+        turn = Turn(self._turns, Recorder(self._turns), None)
+        turn.final = Transcript(turn.number, 1, (Word(text, 0.0, 0.0, 1.0),), final=True)
+        return self._begin_unheard(turn)
+
+    def answer_call(self, call: ToolCall, result: str) -> int:
+        """A foreign tool has returned `result`: go on with the turn in which it was called."""
+        turn = Turn(call.turn, Recorder(call.turn), None, returned=(call, result))
+        turn.final = Transcript(turn.number, 1, (), final=True)
+        return self._begin_unheard(turn)
+
+    def respond(self) -> bool:
+        """Answer the newest turn, now or when it is over; False where it has been answered."""
+        turn = self._last_turn
+        if turn is None or turn.asked or turn.over.is_set():
+            return False
+        turn.asked = True
+        turn.wake()
+        return True
+
+    def cancel(self) -> bool:
+        """End the reply that is being thought or heard; False where there is none."""
+        turn = self._replying
+        if turn is None or turn.over.is_set():
+            return False
+        turn.scope.cancel()  # first: a reply that is stopped would take itself for played
+        self._player.stop()
+        return True
+
+    def rewrite(self, rewritten: Callable[[], None]) -> None:
+        """Before anything else is read, do to the conversation what `rewritten` does."""
+        self._rewritten = rewritten
+
+    def _begin_unheard(self, turn: Turn) -> int:
+        now = anyio.current_time()
+        turn.ended, turn.speaking = True, False
+        for mark in (Mark.SPEECH_END, Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):
+            turn.recorder.mark(mark, now)
+        self._start(turn)
+        return turn.number
+
+    def _start(self, turn: Turn) -> None:
+        assert self._tasks is not None, "the session runs"
+        turn.before = previous = self._last_turn
+        self._last_turn = turn
+        self._tasks.start_soon(self._take_turn, turn, previous)
 
     # ---- hearing: everything here is synchronous, so no frame is ever late
 
-    def _hear(self, frame: AudioFrame, stage: Stage, tasks: TaskGroup) -> None:
+    def _hear(self, frame: AudioFrame) -> None:
         now = anyio.current_time()
         self._arrivals.append((frame.end, now))
         self._recent.append(frame.pcm)
-        if self._heard_turn is not None:
+        if self._heard_turn is not None and self._heard_turn.transcriber is not None:
             self._heard_turn.transcriber.feed(frame)
         for window in self._framer.feed(frame.pcm):
             turn = self._heard_turn
@@ -138,7 +242,7 @@ class Session:
             for event in self._detector.feed(window, probability, hangover_ms):
                 match event:
                     case SpeechStarted():
-                        self._begin_turn(event, stage, tasks)
+                        self._begin_turn(event)
                     case SpeechPaused() | SpeechResumed() | TurnEnded():
                         self._turn_event(event, now)
         if self._heard_turn is not None:
@@ -146,7 +250,7 @@ class Session:
             self._weigh(self._heard_turn)
         self._recent.drop(frame.end - round(RECENT_S * SPEECH_RATE))
 
-    def _begin_turn(self, event: SpeechStarted, stage: Stage, tasks: TaskGroup) -> None:
+    def _begin_turn(self, event: SpeechStarted) -> None:
         previous = self._last_turn
         self._turns += 1
         recorder = Recorder(self._turns)
@@ -155,14 +259,21 @@ class Session:
             self._turns, event, self._recent, self._config.asr, self._engines.asr.max_window_s
         )
         guesses = self._config.turns.max_guesses if self._overlap.early_reply else 0
-        turn = Turn(self._turns, recorder, transcriber, guesses)
-        self._heard_turn = self._last_turn = turn
+        turn = Turn(self._turns, recorder, transcriber, guesses, asked=self.answers)
+        self._heard_turn = turn
         rival = previous
         if previous is not None and previous.rival is not None and not previous.rival.over.is_set():
             rival = previous.rival  # it is not decided yet what the last sound was
-        if rival is not None and rival.answered and not rival.over.is_set():
+        if rival is not None:
+            self._contest(turn, rival)
+        self._show(TurnHeard(turn.number, event.start, over=False))
+        self._start(turn)
+
+    def _contest(self, turn: Turn, rival: Turn) -> None:
+        """A reply that may be heard while the user makes a sound is paused."""
+        if self.interruptible and rival.answered and not rival.over.is_set():
             self._floor.contest(turn, rival)
-        tasks.start_soon(self._take_turn, turn, previous, stage)
+            self._show(FloorChange(turn.number, rival.number, "paused"))
 
     def _turn_event(self, event: SpeechPaused | SpeechResumed | TurnEnded, now: float) -> None:
         turn = self._heard_turn
@@ -170,12 +281,13 @@ class Session:
         if turn.over.is_set():  # it has failed while it was heard
             self._heard_turn = None if isinstance(event, TurnEnded) else turn
             return
+        assert turn.transcriber is not None, "it is heard"
         match event:
             case SpeechResumed():
                 turn.speaking = True
                 turn.judged = turn.hangover_ms = None
-                if turn.dismissed and turn.rival is not None and not turn.rival.over.is_set():
-                    self._floor.contest(turn, turn.rival)
+                if turn.dismissed and turn.rival is not None:
+                    self._contest(turn, turn.rival)
                 turn.dismissed = False
                 turn.transcriber.resume(event)
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
@@ -189,6 +301,8 @@ class Session:
                 turn.ended, turn.speaking = True, False
                 turn.recorder.mark(Mark.SPEECH_END, self._when(event.speech_end))
                 turn.recorder.mark(Mark.ENDPOINT, now)
+                if not turn.dismissed:
+                    self._show(TurnHeard(turn.number, event.sample, over=True))
                 if final := turn.transcriber.end(event):
                     self._note_transcript(turn, final)
                 turn.wake()
@@ -199,7 +313,14 @@ class Session:
 
     def _weigh(self, turn: Turn) -> None:
         """Decide who has the floor; a turn that was nothing to listen to ends with its silence."""
-        self._floor.weigh(turn)
+        rival = turn.rival
+        match self._floor.weigh(turn):
+            case Verdict.INTERRUPT if rival:
+                self._show(FloorChange(turn.number, rival.number, "interrupted"))
+            case Verdict.RESUME if rival:
+                self._show(FloorChange(turn.number, rival.number, "resumed"))
+            case _:
+                pass
         if turn.dismissed and turn.ended:
             turn.scope.cancel()
             if self._last_turn is turn:
@@ -214,14 +335,14 @@ class Session:
 
     # ---- a turn
 
-    async def _take_turn(self, turn: Turn, previous: Turn | None, stage: Stage) -> None:
+    async def _take_turn(self, turn: Turn, previous: Turn | None) -> None:
         outcome: Outcome = "interrupted"
         heard = ""
         with turn.scope:
             try:
                 async with anyio.create_task_group() as work:
                     work.start_soon(self._recognise, turn)
-                    if await self._respond(turn, previous, stage):
+                    if await self._respond(turn, previous):
                         outcome = "done"
                     else:
                         outcome = "abandoned"
@@ -239,9 +360,12 @@ class Session:
             if outcome == "done":
                 heard = turn.reply.said.strip()
             else:
-                tokens = self._player.stop().tokens
+                tokens = self._player.stop().tokens if self.spoken else turn.reply.tokens
+                if turn.returned and tokens:
+                    tokens += self._called_after
                 heard = self._conversation.heard(0 if turn.cut_off else tokens).strip()
-        turn.rival = None  # or every turn would keep the one before it
+            self._called_after = turn.reply.tokens
+        turn.rival = turn.before = None  # or every turn would keep the one before it
         turn.over.set()
         if not self._full_duplex:
             self._microphone.release()
@@ -249,10 +373,11 @@ class Session:
 
     async def _recognise(self, turn: Turn) -> None:
         """Decode what the user says until every sample before the endpoint has been decoded."""
-        while turn.final is None:
+        transcriber = turn.transcriber
+        while turn.final is None and transcriber is not None:
             changed = turn.changed
             decode = turn.ended or self._overlap.stages
-            job = turn.transcriber.next_job() if decode else None
+            job = transcriber.next_job() if decode else None
             if job is None:
                 await changed.wait()
                 continue
@@ -265,7 +390,7 @@ class Session:
             text = " ".join(word.text for word in words)
             now = anyio.current_time()
             turn.recorder.span(Lane.ASR, name, begun, now, words=len(words), text=text)
-            self._note_transcript(turn, turn.transcriber.accept(job, words))
+            self._note_transcript(turn, transcriber.accept(job, words))
 
     def _note_transcript(self, turn: Turn, transcript: Transcript) -> None:
         now = anyio.current_time()
@@ -274,13 +399,14 @@ class Session:
         if transcript.final:
             turn.final = transcript
             turn.recorder.mark(Mark.TRANSCRIPT_FINAL, now)
-            turn.recorder.count("retracted_words", turn.transcriber.retracted)
+            if turn.transcriber is not None:
+                turn.recorder.count("retracted_words", turn.transcriber.retracted)
         turn.heard = transcript
         self._show(transcript)
         turn.wake()
         self._weigh(turn)
 
-    async def _respond(self, turn: Turn, previous: Turn | None, stage: Stage) -> bool:
+    async def _respond(self, turn: Turn, previous: Turn | None) -> bool:
         """Keep the language model at what the user has said, and answer once that may be all.
 
         True after an answer; False where there is nothing to answer, or where the user went on in
@@ -289,6 +415,8 @@ class Session:
         for earlier in (previous, turn.rival):
             if earlier is not None:
                 await earlier.over.wait()
+        if turn.returned:
+            return await self._answer(turn, "")
         prefilled = ""
         while True:
             changed = turn.changed
@@ -299,6 +427,9 @@ class Session:
             if turn.final is None and whole and text != turn.judged:
                 prefilled = await self._judge_end(turn, text, prefilled)
                 continue
+            if self._rewritten is not None:
+                rewritten, self._rewritten, prefilled = self._rewritten, None, ""
+                await self._engines.llm_runner.call(rewritten)
             if turn.final is not None:
                 newer = self._last_turn
                 assert newer is not None
@@ -308,10 +439,10 @@ class Session:
                     if prefilled or turn.reply is not None:
                         await self._prefill(turn, "")
                     return False
-                turn.guesses = 1
-            if whole and text and turn.guesses:
+                turn.guesses = int(turn.asked)
+            if whole and text and turn.guesses and turn.asked:
                 turn.guesses -= 1
-                if await self._answer(turn, text, stage):
+                if await self._answer(turn, text):
                     return True
                 prefilled = ""
             elif text != prefilled and self._overlap.prefill:
@@ -345,18 +476,30 @@ class Session:
                 pass
         turn.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
 
-    async def _answer(self, turn: Turn, text: str, stage: Stage) -> bool:
+    async def _answer(self, turn: Turn, text: str) -> bool:
         """Reply to `text`; False where it turned out not to be what the user said."""
-        anew = turn.reply is not None
-        turn.reply = Reply(text, turn.recorder, stage, turn.voiced, anew=anew)
+        assert self._stage is not None
+        self._replying = turn
+        turn.reply = Reply(
+            text,
+            turn.recorder,
+            self._stage,
+            turn.voiced,
+            anew=turn.reply is not None,
+            returned=turn.returned,
+            spoken=self.spoken,
+        )
         if turn.final is not None:
             turn.reply.commit()
         return await turn.reply.run()
 
-    def _call_tool(self, tasks: TaskGroup, call: ToolCall) -> str:
+    def _call_tool(self, call: ToolCall) -> str | None:
+        if self._foreign(call.name):
+            return None
+        assert self._tasks is not None
         result = run_tool(call.name, call.arguments, self._wall_clock())
         if result.rings_after:
-            tasks.start_soon(self._ring, result)
+            self._tasks.start_soon(self._ring, result)
         return result.text
 
     async def _ring(self, result: ToolResult) -> None:

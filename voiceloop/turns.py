@@ -200,3 +200,40 @@ class TurnDetector:
         """Decibels above which a step is as loud as speech."""
         floor = float(np.percentile(self._levels, FLOOR_PERCENT))
         return max(floor + ABOVE_FLOOR_DB, self._peak - BELOW_PEAK_DB)
+
+
+class Commitment:
+    """Stands in for a `TurnDetector` where somebody else says when the user begins and ends.
+
+    A turn begins with the first frame after the last one's end, and is whatever comes until
+    `commit`.
+    """
+
+    def __init__(self, config: TurnConfig) -> None:
+        self._limit = samples(1000 * config.max_turn_s)
+        self._start: int | None = None
+        self._seen = 0
+
+    def feed(
+        self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
+    ) -> list[TurnEvent]:
+        """See `TurnDetector.feed`; a turn of the greatest length is ended."""
+        del probability, hangover_ms
+        self._seen = frame.end
+        if self._start is None:
+            self._start = frame.start
+            return [SpeechStarted(frame.end, frame.start, frame.start)]
+        return [self.commit()] if self._seen - self._start >= self._limit else []
+
+    def commit(self) -> TurnEnded:
+        """The turn in progress is over; all of it is to be recognised."""
+        self._start = None
+        return TurnEnded(self._seen, self._seen, forced=True)
+
+    def forget(self) -> None:
+        """There has been no turn."""
+        self._start = None
+
+
+Detector = TurnDetector | Commitment
+"""Whatever finds the turns of a stream."""

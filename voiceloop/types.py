@@ -170,6 +170,27 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnHeard:
+    """A turn of the user begins, or is over; what was said in it comes as a `Transcript`."""
+
+    turn: int
+    sample: int
+    """Where it begins or ends in the stream, at 16 kHz."""
+    over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FloorChange:
+    """A sound of the user's paused a reply, or it is decided what that was."""
+
+    turn: int
+    """Of the sound."""
+    rival: int
+    """The turn whose reply was there to be heard."""
+    change: Literal["paused", "resumed", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
 class StageSpan:
     """A stretch of one stage's work in a turn."""
 
@@ -200,5 +221,5 @@ class TurnTrace:
     """What each stage did and when, in the order recorded."""
 
 
-Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnTrace
+Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnHeard | FloorChange | TurnTrace
 """What a session tells whoever watches it; a `Clause` is told as it begins to sound."""
