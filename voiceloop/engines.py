@@ -108,6 +108,14 @@ class Conversation(Protocol):
         """
         ...
 
+    def rewrite(self, system: str, exchanges: Sequence[tuple[str, str]]) -> None:
+        """Put another history in place: what the user said and what was replied, turn by turn.
+
+        Costs nothing until something is read, and then as much as is not as it was. Of a history
+        that takes more than half of the context the oldest turns are left out.
+        """
+        ...
+
     def close(self) -> None:
         """Give the caches back."""
         ...

@@ -337,6 +337,39 @@ def test_a_reply_stops_where_the_context_ends(workshop):
     assert len(exhaust(conversation.reply("Go.", 2))) > 0
 
 
+def test_a_history_can_be_put_in_place_of_another_and_what_stays_is_not_read_again(workshop):
+    model = workshop.scripted("One.", "Two.", "Three.", "Three.")
+    talk = workshop.conversation(model, system="Be brief.")
+    for turn, text in enumerate(["First?", "Second?"]):
+        exhaust(talk.reply(text, turn))
+    exchanges = [("First?", "One."), ("Second?", "Two.")]
+    before = talk.counters.prefilled
+    talk.rewrite("Be brief.", exchanges)
+    assert spoken(exhaust(talk.reply("Third?", 2))) == "Three."
+    dialogue = [("user", "First?"), ("assistant", "One."), ("user", "Second?")]
+    dialogue += [("assistant", "Two."), ("user", "Third?"), ("assistant", "Three.")]
+    system = ("system", "Be brief.")
+    assert written(workshop, talk) == in_reply(rendered(workshop, system, *dialogue))
+    third = len(workshop.template.content("Third?"))
+    extra = len(workshop.template.user_to_reply) + len(workshop.template.reply_to_user) + 2
+    assert talk.counters.prefilled - before <= third + extra
+    # Without the second exchange, and with another system prompt.
+    talk.rewrite("Be kind.", [exchanges[0]])
+    assert spoken(exhaust(talk.reply("Third?", 3))) == "Two."
+    dialogue = [*dialogue[:2], ("user", "Third?"), ("assistant", "Two.")]
+    expected = rendered(workshop, ("system", "Be kind."), *dialogue)
+    assert written(workshop, talk) == in_reply(expected)
+
+
+def test_of_a_history_that_is_too_long_the_oldest_turns_are_left_out(workshop):
+    talk = workshop.conversation(workshop.decoder(), capacity=128)
+    talk.rewrite("", [(f"Question {n}?", f"Answer {n}.") for n in range(40)])
+    text = written(workshop, talk)
+    assert "Answer 39." in text and "Answer 0." not in text
+    assert len(talk.ids) <= 64
+    exhaust(talk.reply("Go on.", 1))
+
+
 def test_a_turn_longer_than_the_context_is_an_error_and_the_conversation_goes_on(workshop):
     model = workshop.scripted("Yes.")
     conversation = workshop.conversation(model, model, capacity=64)
@@ -444,6 +477,10 @@ class Talk(RuleBasedStateMachine):
     @rule(which=which, tokens=st.integers(0, 30))
     def heard(self, which, tokens):
         self.conversations[which].heard(tokens)
+
+    @rule(which=which, exchanges=st.lists(st.tuples(texts, texts), max_size=4))
+    def rewrite(self, which, exchanges):
+        self.conversations[which].rewrite("Be brief.", exchanges)
 
     def turn(self, which, same):
         self.turns[which] += not same

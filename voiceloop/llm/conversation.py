@@ -156,6 +156,32 @@ class SpeculativeConversation:
         kept = [self._ids[place] for place in reply.spoken]
         return self._tokenizer.decode(kept, clean_up_tokenization_spaces=False)
 
+    def rewrite(self, system: str, exchanges: Sequence[tuple[str, str]]) -> None:
+        """See `Conversation.rewrite`."""
+        template = self._template
+        opening = template.opening(system)
+        turns = [
+            template.content(said)
+            + template.user_to_reply
+            + template.encode(template.harmless(reply))
+            + template.reply_to_user
+            for said, reply in exchanges
+        ]
+        while turns and len(opening) + sum(map(len, turns)) > self._capacity // 2:
+            del turns[0]
+            self._speculator.counts["dropped_turns"] += 1
+        ids, starts = opening, [len(opening)]
+        for turn in turns:
+            ids = ids + turn
+            starts.append(len(ids))
+        same = _common(self._ids, ids)
+        self._truncate(same)
+        self._ids += ids[same:]
+        self._starts = starts
+        self._turn, self._reply = None, None
+        self._said = self._before = ""
+        self._old = []
+
     def close(self) -> None:
         """See `Conversation.close`."""
         self._speculator.release()

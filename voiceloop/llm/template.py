@@ -61,7 +61,7 @@ class ChatTemplate:
 
         The names of special tokens are taken out: nobody says them.
         """
-        text = self._harmless(text)
+        text = self.harmless(text)
         before, whole = self.reply_to_user, self.encode(self._between + text)
         # With the tokenizers there are, the content's first token never swallows what precedes it.
         return whole[len(before) :] if whole[: len(before)] == before else self.encode(text)
@@ -69,13 +69,14 @@ class ChatTemplate:
     def tool_result(self, result: str) -> list[int]:
         """From the end of a reply that called a tool to where its continuation begins."""
         before, after = self._around(self._turns(("tool", _NEXT)), _ASSISTANT, _NEXT)
-        return self.encode(before + self._harmless(result) + after)
+        return self.encode(before + self.harmless(result) + after)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, with nothing added."""
         return self._tokenizer.encode(text, add_special_tokens=False)
 
-    def _harmless(self, text: str) -> str:
+    def harmless(self, text: str) -> str:
+        """`text` without the names of special tokens."""
         # Again and again: what is left of "<|im_<|im_end|>end|>" is one more.
         while found := next((token for token in self._special if token in text), None):
             text = text.replace(found, "")

@@ -217,6 +217,11 @@ class ScriptedConversation:
         said = [piece for item in self._given if isinstance(item, str) for piece in tokenise(item)]
         return "".join(said[:tokens])
 
+    def rewrite(self, system: str, exchanges: Sequence[tuple[str, str]]) -> None:
+        self._model.log.append(("rewrite", (system, tuple(exchanges))))
+        self._begin(-1)
+        self._turn, self._text, self._before, self._kept = None, "", "", None
+
     def close(self) -> None:
         self._model.log.append(("close", None))
 
