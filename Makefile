@@ -41,6 +41,7 @@ format: .venv/test ## put code into the house format
 
 docs: .venv/test ## write the generated pages of docs/
 	@$(BIN)/python -m tools.configuration
+	@$(BIN)/python -m tools.protocol
 
 clean: ## remove all that was installed or written here
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis reply.wav trace.json

@@ -66,3 +66,20 @@ class OutOfMemory(EngineError):
 
 class ProtocolError(VoiceloopError):
     """A peer said something that the wire does not allow."""
+
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        code: str = "invalid_value",
+        param: str | None = None,
+        event_id: str | None = None,
+    ) -> None:
+        super().__init__(message, hint)
+        self.code = code
+        """What kind of mistake, as OpenAI's API calls it: `missing_required_parameter`."""
+        self.param = param
+        """The parameter at fault: `session.audio.input.turn_detection.threshold`."""
+        self.event_id = event_id
+        """The peer's own id of its event, where it gave one."""

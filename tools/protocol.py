@@ -1,0 +1,187 @@
+"""Writes docs/protocol.md from voiceloop/realtime/; `make docs` runs it, a test checks it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from dataclasses import MISSING, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+from voiceloop.realtime import (
+    client_events,
+    extensions,
+    ids,
+    items,
+    jsontext,
+    ledger,
+    response_events,
+    responses,
+    schema,
+    server_events,
+    session_events,
+    settings,
+)
+
+INTRODUCTION = f"""\
+# The protocol
+
+<!-- Written by `make docs` from voiceloop/realtime/: change it there. -->
+
+`voiceloop serve` speaks OpenAI's Realtime protocol over a websocket at `/v1/realtime`, in the shape
+of its general availability; clients of that API, such as the `openai` package, need only another
+address. This page lists every event and key that voiceloop reads or writes.
+
+- A text message is one event: a JSON object of at most {jsontext.MAX_CHARACTERS:,} characters,
+  {jsontext.MAX_VALUES:,} values and {jsontext.MAX_DEPTH} levels of nesting.
+- Each event of a client may have an `event_id`, a text of at most 512 characters, which errors
+  about it tell again. Each event of the server has one.
+- Audio is PCM16, little-endian, mono, {schema.RATE:,} Hz. In JSON it is in base64.
+- A binary message from the client is audio, as in `input_audio_buffer.append`.
+- A binary message from the server takes the place of `response.output_audio.delta` in a session
+  with `binary_audio`. It begins with {response_events.FRAME_HEADER.size} bytes: the item's id, \
+{ids.LENGTH} characters of ASCII, and
+  the index of the first sample within the item, a 32-bit integer with its lowest byte first. Audio
+  follows. (Every id that the server makes has {ids.LENGTH} characters.)
+- Milliseconds are those of audio: {ledger.PER_MS} samples each.
+- What a client asks for and cannot have is refused by an `error` that names the parameter; nothing
+  of that event has been done, and the session goes on. Unknown keys are refused too.
+- A conversation has at most {ledger.MAX_ITEMS:,} items and {ledger.MAX_BYTES // 2**20} MiB. Then \
+the oldest audio is forgotten, and
+  after that the oldest items, of which `conversation.item.deleted` tells.
+- There are no rate limits, so none are told.
+"""
+EXTENSIONS = """\
+All of it is off unless a session asks for it in `session.update`, so a client that does not know
+it never meets it:
+
+```json
+{"type": "session.update", "session": {"type": "realtime", "voiceloop": {"pause": true}}}
+```
+"""
+CLIENT = list(client_events.CLIENT_EVENTS.values())
+SERVER = list(server_events.SERVER_EVENTS.values())
+MODULES = (session_events, response_events, client_events, extensions, settings, items)
+
+
+def meanings() -> dict[tuple[str, str], str]:
+    """The docstring under each attribute of the wire's classes, by class and attribute."""
+    found: dict[tuple[str, str], str] = {}
+    for module in MODULES:
+        for node in ast.parse(inspect.getsource(module)).body:
+            if isinstance(node, ast.ClassDef):
+                for item, text in zip(node.body, node.body[1:], strict=False):
+                    if isinstance(item, ast.AnnAssign) and isinstance(text, ast.Expr):
+                        said = str(ast.literal_eval(text.value))
+                        found[node.name, ast.unparse(item.target)] = " ".join(said.split())
+    return found
+
+
+MEANINGS = meanings()
+
+
+def meaning(kind: type, name: str) -> str:
+    """What the docstrings say of a key, in the class or in what it inherits from."""
+    return next(
+        MEANINGS[base.__name__, name] for base in kind.__mro__ if (base.__name__, name) in MEANINGS
+    )
+
+
+def value(hint: Any) -> str:
+    """What a value looks like, with links to the objects that it may be."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    found = schema.objects_in(hint)
+    if not found:
+        return schema.expected(hint).replace("|", "\\|")
+    if is_dataclass(hint):
+        return f"[{hint.__name__}](#{hint.__name__.lower()})"
+    if origin is Annotated:
+        most = [f" (at most {mark.count})" for mark in arguments[1:] if hasattr(mark, "count")]
+        return value(arguments[0]) + "".join(most)
+    if origin is tuple:
+        return f"a list of {value(arguments[0])}"
+    if origin is schema.Patch:
+        return f"changes of {value(arguments[0])}"
+    return " or ".join(value(member) for member in arguments)
+
+
+def table(kind: Any, *, read: bool) -> str:
+    """The keys of an object; with defaults if clients can write it."""
+    rows: list[tuple[str, ...]] = []
+    # The heading of an event is its type, and the introduction tells of its id.
+    event = kind in (*CLIENT, *SERVER)
+    for tag, constant in () if event else schema.tags_of(kind).items():
+        rows.append((f"`{tag}`", f"`{json.dumps(constant)}`", *(["required"] if read else []), ""))
+    for name, hint in schema.hints_of(kind).items():
+        if not (event and name == "event_id"):
+            default = [default_of(kind, name)] if read else []
+            rows.append((f"`{name}`", value(hint), *default, meaning(kind, name)))
+    head = ("key", "value", *(["default"] if read else []), "meaning")
+    lines = [head, ("---",) * len(head), *rows] if rows else []
+    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    instead = getattr(kind, "unsupported", {})
+    if instead:
+        text += "\nRefused, with what to do instead:\n\n"
+        text += "".join(f"- `{key}`: {hint}\n" for key, hint in instead.items())
+    return text
+
+
+def default_of(kind: Any, name: str) -> str:
+    """What a key is where a client leaves it out."""
+    if schema.is_told(kind, name):
+        return "the server's"
+    default = schema.default_of(kind, name)
+    if default is MISSING:
+        return "required"
+    text = json.dumps(schema.plain(default))
+    return f"`{text}`" if len(text) <= 40 else "its defaults"
+
+
+def within(kinds: list[Any]) -> list[Any]:
+    """All objects that those of `kinds` contain, in the order in which they are met."""
+    found: dict[Any, None] = {}
+    for kind in kinds:
+        for hint in schema.hints_of(kind).values():
+            for inner in schema.objects_in(hint):
+                if inner not in found:
+                    found |= dict.fromkeys([inner, *within([inner])])
+    return list(found)
+
+
+def chapter(kinds: list[Any], *, read: bool) -> str:
+    """The events of `kinds`, each with its keys."""
+    return "".join(section(kind.tags["type"], kind, read=read) for kind in kinds)
+
+
+def section(title: str, kind: Any, *, read: bool) -> str:
+    """What an event or object is, and its keys."""
+    keys = table(kind, read=read)
+    text = f"\n### {title}\n\n{inspect.cleandoc(kind.__doc__)}\n"
+    return f"{text}\n{keys}" if keys else text
+
+
+def page() -> str:
+    """The whole page."""
+    readable = within(CLIENT)
+    ours = [kind for kind in (*CLIENT, *SERVER) if kind.__module__ == extensions.__name__]
+    order = inspect.cleandoc(responses.__doc__ or "").split("\n\n", 2)[2]
+    text = INTRODUCTION
+    text += "\n## From the client\n"
+    text += chapter([kind for kind in CLIENT if kind not in ours], read=True)
+    text += "\nRefused, with what to do instead:\n\n"
+    text += "".join(f"- `{name}`: {hint}\n" for name, hint in client_events.UNSUPPORTED.items())
+    text += "\n## From the server\n"
+    text += chapter([kind for kind in SERVER if kind not in ours], read=False)
+    text += f"\n## The order of a response\n\n{order}\n"
+    text += f"\n## What voiceloop adds\n\n{EXTENSIONS}"
+    text += chapter([kind for kind in ours if kind in CLIENT], read=True)
+    text += chapter([kind for kind in ours if kind in SERVER], read=False)
+    text += "\n## Objects\n"
+    for kind in dict.fromkeys([*readable, *within(SERVER)]):
+        text += section(kind.__name__, kind, read=kind in readable)
+    return text
+
+
+if __name__ == "__main__":
+    Path("docs/protocol.md").write_text(page(), encoding="utf-8")

@@ -1,0 +1,290 @@
+"""What a session can be told about itself: `session.update`, and the overrides of one response.
+
+An update says only what it changes. Within turn detection and transcription too a key that is
+absent keeps its value; where the type of turn detection changes, or it was off, the others begin
+from their defaults. This module knows neither what a setting does nor which voices there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+from voiceloop.config import Fraction, Range
+from voiceloop.realtime.schema import TOLD, Instead, Most, Patch
+
+Name = Annotated[str, Most(64)]
+Modalities = tuple[Literal["audio", "text"]]
+"""One of both: speech comes with a transcript anyway."""
+Instructions = Annotated[str, Most(100_000)]
+OutputTokens = Annotated[int, Range(1, 4096)] | Literal["inf"]
+Milliseconds = Annotated[int, Range(0, 60_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class PcmFormat:
+    """The one format of audio."""
+
+    type: Literal["audio/pcm"] = "audio/pcm"
+    """PCM16: 16 bits, little-endian, mono."""
+    rate: Literal[24000] = 24000
+    """Hertz."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVad:
+    """The turn ends after a fixed silence."""
+
+    tags: ClassVar = {"type": "server_vad"}
+
+    threshold: Fraction = 0.5
+    """Speech probability at which audio counts as speech."""
+    prefix_padding_ms: Milliseconds = 300
+    """Audio before the beginning of speech that belongs to the turn, in milliseconds."""
+    silence_duration_ms: Milliseconds = 500
+    """Silence that ends the turn, in milliseconds."""
+    create_response: bool = True
+    """Answer when the turn ends."""
+    interrupt_response: bool = True
+    """Let the user interrupt a response by speaking."""
+    idle_timeout_ms: Annotated[int, Range(5000, 30_000)] | None = None
+    """Silence of the user after a response at which the model speaks again, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticVad:
+    """The turn ends soon after words that sound finished, and later after others."""
+
+    tags: ClassVar = {"type": "semantic_vad"}
+
+    eagerness: Literal["low", "medium", "high", "auto"] = "auto"
+    """How soon to answer; `auto` is `medium`."""
+    create_response: bool = True
+    """Answer when the turn ends."""
+    interrupt_response: bool = True
+    """Let the user interrupt a response by speaking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcription:
+    """The user's words are told too."""
+
+    unsupported: ClassVar = {
+        "prompt": "leave it out: the recogniser takes no prompt",
+        "keywords": "leave it out: the recogniser takes no key words",
+        "languages": "give one `language`",
+        "delay": "leave it out: words are told as soon as they are settled",
+    }
+
+    model: None = field(default=None, metadata=TOLD)
+    """Always null: the server's configuration chooses the recogniser, whatever is asked for."""
+    language: Annotated[str, Most(16)] | None = None
+    """Language that is spoken, as a two-letter code; null is the server's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputAudio:
+    """What the user sends."""
+
+    format: PcmFormat = PcmFormat()
+    """Format of the audio that is appended."""
+    transcription: Transcription | None = None
+    """Null: transcripts are not told."""
+    noise_reduction: Annotated[None, Instead("reduce noise before you send the audio")] = None
+    """Always null: noise is not reduced."""
+    turn_detection: ServerVad | SemanticVad | None = ServerVad()
+    """How turns are found; null: the client commits the audio and asks for responses itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputAudio:
+    """What the user hears."""
+
+    format: PcmFormat = PcmFormat()
+    """Format of the audio of responses."""
+    voice: Name = "default"
+    """A voice of the server's synthesizer."""
+    speed: Annotated[float, Range(0.25, 1.5)] = 1.0
+    """1 is the voice's own pace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """Audio in both directions."""
+
+    input: InputAudio = InputAudio()
+    """What the user sends."""
+    output: OutputAudio = OutputAudio()
+    """What the user hears."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool:
+    """A function that the model may call."""
+
+    name: Name
+    """What the model calls it."""
+    type: Literal["function"] = "function"
+    """The only kind of tool; servers of tools (MCP) are for the client to ask."""
+    description: Annotated[str, Most(10_000)] = ""
+    """What it does and when to call it."""
+    parameters: Mapping[str, object] = field(default_factory=dict[str, object])
+    """JSON schema of its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionChoice:
+    """The function that the model has to call."""
+
+    tags: ClassVar = {"type": "function"}
+
+    name: Name
+    """Its name."""
+
+
+Tools = Annotated[tuple[FunctionTool, ...], Most(128)]
+ToolChoice = Literal["auto", "none", "required"] | FunctionChoice
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """What voiceloop adds to the protocol. Everything is off unless a session asks for it."""
+
+    binary_audio: bool = False
+    """Audio of responses comes as binary frames instead of `response.output_audio.delta`."""
+    tentative_words: bool = False
+    """`voiceloop.transcript` tells the user's words while they may still change."""
+    traces: bool = False
+    """`voiceloop.trace` tells the record of each turn."""
+    pause: bool = False
+    """A possible interruption pauses the response: `voiceloop.output.paused` and `.resumed`."""
+    resume: bool = False
+    """The session can be taken up again on a new connection: `voiceloop.session.token`."""
+
+
+_REASONING = "leave it out: the model does not reason aloud"
+_PARALLEL = "leave it out: the model calls one tool after another"
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseOutput:
+    """What the user hears of one response."""
+
+    unsupported: ClassVar = {"speed": "set session.audio.output.speed"}
+
+    format: PcmFormat = PcmFormat()
+    """Format of the audio."""
+    voice: Name = "default"
+    """A voice of the server's synthesizer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseAudio:
+    """The audio of one response."""
+
+    output: ResponseOutput = ResponseOutput()
+    """What the user hears."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseSettings:
+    """One response; in `response.create`, what is absent is as in the session."""
+
+    unsupported: ClassVar = {
+        "input": "add the items with conversation.item.create",
+        "prompt": "send the text as `instructions`: prompts are not stored",
+        "reasoning": _REASONING,
+        "parallel_tool_calls": _PARALLEL,
+        "modalities": "it is `output_modalities`",
+        "voice": "it is `audio.output.voice`",
+        "max_response_output_tokens": "it is `max_output_tokens`",
+        "temperature": "leave it out: the server's configuration sets it",
+    }
+
+    conversation: Literal["auto", "none"] = "auto"
+    """`none`: what is said does not become part of the conversation."""
+    instructions: Instructions = ""
+    """System prompt."""
+    output_modalities: Modalities = ("audio",)
+    """Either `audio`, with a transcript, or `text` alone."""
+    audio: ResponseAudio = ResponseAudio()
+    """Voice and format."""
+    tools: Tools = ()
+    """Functions that the model may call."""
+    tool_choice: ToolChoice = "auto"
+    """Whether it may, must not or has to call one."""
+    max_output_tokens: OutputTokens = "inf"
+    """Longest response, in tokens."""
+    metadata: Annotated[Mapping[Name, Annotated[str, Most(512)]], Most(16)] | None = None
+    """Texts of the client's own, told again with the response."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """A session. `session.created` and `session.updated` tell all of it."""
+
+    tags: ClassVar = {"type": "realtime"}
+    unsupported: ClassVar = {
+        "reasoning": _REASONING,
+        "parallel_tool_calls": _PARALLEL,
+        "modalities": "it is `output_modalities`",
+        "voice": "it is `audio.output.voice`",
+        "speed": "it is `audio.output.speed`",
+        "turn_detection": "it is `audio.input.turn_detection`",
+        "input_audio_format": "it is `audio.input.format`",
+        "input_audio_transcription": "it is `audio.input.transcription`",
+        "input_audio_noise_reduction": "it is `audio.input.noise_reduction`",
+        "output_audio_format": "it is `audio.output.format`",
+        "max_response_output_tokens": "it is `max_output_tokens`",
+        "temperature": "leave it out: the server's configuration sets it",
+    }
+
+    id: str = field(default="", metadata=TOLD)
+    """The session's id."""
+    object: Literal["realtime.session"] = field(default="realtime.session", metadata=TOLD)
+    """Always `realtime.session`."""
+    model: str = field(default="", metadata=TOLD)
+    """The language model; the server's configuration chooses it, whatever is asked for."""
+    output_modalities: Modalities = ("audio",)
+    """Either `audio`, with a transcript, or `text` alone."""
+    instructions: Instructions = ""
+    """System prompt."""
+    audio: Audio = Audio()
+    """Audio in both directions."""
+    tools: Tools = ()
+    """Functions that the model may call."""
+    tool_choice: ToolChoice = "auto"
+    """Whether it may, must not or has to call one."""
+    max_output_tokens: OutputTokens = "inf"
+    """Longest response, in tokens; tokens of calls count too."""
+    truncation: Annotated[
+        Literal["auto"], Instead("the oldest turns leave the model's context when it is full")
+    ] = "auto"
+    """Always `auto`: the oldest turns leave the model's context when it is full."""
+    include: Annotated[None, Instead("leave it out: log probabilities are not told")] = None
+    """Always null: nothing more can be included."""
+    prompt: Annotated[None, Instead("send the text as `instructions`: prompts are not stored")] = (
+        None
+    )
+    """Always null: prompts are not stored."""
+    tracing: None = field(default=None, metadata=TOLD)
+    """Always null: nothing is traced elsewhere. Whoever asks for it gets no traces."""
+    voiceloop: Extensions = Extensions()
+    """What voiceloop adds to the protocol."""
+
+    def updated(self, update: Patch[SessionSettings]) -> SessionSettings:
+        """The session after an update."""
+        return update.applied(self)
+
+    def response(self, overrides: Patch[ResponseSettings] | None = None) -> ResponseSettings:
+        """What holds for a response, with the overrides of its `response.create` if it has any."""
+        base = ResponseSettings(
+            instructions=self.instructions,
+            output_modalities=self.output_modalities,
+            audio=ResponseAudio(ResponseOutput(voice=self.audio.output.voice)),
+            tools=self.tools,
+            tool_choice=self.tool_choice,
+            max_output_tokens=self.max_output_tokens,
+        )
+        return base if overrides is None else overrides.applied(base)
