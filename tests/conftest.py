@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -71,3 +72,21 @@ def speech() -> Path:
     if not folder:
         pytest.skip("VOICELOOP_SPEECH names no folder of human recordings")
     return Path(folder)
+
+
+NOBODY = 65_534
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A folder of the user that the test runs as; not as root, who may write everywhere."""
+    with tempfile.TemporaryDirectory() as name:
+        root = os.geteuid() == 0
+        if root:
+            os.chown(name, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, 0)  # what may be done is asked for the real user
+        try:
+            yield Path(name)
+        finally:
+            if root:
+                os.setresuid(0, 0, 0)

@@ -50,7 +50,8 @@ ROOMS = {
     "TTS": ("tts/",),
     "sounddevice": ("portaudio.py",),
     "trio": ("replay/",),
-    "websockets": ("server.py",),
+    "websockets": ("server/",),
+    "prometheus_client": ("server/metrics.py",),
 }
 """The only places where a package is imported."""
 
@@ -89,6 +90,10 @@ PURE = (
     "realtime/server_events.py",
     "realtime/session_events.py",
     "realtime/settings.py",
+    "server/access.py",
+    "server/limits.py",
+    "server/replies.py",
+    "server/resume.py",
     "bench/figures.py",
     "bench/record.py",
     "bench/charts.py",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
-import tempfile
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -255,24 +254,6 @@ def test_an_unwritable_output_is_found_before_anything_is_written(
     with pytest.raises(AudioError, match=expected) as caught:
         WavWriter(tmp_path / target, 16_000)
     assert caught.value.hint
-
-
-NOBODY = 65_534
-
-
-@pytest.fixture
-def unprivileged() -> Iterator[Path]:
-    """A folder of the user that the test runs as; not as root, who may write everywhere."""
-    with tempfile.TemporaryDirectory() as name:
-        root = os.geteuid() == 0
-        if root:
-            os.chown(name, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, 0)  # what may be done is asked for the real user
-        try:
-            yield Path(name)
-        finally:
-            if root:
-                os.setresuid(0, 0, 0)
 
 
 def test_a_write_protected_file_is_left_alone(unprivileged: Path) -> None:

@@ -1,0 +1,524 @@
+"""Who may connect: tables of requests, honest and hostile, each with its verdict and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.errors import ConfigError
+from voiceloop.server.access import (
+    KEY_PROTOCOL,
+    PROTOCOL,
+    Access,
+    Allowed,
+    Binding,
+    Headers,
+    Reason,
+    Refused,
+    check_binding,
+    redacted,
+    redacted_target,
+)
+from voiceloop.server.keys import Keyring
+
+pytestmark = pytest.mark.pure
+
+KEY = "correct-horse-battery-staple"
+SECOND = "incorrect-horse-battery-staple"
+KEYS = Keyring([KEY, SECOND])
+[ID] = Keyring([KEY]).ids
+URL = "/v1/realtime"
+HOST = ("Host", "localhost:8000")
+BEARER = ("Authorization", f"Bearer {KEY}")
+OWN = ("Origin", "http://localhost:8000")
+
+LOCAL = Access(Binding())
+KEYED = Access(Binding(), KEYS)
+PUBLIC = Access(
+    Binding("0.0.0.0", 8443, tls=True),
+    KEYS,
+    hosts=["Voice.example.com"],
+    origins=["https://app.example.com", "tauri://localhost"],
+)
+PROXIED = Access(Binding(behind_proxy=True), KEYS, hosts=["voice.example.com"])
+
+
+def offering(*protocols: str) -> tuple[str, str]:
+    return "Sec-WebSocket-Protocol", ", ".join(protocols)
+
+
+def verdict(access: Access, *headers: tuple[str, str], target: str = URL) -> Allowed | Refused:
+    return access.judge(target, headers)
+
+
+def allowed(access: Access, *headers: tuple[str, str], target: str = URL) -> Allowed:
+    judged = verdict(access, *headers, target=target)
+    assert isinstance(judged, Allowed), judged
+    return judged
+
+
+def refused(access: Access, *headers: tuple[str, str], target: str = URL) -> Reason:
+    judged = verdict(access, *headers, target=target)
+    assert isinstance(judged, Refused), judged
+    return judged.reason
+
+
+# --- where the server may listen ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "::1"])
+def test_on_this_machine_alone_nothing_is_required(host: str) -> None:
+    check_binding(Binding(host), keys=False, names=False)
+
+
+ELSEWHERE = ["0.0.0.0", "::", "", "192.0.2.7", "2001:db8::7", "voice.example.com"]
+
+
+@pytest.mark.parametrize("host", [*ELSEWHERE, "127.0.0.1.example.com", "localhost.example.com"])
+def test_elsewhere_a_key_and_tls_and_a_name_are_required(host: str) -> None:
+    def complaint(**given: bool) -> str:
+        binding = Binding(host, tls=given.get("tls", False), behind_proxy=given.get("proxy", False))
+        with pytest.raises(ConfigError) as caught:
+            check_binding(binding, keys=given.get("keys", False), names=given.get("names", False))
+        assert caught.value.hint
+        return caught.value.message
+
+    assert "no API key is set" in complaint()
+    assert "no API key is set" in complaint(tls=True, names=True)
+    assert "in the clear" in complaint(keys=True, names=True)
+    if host in ("0.0.0.0", "::", ""):
+        assert "does not know its own name" in complaint(keys=True, tls=True)
+        assert "does not know its own name" in complaint(keys=True, proxy=True)
+    check_binding(Binding(host, tls=True), keys=True, names=True)
+    check_binding(Binding(host, behind_proxy=True), keys=True, names=True)
+
+
+@pytest.mark.parametrize("host", ["localhost", *ELSEWHERE])
+@pytest.mark.parametrize("tls", [False, True])
+def test_behind_a_proxy_a_key_is_required_wherever_the_server_listens(host: str, tls: bool) -> None:
+    with pytest.raises(ConfigError, match="no API key is set"):
+        check_binding(Binding(host, tls=tls, behind_proxy=True), keys=False, names=True)
+
+
+def test_rules_that_nobody_could_mean_cannot_be_made() -> None:
+    with pytest.raises(ConfigError, match="no API key is set"):
+        Access(Binding("192.0.2.7", tls=True))
+    with pytest.raises(ConfigError, match="does not know its own name"):
+        Access(Binding("::", tls=True), KEYS)
+    with pytest.raises(ConfigError, match="no API key is set"):
+        Access(Binding(behind_proxy=True))
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "*", "null", "", "voice.example.com", "https://", "https://voice.example.com/page",
+        "https://*.example.com", "https://user@voice.example.com", "https://voice.example.com:0",
+        "https://voice.example.com:99999", "https://b\u00fccher.example", "https://a b",
+        "https://[::g]", "https://[1.2.3.4]", "https://\u212aube.example", "https://a\n", "://a",
+    ],
+)  # fmt: skip
+def test_an_origin_that_no_browser_would_send_is_refused_at_the_start(origin: str) -> None:
+    with pytest.raises(ConfigError, match="is not an origin") as caught:
+        Access(Binding(), origins=[origin])
+    assert caught.value.hint == "write https://voice.example.com, without a path"
+
+
+@pytest.mark.parametrize(
+    "host", ["*", "", ".", "http://a", "a/b", "a b", "a:0", "a:x", "a:99999", "::1", "[::1", "a\n"]
+)
+def test_a_host_that_is_none_is_refused_at_the_start(host: str) -> None:
+    with pytest.raises(ConfigError, match="is not the name of a host"):
+        Access(Binding(), hosts=[host])
+
+
+# --- Host ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("access", "host", "called"),
+    [
+        (LOCAL, "localhost:8000", "localhost:8000"),
+        (LOCAL, "LocalHost.:8000", "localhost:8000"),
+        (LOCAL, "127.0.0.1:8000", "127.0.0.1:8000"),
+        (LOCAL, "[::1]:8000", "[::1]:8000"),
+        (LOCAL, "[0:0:0:0:0:0:0:1]:8000", "[::1]:8000"),
+        (LOCAL, "localhost:08000", "localhost:8000"),
+        (Access(Binding(port=80)), "localhost", "localhost"),
+        (Access(Binding(port=80)), "localhost:80", "localhost:80"),
+        (Access(Binding(port=443, tls=True)), "[::1]", "[::1]"),
+        (Access(Binding("127.0.0.2")), "127.0.0.2:8000", "127.0.0.2:8000"),
+        (Access(Binding("2001:DB8::7", tls=True), KEYS), "[2001:db8:0::7]:8000",
+         "[2001:db8::7]:8000"),
+        (PUBLIC, "voice.example.com:8443", "voice.example.com:8443"),
+        (PUBLIC, "VOICE.EXAMPLE.COM.:8443", "voice.example.com:8443"),
+        (PUBLIC, "app.example.com", "app.example.com"),
+        (PUBLIC, "app.example.com:443", "app.example.com:443"),
+        (PROXIED, "voice.example.com", "voice.example.com"),
+        (PROXIED, "voice.example.com:443", "voice.example.com:443"),
+        (PROXIED, "localhost:8000", "localhost:8000"),
+    ],
+)  # fmt: skip
+def test_the_server_answers_to_its_names(access: Access, host: str, called: str) -> None:
+    assert access.host([("hOsT", host)]) == called
+    assert called in access.hosts
+
+
+HOSTILE_HOSTS = [
+    "", " ", "evil.example", "evil.example:8000", "localhost", "localhost:80", "localhost:8001",
+    "localhost:", "localhost:8000:8000", "localhost:-8000", "localhost:+8000", "localhost:8000 ",
+    "localhost..:8000", "localhost.evil.example:8000", "evil.localhost:8000", "localhost%00:8000",
+    "localhost\0:8000", "localhost:8000\0", "localhost:8000/", "localhost:8000,evil.example",
+    "user@localhost:8000", "evil.example#localhost:8000", "evil.example/localhost:8000",
+    "127.1:8000", "2130706433:8000", "0x7f000001:8000", "0177.0.0.1:8000", "127.0.0.1.:80",
+    "0.0.0.0:8000", "[::]:8000", "[::1%25lo]:8000", "[::1%lo]:8000", "::1:8000", "[::1:8000",
+    "[::ffff:127.0.0.1]:8000", "[localhost]:8000", "localhost:\u0668000", "local\u212aost:8000",
+    "loc\u0430lhost:8000", "localhost:800000", "localhost:65536", "localhost\r\nHost: evil:8000",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", HOSTILE_HOSTS)
+@pytest.mark.parametrize("access", [LOCAL, KEYED])
+def test_the_server_answers_to_no_other_name(access: Access, host: str) -> None:
+    assert access.host([("Host", host)]) == Refused(Reason.HOST)
+    assert refused(access, ("Host", host), BEARER) is Reason.HOST
+
+
+@pytest.mark.parametrize("host", ["voice.example.com", "voice.example.com:443", "localhost"])
+def test_a_name_goes_with_its_port(host: str) -> None:
+    assert PUBLIC.host([("Host", host)]) == Refused(Reason.HOST)
+    assert refused(PUBLIC, ("Host", "localhost:8443"), ("Origin", f"https://{host}"), BEARER)
+
+
+def test_a_request_says_whom_it_is_for() -> None:
+    assert refused(LOCAL) is Reason.HOST
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin", "Authorization"])
+def test_a_header_that_decides_is_there_once(name: str) -> None:
+    headers = [HOST, OWN, BEARER]
+    twice = next(header for header in headers if header[0] == name)
+    for access in (LOCAL, KEYED):
+        assert refused(access, *headers, (name.upper(), twice[1])) is Reason.DUPLICATE_HEADER
+        assert access.host([*headers, twice]) == Refused(Reason.DUPLICATE_HEADER)
+
+
+# --- Origin -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("access", "origin"),
+    [
+        (LOCAL, "http://localhost:8000"),
+        (LOCAL, "http://127.0.0.1:8000"),
+        (LOCAL, "http://[::1]:8000"),
+        (KEYED, "http://localhost:8000"),
+        (Access(Binding(port=80)), "http://localhost"),
+        (Access(Binding(port=443, tls=True)), "https://localhost"),
+        (Access(Binding(), origins=["HTTP://127.0.0.1:5173/"]), "http://127.0.0.1:5173"),
+        (Access(Binding(), origins=["https://a.example:443"]), "https://a.example"),
+        (Access(Binding(), origins=["chrome-extension://abcdef"]), "chrome-extension://abcdef"),
+        (PUBLIC, "https://voice.example.com:8443"),
+        (PUBLIC, "https://app.example.com"),
+        (PUBLIC, "tauri://localhost"),
+        (PROXIED, "https://voice.example.com"),
+    ],
+)
+def test_pages_of_the_server_and_those_that_were_named_may_connect(
+    access: Access, origin: str
+) -> None:
+    host = ("Host", sorted(access.hosts)[0])
+    assert allowed(access, host, ("Origin", origin), BEARER)
+
+
+HOSTILE_ORIGINS = [
+    "null", "NULL", "", "*", "https://evil.example", "https://localhost:8000",
+    "http://localhost", "http://localhost:80", "http://localhost:8001", "http://localhost:8000/",
+    "http://localhost:8000.evil.example", "http://localhost:8000@evil.example",
+    "http://evil.example#http://localhost:8000", "http://sub.localhost:8000",
+    "http://localhost.:8000", "HTTP://LOCALHOST:8000", "http://LOCALHOST:8000",
+    "http://localhost:08000", "http://127.1:8000", "file://", "http://localhost:8000 ",
+    "http://localhost:8000, http://evil.example", "http://evil.example http://localhost:8000",
+    "data:", "http://localhost:8000\0", "http://l\u043ecalhost:8000", "http://[0::1]:8000",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("origin", HOSTILE_ORIGINS)
+@pytest.mark.parametrize("access", [LOCAL, KEYED])
+def test_no_other_page_may_connect_even_with_a_key(access: Access, origin: str) -> None:
+    assert refused(access, HOST, ("Origin", origin), BEARER) is Reason.ORIGIN
+
+
+def test_named_origins_are_not_patterns() -> None:
+    for origin in ("https://app.example.com.evil.example", "https://appXexample.com", "tauri://b"):
+        host = ("Host", "voice.example.com:8443")
+        assert refused(PUBLIC, host, ("Origin", origin), BEARER) is Reason.ORIGIN
+
+
+def test_a_program_sends_no_origin() -> None:
+    assert allowed(LOCAL, HOST) == Allowed(None, None)
+    assert allowed(KEYED, HOST, BEARER) == Allowed(ID, None)
+    assert refused(KEYED, HOST) is Reason.NO_KEY
+
+
+# --- proxies ------------------------------------------------------------------------------------
+
+FORWARDED = ["Forwarded", "Via", "X-Forwarded-For", "X-FORWARDED-PROTO", "x-real-ip"]
+
+
+@pytest.mark.parametrize("name", [*FORWARDED, "X-Forwarded-Host"])
+def test_what_a_proxy_forwards_is_not_this_machine(name: str) -> None:
+    assert refused(LOCAL, HOST, (name, "127.0.0.1")) is Reason.PROXY
+    assert LOCAL.host([HOST, (name, "")]) == Refused(Reason.PROXY)
+    assert allowed(PROXIED, HOST, BEARER, (name, "192.0.2.7"))
+    assert allowed(KEYED, HOST, BEARER, (name, "192.0.2.7"))
+
+
+def test_nothing_that_a_proxy_adds_is_believed() -> None:
+    forged = ("X-Forwarded-Host", "voice.example.com"), ("X-Forwarded-For", "127.0.0.1")
+    assert refused(PROXIED, ("Host", "evil.example"), BEARER, *forged) is Reason.HOST
+    assert refused(PROXIED, HOST, *forged) is Reason.NO_KEY
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [BEARER],
+        [("AUTHORIZATION", f"bearer   {KEY}")],
+        [offering(PROTOCOL, KEY_PROTOCOL + KEY)],
+        [offering(KEY_PROTOCOL + KEY, PROTOCOL)],
+        [offering(PROTOCOL), offering(KEY_PROTOCOL + KEY)],
+        [offering("realtime", KEY_PROTOCOL + KEY, "openai-organization.x", "openai-beta.v1")],
+        [("Sec-WebSocket-Protocol", f"realtime,\t{KEY_PROTOCOL}{KEY} ")],
+        [("Authorization", "Basic dXNlcjpwYXNz"), offering(PROTOCOL, KEY_PROTOCOL + KEY)],
+    ],
+)
+def test_a_key_comes_in_either_of_two_places(headers: list[tuple[str, str]]) -> None:
+    judged = allowed(KEYED, HOST, *headers)
+    assert judged.key == ID
+    assert judged.subprotocol in (None, PROTOCOL)
+
+
+def test_the_answer_selects_realtime_where_it_was_offered() -> None:
+    assert allowed(KEYED, HOST, offering(KEY_PROTOCOL + KEY, PROTOCOL)).subprotocol == PROTOCOL
+    assert allowed(LOCAL, HOST, offering(PROTOCOL)).subprotocol == PROTOCOL
+    assert allowed(KEYED, HOST, BEARER).subprotocol is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        ([], Reason.NO_KEY),
+        ([offering(PROTOCOL)], Reason.NO_KEY),
+        ([("Authorization", "")], Reason.NO_KEY),
+        ([("Authorization", KEY)], Reason.NO_KEY),
+        ([("Authorization", "Bearer")], Reason.NO_KEY),
+        ([("Authorization", "Bearer ")], Reason.NO_KEY),
+        ([("Authorization", f"Bearer {KEY} {KEY}")], Reason.NO_KEY),
+        ([("Authorization", f"Bearer {KEY}\n")], Reason.NO_KEY),
+        ([("Authorization", f"Token {KEY}")], Reason.NO_KEY),
+        ([("Authorization", "Basic dXNlcjpwYXNz")], Reason.NO_KEY),
+        ([("Authorization", f"\u212aearer {KEY}")], Reason.NO_KEY),
+        ([("X-Api-Key", KEY)], Reason.NO_KEY),
+        ([("Cookie", f"key={KEY}")], Reason.NO_KEY),
+        ([("Authorization", f"Bearer {KEY}x")], Reason.WRONG_KEY),
+        ([("Authorization", f"Bearer {KEY[:-1]}")], Reason.WRONG_KEY),
+        ([("Authorization", f"Bearer {KEY.upper()}")], Reason.WRONG_KEY),
+        ([("Authorization", f"Bearer {ID}")], Reason.WRONG_KEY),
+        ([("Authorization", f"Bearer {'x' * 8000}")], Reason.WRONG_KEY),
+        ([offering(PROTOCOL, KEY_PROTOCOL)], Reason.WRONG_KEY),
+        ([offering(PROTOCOL, KEY_PROTOCOL + "x")], Reason.WRONG_KEY),
+        ([offering(PROTOCOL, KEY)], Reason.NO_KEY),
+        ([offering(PROTOCOL, KEY_PROTOCOL.upper() + KEY)], Reason.NO_KEY),
+        ([BEARER, offering(PROTOCOL, KEY_PROTOCOL + KEY)], Reason.TWO_KEYS),
+        ([BEARER, offering(PROTOCOL, KEY_PROTOCOL + SECOND)], Reason.TWO_KEYS),
+        ([offering(PROTOCOL, KEY_PROTOCOL + "x", KEY_PROTOCOL + KEY)], Reason.TWO_KEYS),
+        ([BEARER, ("authorization", "Bearer x")], Reason.DUPLICATE_HEADER),
+        ([offering(KEY_PROTOCOL + KEY)], Reason.SUBPROTOCOL),
+        ([BEARER, offering("graphql-ws")], Reason.SUBPROTOCOL),
+        ([BEARER, offering("REALTIME")], Reason.SUBPROTOCOL),
+        ([BEARER, offering("")], Reason.SUBPROTOCOL),
+        ([BEARER, offering(PROTOCOL, "")], Reason.SUBPROTOCOL),
+        ([BEARER, offering(PROTOCOL, "a b")], Reason.SUBPROTOCOL),
+        ([BEARER, offering(PROTOCOL, "a=b")], Reason.SUBPROTOCOL),
+        ([BEARER, offering(PROTOCOL, '"realtime"')], Reason.SUBPROTOCOL),
+        ([BEARER, offering(PROTOCOL, "\u00e9")], Reason.SUBPROTOCOL),
+    ],
+)
+def test_a_key_that_is_missing_wrong_or_in_doubt_opens_nothing(
+    headers: list[tuple[str, str]], reason: Reason
+) -> None:
+    assert refused(KEYED, HOST, *headers) is reason
+    assert refused(KEYED, HOST, OWN, *headers) is reason
+
+
+def test_where_no_key_is_asked_for_one_that_is_sent_does_not_matter() -> None:
+    """Stock clients insist on sending one."""
+    for headers in ([BEARER], [offering(PROTOCOL, KEY_PROTOCOL + "x")], [("Authorization", "x")]):
+        assert allowed(LOCAL, HOST, *headers).key is None
+
+
+# --- the URL ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?", "?model=gpt-realtime", "?model=", "?model=a%2Fb", "?model=a&model=b", "?&"]
+)
+def test_the_name_of_a_model_is_tolerated(query: str) -> None:
+    assert allowed(KEYED, HOST, BEARER, target=URL + query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"api_key={KEY}", f"api-key={KEY}", f"apikey={KEY}", f"key={KEY}", f"token={KEY}",
+        f"access_token={KEY}", f"Authorization=Bearer+{KEY}", f"model=x&api_key={KEY}",
+        f"API_KEY={KEY}", f"%61pi_key={KEY}", "api_key=anything", "api_key", "token=",
+        f"model={KEY}", f"x={KEY}", f"model=a&model={SECOND}", "client_secret=x", "password=x",
+    ],
+)  # fmt: skip
+def test_a_key_in_the_url_is_refused_even_beside_a_good_one(query: str) -> None:
+    assert refused(KEYED, HOST, BEARER, target=f"{URL}?{query}") is Reason.KEY_IN_URL
+
+
+@pytest.mark.parametrize(
+    "query", ["intent=transcription", "call_id=1", "Model=x", "model=x&voice=alloy", KEY, "=x"]
+)
+def test_no_other_parameter_is_ignored_in_silence(query: str) -> None:
+    assert refused(LOCAL, HOST, target=f"{URL}?{query}") is Reason.QUERY
+
+
+# --- all of it ----------------------------------------------------------------------------------
+
+
+def test_every_refusal_has_a_status_and_a_hint_of_one_line() -> None:
+    for reason in Reason:
+        said = Refused(reason)
+        assert 400 <= said.status < 500
+        assert said.hint
+        assert "\n" not in said.hint
+    assert {reason for reason in Reason if Refused(reason).status == 401} == {
+        Reason.NO_KEY,
+        Reason.WRONG_KEY,
+    }
+
+
+hosts = st.sampled_from([HOST[1], "voice.example.com:8443", "127.0.0.1:8000", *HOSTILE_HOSTS[:12]])
+origins = st.sampled_from([OWN[1], "https://app.example.com", *HOSTILE_ORIGINS[:6]])
+bearers = st.sampled_from([BEARER[1], f"Bearer {SECOND}", "Bearer x", "Basic x"])
+protocols = st.lists(
+    st.sampled_from([PROTOCOL, KEY_PROTOCOL + KEY, KEY_PROTOCOL + "x", "other", "", "a b"])
+).map(", ".join)
+likely = st.one_of(
+    st.tuples(st.sampled_from(["Host", "HOST"]), hosts),
+    st.tuples(st.just("Origin"), origins),
+    st.tuples(st.sampled_from(["Authorization", "authorization"]), bearers),
+    st.tuples(st.just("Sec-WebSocket-Protocol"), protocols),
+    st.tuples(st.sampled_from(FORWARDED), st.just("192.0.2.7")),
+    st.tuples(st.text(max_size=5), st.text(max_size=5)),
+)
+requests = st.builds(
+    lambda first, rest: [*first, *rest],
+    st.sampled_from(
+        [[], [HOST], [HOST, BEARER], [HOST, OWN], [("Host", "voice.example.com:8443")]]
+    ),
+    st.lists(likely, max_size=5),
+)
+targets = st.sampled_from([URL, f"{URL}?model=x", f"{URL}?api_key=x", f"{URL}?voice=x"])
+
+
+def values(headers: Sequence[tuple[str, str]], name: str) -> list[str]:
+    return [value for given, value in headers if given.lower() == name]
+
+
+@given(st.sampled_from([LOCAL, KEYED, PUBLIC, PROXIED]), targets, requests)
+def test_whoever_is_allowed_has_kept_every_rule(
+    access: Access, target: str, headers: list[tuple[str, str]]
+) -> None:
+    judged = access.judge(target, headers)
+    if isinstance(judged, Refused):
+        return
+    [host] = values(headers, "host")
+    assert host.lower() in access.hosts
+    assert set(values(headers, "origin")) <= access.origins
+    assert target in (URL, f"{URL}?model=x")
+    offered = [token.strip() for each in values(headers, "sec-websocket-protocol")
+               for token in each.split(",")]  # fmt: skip
+    assert judged.subprotocol == (PROTOCOL if offered else None)
+    assert not offered or PROTOCOL in offered
+    if access is LOCAL:
+        assert judged.key is None
+        assert not {name.lower() for name, _ in headers} & {name.lower() for name in FORWARDED}
+        return
+    sent = [value.removeprefix("Bearer ") for value in values(headers, "authorization")
+            if value.startswith("Bearer ")]  # fmt: skip
+    sent += [
+        token.removeprefix(KEY_PROTOCOL) for token in offered if token.startswith(KEY_PROTOCOL)
+    ]
+    assert [judged.key] == [KEYS.match(key) for key in sent]
+    assert judged.key is not None
+
+
+@given(st.text(), st.lists(st.tuples(st.text(), st.text())))
+def test_no_request_is_too_strange_to_be_judged(
+    target: str, headers: list[tuple[str, str]]
+) -> None:
+    for access in (LOCAL, KEYED):
+        assert isinstance(access.judge(target, [HOST, *headers]), Allowed | Refused)
+        access.judge(f"{URL}?{target}", [HOST, *headers])
+        access.host(headers)
+    redacted(headers)
+
+
+# --- what may be logged -------------------------------------------------------------------------
+
+
+def test_a_log_shows_headers_without_what_is_secret() -> None:
+    headers: Headers = [
+        HOST,
+        OWN,
+        BEARER,
+        ("Cookie", f"k={KEY}"),
+        ("X-Api-Key", KEY),
+        offering(PROTOCOL, KEY_PROTOCOL + KEY, KEY),
+        offering(KEY_PROTOCOL + SECOND),
+        ("User-Agent", "a browser"),
+    ]
+    assert redacted(headers) == {
+        "host": "localhost:8000",
+        "origin": "http://localhost:8000",
+        "authorization": "…",
+        "cookie": "…",
+        "x-api-key": "…",
+        "sec-websocket-protocol": "realtime, …, …, …",
+        "user-agent": "a browser",
+    }
+
+
+@given(requests)
+def test_no_key_is_ever_shown(headers: list[tuple[str, str]]) -> None:
+    shown: Any = redacted(headers)
+    assert KEY not in str(shown)
+    assert SECOND not in str(shown)
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        (URL, URL),
+        (f"{URL}?model=x", f"{URL}?…"),
+        (f"{URL}?api_key={KEY}", f"{URL}?…"),
+        (f"/v1/realtime/{KEY}", "(unknown)"),
+        (f"/{KEY}?{KEY}", "(unknown)?…"),
+        ("", "(unknown)"),
+    ],
+)
+def test_a_log_shows_only_paths_that_the_server_has(target: str, shown: str) -> None:
+    assert redacted_target(target, {URL, "/"}) == shown

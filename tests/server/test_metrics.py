@@ -1,0 +1,189 @@
+"""Metrics: what each event adds, read back with Prometheus' own parser."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
+
+from voiceloop.server import access, limits, resume
+from voiceloop.server.metrics import ANSWER_S, MODELS, OTHER, WAIT_S, Metrics
+from voiceloop.trace import Mark
+from voiceloop.types import Outcome, TurnTrace
+
+pytestmark = pytest.mark.pure
+
+CODES = ("invalid_value", "session_expired")
+REASONS = [*access.Reason, *limits.Kind, *resume.Reason]
+Sample = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def read(metrics: Metrics) -> dict[Sample, float]:
+    """Every sample but the moments at which series were made."""
+    text, kind = metrics.render()
+    assert kind.startswith("text/plain; version=")
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+
+
+def changed(metrics: Metrics, before: dict[Sample, float]) -> dict[str, float]:
+    """What differs by now, as `name{label}`."""
+    return {
+        f"{name}{{{','.join(value for _, value in labels)}}}": value - before[name, labels]
+        for (name, labels), value in read(metrics).items()
+        if value != before[name, labels]
+    }
+
+
+def observed(name: str, buckets: tuple[float, ...], value: float, *labels: str) -> dict[str, float]:
+    """What one observation adds to a histogram."""
+    reached = [*(f"{bound}" for bound in buckets if value <= bound), "+Inf"]
+    shown = ",".join(labels)
+    return {
+        f"{name}_count{{{shown}}}": 1,
+        f"{name}_sum{{{shown}}}": pytest.approx(value),
+        **{f"{name}_bucket{{{','.join([bound, *labels])}}}": 1 for bound in reached},
+    }
+
+
+def test_every_series_is_there_from_the_start_and_is_zero() -> None:
+    samples = read(Metrics(CODES))
+    assert set(samples.values()) == {0.0}
+    labelled = {labels for _, labels in samples}
+    expected = [("reason", reason) for reason in REASONS]
+    expected += [("outcome", outcome) for outcome in get_args(Outcome)]
+    expected += [("code", code) for code in (*CODES, OTHER)]
+    expected += [("state", "connected"), ("state", "parked")]
+    expected += [("direction", "in"), ("direction", "out")]
+    expected += [("kind", kind) for kind in ("drafted", "accepted", "wasted")]
+    assert {(pair,) for pair in expected} <= labelled
+    assert all(name.startswith("voiceloop_") for name, _ in samples)
+
+
+def test_reasons_do_not_stand_for_each_other() -> None:
+    assert len(set(REASONS)) == len(REASONS)
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_refusals_are_counted_by_reason(
+    reason: access.Reason | limits.Kind | resume.Reason,
+) -> None:
+    metrics = Metrics()
+    before = read(metrics)
+    metrics.refused(reason)
+    assert changed(metrics, before) == {f"voiceloop_refused_total{{{reason}}}": 1}
+
+
+@settings(max_examples=30)
+@given(st.lists(st.one_of(st.text(), st.sampled_from(CODES))))
+def test_no_client_can_make_a_series(codes: list[str]) -> None:
+    metrics = Metrics(CODES)
+    before = read(metrics)
+    for code in codes:
+        metrics.refused_message(code)
+    assert set(read(metrics)) == set(before)
+    counted = changed(metrics, before)
+    known = sum(code in CODES for code in codes)
+    assert sum(counted.values()) == len(codes)
+    assert counted.get("voiceloop_refused_messages_total{other}", 0) == len(codes) - known
+
+
+def test_a_reason_that_is_mere_text_is_a_mistake() -> None:
+    with pytest.raises(AttributeError):
+        Metrics().refused("whatever a client said")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(KeyError):
+        Metrics().waited("whatever a client said", 0.1)
+
+
+def test_sessions_are_as_many_as_there_are() -> None:
+    metrics = Metrics()
+    before = read(metrics)
+    metrics.sessions(connected=3, parked=2)
+    metrics.sessions(connected=2, parked=1)
+    assert changed(metrics, before) == {
+        "voiceloop_sessions{connected}": 2,
+        "voiceloop_sessions{parked}": 1,
+    }
+
+
+def test_audio_is_counted_in_seconds() -> None:
+    metrics = Metrics()
+    before = read(metrics)
+    metrics.heard(0.5)
+    metrics.heard(1.0)
+    metrics.sent(0.25)
+    assert changed(metrics, before) == {
+        "voiceloop_audio_seconds_total{in}": 1.5,
+        "voiceloop_audio_seconds_total{out}": 0.25,
+    }
+
+
+@given(st.sampled_from(MODELS), st.floats(0, 10))
+def test_waits_are_counted_by_model(model: str, seconds: float) -> None:
+    metrics = Metrics()
+    before = read(metrics)
+    metrics.waited(model, seconds)
+    expected = observed("voiceloop_queue_wait_seconds", WAIT_S, seconds, model)
+    assert changed(metrics, before) == {
+        name: value for name, value in expected.items() if seconds or "_sum" not in name
+    }
+
+
+@given(
+    st.sampled_from(get_args(Outcome)),
+    st.integers(1, 3000),
+    st.integers(1, 3000),
+    st.integers(1, 99),
+    st.integers(1, 99),
+)
+def test_a_turn_adds_what_its_trace_says(
+    outcome: Outcome, endpoint_ms: int, sound_ms: int, drafted: int, wasted: int
+) -> None:
+    marks = {
+        str(Mark.SPEECH_END): 100.0,
+        str(Mark.ENDPOINT): 100.0 + endpoint_ms / 1000,
+        str(Mark.FIRST_SOUND): 100.0 + (endpoint_ms + sound_ms) / 1000,
+    }
+    counters = {"drafted": drafted, "accepted": 1, "wasted_tokens": wasted, "underruns": 2, "x": 9}
+    metrics = Metrics()
+    before = read(metrics)
+    metrics.observe(TurnTrace(1, marks, counters, "it was said", outcome))
+    assert changed(metrics, before) == {
+        f"voiceloop_turns_total{{{outcome}}}": 1,
+        "voiceloop_tokens_total{drafted}": drafted,
+        "voiceloop_tokens_total{accepted}": 1,
+        "voiceloop_tokens_total{wasted}": wasted,
+        "voiceloop_underruns_total{}": 2,
+        **observed("voiceloop_voice_to_voice_seconds", ANSWER_S, (endpoint_ms + sound_ms) / 1000),
+        **observed("voiceloop_endpoint_to_sound_seconds", ANSWER_S, sound_ms / 1000),
+    }
+
+
+def test_a_turn_without_a_sound_took_no_time() -> None:
+    metrics = Metrics()
+    before = read(metrics)
+    metrics.observe(TurnTrace(1, {str(Mark.SPEECH_END): 1.0}, {}, "", "abandoned"))
+    assert changed(metrics, before) == {"voiceloop_turns_total{abandoned}": 1}
+
+
+def test_two_servers_in_one_process_do_not_meet() -> None:
+    one, other = Metrics(), Metrics()
+    one.heard(1.0)
+    assert set(read(other).values()) == {0.0}
+    assert not [family for family in REGISTRY.collect() if family.name.startswith("voiceloop")]
+
+
+def test_buckets_cover_the_times_that_matter() -> None:
+    for buckets in (ANSWER_S, WAIT_S):
+        assert list(buckets) == sorted(set(buckets))
+    assert (ANSWER_S[0], ANSWER_S[-1]) == (0.05, 2.0)
+    assert math.inf not in ANSWER_S

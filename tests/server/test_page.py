@@ -1,0 +1,72 @@
+"""docs/server.md: its tables say what the code says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from voiceloop.server import limits
+from voiceloop.server.access import Reason, Refused
+from voiceloop.server.keys import LENGTHS, VARIABLE
+from voiceloop.server.limits import Limits
+from voiceloop.server.metrics import Metrics
+
+pytestmark = pytest.mark.pure
+
+PAGE = Path(__file__, "../../../docs/server.md").resolve().read_text(encoding="utf-8")
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the table under a heading, cell by cell."""
+    section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[1:]]
+
+
+def meanings() -> dict[str, str]:
+    """The docstring under each attribute of `Limits`."""
+    [found] = [
+        node
+        for node in ast.parse(Path(limits.__file__).read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and node.name == "Limits"
+    ]
+    return {
+        ast.unparse(item.target): " ".join(str(ast.literal_eval(text.value)).split())
+        for item, text in zip(found.body, found.body[1:], strict=False)
+        if isinstance(item, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
+
+
+def test_every_limit_is_listed_with_its_default_and_its_meaning() -> None:
+    said = meanings()
+    assert table("Limits") == [
+        [
+            f"`{limit.name}`",
+            f"{limit.default:g}" if isinstance(limit.default, float) else f"{limit.default}",
+            said[limit.name],
+        ]
+        for limit in fields(Limits)
+    ]
+
+
+def test_every_refusal_is_listed_with_its_status_and_hint() -> None:
+    assert table("Why a request was refused") == [
+        [f"`{reason}`", f"{Refused(reason).status}", Refused(reason).hint] for reason in Reason
+    ]
+
+
+def test_every_metric_is_listed() -> None:
+    text = Metrics().render()[0].decode()
+    made = set(re.findall(r"^# TYPE (\w+?)(?<!_created) ", text, re.MULTILINE))
+    listed = {re.sub(r"[`{].*", "", row[0].strip("`")) for row in table("Logs and metrics")}
+    assert listed == made
+
+
+def test_keys_are_as_the_page_says() -> None:
+    assert f"{LENGTHS[0]} to {LENGTHS[-1]} characters" in PAGE
+    assert f"at least {LENGTHS[0]} characters" in PAGE
+    assert f"`{VARIABLE}`" in PAGE

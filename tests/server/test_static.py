@@ -1,0 +1,268 @@
+"""The files of web/: those and no others, under their names, with all headers of every reply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.errors import ConfigError
+from voiceloop.server.access import Reason, Refused
+from voiceloop.server.replies import Reply, line, policy, refusal
+from voiceloop.server.static import INDEX, TYPES, Asset, Site, load
+
+pytestmark = pytest.mark.pure
+
+HOST = "localhost:8000"
+FILES = {
+    "/index.html": Asset(b"<!doctype html>", TYPES[".html"], '"a1"'),
+    "/app.js": Asset(b"export {}", TYPES[".js"], '"b2"'),
+    "/lib/level.js": Asset(b"", TYPES[".js"], '"c3"'),
+}
+SITE = Site(FILES)
+PATHS = ["/", *FILES]
+
+EVERYWHERE = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Permissions-Policy": "microphone=(self), camera=(), geolocation=(), display-capture=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+    "Connection": "close",
+}
+
+
+def get(target: str, *headers: tuple[str, str], method: str = "GET") -> Reply:
+    return SITE.answer(method, target, headers, HOST)
+
+
+def header(reply: Reply, name: str) -> str | None:
+    found = [value for given, value in reply.headers if given == name]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+# --- which files --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("query", ["", "?", "?dsp=0", "?/../../etc/passwd"])
+def test_a_file_is_served_under_its_name(path: str, query: str) -> None:
+    reply, asset = get(path + query), FILES[INDEX if path == "/" else path]
+    assert (reply.status, reply.phrase, reply.body) == (200, "OK", asset.body)
+    assert header(reply, "Content-Type") == asset.kind
+    assert header(reply, "Content-Length") == str(len(asset.body))
+    assert header(reply, "ETag") == asset.etag
+    assert SITE.paths == set(PATHS)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "", "*", "?", "index.html", "app.js", "//", "//app.js", "/./app.js", "/lib/../app.js",
+        "/lib//level.js", "/lib", "/lib/", "/lib/.", "/../app.js", "/..", "/../../etc/passwd",
+        "/..%2f..%2fetc/passwd", "/%2e%2e/app.js", "/%252e%252e%252fapp.js", "/%2fapp.js",
+        "/..\\app.js", "/lib\\level.js", "/lib%5clevel.js", "/app.js\0", "/app.js%00",
+        "/app.js%00.html", "/app.js\0.html", "/etc/passwd", "/APP.JS", "/Index.html", "/app.js/",
+        "/app.js.", "/app.js ", "/app.js%20", "/app.js#x", "/app.js;x", "/app.js::$DATA",
+        "/app%2ejs", "http://localhost:8000/app.js", "/\u0430pp.js", "/app.js\r\nX: y",
+        "/.git/config", "/static.py", "/favicon.ico", "/" + "a" * 8000, "/" + "../" * 2000,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_every_other_name_is_not_found(target: str, method: str) -> None:
+    reply = get(target, method=method)
+    assert (reply.status, reply.phrase) == (404, "Not Found")
+    assert reply.body == (b"" if method == "HEAD" else b"there is nothing under that name\n")
+
+
+@given(st.one_of(st.text(), st.text("/.%2eEfF5cC\\\0ajps", max_size=12).map("/".__add__)))
+def test_only_the_paths_that_there_are_are_found(target: str) -> None:
+    found = get(target).status == 200
+    assert found == (target.split("?")[0] in PATHS)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "get", "", "G\0"])
+@pytest.mark.parametrize("target", ["/", "/absent"])
+def test_files_can_only_be_read(method: str, target: str) -> None:
+    reply = get(target, method=method)
+    assert reply.status == 405
+    assert header(reply, "Allow") == "GET, HEAD"
+
+
+@given(st.sampled_from([*PATHS, "/absent"]), st.sampled_from(['"a1"', '"b2"', '"x"', "*", ""]))
+def test_head_says_what_get_would(target: str, tag: str) -> None:
+    full = get(target, ("If-None-Match", tag))
+    head = get(target, ("If-None-Match", tag), method="HEAD")
+    assert (head.status, head.headers, head.body) == (full.status, full.headers, b"")
+
+
+# --- what a browser has already -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value", ['"b2"', 'W/"b2"', '"x", "b2"', '"x","b2" , "y"', "*", " * ", '"a,b", W/"b2"']
+)
+def test_what_the_browser_has_is_not_sent_again(value: str) -> None:
+    reply = get("/app.js", ("iF-nOnE-mAtCh", value))
+    assert (reply.status, reply.body) == (304, b"")
+    assert header(reply, "ETag") == '"b2"'
+
+
+@pytest.mark.parametrize(
+    "value", ["", "b2", '"b"', '"B2"', '"b2', 'b2"', '"a1"', '"*"', "**", '"a"b2"c"']
+)
+def test_what_it_has_of_something_else_does_not_count(value: str) -> None:
+    assert get("/app.js", ("If-None-Match", value)).status == 200
+
+
+def test_tags_in_several_headers_are_one_list() -> None:
+    assert get("/app.js", ("If-None-Match", '"x"'), ("If-None-Match", '"b2"')).status == 304
+    assert get("/app.js", ("If-Match", '"b2"')).status == 200
+
+
+@given(st.text())
+def test_no_list_of_tags_is_too_strange(value: str) -> None:
+    reply = get("/app.js", ("If-None-Match", value))
+    assert reply.status == 200 or '"b2"' in value or value.strip() == "*"
+
+
+# --- headers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        get("/"),
+        get("/absent"),
+        get("/", method="HEAD"),
+        get("/", method="POST"),
+        get("/", ("If-None-Match", "*")),
+        line(503, "busy"),
+        *(refusal(Refused(reason)) for reason in Reason),
+    ],
+    ids=lambda reply: str(reply.status),
+)
+def test_every_reply_is_locked_up(reply: Reply) -> None:
+    assert {name: header(reply, name) for name in EVERYWHERE} == EVERYWHERE
+    csp = header(reply, "Content-Security-Policy") or ""
+    rules = dict(rule.split(" ", 1) for rule in csp.split("; "))
+    sockets = f" ws://{HOST} wss://{HOST}" if reply.status in (200, 304) else ""
+    assert rules == {
+        **dict.fromkeys(["default-src", "base-uri", "form-action", "frame-ancestors"], "'none'"),
+        **dict.fromkeys(["script-src", "style-src", "img-src", "media-src"], "'self'"),
+        **dict.fromkeys(["worker-src", "font-src"], "'self'"),
+        "connect-src": f"'self'{sockets}",
+    }
+    assert not [value for _, value in reply.headers if "unsafe" in value or "\n" in value]
+
+
+def test_a_policy_cannot_name_an_ipv6_address() -> None:
+    assert "connect-src 'self';" in policy("[::1]:8000")
+    assert "ws:" not in policy("[::1]:8000")
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_refusal_is_a_line_that_says_why(reason: Reason) -> None:
+    refused = Refused(reason)
+    reply = refusal(refused)
+    assert reply.status == refused.status
+    assert reply.body.decode() == f"{reason}: {refused.hint}\n"
+    assert header(reply, "Content-Type") == "text/plain; charset=utf-8"
+    challenge = "Bearer" if reply.status == 401 else None
+    assert header(reply, "WWW-Authenticate") == challenge
+
+
+# --- reading the folder -------------------------------------------------------------------------
+
+
+def write(folder: Path, name: str, content: bytes = b"x") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def complaint(folder: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(folder)
+    assert caught.value.hint
+    return caught.value.message
+
+
+def test_all_files_of_the_folder_are_served(tmp_path: Path) -> None:
+    for suffix in TYPES:
+        write(tmp_path, f"index{suffix}", suffix.encode())
+    write(tmp_path, "lib/deep/Level-1_b.min.js", b"deep")
+    site = load(tmp_path)
+    assert site.paths == {"/", "/lib/deep/Level-1_b.min.js", *(f"/index{name}" for name in TYPES)}
+    for suffix, kind in TYPES.items():
+        reply = site.answer("GET", f"/index{suffix}", [], HOST)
+        assert (reply.body, header(reply, "Content-Type")) == (suffix.encode(), kind)
+    assert site.answer("GET", "/", [], HOST).body == b".html"
+
+
+def test_a_tag_follows_the_content(tmp_path: Path) -> None:
+    write(tmp_path, "index.html", b"one")
+    write(tmp_path, "same.html", b"one")
+
+    def tag(path: str) -> str:
+        found = header(load(tmp_path).answer("GET", path, [], HOST), "ETag")
+        assert found is not None
+        return found
+
+    before = tag("/")
+    assert before == tag("/same.html")
+    write(tmp_path, "index.html", b"two")
+    assert tag("/") != before
+
+
+def test_what_is_served_is_what_was_there_at_the_start(tmp_path: Path) -> None:
+    path = write(tmp_path, "index.html", b"one")
+    site = load(tmp_path)
+    path.unlink()
+    write(tmp_path, "late.js")
+    assert site.answer("GET", "/", [], HOST).body == b"one"
+    assert site.answer("GET", "/late.js", [], HOST).status == 404
+
+
+def test_a_folder_without_a_page_is_a_broken_installation(tmp_path: Path) -> None:
+    assert complaint(tmp_path) == f"no web page in {tmp_path}"
+    assert complaint(tmp_path / "absent") == f"no web page in {tmp_path / 'absent'}"
+
+
+@pytest.mark.parametrize("name", [".env", "lib/.git", "a b.js", "b\u00fc.js", "a%2e.js", "a?b.js"])
+def test_a_name_that_needs_decoding_is_not_served(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "index.html")
+    path = write(tmp_path, name)
+    assert complaint(tmp_path) == f"{path} cannot be served under that name"
+
+
+@pytest.mark.parametrize("name", ["app.py", "app", "app.JS", "app.html~", "app.js.map"])
+def test_a_file_of_an_unknown_type_is_not_served(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "index.html")
+    path = write(tmp_path, name)
+    assert complaint(tmp_path) in (
+        f"{path} is of no known type",
+        f"{path} cannot be served under that name",
+    )
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    secret = write(tmp_path, "secret.txt")
+    write(tmp_path, "web/index.html")
+    for name, target in (("a.txt", secret), ("b.txt", tmp_path / "absent"), ("c", tmp_path)):
+        link = tmp_path / "web" / name
+        link.symlink_to(target)
+        assert complaint(tmp_path / "web") == f"{link} is a link"
+        link.unlink()
+    assert load(tmp_path / "web").paths == {"/", "/index.html"}
+
+
+def test_a_file_that_cannot_be_read_is_named(unprivileged: Path) -> None:
+    path = write(unprivileged, "index.html")
+    path.chmod(0)
+    assert complaint(unprivileged) == f"cannot read {path}: Permission denied"

@@ -1,0 +1,351 @@
+"""Who may connect: a verdict from the request and its headers, before anything else is done.
+
+Four things are looked at. *Host*: the server answers to its own names only, so that a page cannot
+reach it under a name of its own that it pointed here (DNS rebinding). *Origin*: a browser lets any
+page open a socket to any server and says which page it is, so pages are held against a list. *Key*:
+where anybody but this machine can connect, a client shows an API key. *Proxies*: what is forwarded
+here from elsewhere is not this machine, even where its last hop is.
+
+Headers are given as pairs in the order they came, because one that is there twice is refused: two
+readers of such a request may see two different requests. This module knows neither sockets nor
+where keys are kept, and what it refuses it does not repeat.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import parse_qsl
+
+from voiceloop.errors import ConfigError
+from voiceloop.server.keys import VARIABLE, Keyring
+
+Headers = Sequence[tuple[str, str]]
+"""Names, in any case, and values of a request's headers, in order, none left out."""
+
+PROTOCOL = "realtime"
+"""The subprotocol that the server speaks."""
+KEY_PROTOCOL = "openai-insecure-api-key."
+"""What stands before the key in the subprotocol by which pages send it: they set no headers."""
+
+
+class Reason(StrEnum):
+    """Why a request is refused; the words of logs and metrics."""
+
+    DUPLICATE_HEADER = "duplicate_header"
+    HOST = "host"
+    PROXY = "undeclared_proxy"
+    KEY_IN_URL = "key_in_url"
+    QUERY = "query"
+    ORIGIN = "origin"
+    SUBPROTOCOL = "subprotocol"
+    TWO_KEYS = "two_keys"
+    NO_KEY = "no_key"
+    WRONG_KEY = "wrong_key"
+
+
+_SAID: dict[Reason, tuple[int, str]] = {
+    Reason.DUPLICATE_HEADER: (400, "send Host, Origin and Authorization once each"),
+    Reason.HOST: (421, "this server does not answer to that name; --allow-host adds one"),
+    Reason.PROXY: (403, "this request was forwarded; start the server with --behind-proxy"),
+    Reason.KEY_IN_URL: (
+        400,
+        "a key in a URL ends up in logs: replace it, and send Authorization: Bearer KEY",
+    ),
+    Reason.QUERY: (400, "the only parameter is ?model=, which may be left out"),
+    Reason.ORIGIN: (403, "pages of that origin may not connect; --allow-origin adds one"),
+    Reason.SUBPROTOCOL: (400, f"offer the subprotocol {PROTOCOL}, or none at all"),
+    Reason.TWO_KEYS: (400, "send one key, in one place"),
+    Reason.NO_KEY: (401, f"send Authorization: Bearer KEY, or the subprotocol {KEY_PROTOCOL}KEY"),
+    Reason.WRONG_KEY: (401, "this is not a key of this server"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The client may connect."""
+
+    key: str | None
+    """Id of the key that it showed; none where none is asked for."""
+    subprotocol: str | None
+    """What the answer selects; none where the client offered nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The client may not connect."""
+
+    reason: Reason
+
+    @property
+    def status(self) -> int:
+        """Status code of the answer."""
+        return _SAID[self.reason][0]
+
+    @property
+    def hint(self) -> str:
+        """What to do about it, in one line that repeats nothing of the request."""
+        return _SAID[self.reason][1]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Where the server listens."""
+
+    host: str = "localhost"
+    """A name or an address; `localhost` is 127.0.0.1 and ::1, `0.0.0.0` every address there is."""
+    port: int = 8000
+    tls: bool = False
+    """The server itself speaks TLS."""
+    behind_proxy: bool = False
+    """Requests come through a reverse proxy, which is the one that speaks TLS."""
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only programs on this machine can connect."""
+        address = _address(self.host)
+        return address.is_loopback if address else self.host.lower() == "localhost"
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether this is every address of the machine, and so none that it could be called by."""
+        address = _address(self.host)
+        return address.is_unspecified if address else not self.host
+
+
+def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
+    """ConfigError where listening there would let in whom nobody meant to let in.
+
+    `keys` says whether clients show a key, `names` whether it was said what hosts the server
+    answers to, or what origins.
+    """
+    if binding.behind_proxy and not keys:
+        raise ConfigError(
+            "a proxy lets in whoever reaches it, and no API key is set",
+            f"set {VARIABLE}, or name a file of keys with --api-key-file",
+        )
+    if binding.loopback:
+        return
+    if not keys:
+        raise ConfigError(
+            f"on {binding.host or 'every address'} anybody in reach may talk to the server, and no "
+            "API key is set",
+            f"set {VARIABLE} or --api-key-file, or listen on localhost",
+        )
+    if not binding.tls and not binding.behind_proxy:
+        raise ConfigError(
+            f"on {binding.host or 'every address'} keys and speech would travel in the clear",
+            "give --tls-cert and --tls-key, or --behind-proxy where a proxy speaks TLS",
+        )
+    if binding.everywhere and not names:
+        raise ConfigError(
+            "listening on every address, the server does not know its own name",
+            "say what clients call it: --allow-host voice.example.com",
+        )
+
+
+class Access:
+    """The rules of one server."""
+
+    def __init__(
+        self,
+        binding: Binding,
+        keys: Keyring | None = None,
+        *,
+        hosts: Iterable[str] = (),
+        origins: Iterable[str] = (),
+    ) -> None:
+        """What the server is called and whose pages may use it, besides itself and its own pages.
+
+        A host is a name or an address, with a port where that is not the server's own (or behind a
+        proxy, the usual one); an origin is written as browsers write it. The host of an origin is
+        a host of the server. ConfigError where one is not well written, and for a binding that
+        `check_binding` refuses.
+        """
+        hosts, origins = list(hosts), list(origins)
+        check_binding(binding, keys=keys is not None, names=bool(hosts or origins))
+        self._keys = keys
+        self._origins: set[str] = set()
+        self._hosts: set[str] = set()
+        scheme = "https" if binding.tls else "http"
+        own = ["localhost", "127.0.0.1", "[::1]"]
+        if not binding.everywhere:
+            own.append(f"[{binding.host}]" if ":" in binding.host else binding.host)
+        for text in [*own, *hosts]:
+            host, port = _host(text)
+            self._add(scheme, host, port or binding.port)
+            if binding.behind_proxy and text in hosts:
+                self._add("https", host, port or 443)
+        for text in origins:
+            self._add(*_origin(text))
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Every value of Host that is accepted, in its normal form."""
+        return frozenset(self._hosts)
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """Every value of Origin that is accepted."""
+        return frozenset(self._origins)
+
+    def host(self, headers: Headers) -> str | Refused:
+        """By what name the server was called, in its normal form; for requests of any path."""
+        names = [name.lower() for name, _ in headers]
+        if any(names.count(name) > 1 for name in ("host", "origin", "authorization")):
+            return Refused(Reason.DUPLICATE_HEADER)
+        called = _normal(_value(headers, "host") or "")
+        if called not in self._hosts:
+            return Refused(Reason.HOST)
+        if self._keys is None and not _FORWARDED.isdisjoint(names):
+            return Refused(Reason.PROXY)
+        return called
+
+    def judge(self, target: str, headers: Headers) -> Allowed | Refused:
+        """Whether the client that asks for `target`, which is a path with its query, may connect.
+
+        A missing Origin is allowed: only browsers send one, and they always do. Where nobody shows
+        a key, `check_binding` and the rule of proxies see to it that the client is on this machine.
+        """
+        called = self.host(headers)
+        if isinstance(called, Refused):
+            return called
+        if reason := self._query(target.partition("?")[2]):
+            return Refused(reason)
+        origin = _value(headers, "origin")
+        if origin is not None and origin not in self._origins:
+            return Refused(Reason.ORIGIN)
+        offered = list(_tokens(headers))
+        if offered and (PROTOCOL not in offered or not all(map(_TOKEN.fullmatch, offered))):
+            return Refused(Reason.SUBPROTOCOL)
+        key = self._key(headers, offered)
+        if isinstance(key, Reason):
+            return Refused(key)
+        return Allowed(key, PROTOCOL if offered else None)
+
+    def _add(self, scheme: str, host: str, port: int | None) -> None:
+        usual = {"http": 80, "https": 443}.get(scheme)
+        port = port or usual
+        shown = host if port in (usual, None) else f"{host}:{port}"
+        self._origins.add(f"{scheme}://{shown}")
+        if usual:
+            self._hosts |= {shown, f"{host}:{port}"}
+
+    def _query(self, query: str) -> Reason | None:
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            if _SECRET.search(name) or (self._keys and self._keys.match(value)):
+                return Reason.KEY_IN_URL
+            if name != "model":
+                return Reason.QUERY
+        return None
+
+    def _key(self, headers: Headers, offered: Sequence[str]) -> str | Reason | None:
+        """Id of the key that was shown, or why it is none."""
+        if self._keys is None:
+            return None
+        shown = [
+            token.removeprefix(KEY_PROTOCOL) for token in offered if token.startswith(KEY_PROTOCOL)
+        ]
+        bearer = _BEARER.fullmatch(_value(headers, "authorization") or "")
+        if bearer:
+            shown.append(bearer[1])
+        if len(shown) != 1:
+            return Reason.TWO_KEYS if shown else Reason.NO_KEY
+        return self._keys.match(shown[0]) or Reason.WRONG_KEY
+
+
+def redacted(headers: Headers) -> dict[str, str]:
+    """What of the headers may be logged: names, and values of those that hold no secret."""
+    shown: dict[str, str] = {}
+    for name, value in headers:
+        name = name.lower()
+        if name == "sec-websocket-protocol":
+            tokens = (token.strip() for token in value.split(","))
+            value = ", ".join(token if token == PROTOCOL else "…" for token in tokens)
+        elif name not in _SHOWN:
+            value = "…"
+        shown[name] = f"{shown[name]}, {value}" if name in shown else value
+    return shown
+
+
+def redacted_target(target: str, known: Container[str]) -> str:
+    """What of a request's target may be logged: a path of the server's own, never its query."""
+    path, mark, _ = target.partition("?")
+    return (path if path in known else "(unknown)") + ("?…" if mark else "")
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([!-~]+)")
+_SECRET = re.compile(r"key|token|secret|auth|bearer|pass", re.IGNORECASE)
+_FORWARDED = frozenset(
+    ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+)
+_SHOWN = frozenset(("host", "origin", "user-agent", "connection", "upgrade"))
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::([0-9]{1,5}))?")
+_ORIGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]+)/?")
+
+
+def _value(headers: Headers, wanted: str) -> str | None:
+    return next((value for name, value in headers if name.lower() == wanted), None)
+
+
+def _tokens(headers: Headers) -> Iterator[str]:
+    for name, value in headers:
+        if name.lower() == "sec-websocket-protocol":
+            yield from (token.strip(" \t") for token in value.split(","))
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _parsed(text: str) -> tuple[str, int | None] | None:
+    """A host in lower case without its trailing dot, and its port; none where it is not one."""
+    found = _HOST.fullmatch(text)
+    if not found:
+        return None
+    host, port = found[1].lower().removesuffix("."), found[2] and int(found[2])
+    if not host or port == 0 or (port or 0) > 65535:
+        return None
+    if host.startswith("["):
+        try:
+            host = f"[{ipaddress.IPv6Address(host[1:-1])}]"
+        except ValueError:
+            return None
+    return host, port or None
+
+
+def _normal(text: str) -> str | None:
+    parsed = _parsed(text)
+    if parsed is None:
+        return None
+    host, port = parsed
+    return host if port is None else f"{host}:{port}"
+
+
+def _host(text: str) -> tuple[str, int | None]:
+    parsed = _parsed(text)
+    if parsed is None:
+        raise ConfigError(
+            f"{text!r} is not the name of a host",
+            "write voice.example.com, 192.0.2.7 or [2001:db8::7], and a port after a colon",
+        )
+    return parsed
+
+
+def _origin(text: str) -> tuple[str, str, int | None]:
+    found = _ORIGIN.fullmatch(text)
+    parsed = _parsed(found[2]) if found else None
+    if not found or not parsed:
+        raise ConfigError(
+            f"{text!r} is not an origin", "write https://voice.example.com, without a path"
+        )
+    return found[1].lower(), *parsed

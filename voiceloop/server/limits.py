@@ -1,0 +1,244 @@
+"""How much one client may take, and how many may be there: counted, with the time given by others.
+
+A rate is a bucket that fills as time passes and is emptied by what is spent; a level is what is
+held until it is given back. This module knows no clock and no sockets, and it stops nothing: it
+says no, and when to ask again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from voiceloop.config import Positive, Range
+
+Seconds = Annotated[float, Range(0)]
+
+SLACK = 1e-3
+"""So little of anything is nothing: what rounding leaves after a wait of just the right length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the server gives to its clients."""
+
+    max_sessions: Positive = 4
+    """Sessions at once, connected and parked."""
+    max_sessions_per_key: Positive = 4
+    """Sessions of one API key at once, likewise; without keys all clients count as one."""
+    max_parked_per_key: Positive = 2
+    """Sessions of one key that wait for their client to come back; the oldest goes first."""
+    resume_s: Seconds = 60.0
+    """How long a session waits for a client whose connection broke, in seconds; 0: not at all."""
+    session_s: Annotated[float, Range(1)] = 3600.0
+    """Longest session, in seconds, as clients of the protocol expect it."""
+    idle_s: Annotated[float, Range(1)] = 600.0
+    """A client that sends nothing for so long, in seconds, has gone."""
+    audio_ahead_s: Annotated[float, Range(1)] = 60.0
+    """Audio that a client may send ahead of real time, in seconds."""
+    audio_backlog_s: Annotated[float, Range(1)] = 60.0
+    """Audio that may wait for recognition, in seconds."""
+    messages_per_s: Positive = 200
+    """Messages a second that a client may send for long; audio in frames of 20 ms is 50."""
+    messages_burst: Positive = 1000
+    """Messages that it may send at once."""
+    prefill_tokens_per_min: Positive = 120_000
+    """Tokens a minute that the language model reads for a session."""
+    generated_tokens_per_min: Positive = 12_000
+    """Tokens a minute that it writes, heard or not."""
+    conversation_bytes: Positive = 1_048_576
+    """Text, instructions and tools that a session may hold, in bytes of UTF-8."""
+
+
+class Kind(StrEnum):
+    """What a session spends."""
+
+    AUDIO = "audio"
+    """Seconds of audio that came from the client."""
+    MESSAGES = "messages"
+    """Messages of the client."""
+    PREFILL = "prefill"
+    """Tokens read."""
+    GENERATED = "generated"
+    """Tokens written."""
+    BACKLOG = "backlog"
+    """Seconds of audio that wait; given back once recognised."""
+    CONVERSATION = "conversation"
+    """Bytes of text that are kept; given back once deleted."""
+    IDLE = "idle"
+    """Time without a message."""
+    SESSION = "session"
+    """Time since the session began."""
+    SESSIONS = "sessions"
+    """Places for sessions."""
+    SESSIONS_OF_KEY = "sessions_of_key"
+    """Places for the sessions of one key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """No, or not yet."""
+
+    reason: Kind
+    """What there is not enough of; the word of logs and metrics."""
+    text: str
+    """The same in one sentence, for the client."""
+    retry_after_s: float | None
+    """After how long to ask again, in seconds; none where time alone does not help."""
+
+
+class Bucket:
+    """Holds up to `capacity`, starts full, and fills by `rate` a second (a token bucket)."""
+
+    def __init__(self, capacity: float, rate: float, now: float) -> None:
+        self._capacity, self._rate = capacity, rate
+        self._level, self._at = capacity, now
+
+    def level(self, now: float) -> float:
+        """What is in it; less than nothing where more was taken than there was."""
+        # A clock that seems to go back fills nothing, and its hours are not counted twice.
+        elapsed = max(0.0, now - self._at)
+        self._level = min(self._capacity, self._level + elapsed * self._rate)
+        self._at += elapsed
+        return self._level
+
+    def take(self, amount: float, now: float) -> None:
+        """Take `amount`, whether it is there or not."""
+        self._level = self.level(now) - amount
+
+    def wait_s(self, amount: float, now: float) -> float | None:
+        """Seconds until `amount` is there, 0 where it is; none where it does not fit at all."""
+        if amount > self._capacity:
+            return None
+        lacking = amount - self.level(now)
+        return lacking / self._rate if lacking > SLACK else 0.0
+
+
+class Budget:
+    """What one session may still spend."""
+
+    def __init__(self, limits: Limits, now: float) -> None:
+        self._limits = limits
+        self._begun = self._active = now
+        self._buckets = {
+            Kind.AUDIO: Bucket(limits.audio_ahead_s, 1.0, now),
+            Kind.MESSAGES: Bucket(limits.messages_burst, limits.messages_per_s, now),
+            Kind.PREFILL: _per_minute(limits.prefill_tokens_per_min, now),
+            Kind.GENERATED: _per_minute(limits.generated_tokens_per_min, now),
+        }
+        self._most = {
+            Kind.BACKLOG: limits.audio_backlog_s,
+            Kind.CONVERSATION: float(limits.conversation_bytes),
+        }
+        self._held = dict.fromkeys(self._most, 0.0)
+
+    def spend(self, kind: Kind, amount: float, now: float) -> Refusal | None:
+        """Take `amount` of `kind`, or nothing of it and say why not.
+
+        A message counts as a sign of life. A refusal that says when to try again leaves a choice:
+        to wait, and so to let the client wait, or to tell it.
+        """
+        _check(amount)
+        if kind is Kind.MESSAGES:
+            self._active = max(self._active, now)
+        if kind in self._most:
+            if self._held[kind] + amount > self._most[kind] + SLACK:
+                return Refusal(kind, _TEXTS[kind].format(self._limits), None)
+            self._held[kind] += amount
+            return None
+        wait = self._buckets[kind].wait_s(amount, now)
+        if wait == 0:
+            self._buckets[kind].take(amount, now)
+            return None
+        return Refusal(kind, _TEXTS[kind].format(self._limits), wait)
+
+    def charge(self, kind: Kind, amount: float, now: float) -> Refusal | None:
+        """Take what has been spent already, and say where that was too much: then stop.
+
+        What is owed is paid before anything else may be spent.
+        """
+        _check(amount)
+        self._buckets[kind].take(amount, now)
+        wait = self._buckets[kind].wait_s(0, now)
+        return Refusal(kind, _TEXTS[kind].format(self._limits), wait) if wait else None
+
+    def give_back(self, kind: Kind, amount: float) -> None:
+        """`amount` of a level is free again; ValueError where so much was not held."""
+        _check(amount)
+        if amount > self._held[kind] + SLACK:
+            raise ValueError(f"{amount} of {kind} given back, {self._held[kind]} held")
+        self._held[kind] = max(0.0, self._held[kind] - amount)
+
+    def over(self, now: float) -> Refusal | None:
+        """Why the session is at its end by `now`, if it is."""
+        if now - self._begun >= self._limits.session_s:
+            return Refusal(Kind.SESSION, _TEXTS[Kind.SESSION].format(self._limits), None)
+        if now - self._active >= self._limits.idle_s:
+            return Refusal(Kind.IDLE, _TEXTS[Kind.IDLE].format(self._limits), None)
+        return None
+
+    def ends_at(self) -> float:
+        """When the session will be at its end unless another message comes."""
+        return min(self._begun + self._limits.session_s, self._active + self._limits.idle_s)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ticket:
+    """A place for one session, until it is given back."""
+
+    key: str | None
+    """Id of the client's key; none where clients need none."""
+
+
+class Admission:
+    """Counts the sessions of the server, connected and parked alike."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._tickets: set[Ticket] = set()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._tickets)
+
+    def admit(self, key: str | None) -> Ticket | Refusal:
+        """A place for a session of the client that showed `key`."""
+        limits = self._limits
+        if len(self._tickets) >= limits.max_sessions:
+            kind = Kind.SESSIONS
+        elif sum(ticket.key == key for ticket in self._tickets) >= limits.max_sessions_per_key:
+            kind = Kind.SESSIONS_OF_KEY
+        else:
+            ticket = Ticket(key)
+            self._tickets.add(ticket)
+            return ticket
+        return Refusal(kind, _TEXTS[kind].format(limits), None)
+
+    def release(self, ticket: Ticket) -> None:
+        """The session is over; KeyError where it was before."""
+        self._tickets.remove(ticket)
+
+
+_TEXTS = {
+    Kind.AUDIO: "more than {0.audio_ahead_s:g} s of audio ahead of real time",
+    Kind.MESSAGES: "more than {0.messages_per_s} messages a second",
+    Kind.PREFILL: "more than {0.prefill_tokens_per_min} tokens read in a minute",
+    Kind.GENERATED: "more than {0.generated_tokens_per_min} tokens written in a minute",
+    Kind.BACKLOG: "more than {0.audio_backlog_s:g} s of audio wait to be recognised",
+    Kind.CONVERSATION: "the conversation is larger than {0.conversation_bytes} bytes",
+    Kind.IDLE: "nothing was heard from the client for {0.idle_s:g} s",
+    Kind.SESSION: "a session lasts {0.session_s:g} s at most",
+    Kind.SESSIONS: "all {0.max_sessions} places are taken; try again when somebody has left",
+    Kind.SESSIONS_OF_KEY: "this key has {0.max_sessions_per_key} sessions, and may have no more",
+}
+
+
+def _per_minute(tokens: int, now: float) -> Bucket:
+    return Bucket(tokens, tokens / 60, now)
+
+
+def _check(amount: float) -> None:
+    if not 0 <= amount < math.inf:
+        raise ValueError(f"{amount} cannot be spent")

@@ -1,0 +1,140 @@
+"""What the server counts, in the form that Prometheus reads.
+
+The registry is the server's own, so two servers in one process do not meet. Every label comes from
+a list that is known at the start: a client can add to a series, never make one. This module knows
+neither sessions nor sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import get_args
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+
+from voiceloop.server import access, limits, resume
+from voiceloop.trace import endpoint_to_sound_ms, voice_to_voice_ms
+from voiceloop.types import Outcome, TurnTrace
+
+MODELS = ("vad", "asr", "llm", "tts")
+"""What may be waited for."""
+OTHER = "other"
+"""The label of a code that the protocol does not have."""
+ANSWER_S = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0)
+"""Buckets of how long an answer took, in seconds."""
+WAIT_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+"""Buckets of how long a step waited for its model, in seconds."""
+
+_TOKENS = {"drafted": "drafted", "accepted": "accepted", "wasted_tokens": "wasted"}
+"""Labels of tokens, by the counter of a trace."""
+
+
+class Metrics:
+    """The metrics of one server."""
+
+    def __init__(self, codes: Iterable[str] = ()) -> None:
+        """`codes` are the codes of the protocol's errors; what is not among them is `other`."""
+        registry = self._registry = CollectorRegistry()
+
+        def counter(name: str, about: str, label: str, values: Iterable[str]) -> Counter:
+            made = Counter(f"voiceloop_{name}", about, [label], registry=registry)
+            for value in values:
+                made.labels(value)  # a series that is 0 differs from one that is not there
+            return made
+
+        def histogram(name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(f"voiceloop_{name}", about, buckets=buckets, registry=registry)
+
+        self._codes = {*codes, OTHER}
+        self._sessions = Gauge(
+            "voiceloop_sessions", "Sessions there are.", ["state"], registry=registry
+        )
+        self.sessions(connected=0, parked=0)
+        self._refused = counter(
+            "refused",
+            "Connections and requests refused.",
+            "reason",
+            (*access.Reason, *limits.Kind, *resume.Reason),
+        )
+        self._errors = counter(
+            "refused_messages", "Messages of clients refused.", "code", sorted(self._codes)
+        )
+        self._turns = counter("turns", "Turns that are over.", "outcome", get_args(Outcome))
+        self._tokens = counter(
+            "tokens",
+            "Tokens drafted, accepted, and wasted on replies dropped.",
+            "kind",
+            _TOKENS.values(),
+        )
+        self._audio = counter(
+            "audio_seconds", "Audio from clients and to them.", "direction", ("in", "out")
+        )
+        self._underruns = Counter(
+            "voiceloop_underruns", "Gaps in replies that sounded.", registry=registry
+        )
+        self._voice_to_voice = histogram(
+            "voice_to_voice_seconds", "From the user's last sample to the first sound.", ANSWER_S
+        )
+        self._endpoint_to_sound = histogram(
+            "endpoint_to_sound_seconds", "From the endpoint decision to the first sound.", ANSWER_S
+        )
+        self._waits = Histogram(
+            "voiceloop_queue_wait_seconds",
+            "How long a step waited for its model.",
+            ["model"],
+            buckets=WAIT_S,
+            registry=registry,
+        )
+        for model in MODELS:
+            self._waits.labels(model)
+
+    def sessions(self, *, connected: int, parked: int) -> None:
+        """So many sessions there are now."""
+        self._sessions.labels("connected").set(connected)
+        self._sessions.labels("parked").set(parked)
+
+    def refused(self, reason: access.Reason | limits.Kind | resume.Reason) -> None:
+        """A connection, a resumption or a request for more was refused."""
+        self._refused.labels(reason.value).inc()
+
+    def refused_message(self, code: str) -> None:
+        """A message was answered by the error `code`."""
+        self._errors.labels(code if code in self._codes else OTHER).inc()
+
+    def heard(self, seconds: float) -> None:
+        """So much audio came from a client."""
+        self._audio.labels("in").inc(seconds)
+
+    def sent(self, seconds: float) -> None:
+        """So much audio went to a client."""
+        self._audio.labels("out").inc(seconds)
+
+    def waited(self, model: str, seconds: float) -> None:
+        """A step waited so long for `model`, one of `MODELS`; KeyError for another."""
+        if model not in MODELS:
+            raise KeyError(model)
+        self._waits.labels(model).observe(seconds)
+
+    def observe(self, trace: TurnTrace) -> None:
+        """A turn is over."""
+        self._turns.labels(trace.outcome).inc()
+        for histogram, ms in (
+            (self._voice_to_voice, voice_to_voice_ms(trace)),
+            (self._endpoint_to_sound, endpoint_to_sound_ms(trace)),
+        ):
+            if ms is not None:
+                histogram.observe(ms / 1000)
+        for counted, label in _TOKENS.items():
+            self._tokens.labels(label).inc(trace.counters.get(counted, 0))
+        self._underruns.inc(trace.counters.get("underruns", 0))
+
+    def render(self) -> tuple[bytes, str]:
+        """All of it in Prometheus' text format, and the content type of that."""
+        return generate_latest(self._registry), CONTENT_TYPE_LATEST
