@@ -55,6 +55,14 @@ def test_the_package_comes_from_the_wheel(scripts: Path, tmp_path: Path) -> None
     assert not found.is_relative_to(ROOT)
 
 
+def test_the_page_of_the_browser_is_in_it(scripts: Path, tmp_path: Path) -> None:
+    program = "from voiceloop.bundled import bundled; print(bundled('web'))"
+    found = Path(run(scripts / "python", "-c", program, cwd=tmp_path).strip())
+    shipped = {path.relative_to(found) for path in found.rglob("*") if path.is_file()}
+    web = ROOT / "web"
+    assert shipped == {path.relative_to(web) for path in web.rglob("*") if path.is_file()}
+
+
 def test_the_installed_program_answers_a_spoken_question(scripts: Path, tmp_path: Path) -> None:
     demo = run(
         scripts / "python",

@@ -1,0 +1,158 @@
+"""A real browser with a scripted microphone, in front of a scripted server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import soundfile
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+
+from tests.browser.standin import StandIn, standing_in
+from tests.conftest import lacking
+
+HERE = Path(__file__).parent
+EXPECTED = re.compile(r"WebSocket connection to .* failed: *($|.*ERR_CONNECTION_REFUSED)")
+"""What a browser prints where a server is gone."""
+
+
+def chromium() -> str:
+    """The path of the browser: $VOICELOOP_CHROMIUM, or the first of the usual names."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = os.environ.get("VOICELOOP_CHROMIUM") or next(filter(None, map(shutil.which, names)), "")
+    if not found:
+        lacking("no Chromium is installed; name one in VOICELOOP_CHROMIUM")
+    return found
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@dataclass
+class Visit:
+    """A page that is open, and what went wrong in it."""
+
+    page: Page
+    context: BrowserContext
+    requests: list[str]
+    complaints: list[str] = field(default_factory=list)
+
+    def phase(self, word: str) -> None:
+        """Wait until the page says that it is doing this."""
+        self.page.get_by_text(word, exact=True).and_(self.page.locator("#phase")).wait_for()
+
+    def talk(self) -> None:
+        """Start the microphone."""
+        self.page.get_by_role("button", name="Start talking").click()
+        self.phase("Listening")
+
+    def recorded(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+        """What sounded, without silent blocks: samples, and the frame at which each was played."""
+        blocks = self.page.evaluate("tap.blocks.map(({frame, pcm}) => [frame, [...pcm]])")
+        frames = [np.arange(frame, frame + len(pcm)) for frame, pcm in blocks]
+        pcm = [np.array(pcm, np.float32) for _, pcm in blocks]
+        return (
+            np.concatenate(pcm or [np.zeros(0, np.float32)]),
+            np.concatenate(frames or [np.zeros(0, np.int64)]),
+        )
+
+    def captured(self) -> tuple[npt.NDArray[np.float32], int]:
+        """What the browser got from the microphone, and its rate in Hertz."""
+        blocks = self.page.evaluate("tap.microphone.map(({pcm}) => [...pcm])")
+        return np.array(blocks, np.float32).ravel(), self.page.evaluate("tap.rate")
+
+    def sounds(self, seconds: float) -> None:
+        """Wait until that much has been heard."""
+        self.until(f"tap.blocks.length * 128 >= {round(seconds * 24_000)}")
+
+    def until(self, expression: str) -> None:
+        """Wait for something to be true in the page."""
+        # Playwright's own wait would use eval, which the page's policy forbids.
+        for _ in range(600):
+            if self.page.evaluate(expression):
+                return
+            self.page.wait_for_timeout(25)
+        pytest.fail(f"it never came to be: {expression}")
+
+
+Open = Callable[..., Visit]
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    with standing_in(tap_worklet=HERE / "tap-worklet.js") as started:
+        yield started
+
+
+@pytest.fixture
+def visit(playwright: Playwright, server: StandIn, tmp_path: Path) -> Iterator[Open]:
+    """Call it to open the page; at the end nothing may have gone wrong in it."""
+    browsers: list[Browser] = []
+    visits: list[Visit] = []
+
+    def open_page(
+        *,
+        microphone: npt.NDArray[np.float32] | None = None,
+        rate: int = 48_000,
+        device: bool = True,
+        allowed: bool = True,
+        url: str = "",
+        script: str = "",
+        flags: tuple[str, ...] = (),
+        **options: object,
+    ) -> Visit:
+        """`microphone` is what it hears, at `rate`, again and again; a hum without it."""
+        if microphone is None:
+            microphone = (0.01 * np.sin(np.arange(rate) * 2 * np.pi * 100 / rate)).astype("f4")
+        wav = tmp_path / f"microphone-{len(visits)}.wav"
+        soundfile.write(wav, microphone, rate, "PCM_16")
+        fake = ["--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={wav}"]
+        browser = playwright.chromium.launch(
+            executable_path=chromium(),
+            args=["--no-sandbox", *(fake if device else []), *flags],
+        )
+        browsers.append(browser)
+        context = browser.new_context(**options)  # pyright: ignore[reportArgumentType]
+        if allowed:
+            context.grant_permissions(["microphone"])
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.add_init_script(
+            "localStorage.setItem('voiceloop.settings', localStorage.getItem('voiceloop.settings')"
+            " ?? JSON.stringify({processing: false}))"
+        )
+        page.add_init_script(path=HERE / "tap.js")
+        if script:
+            page.add_init_script(script)
+        opened = Visit(page, context, [])
+        page.on("request", lambda request: opened.requests.append(request.url))
+        page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda message: (
+                opened.complaints.append(message.text)
+                if message.type in ("error", "warning") and not EXPECTED.search(message.text)
+                else None
+            ),
+        )
+        visits.append(opened)
+        page.goto(url or server.url)
+        return opened
+
+    yield open_page
+    for browser in browsers:
+        browser.close()
+    for opened in visits:
+        assert opened.complaints == []
+        strangers = [url for url in opened.requests if f":{server.port}/" not in url]
+        assert strangers == []

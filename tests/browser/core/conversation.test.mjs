@@ -1,0 +1,333 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { CAP_MS, FIRST_MS, delayMs } from '../../../web/core/backoff.js';
+import { Handshake } from '../../../web/core/handshake.js';
+import { axisEnd, duration, percentile, turnOf } from '../../../web/core/latency.js';
+import * as mic from '../../../web/core/microphone-state.js';
+import { WORDS, phaseOf } from '../../../web/core/phase.js';
+import { LONGEST, MOST, Transcript, heardLength } from '../../../web/core/transcript.js';
+import * as wire from '../../../web/core/wire.js';
+import { randomly } from './random.mjs';
+
+// Wire ---------------------------------------------------------------------------------------------
+
+function frame(id, start, samples) {
+  const data = new ArrayBuffer(28 + 2 * samples.length);
+  new Uint8Array(data).set([...id].map((char) => char.charCodeAt(0)));
+  const view = new DataView(data);
+  view.setUint32(24, start, true);
+  samples.forEach((sample, i) => view.setInt16(28 + 2 * i, sample, true));
+  return data;
+}
+
+test('a frame of sound is read as it was written', () => {
+  const id = 'item_0123456789abcdefABC';
+  const { itemId, start, pcm } = wire.parseAudio(frame(id, 4_000_000_000, [1, -2, 32767, -32768]));
+  assert.equal(itemId, id);
+  assert.equal(start, 4_000_000_000);
+  assert.deepEqual([...pcm], [1, -2, 32767, -32768]);
+});
+
+test('whatever comes, the parsers survive it', () => {
+  const random = randomly(3);
+  for (let run = 0; run < 2000; run++) {
+    const bytes = Uint8Array.from({ length: random.whole(0, 60) }, () => random.whole(0, 255));
+    const audio = wire.parseAudio(bytes.buffer);
+    assert.ok(audio === null || /^[!-~]{24}$/.test(audio.itemId));
+    const event = wire.parseEvent(String.fromCharCode(...bytes));
+    assert.ok(event === null || typeof event.type === 'string');
+  }
+  for (const text of ['', 'null', '[]', '"x"', '{}', '{"type":1}', '{"type":"x"', '7']) {
+    assert.equal(wire.parseEvent(text), null, text);
+  }
+  assert.equal(wire.parseAudio(frame('item_é'.padEnd(24, 'x'), 0, [1])), null);
+  assert.equal(wire.parseAudio(new ArrayBuffer(28)), null);
+  assert.equal(wire.parseAudio(new ArrayBuffer(31)), null);
+});
+
+test('reports claim nothing unheard, and miss nothing heard', () => {
+  for (let samples = 0; samples < 500; samples++) {
+    const { audio_ms: sofar } = wire.played('x', samples, false);
+    const { audio_ms: whole } = wire.played('x', samples, true);
+    assert.ok(sofar * 24 <= samples && samples < (sofar + 1) * 24);
+    assert.ok(whole * 24 >= samples && (whole - 1) * 24 < samples);
+    assert.ok(wire.truncate('x', samples).audio_end_ms * 24 <= samples);
+  }
+});
+
+test('an error is one sentence, whatever it holds', () => {
+  const sentence = (error) => wire.errorSentence({ type: 'error', error });
+  assert.equal(sentence({ message: 'No room\n left' }), 'The server says: No room left.');
+  assert.equal(sentence({ message: 'Why?' }), 'The server says: Why?');
+  assert.equal(sentence({ code: 'rate_limit' }), 'The server says: rate_limit.');
+  assert.match(sentence(undefined), /^The server says: .+\.$/);
+  assert.ok(sentence({ message: 'x'.repeat(10_000) }).length < 330);
+});
+
+test('where to connect, and what to offer', () => {
+  const url = (protocol, host) => wire.socketUrl({ protocol, host });
+  assert.equal(url('http:', 'localhost:8765'), 'ws://localhost:8765/v1/realtime');
+  assert.equal(url('https:', 'voice.example'), 'wss://voice.example/v1/realtime');
+  assert.deepEqual(wire.subprotocols(''), []);
+  assert.deepEqual(wire.subprotocols('k'), ['realtime', 'openai-insecure-api-key.k']);
+  assert.ok(wire.sendable('sk-A1_b.~'));
+  for (const key of ['a b', 'a,b', 'é', 'a"']) assert.ok(!wire.sendable(key), key);
+});
+
+test('settings that are empty are left to the server', () => {
+  const { session } = wire.sessionUpdate({ voice: '', instructions: '', turns: 'none' });
+  assert.ok(!('instructions' in session) && !('output' in session.audio));
+  assert.equal(session.audio.input.turn_detection, null);
+  const full = wire.sessionUpdate({ voice: 'en', instructions: 'Hi', turns: 'server_vad' }).session;
+  assert.equal(full.audio.output.voice, 'en');
+  assert.equal(full.instructions, 'Hi');
+  assert.deepEqual(full.audio.input.turn_detection, { type: 'server_vad' });
+});
+
+test('voices are texts, wherever the server names them', () => {
+  const voices = ['a', 'b'];
+  assert.deepEqual(wire.voicesOf({ type: 'x', session: { voiceloop: { voices } } }), voices);
+  assert.deepEqual(wire.voicesOf({ type: 'x', voiceloop: { voices: ['a', 7, 'b'] } }), voices);
+  assert.deepEqual(wire.voicesOf({ type: 'x', session: { voiceloop: { voices: 'a' } } }), []);
+  assert.deepEqual(wire.voicesOf({ type: 'x' }), []);
+});
+
+// Connection ---------------------------------------------------------------------------------------
+
+test('waits between attempts grow to a cap, half of each is chance', () => {
+  for (let failures = 1; failures < 2000; failures++) {
+    const [least, most] = [delayMs(failures, 0), delayMs(failures, 1)];
+    assert.equal(most, 2 * least);
+    assert.ok(least >= FIRST_MS / 2 && most <= CAP_MS);
+    assert.ok(delayMs(failures + 1, 0) >= least);
+  }
+  assert.equal(delayMs(2000, 1), CAP_MS);
+});
+
+test('a session begins once, fresh or where it was lost', () => {
+  const handshake = new Handshake();
+  assert.deepEqual(handshake.opened(), []);
+  assert.ok(!handshake.ready);
+  assert.equal(handshake.received({ type: 'session.created' }), 'new');
+  assert.equal(handshake.received({ type: 'session.created' }), null);
+  assert.ok(handshake.ready);
+  handshake.received({ type: 'voiceloop.session.token', token: 'one' });
+  handshake.closed();
+  assert.ok(!handshake.ready);
+  assert.deepEqual(handshake.opened(), [{ type: 'voiceloop.resume', token: 'one' }]);
+  assert.equal(handshake.received({ type: 'session.created' }), null);
+  assert.equal(handshake.received({ type: 'voiceloop.session.resumed' }), 'resumed');
+  assert.ok(handshake.ready);
+  handshake.closed();
+  handshake.opened();
+  const failed = { type: 'error', error: { code: 'resume_failed' } };
+  assert.equal(handshake.received(failed), 'forgotten');
+  assert.equal(handshake.received(failed), null);
+  assert.ok(handshake.ready);
+  assert.equal(handshake.received({ type: 'error', error: { code: 'other' } }), null);
+  handshake.closed();
+  assert.deepEqual(handshake.opened(), []);
+});
+
+// Microphone ---------------------------------------------------------------------------------------
+
+test('every trouble with a microphone has a sentence and a remedy', () => {
+  const names = ['NotAllowedError', 'SecurityError', 'NotFoundError', 'OverconstrainedError'];
+  for (const name of [...names, 'NotReadableError', 'AbortError', 'TypeError', '']) {
+    const { sentence, remedy } = mic.ADVICE[mic.stateOf(name)];
+    assert.match(sentence, /\.$/);
+    assert.match(remedy, /\.$/);
+  }
+  const page = { isSecureContext: true, canRecord: true };
+  assert.equal(mic.obstacle(page), null);
+  assert.equal(mic.obstacle({ ...page, isSecureContext: false }), 'insecure');
+  assert.equal(mic.obstacle({ ...page, canRecord: false }), 'unsupported');
+});
+
+function silentAfter(levels) {
+  const watch = new mic.SilenceWatch();
+  let seconds = 0;
+  for (const level of levels) {
+    seconds += 0.02;
+    if (watch.silent(level, 0.02)) return seconds;
+  }
+  return Infinity;
+}
+
+test('zeros are found out soon, a faint signal later, a quiet room never', () => {
+  const forever = (level) => Array(3000).fill(level);
+  assert.ok(Math.abs(silentAfter(forever(0)) - mic.ZEROS_S) < 0.05);
+  assert.ok(Math.abs(silentAfter(forever(mic.FAINT / 2)) - mic.FAINT_S) < 0.05);
+  assert.equal(silentAfter(forever(mic.FAINT)), Infinity);
+  assert.equal(silentAfter([0.1, ...forever(mic.FAINT / 2)]), Infinity);
+  // Filters give zeros between words; what has given a sound once is believed.
+  assert.equal(silentAfter([0.1, ...forever(0)]), Infinity);
+});
+
+test('there is a word for everything that can go on', () => {
+  const choices = [true, false];
+  const said = new Set();
+  for (let bits = 0; bits < 256; bits++) {
+    const [connected, muted, pushToTalk, held, hearing, thinking, sounding, paused] =
+      Array.from({ length: 8 }, (_, i) => choices[(bits >> i) & 1]);
+    for (const microphone of ['idle', 'asking', 'live', 'silent', 'denied']) {
+      const phase = phaseOf({
+        ...{ connected, microphone, muted, pushToTalk, held, hearing, thinking, sounding, paused },
+      });
+      assert.ok(WORDS[phase]);
+      // Only what sounds is called speaking: that word has the colour.
+      assert.equal(phase === 'speaking', sounding && !paused);
+      said.add(phase);
+    }
+  }
+  assert.deepEqual([...said].sort(), Object.keys(WORDS).sort());
+});
+
+// Transcript ---------------------------------------------------------------------------------------
+
+function told(...events) {
+  const transcript = new Transcript();
+  for (const event of events) transcript.apply(event);
+  return transcript;
+}
+
+const delta = (item_id, text) => ({
+  type: 'response.output_audio_transcript.delta',
+  item_id,
+  delta: text,
+});
+const trace = (item_id, outcome, heard) => ({
+  type: 'voiceloop.trace',
+  item_id,
+  trace: { outcome, heard },
+});
+
+test('the words of the user are replaced until they are final', () => {
+  const words = (committed, tentative) => ({
+    type: 'voiceloop.transcript',
+    item_id: 'u',
+    committed,
+    tentative,
+  });
+  const transcript = told(words('why', 'is this'), words('why is', 'the sky'));
+  assert.equal(transcript.get('u').text, 'why is');
+  assert.equal(transcript.get('u').tentative, 'the sky');
+  const completed = 'conversation.item.input_audio_transcription.completed';
+  transcript.apply({ type: completed, item_id: 'u', transcript: 'Why is the sky blue?' });
+  assert.equal(transcript.apply(words('late', '')), null);
+  assert.equal(transcript.get('u').text, 'Why is the sky blue?');
+  assert.equal(transcript.get('u').tentative, '');
+  transcript.apply({ type: completed, item_id: 'cough', transcript: ' ' });
+  assert.equal(transcript.entries.length, 1);
+});
+
+test('a reply that was cut off shows what was heard of it, and when', () => {
+  const transcript = told(delta('a', ' It is mild,'), delta('a', ' around noon.'));
+  transcript.apply({ type: 'conversation.item.truncated', item_id: 'a', audio_end_ms: 1200 });
+  transcript.apply(trace('a', 'interrupted', 'It is mild,'));
+  const { text, heard, interruptedMs } = transcript.get('a');
+  assert.equal(text.slice(0, heardLength(text, heard)), ' It is mild,');
+  assert.equal(interruptedMs, 1200);
+  const whole = told(delta('b', 'All of it.'), trace('b', 'done', 'All of it.'));
+  assert.equal(whole.get('b').heard, null);
+});
+
+test('what was heard is found in what was written', () => {
+  const random = randomly(9);
+  for (let run = 0; run < 500; run++) {
+    const words = Array.from({ length: random.whole(1, 12) }, () =>
+      random.choice(['it', 'is', '4:30', 'né,', '漢字', 'a.', '😀']),
+    );
+    const count = random.whole(0, words.length);
+    const text = words.join(random.choice([' ', '  ', '\n']));
+    const heard = words.slice(0, count).join(' ');
+    const cut = text.slice(0, heardLength(text, heard));
+    assert.deepEqual(cut.split(/\s+/).filter(Boolean), words.slice(0, count));
+    // Spelled otherwise, it counts by words.
+    const spoken = words.slice(0, count).map(() => 'zz').join(' ');
+    const counted = text.slice(0, heardLength(text, spoken));
+    assert.deepEqual(counted.split(/\s+/).filter(Boolean), words.slice(0, count));
+  }
+});
+
+test('whatever is told twice is there once, in order', () => {
+  const item = (id, role, type, text, previous_item_id) => ({
+    type: 'conversation.item.done',
+    previous_item_id,
+    item: { id, type: 'message', role, status: 'completed', content: [{ type, text }] },
+  });
+  const events = [
+    item('u1', 'user', 'input_text', 'Hello.'),
+    item('a1', 'assistant', 'output_text', 'Hello to you.', 'u1'),
+    item('u2', 'user', 'input_text', 'And now?', 'a1'),
+  ];
+  const texts = (transcript) => transcript.entries.map(({ text }) => text);
+  const wanted = ['Hello.', 'Hello to you.', 'And now?'];
+  assert.deepEqual(texts(told(...events, ...events)), wanted);
+  // What came while the connection was lost goes where it belongs.
+  assert.deepEqual(texts(told(events[0], events[2], events[1])), wanted);
+  const typed = new Transcript();
+  typed.typed('u1', 'Hello.');
+  events.forEach((event) => typed.apply(event));
+  assert.deepEqual(texts(typed), wanted);
+});
+
+test('calls of tools are shown, deleted items are not', () => {
+  const transcript = told({
+    type: 'conversation.item.done',
+    item: { id: 't', type: 'function_call', name: 'set_timer', arguments: '{"seconds": 90}' },
+  });
+  assert.equal(transcript.get('t').text, 'set_timer(90)');
+  const gone = transcript.apply({ type: 'conversation.item.deleted', item_id: 't' });
+  assert.equal(gone.id, 't');
+  assert.deepEqual(transcript.entries, []);
+});
+
+test('a page stays usable whatever it is told', () => {
+  const transcript = told(delta('a', 'x'.repeat(3 * LONGEST)), delta('a', 'y'));
+  assert.ok(transcript.get('a').text.length <= LONGEST + 2);
+  for (let i = 0; i < 2 * MOST; i++) transcript.apply(delta(`i${i}`, 'text'));
+  assert.equal(transcript.entries.length, MOST);
+  assert.equal(transcript.get('a'), undefined);
+  for (let i = 0; i < 5; i++) transcript.note('Again.');
+  assert.equal(transcript.entries.length, MOST);
+  assert.equal(transcript.entries.at(-1).times, 5);
+  const random = randomly(5);
+  const things = [null, 7, 'x', [], {}, { id: 'a' }, { content: [null] }, { type: 'function_call' }];
+  const types = ['conversation.item.added', 'conversation.item.truncated', 'voiceloop.trace'];
+  for (let run = 0; run < 2000; run++) {
+    const [item, traceOf] = [random.choice(things), random.choice(things)];
+    const item_id = random.choice([undefined, 'a', 7]);
+    transcript.apply({ type: random.choice(types), item, item_id, trace: traceOf });
+  }
+});
+
+// Latency ------------------------------------------------------------------------------------------
+
+test('percentiles are those that numpy gives', () => {
+  assert.equal(percentile([], 50), null);
+  assert.equal(percentile([7], 95), 7);
+  assert.equal(percentile([4, 1, 3, 2], 50), 2.5);
+  assert.ok(Math.abs(percentile([10, 20, 30, 40, 50], 95) - 48) < 1e-9);
+});
+
+test('an axis takes all values and is not much longer', () => {
+  const random = randomly(2);
+  for (let run = 0; run < 500; run++) {
+    const value = 10 ** (random.next() * 5);
+    const end = axisEnd([value]);
+    assert.ok(end >= value && end <= Math.max(100, 2.5 * value), `${value}: ${end}`);
+  }
+  assert.equal(axisEnd([]), 100);
+});
+
+test('a trace with anything in it makes a turn', () => {
+  const turn = turnOf({ type: 'x', trace: { parts: [null, { ms: 'x' }, { name: 'a', ms: 3 }] } });
+  assert.deepEqual(turn.parts.map(({ ms }) => ms), [0, 0, 3]);
+  assert.equal(turn.ms, null);
+  assert.equal(turnOf({ type: 'x' }).drafted, 0);
+  assert.equal(duration(null), '–');
+  assert.equal(duration(213.6), '214 ms');
+  assert.equal(duration(12_345), '12.3 s');
+});

@@ -1,0 +1,183 @@
+"""The connection: lost, taken up again, refused; and the settings that it begins with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import HERE, Open
+from tests.browser.standin import Client, StandIn, greeting, item_id, standing_in
+
+pytestmark = pytest.mark.browser
+
+TAP: dict[str, Path] = {"tap_worklet": HERE / "tap-worklet.js"}
+
+
+def message(number: int, role: str, text: str) -> dict[str, object]:
+    kind = "input_text" if role == "user" else "output_text"
+    content = [{"type": kind, "text": text}]
+    base = {"type": "message", "object": "realtime.item", "status": "completed"}
+    return {"id": item_id(number), "role": role, "content": content, **base}
+
+
+def resuming(client: Client) -> None:
+    """A server that knows the session: it sends the history, and something new."""
+    client.send("session.created", session={})
+    client.send("voiceloop.session.resumed")
+    previous = None
+    history = [(1, "user", "Hello."), (2, "assistant", "Hi."), (3, "assistant", "Where were we?")]
+    for number, role, text in history:
+        for kind in ("conversation.item.added", "conversation.item.done"):
+            item = message(number, role, text)
+            client.send(kind, item=item, previous_item_id=previous)
+        previous = item_id(number)
+    client.send("voiceloop.session.token", token="token-2", expires_in_s=60)
+
+
+def test_a_server_that_restarts_is_found_again_and_the_session_goes_on(
+    visit: Open, server: StandIn
+) -> None:
+    opened = visit()
+    opened.talk()
+    page, client = opened.page, server.client()
+    client.send("conversation.item.added", item=message(1, "user", "Hello."))
+    client.reply(item_id(2), "Hi.", np.full(4800, 1000, np.int16))
+    client.wait("voiceloop.played")
+    client.until(lambda: client.of("voiceloop.played")[-1]["audio_ms"] == 200, "not heard")
+    server.stop()
+    opened.phase("Not connected")
+    expect(page.get_by_role("status")).to_contain_text("The connection is lost. Trying again in")
+    with standing_in(resuming, server.port, **TAP) as second:
+        page.get_by_role("button", name="Try now").click()
+        again = second.client()
+        opened.phase("Listening")
+        again.until(lambda: len(again.frames) > 5, "the microphone is not sent any more")
+        assert again.events[0] == {"type": "voiceloop.resume", "token": "token-1"}
+        assert again.wait("session.update")["session"]["voiceloop"]["binary_audio"] is True
+        # What was heard of the last reply, in case the server has not been told.
+        assert again.wait("voiceloop.played")["audio_ms"] == 200
+        expect(page.locator(".said")).to_have_text(["Hello.", "Hi.", "Where were we?"])
+        expect(page.get_by_role("status")).to_be_hidden()
+
+
+def test_a_session_that_the_server_has_forgotten_begins_anew_and_says_so(
+    visit: Open, server: StandIn
+) -> None:
+    opened = visit()
+    client = server.client()
+    client.wait("session.update")
+
+    def forgetting(client: Client) -> None:
+        client.send("session.created", session={})
+        client.send("error", error={"code": "resume_failed", "message": "no such session"})
+
+    server.greet = forgetting
+    client.close()
+    again = server.client(2)
+    assert again.wait("voiceloop.resume")["token"] == "token-1"
+    again.wait("session.update")
+    expect(opened.page.locator(".entry.note .said")).to_have_text(
+        "The server has forgotten what was said before; this is a new conversation."
+    )
+    server.greet = greeting
+    again.close()
+    third = server.client(3)
+    third.wait("session.update")
+    assert not third.of("voiceloop.resume")
+
+
+def test_a_reply_that_is_cut_by_the_network_plays_what_has_come(
+    visit: Open, server: StandIn
+) -> None:
+    opened = visit()
+    opened.talk()
+    pcm = np.random.default_rng(1).integers(1000, 9000, 12_000).astype(np.int16)
+    client = server.client()
+    client.send("response.created", response={"id": "resp_1"})
+    client.say(item_id(1), pcm)
+    server.greet = resuming
+    client.close()
+    server.client(2).wait("session.update")
+    opened.until("tap.blocks.length * 128 >= 12000")
+    samples, _ = opened.recorded()
+    samples = np.round(np.trim_zeros(samples) * 32768)
+    assert np.array_equal(samples[:11_000], pcm[:11_000])
+
+
+def test_a_server_that_is_not_there_is_tried_again(visit: Open, server: StandIn) -> None:
+    opened = visit()
+    server.client().wait("session.update")
+    server.stop()
+    status = opened.page.get_by_role("status")
+    expect(status).to_contain_text("The connection is lost.")
+    expect(opened.page.locator("#notice-countdown")).to_have_text("1 s")
+    opened.page.get_by_label("Type instead").fill("Hello?")
+    opened.page.keyboard.press("Enter")
+    note = opened.page.locator(".entry.note .said")
+    expect(note).to_have_text("Not sent, for there is no connection.")
+    expect(opened.page.get_by_label("Type instead")).to_have_value("Hello?")
+
+
+def test_a_server_that_refuses_is_left_alone(visit: Open, server: StandIn) -> None:
+    server.greet = lambda client: client.close(1008, "The key is not known.")
+    opened = visit()
+    expect(opened.page.get_by_role("status")).to_contain_text("The key is not known.")
+    opened.page.wait_for_timeout(1500)
+    assert len(server.clients) == 1
+    server.greet = greeting
+    opened.page.get_by_role("button", name="Try now").click()
+    server.client(2).wait("session.update")
+    expect(opened.page.get_by_role("status")).to_be_hidden()
+
+
+def test_settings_are_sent_and_kept(visit: Open, server: StandIn) -> None:
+    page = visit().page
+    client = server.client()
+    client.wait("session.update")
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog", name="Settings")
+    assert page.locator("#voices option").get_attribute("value") == "en-gb"
+    dialog.get_by_label("Voice").fill("en-gb")
+    dialog.get_by_label("Instructions").fill("Be brief.")
+    dialog.get_by_label("after a fixed silence").check()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    page.get_by_role("button", name="Settings").click()
+    expect(dialog.get_by_label("Voice")).to_have_value("")  # Escape has changed nothing
+    dialog.get_by_label("Voice").fill("en-gb")
+    dialog.get_by_label("Instructions").fill("Be brief.")
+    dialog.get_by_label("after a fixed silence").check()
+    dialog.get_by_role("button", name="Apply").click()
+    expect(dialog).to_be_hidden()
+    session = client.wait("session.update", 2)["session"]
+    assert session["instructions"] == "Be brief."
+    assert session["audio"]["output"] == {"voice": "en-gb"}
+    assert session["audio"]["input"]["turn_detection"] == {"type": "server_vad"}
+    page.reload()
+    again = server.client(2).wait("session.update")["session"]
+    assert again == session
+
+
+def test_the_key_is_offered_as_a_subprotocol_and_stays_in_the_tab(
+    visit: Open, server: StandIn
+) -> None:
+    opened = visit()
+    page = opened.page
+    server.client().wait("session.update")
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog", name="Settings")
+    dialog.get_by_label("API key").fill("not a key")
+    dialog.get_by_role("button", name="Apply").click()
+    expect(dialog).to_be_visible()
+    dialog.get_by_label("API key").fill("secret-1")
+    dialog.get_by_role("button", name="Apply").click()
+    headers = {name.lower(): value for name, value in server.client(2).headers.items()}
+    offered = [name.strip() for name in headers["sec-websocket-protocol"].split(",")]
+    assert offered == ["realtime", "openai-insecure-api-key.secret-1"]
+    server.client(2).wait("session.update")
+    assert not server.client(2).of("voiceloop.resume")
+    assert "secret-1" not in page.evaluate("JSON.stringify(localStorage)")
+    assert "secret-1" in page.evaluate("JSON.stringify(sessionStorage)")

@@ -1,0 +1,269 @@
+"""What is said and shown: the transcript, typing, push-to-talk, the latency of each turn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.browser.standin import RATE, StandIn, item_id
+
+pytestmark = pytest.mark.browser
+
+ITEM = item_id(1)
+PARTS = {"endpoint wait": 180.0, "asr": 20.0, "llm": 10.0, "tts": 3.5, "output": 0.5}
+
+
+def trace(ms: float = 214.0, outcome: str = "done", heard: str = "") -> dict[str, object]:
+    scale = ms / sum(PARTS.values())
+    return {
+        "turn": 1,
+        "outcome": outcome,
+        "heard": heard,
+        "voice_to_voice_ms": ms,
+        "endpoint_to_sound_ms": ms / 4,
+        "parts": [
+            {"name": name, "ms": part * scale, "owner": name.split()[0]}
+            for name, part in PARTS.items()
+        ],
+        "counters": {"drafted": 40, "accepted": 30},
+    }
+
+
+def test_words_of_the_user_settle_and_are_read_out_once(visit: Open, server: StandIn) -> None:
+    page = visit().page
+    client = server.client()
+    said = page.locator(".entry.user .said")
+    client.send("voiceloop.transcript", item_id="u1", committed="why is", tentative="this guy")
+    expect(said).to_have_text("why is this guy")
+    expect(said.locator(".tentative")).to_have_text("this guy")
+    client.send("voiceloop.transcript", item_id="u1", committed="why is the sky", tentative="")
+    expect(said).to_have_text("why is the sky")
+    expect(page.locator("#announcer")).to_be_empty()
+    client.send(
+        "conversation.item.input_audio_transcription.completed",
+        item_id="u1",
+        content_index=0,
+        transcript="Why is the sky blue?",
+    )
+    expect(said).to_have_text("Why is the sky blue?")
+    expect(said.locator(".tentative")).to_have_count(0)
+    expect(page.locator("#announcer")).to_have_text("You: Why is the sky blue?")
+    assert page.locator("#announcer").get_attribute("aria-live") == "polite"
+
+
+def test_what_was_not_heard_of_a_reply_is_struck_out(visit: Open, server: StandIn) -> None:
+    page = visit().page
+    client = server.client()
+    client.text(ITEM, "It should be mild, around noon.")
+    client.send("conversation.item.truncated", item_id=ITEM, content_index=0, audio_end_ms=1234)
+    client.send(
+        "voiceloop.trace",
+        response_id="resp_1",
+        item_id=ITEM,
+        trace=trace(outcome="interrupted", heard="It should be mild,"),
+    )
+    entry = page.locator(".entry.assistant")
+    expect(entry.locator("s")).to_have_text("around noon.")
+    expect(entry.locator(".interrupted")).to_have_text("interrupted at 1.2 s")
+    expect(entry.locator(".said")).to_contain_text("It should be mild,")
+    expect(entry.locator(".who .figure")).to_have_text("214 ms")
+
+
+def test_only_the_voice_has_colour_and_only_while_it_speaks(visit: Open, server: StandIn) -> None:
+    opened = visit()
+    opened.talk()
+    voice = opened.page.evaluate(
+        "(() => { const probe = document.createElement('i');"
+        " probe.style.color = 'var(--voice)'; document.body.append(probe);"
+        " const { color } = getComputedStyle(probe); probe.remove(); return color; })()"
+    )
+    coloured = (
+        "[...document.body.querySelectorAll('*')].filter((node) => ['color', 'backgroundColor']"
+        f".some((name) => getComputedStyle(node)[name] === '{voice}'))"
+        ".map((node) => node.id || node.className)"
+    )
+    assert opened.page.evaluate(coloured) == []
+    client = server.client()
+    client.send("response.created", response={"id": "resp_1"})
+    client.text(ITEM, "A colourful reply.")
+    client.say(ITEM, np.full(RATE * 3, 3000, np.int16))
+    opened.phase("Speaking")
+    assert opened.page.evaluate(coloured) == ["who", "phase"]
+    opened.page.keyboard.press("Escape")
+    client.send("response.done", response={"id": "resp_1", "status": "cancelled"})
+    opened.phase("Listening")
+    assert opened.page.evaluate(coloured) == []
+
+
+def test_both_voices_are_drawn(visit: Open, server: StandIn) -> None:
+    loud = (0.2 * np.sin(np.arange(48_000) * 0.05)).astype("f4")
+    opened = visit(microphone=loud)
+    drawn = (
+        "(() => { const canvas = document.getElementById('voice-line');"
+        " const { width, height } = canvas;"
+        " const copy = new OffscreenCanvas(width, height).getContext('2d');"
+        " copy.drawImage(canvas, 0, 0);"
+        " const pixels = copy.getImageData(0, 0, width, height);"
+        " const rows = { voice: 0, ink: 0 };"
+        " for (let i = 0; i < pixels.data.length; i += 4) {"
+        "  const [r, g, b, a] = pixels.data.slice(i, i + 4);"
+        "  if (a === 255 && r > 150 && b < 60) rows.voice += 1;"
+        "  if (a === 255 && r < 60 && b < 60) rows.ink += 1; }"
+        " return rows; })()"
+    )
+    assert opened.page.evaluate(drawn) == {"voice": 0, "ink": 0}
+    opened.talk()
+    opened.until(f"{drawn}.ink > 200")
+    assert opened.page.evaluate(drawn)["voice"] == 0
+    server.client().say(ITEM, np.full(RATE * 2, 9000, np.int16))
+    opened.until(f"{drawn}.voice > 200")
+
+
+def test_what_is_typed_is_sent_shown_once_and_answered(visit: Open, server: StandIn) -> None:
+    page = visit().page
+    client = server.client()
+    client.wait("session.update")
+    page.get_by_label("Type instead").fill("  Tell me a joke.  ")
+    page.keyboard.press("Enter")
+    item = client.wait("conversation.item.create")["item"]
+    assert (item["type"], item["role"]) == ("message", "user")
+    assert item["content"] == [{"type": "input_text", "text": "Tell me a joke."}]
+    client.wait("response.create")
+    client.send("conversation.item.added", item=item, previous_item_id=None)
+    client.send("conversation.item.done", item=item, previous_item_id=None)
+    pcm = np.full(4800, 1000, np.int16)
+    client.reply(ITEM, "Knock, knock.", pcm)
+    expect(page.locator(".said")).to_have_text(["Tell me a joke.", "Knock, knock."])
+    client.until(lambda: client.of("voiceloop.played"), "not heard, though the user has typed")
+    expect(page.get_by_label("Type instead")).to_have_value("")
+    page.keyboard.press("Enter")  # nothing to send
+    assert len(client.of("conversation.item.create")) == 1
+
+
+def test_typing_cuts_a_reply_off(visit: Open, server: StandIn) -> None:
+    opened = visit()
+    opened.talk()
+    client = server.client()
+    client.send("response.created", response={"id": "resp_1"})
+    client.text(ITEM, "On and on.")
+    client.say(ITEM, np.full(RATE * 3, 3000, np.int16))
+    opened.phase("Speaking")
+    opened.page.get_by_label("Type instead").fill("Stop")
+    opened.page.keyboard.press("Enter")
+    client.wait("response.create")
+    kinds = [event["type"] for event in client.events if "played" not in event["type"]]
+    assert kinds[-4:] == [
+        "response.cancel",
+        "conversation.item.truncate",
+        "conversation.item.create",
+        "response.create",
+    ]
+
+
+def test_push_to_talk_sends_what_is_said_while_it_is_held(visit: Open, server: StandIn) -> None:
+    opened = visit(script="localStorage.setItem('voiceloop.settings', '{\"turns\": \"none\"}')")
+    page, client = opened.page, server.client()
+    assert client.wait("session.update")["session"]["audio"]["input"]["turn_detection"] is None
+    page.get_by_role("button", name="Start talking").click()
+    opened.phase("Hold to talk")
+    assert not client.frames
+    page.keyboard.down(" ")
+    opened.phase("Hearing you")
+    client.wait("input_audio_buffer.clear")
+    client.until(lambda: len(client.frames) >= 20, "no sound while it is held")
+    page.keyboard.up(" ")
+    client.wait("response.create")
+    kinds = [event["type"] for event in client.events][-3:]
+    assert kinds == ["input_audio_buffer.clear", "input_audio_buffer.commit", "response.create"]
+    opened.phase("Hold to talk")
+    # The same with the button; a slip of the finger is no turn.
+    hold = page.get_by_role("button", name="Hold to talk")
+    hold.hover()
+    page.mouse.down()
+    client.wait("input_audio_buffer.clear", 2)
+    sent = len(client.frames)
+    client.until(lambda: len(client.frames) >= sent + 20, "no sound while it is held")
+    page.mouse.up()
+    client.wait("response.create", 2)
+    hold.dispatch_event("pointerdown", {"button": 0, "pointerId": 1})
+    hold.dispatch_event("pointercancel")
+    client.wait("input_audio_buffer.clear", 4)
+    assert len(client.of("input_audio_buffer.commit")) == 2
+
+
+def test_the_space_bar_writes_a_space_where_the_user_types(visit: Open, server: StandIn) -> None:
+    opened = visit(script="localStorage.setItem('voiceloop.settings', '{\"turns\": \"none\"}')")
+    opened.page.get_by_role("button", name="Start talking").click()
+    opened.phase("Hold to talk")
+    opened.page.get_by_label("Type instead").press_sequentially("a b")
+    expect(opened.page.get_by_label("Type instead")).to_have_value("a b")
+    assert not server.client().of("input_audio_buffer.clear")
+
+
+def test_latency_is_drawn_for_every_turn(visit: Open, server: StandIn) -> None:
+    page = visit(viewport={"width": 1400, "height": 800}).page
+    client = server.client()
+    for number, ms in enumerate([200.0, 400.0, 300.0], 1):
+        client.text(item_id(number), f"Reply {number}.")
+        client.send(
+            "voiceloop.trace", response_id=f"r{number}", item_id=item_id(number), trace=trace(ms)
+        )
+    silent = trace() | {"voice_to_voice_ms": None, "parts": [], "outcome": "abandoned"}
+    client.send("voiceloop.trace", response_id="r4", item_id=item_id(4), trace=silent)
+    turns = page.locator("#turns button")
+    expect(turns.locator(".figure")).to_have_text(["abandoned", "300 ms", "400 ms", "200 ms"])
+    expect(page.locator("#p50")).to_have_text("300 ms")
+    expect(page.locator("#p95")).to_have_text("390 ms")
+    expect(page.locator("#waterfall-title")).to_have_text("Turn 3: 300 ms")
+    expect(page.locator("#waterfall .label")).to_have_text(list(PARTS))
+    turns.nth(2).click()
+    expect(page.locator("#waterfall-title")).to_have_text("Turn 2: 400 ms")
+    expect(page.locator("#details")).to_contain_text("Draft tokens accepted: 75 %.")
+    # The bars follow each other, and fill the whole width together.
+    boxes = [bar.bounding_box() for bar in page.locator("#waterfall .fill").all()]
+    track = page.locator("#waterfall .track").first.bounding_box()
+    assert track and all(boxes)
+    at = track["x"]
+    for box in boxes:
+        assert box and box["x"] == pytest.approx(at, abs=1.5)
+        at = box["x"] + box["width"]
+    assert at == pytest.approx(track["x"] + track["width"], abs=2.5)
+
+
+def test_latency_can_be_looked_at_on_a_phone(visit: Open, server: StandIn) -> None:
+    page = visit(viewport={"width": 360, "height": 640}).page
+    server.client().send("voiceloop.trace", response_id="r", item_id=ITEM, trace=trace())
+    panel = page.get_by_role("complementary", name="Latency")
+    expect(panel).to_be_hidden()
+    page.get_by_role("button", name="Latency 214 ms").click()
+    expect(panel).to_be_visible()
+    page.get_by_role("button", name="Latency 214 ms").click()
+    expect(panel).to_be_hidden()
+
+
+def test_a_server_may_send_anything(visit: Open, server: StandIn) -> None:
+    opened = visit()
+    opened.talk()
+    page, client = opened.page, server.client()
+    html = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
+    for raw in ("", "null", "[]", "{", '{"type": 7}', b"", b"\x00" * 29, b"\xff" * 5000):
+        client.send_raw(raw)
+    client.send("no.such.event", item_id=html, response=7, item=None)
+    client.send("response.done", response={"output": [None, 7], "status": "failed"})
+    client.send("voiceloop.trace", item_id=None, trace={"parts": "x", "voice_to_voice_ms": "y"})
+    client.send("session.created", session={"voiceloop": {"voices": [7, html]}})
+    client.text(ITEM, html)
+    client.send("voiceloop.transcript", item_id="u1", committed=html, tentative="x" * 2_000_000)
+    client.send("error", error={"message": html, "type": "server_error"})
+    client.reply(item_id(2), "Still here.", np.full(4800, 1000, np.int16))
+    client.until(lambda: client.of("voiceloop.played"), "nothing sounds any more")
+    expect(page.locator(".entry.assistant .said").first).to_have_text(html)
+    expect(page.locator(".entry.note .said").last).to_contain_text("The server says: <img")
+    expect(page.locator(".entry.note .said").first).to_contain_text(
+        "does not understand. (8 times)"
+    )
+    assert page.title() == "voiceloop"
+    assert page.locator(".transcript img, .transcript script").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,208 @@
+"""The assistant's voice: what sounds is what was sent, sample by sample, while it may."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.browser.conftest import Open, Visit
+from tests.browser.standin import RATE, Client, Pcm16, StandIn, item_id
+
+pytestmark = pytest.mark.browser
+
+FADE = 120
+ITEM = item_id(1)
+
+
+def noise(seconds: float, seed: int = 0) -> Pcm16:
+    """Sound of which every sample is known, and none is zero."""
+    drawn = np.random.default_rng(seed).integers(500, 8000, round(seconds * RATE))
+    return (drawn * np.random.default_rng(seed + 1).choice([-1, 1], len(drawn))).astype(np.int16)
+
+
+def sounding(opened: Visit) -> tuple[np.ndarray, np.ndarray]:
+    """The samples that were heard, as 16 bits, and when each was."""
+    pcm, frames = opened.recorded()
+    audible = pcm != 0
+    return np.round(pcm[audible] * 32768).astype(int), frames[audible]
+
+
+def heard_to_the_end(client: Client, item: str, pcm: Pcm16) -> None:
+    last = int(np.ceil(len(pcm) * 1000 / RATE))
+    client.until(
+        lambda: {"type": "voiceloop.played", "item_id": item, "audio_ms": last} in client.events,
+        "not heard to its end",
+    )
+
+
+@pytest.fixture
+def talking(visit: Open, server: StandIn) -> tuple[Visit, Client]:
+    opened = visit()
+    opened.talk()
+    return opened, server.client()
+
+
+def test_what_is_sent_is_what_sounds(talking: tuple[Visit, Client]) -> None:
+    opened, client = talking
+    pcm = noise(1.234)
+    client.reply(ITEM, "Noise.", pcm)
+    heard_to_the_end(client, ITEM, pcm)
+    samples, frames = sounding(opened)
+    assert np.array_equal(samples, pcm)
+    assert np.array_equal(np.diff(frames), np.ones(len(pcm) - 1))
+
+
+def test_frames_that_come_twice_or_late_change_nothing(talking: tuple[Visit, Client]) -> None:
+    opened, client = talking
+    pcm = noise(0.5)
+    client.say(ITEM, pcm[:6000])
+    client.say(ITEM, pcm[2400:6000], 2400)
+    client.say(ITEM, pcm[5900:], 5900)
+    client.send("response.output_audio.done", item_id=ITEM)
+    client.say(ITEM, pcm)
+    heard_to_the_end(client, ITEM, pcm)
+    assert np.array_equal(sounding(opened)[0], pcm)
+
+
+def test_two_replies_sound_one_after_the_other(talking: tuple[Visit, Client]) -> None:
+    opened, client = talking
+    first, second = noise(0.3), noise(0.3, seed=7)
+    client.reply(ITEM, "One.", first)
+    client.reply(item_id(2), "Two.", second)
+    heard_to_the_end(client, item_id(2), second)
+    assert np.array_equal(sounding(opened)[0], np.concatenate([first, second]))
+
+
+def test_reports_of_what_was_heard_are_exact(talking: tuple[Visit, Client]) -> None:
+    _, client = talking
+    pcm = noise(1.5001)
+    client.reply(ITEM, "Noise.", pcm)
+    heard_to_the_end(client, ITEM, pcm)
+    reports = [event["audio_ms"] for event in client.of("voiceloop.played")]
+    assert reports == sorted(set(reports))
+    assert reports[-1] == 1501
+    # Every 100 ms, counted in blocks of 128 samples.
+    steps = np.diff(reports[:-1])
+    assert len(steps) >= 10
+    assert steps.min() >= 99 and steps.max() <= 112
+
+
+def test_an_interruption_silences_it_within_100_ms_and_for_good(
+    talking: tuple[Visit, Client],
+) -> None:
+    opened, client = talking
+    client.send("response.created", response={"id": "resp_1"})
+    client.text(ITEM, "This is a long reply that nobody wants to hear.")
+    client.say(ITEM, noise(4.0))
+    opened.sounds(0.5)
+    opened.phase("Speaking")
+    client.send("input_audio_buffer.speech_started", item_id="user", audio_start_ms=0)
+    # What was under way when the server noticed.
+    client.say(ITEM, noise(1.0), 4 * RATE)
+    opened.phase("Hearing you")
+    opened.page.locator(".interrupted").wait_for()
+    client.reply(item_id(2), "Yes?", noise(0.2, seed=9))
+    heard_to_the_end(client, item_id(2), noise(0.2))
+    samples, frames = sounding(opened)
+    first = len(samples) - RATE // 5
+    assert np.array_equal(samples[first:], noise(0.2, seed=9))
+    told = opened.page.evaluate("tap.events['input_audio_buffer.speech_started']")
+    assert frames[first - 1] - told < RATE / 10
+    # It falls silent softly, after exactly what was sent.
+    assert np.array_equal(samples[: first - FADE], noise(4.0)[: first - FADE])
+    assert abs(samples[first - 1]) <= 8000 / FADE
+
+
+def test_pause_and_resume_lose_no_sample(talking: tuple[Visit, Client]) -> None:
+    opened, client = talking
+    pcm = noise(2.0)
+    client.reply(ITEM, "Noise.", pcm)
+    opened.sounds(0.4)
+    client.send("voiceloop.output.paused", item_id=ITEM)
+    opened.phase("Waiting for you")
+    paused = client.of("voiceloop.played")[-1]["audio_ms"]
+    client.send("voiceloop.output.resumed", item_id=ITEM)
+    opened.phase("Speaking")
+    heard_to_the_end(client, ITEM, pcm)
+    exact, frames = opened.recorded()
+    steps = np.diff(frames)
+    gap = int(np.argmax(steps)) + 1
+    # Within a block the fade ends in zeros; what fades out and what fades in are one sound.
+    before = np.trim_zeros(exact[:gap], "b")
+    at = len(before) - FADE
+    after = exact[gap:]
+    after = np.trim_zeros(after)
+    joined = np.concatenate([before[:at], before[at:] + after[:FADE], after[FADE:]])
+    assert np.abs(joined * 32768 - pcm).max() < 0.01
+    assert paused <= at * 1000 / RATE
+
+
+def test_a_pause_is_reported_at_once_and_to_the_sample(talking: tuple[Visit, Client]) -> None:
+    opened, client = talking
+    client.say(ITEM, noise(3.0))
+    opened.sounds(0.3)
+    client.send("voiceloop.output.paused", item_id=ITEM)
+    opened.phase("Waiting for you")
+    # The last report comes once the speaker has nothing left.
+    opened.until("tap.context.currentTime * 24000 - tap.blocks.at(-1).frame > 12e3")
+    before = np.trim_zeros(opened.recorded()[0], "b")
+    position = len(before) - FADE
+    client.until(
+        lambda: client.of("voiceloop.played")[-1]["audio_ms"] == position * 1000 // RATE,
+        f"not reported: {position * 1000 // RATE} ms",
+    )
+
+
+def test_a_queue_that_runs_dry_is_counted_and_goes_on_without_a_loss(
+    talking: tuple[Visit, Client],
+) -> None:
+    opened, client = talking
+    pcm = noise(0.8)
+    client.say(ITEM, pcm[:4800])
+    opened.page.locator("#details").get_by_text("Playback ran dry: once.").wait_for()
+    client.say(ITEM, pcm[4800:], 4800)
+    client.send("response.output_audio.done", item_id=ITEM)
+    heard_to_the_end(client, ITEM, pcm)
+    exact, frames = opened.recorded()
+    gap = int(np.argmax(np.diff(frames))) + 1
+    before, after = np.trim_zeros(exact[:gap], "b"), np.trim_zeros(exact[gap:])
+    assert len(before) == 4800
+    joined = np.concatenate([before[:-FADE], before[-FADE:] + after[:FADE], after[FADE:]])
+    assert np.abs(joined * 32768 - pcm).max() < 0.01
+
+
+def test_escape_stops_the_reply_and_tells_the_server_where(talking: tuple[Visit, Client]) -> None:
+    opened, client = talking
+    client.send("response.created", response={"id": "resp_1"})
+    client.text(ITEM, "On and on and on.")
+    client.say(ITEM, noise(4.0))
+    opened.sounds(0.3)
+    opened.page.keyboard.press("Escape")
+    client.wait("response.cancel")
+    cut = client.wait("conversation.item.truncate")
+    assert cut["item_id"] == ITEM and cut["content_index"] == 0
+    client.say(ITEM, noise(1.0), 4 * RATE)
+    client.send("response.done", response={"id": "resp_1", "status": "cancelled", "output": []})
+    opened.phase("Listening")
+    samples, _ = sounding(opened)
+    assert cut["audio_end_ms"] == (len(samples) - FADE) * 1000 // RATE
+    opened.page.keyboard.press("Escape")  # nothing to stop: nothing is sent
+    client.reply(item_id(2), "Good.", noise(0.2))
+    heard_to_the_end(client, item_id(2), noise(0.2))
+    assert len(client.of("response.cancel")) == 1
+    assert len(client.of("conversation.item.truncate")) == 1
+
+
+def test_a_reply_that_is_cancelled_before_it_sounds_stays_silent(
+    talking: tuple[Visit, Client],
+) -> None:
+    opened, client = talking
+    client.send("response.created", response={"id": "resp_1"})
+    opened.phase("Thinking")
+    opened.page.get_by_role("button", name="Stop").click()
+    client.wait("response.cancel")
+    client.say(ITEM, noise(0.5))
+    client.send("response.done", response={"id": "resp_1", "status": "cancelled", "output": []})
+    client.reply(item_id(2), "Good.", noise(0.2))
+    heard_to_the_end(client, item_id(2), noise(0.2))
+    assert np.array_equal(sounding(opened)[0], noise(0.2))

@@ -1,0 +1,346 @@
+// @ts-check
+/** Brings the pieces together: what comes from the server and the user goes where it belongs. */
+
+import { Connection } from './connection.js';
+import { turnOf } from './core/latency.js';
+import { ADVICE } from './core/microphone-state.js';
+import { WORDS, phaseOf } from './core/phase.js';
+import { Transcript } from './core/transcript.js';
+import * as wire from './core/wire.js';
+import { listenToKeys } from './keys.js';
+import { Microphone } from './microphone.js';
+import { NoticeBar } from './notice.js';
+import { element } from './page.js';
+import { Player } from './player.js';
+import { SettingsDialog } from './settings.js';
+import { TranscriptView } from './transcript-view.js';
+import { VoiceLine } from './voice-line.js';
+import { LatencyPanel } from './waterfall.js';
+
+/** @typedef {import('./core/wire.js').WireEvent} WireEvent */
+
+/** Shorter than this, in frames of 20 ms, a press of the push-to-talk button was a slip. */
+const SLIP = 8;
+
+class App {
+  transcript = new Transcript();
+  view = new TranscriptView(
+    element('transcript', HTMLElement),
+    element('conversation', HTMLElement),
+    element('announcer', HTMLElement),
+  );
+  line = new VoiceLine(element('voice-line', HTMLCanvasElement));
+  panel = new LatencyPanel();
+  notice = new NoticeBar();
+  settings = new SettingsDialog((now, before) => this.settingsChanged(now, before));
+  connection = new Connection(wire.socketUrl(location), {
+    changed: () => this.refresh(),
+    began: (start) => this.sessionBegan(start),
+    event: (event) => this.received(event),
+    audio: (frame) => this.cancelled || this.player.push(frame),
+    garbage: () => this.note('The server sent something that this page does not understand.'),
+  });
+  microphone = new Microphone({
+    changed: () => this.refresh(),
+    frame: (pcm, rms) => this.microphoneFrame(pcm, rms),
+  });
+  player = new Player({
+    changed: () => this.refresh(),
+    played: (event) => this.playedTo(event),
+    level: (rms) => this.line.assistant(rms),
+    full: () => this.note('The reply is too long to be kept; its end will be missing.'),
+    mute: () => this.note('The browser refuses to play sound; reload the page to try again.'),
+  });
+
+  /** The server hears the user speak. */
+  hearing = false;
+  /** The response that is under way. */
+  response = '';
+  /** It has been cancelled: what still comes of it is not to sound. */
+  cancelled = false;
+  /** Frames sent since the push-to-talk button went down; null while it is up. */
+  held = /** @type {number | null} */ (null);
+  /** How far the latest reply has been heard. */
+  lastPlayed = /** @type {WireEvent | null} */ (null);
+  /** The network is too slow for the microphone. */
+  slow = false;
+
+  get pushToTalk() {
+    return this.settings.current.turns === 'none';
+  }
+
+  run() {
+    listenToKeys(element('hold', HTMLButtonElement), () => this.pushToTalk, {
+      press: () => this.press(),
+      release: () => this.release(),
+      escape: () => this.escape(),
+    });
+    this.onClick('start', () => this.start());
+    this.onClick('stop', () => this.escape());
+    this.onClick('hang-up', () => this.microphone.stop());
+    this.onClick('mute', () => {
+      this.microphone.muted = !this.microphone.muted;
+      this.refresh();
+    });
+    element('typing', HTMLFormElement).addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.type();
+    });
+    this.connection.open(this.settings.current.key);
+  }
+
+  /**
+   * @param {string} id
+   * @param {() => void} act
+   */
+  onClick(id, act) {
+    element(id, HTMLButtonElement).addEventListener('click', act);
+  }
+
+  // What the user does ----------------------------------------------------------------------------
+
+  start() {
+    this.player.unlock();
+    void this.microphone.start(this.settings.current.processing);
+  }
+
+  press() {
+    this.player.unlock();
+    if (this.microphone.state !== 'live' && this.microphone.state !== 'silent') {
+      this.start();
+      return;
+    }
+    void this.escape();
+    this.connection.send({ type: 'input_audio_buffer.clear' });
+    this.held = 0;
+    this.refresh();
+  }
+
+  release() {
+    if (this.held === null) return;
+    if (this.held >= SLIP) {
+      this.connection.send({ type: 'input_audio_buffer.commit' });
+      this.connection.send({ type: 'response.create' });
+    } else {
+      this.connection.send({ type: 'input_audio_buffer.clear' });
+    }
+    this.held = null;
+    this.refresh();
+  }
+
+  /** Stop the reply, whether it sounds already or is still being thought of. */
+  async escape() {
+    if (this.response && !this.cancelled) {
+      this.cancelled = true;
+      this.connection.send({ type: 'response.cancel' });
+    }
+    const cut = await this.interrupt();
+    if (cut) this.connection.send(wire.truncate(cut.itemId, cut.samples));
+  }
+
+  async type() {
+    const input = element('message', HTMLInputElement);
+    const text = input.value.trim();
+    if (!text) return;
+    if (!this.connection.ready) {
+      this.note('Not sent, for there is no connection.');
+      return;
+    }
+    input.value = '';
+    this.player.unlock();
+    await this.escape();
+    const id = `item_${crypto.getRandomValues(new Uint32Array(2)).join('')}`;
+    this.show(this.transcript.typed(id, text));
+    this.connection.send(wire.userMessage(id, text));
+    this.connection.send({ type: 'response.create' });
+  }
+
+  /**
+   * @param {import('./settings.js').Settings} now
+   * @param {import('./settings.js').Settings} before
+   */
+  settingsChanged(now, before) {
+    if (now.key !== before.key) {
+      void this.interrupt();
+      if (this.transcript.entries.length) this.note('With another key, a new conversation begins.');
+      this.connection.open(now.key);
+    } else this.connection.send(wire.sessionUpdate(now));
+    const on = this.microphone.state === 'live' || this.microphone.state === 'silent';
+    if (on && now.processing !== before.processing) this.start();
+    this.refresh();
+  }
+
+  /**
+   * @param {Int16Array<ArrayBuffer>} pcm
+   * @param {number} rms
+   */
+  microphoneFrame(pcm, rms) {
+    if (this.pushToTalk && this.held === null) return;
+    this.line.user(rms);
+    const slow = !this.connection.sendAudio(pcm);
+    if (slow && !this.slow) this.note('The network is too slow: some of your words are lost.');
+    this.slow = slow;
+    if (this.held !== null) this.held += 1;
+  }
+
+  // What the server says --------------------------------------------------------------------------
+
+  /** @param {import('./core/handshake.js').Start} start */
+  sessionBegan(start) {
+    this.hearing = this.cancelled = false;
+    this.response = '';
+    if (start === 'forgotten') {
+      this.note('The server has forgotten what was said before; this is a new conversation.');
+    }
+    this.connection.send(wire.sessionUpdate(this.settings.current));
+    // What was heard while nobody could be told.
+    if (start === 'resumed' && this.lastPlayed) this.connection.send(this.lastPlayed);
+  }
+
+  /** @param {WireEvent} event */
+  received(event) {
+    const changed = this.transcript.apply(event);
+    switch (event.type) {
+      case 'session.created':
+      case 'session.updated':
+        this.settings.offerVoices(wire.voicesOf(event));
+        break;
+      case 'input_audio_buffer.speech_started':
+        this.hearing = true;
+        void this.interrupt();
+        break;
+      case 'input_audio_buffer.speech_stopped':
+      case 'input_audio_buffer.committed':
+        this.hearing = false;
+        break;
+      case 'response.created':
+        this.response = String(event.response?.id ?? 'unnamed');
+        this.cancelled = false;
+        break;
+      case 'response.output_audio.done':
+        this.player.finish(String(event.item_id));
+        break;
+      case 'response.done':
+        this.responseDone(event.response ?? {});
+        break;
+      case 'voiceloop.output.paused':
+        this.player.pause(String(event.item_id));
+        break;
+      case 'voiceloop.output.resumed':
+        this.player.resume();
+        break;
+      case 'voiceloop.trace': {
+        const turn = turnOf(event);
+        this.panel.add(turn);
+        const entry = this.transcript.get(String(event.item_id));
+        if (entry) {
+          this.view.setLatency(entry, turn.ms);
+          this.show(entry);
+        }
+        break;
+      }
+      case 'error':
+        this.note(wire.errorSentence(event));
+        break;
+    }
+    if (changed) this.show(changed);
+    this.refresh();
+  }
+
+  /** @param {any} response */
+  responseDone(response) {
+    this.response = '';
+    this.cancelled = false;
+    for (const item of response.output ?? []) this.player.finish(String(item?.id));
+    const error = response.status_details?.error;
+    if (response.status === 'failed') this.note(wire.errorSentence({ type: 'error', error }));
+  }
+
+  /** @param {WireEvent} event */
+  playedTo(event) {
+    this.lastPlayed = event;
+    this.connection.send(event);
+  }
+
+  /**
+   * Fall silent, and mark in the transcript where that was.
+   *
+   * @returns {Promise<{itemId: string, samples: number} | null>}
+   */
+  async interrupt() {
+    const cut = await this.player.stop();
+    const ms = cut ? (cut.samples * 1000) / wire.RATE : 0;
+    const entry = cut && this.transcript.interrupted(cut.itemId, ms);
+    if (entry) this.show(entry);
+    return cut;
+  }
+
+  // What is shown ---------------------------------------------------------------------------------
+
+  /** @param {string} text */
+  note(text) {
+    this.show(this.transcript.note(text));
+  }
+
+  /** @param {import('./core/transcript.js').Entry} entry */
+  show(entry) {
+    document.body.dataset.session = 'begun';
+    this.view.show(this.transcript.entries, entry);
+  }
+
+  /** Show what goes on: the word for it, the buttons that make sense, what stands in the way. */
+  refresh() {
+    const { link, ready } = this.connection;
+    const { state, muted } = this.microphone;
+    const { itemId, sounding, paused, underruns } = this.player.status;
+    const on = state === 'live' || state === 'silent';
+    const phase = phaseOf({
+      connected: ready,
+      microphone: state,
+      muted,
+      pushToTalk: this.pushToTalk,
+      held: this.held !== null,
+      hearing: this.hearing,
+      thinking: this.response !== '' && !this.cancelled,
+      sounding,
+      paused,
+    });
+    document.body.dataset.phase = phase;
+    element('phase', HTMLElement).textContent = WORDS[phase];
+    element('stop', HTMLElement).hidden = !sounding && !paused && phase !== 'thinking';
+    element('start', HTMLElement).hidden = on || state === 'asking';
+    element('hold', HTMLElement).hidden = !on || !this.pushToTalk;
+    element('hang-up', HTMLElement).hidden = !on;
+    element('mute', HTMLElement).hidden = !on || this.pushToTalk;
+    element('mute', HTMLElement).setAttribute('aria-pressed', String(muted));
+    this.view.setSpeaking(sounding ? (itemId ?? '') : '');
+    this.panel.setUnderruns(underruns);
+    this.notice.show(this.connectionNotice(link) ?? this.microphoneNotice());
+    if (link.state === 'waiting') this.player.finishAll();
+  }
+
+  /**
+   * @param {import('./connection.js').Link} link
+   * @returns {import('./notice.js').Notice | null}
+   */
+  connectionNotice(link) {
+    const retry = { action: 'Try now', act: () => this.connection.retry() };
+    if (link.state === 'refused') {
+      const remedy = link.reason || 'Look at the API key in the settings.';
+      return { sentence: 'The server refuses the connection.', remedy, ...retry };
+    }
+    if (link.state === 'open' || (link.state === 'connecting' && !link.retryAt)) return null;
+    const sentence = link.everOpen ? 'The connection is lost.' : 'The server does not answer.';
+    if (link.state === 'connecting') return { sentence, remedy: 'Trying again.' };
+    const remedy = link.reason ? `${link.reason} Trying again in` : 'Trying again in';
+    return { sentence, remedy, until: link.retryAt, ...retry };
+  }
+
+  /** @returns {import('./notice.js').Notice | null} */
+  microphoneNotice() {
+    const advice = ADVICE[this.microphone.state];
+    return advice ? { ...advice, act: () => this.start() } : null;
+  }
+}
+
+new App().run();

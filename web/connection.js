@@ -1,0 +1,171 @@
+// @ts-check
+/**
+ * The socket to the server: opens it, opens it again when it is lost, and carries events and sound.
+ *
+ * Knows how a session begins (core/handshake.js) and nothing of what is said in it.
+ */
+
+import { delayMs } from './core/backoff.js';
+import { Handshake } from './core/handshake.js';
+import { parseAudio, parseEvent, subprotocols } from './core/wire.js';
+
+/** @typedef {import('./core/wire.js').WireEvent} WireEvent */
+/** @typedef {import('./core/wire.js').AudioFrame} AudioFrame */
+/**
+ * @typedef {object} Link what can be told about the connection
+ * @property {'connecting' | 'open' | 'waiting' | 'refused'} state
+ * @property {number} retryAt when the next attempt is due, on the clock of `performance.now`
+ * @property {boolean} everOpen whether there has been a connection before
+ * @property {string} reason the server's words for closing it, if it had any
+ */
+/**
+ * @typedef {object} Listener
+ * @property {(link: Link) => void} changed
+ * @property {(start: import('./core/handshake.js').Start) => void} began a session is ready
+ * @property {(event: WireEvent) => void} event
+ * @property {(frame: AudioFrame) => void} audio
+ * @property {() => void} garbage something came that is neither
+ */
+
+/** The server's code for closing a connection for good: it would do so again. */
+const POLICY = 1008;
+/** Microphone frames are dropped while more than this waits to be sent: 2 s of sound. */
+const BACKLOG_BYTES = 96_000;
+
+export class Connection {
+  #url;
+  #listener;
+  /** @type {WebSocket | null} */
+  #socket = null;
+  #handshake = new Handshake();
+  #key = '';
+  #failures = 0;
+  #timer = 0;
+  /** @type {Link} */
+  link = { state: 'connecting', retryAt: 0, everOpen: false, reason: '' };
+
+  /**
+   * @param {string} url
+   * @param {Listener} listener
+   */
+  constructor(url, listener) {
+    this.#url = url;
+    this.#listener = listener;
+    // Where the network is back, waiting makes no sense.
+    window.addEventListener('online', () => this.link.state === 'waiting' && this.retry());
+  }
+
+  /** Whether there is a session. */
+  get ready() {
+    return this.#handshake.ready;
+  }
+
+  /**
+   * Connect, or connect anew with another key: what was said under the old one belongs to that.
+   *
+   * @param {string} key empty for none
+   */
+  open(key) {
+    this.#key = key;
+    this.#handshake = new Handshake();
+    this.retry();
+  }
+
+  /** Connect now, not when the next attempt is due. */
+  retry() {
+    window.clearTimeout(this.#timer);
+    const old = this.#socket;
+    this.#socket = null;
+    this.#handshake.closed();
+    old?.close(1000);
+    const socket = new WebSocket(this.#url, subprotocols(this.#key));
+    this.#socket = socket;
+    socket.binaryType = 'arraybuffer';
+    socket.onopen = () => this.#current(socket) && this.#opened();
+    socket.onmessage = ({ data }) => this.#current(socket) && this.#received(data);
+    socket.onclose = (event) => this.#current(socket) && this.#closed(event);
+    this.#change({ state: 'connecting' });
+  }
+
+  /**
+   * Send an event of the session; without one it is lost.
+   *
+   * @param {WireEvent} event
+   * @returns {boolean} whether it was sent
+   */
+  send(event) {
+    if (!this.#session) return false;
+    this.#session.send(JSON.stringify(event));
+    return true;
+  }
+
+  /**
+   * Send a frame of the microphone. Sound that comes too late is worth nothing, so it is dropped
+   * where the network does not keep up.
+   *
+   * @param {Int16Array<ArrayBuffer>} pcm
+   * @returns {boolean} false where it was dropped for that
+   */
+  sendAudio(pcm) {
+    if (!this.#session) return true;
+    if (this.#session.bufferedAmount > BACKLOG_BYTES) return false;
+    this.#session.send(pcm);
+    return true;
+  }
+
+  /** The socket, where there is a session and it is not about to close. */
+  get #session() {
+    return this.ready && this.#socket?.readyState === WebSocket.OPEN ? this.#socket : null;
+  }
+
+  /** @param {WebSocket} socket */
+  #current(socket) {
+    return socket === this.#socket;
+  }
+
+  #opened() {
+    for (const event of this.#handshake.opened()) this.#socket?.send(JSON.stringify(event));
+  }
+
+  /** @param {string | ArrayBuffer} data */
+  #received(data) {
+    if (typeof data !== 'string') {
+      const frame = parseAudio(data);
+      if (frame) this.#listener.audio(frame);
+      else this.#listener.garbage();
+      return;
+    }
+    const event = parseEvent(data);
+    if (!event) {
+      this.#listener.garbage();
+      return;
+    }
+    const start = this.#handshake.received(event);
+    if (start) {
+      this.#failures = 0;
+      this.#change({ state: 'open', everOpen: true, reason: '' });
+      this.#listener.began(start);
+    }
+    // That a session could not be taken up again is told by how the new one began.
+    if (start !== 'forgotten') this.#listener.event(event);
+  }
+
+  /** @param {CloseEvent} event */
+  #closed({ code, reason }) {
+    this.#socket = null;
+    this.#handshake.closed();
+    if (code === POLICY) {
+      this.#change({ state: 'refused', reason });
+      return;
+    }
+    const wait = delayMs(++this.#failures, Math.random());
+    this.#timer = window.setTimeout(() => this.retry(), wait);
+    this.#change({ state: 'waiting', retryAt: performance.now() + wait, reason });
+  }
+
+  /** @param {Partial<Link>} news */
+  #change(news) {
+    this.link = { ...this.link, ...news };
+    this.#listener.changed(this.link);
+  }
+}

@@ -1,0 +1,272 @@
+// @ts-check
+/**
+ * Who said what: the entries of the conversation, from the events of the wire.
+ *
+ * Entries are known by the id of their item, so an event that comes twice changes nothing. Knows
+ * nothing of how they are shown; all text in here is text, whatever it looks like.
+ */
+
+/** @typedef {import('./wire.js').WireEvent} WireEvent */
+/**
+ * @typedef {object} Entry
+ * @property {string} id
+ * @property {'user' | 'assistant' | 'tool' | 'note'} role
+ * @property {string} text what has been said; of the user, what will not change any more
+ * @property {string} tentative what the user seems to say
+ * @property {boolean} done nothing more comes
+ * @property {string | null} heard of a reply that was cut off, what the user heard
+ * @property {number | null} interruptedMs when a reply was cut off, in its own time
+ * @property {number} times how often a note came in a row
+ */
+
+/** Characters of one entry; a page has to stay usable whatever a server sends. */
+export const LONGEST = 20_000;
+/** Entries that are kept. */
+export const MOST = 500;
+
+export class Transcript {
+  /** @type {Entry[]} */
+  entries = [];
+  /** @type {Map<string, Entry>} */
+  #byId = new Map();
+  #notes = 0;
+
+  /**
+   * @param {string} id
+   * @returns {Entry | undefined}
+   */
+  get(id) {
+    return this.#byId.get(id);
+  }
+
+  /**
+   * A line of the page's own, in the order of what happened.
+   *
+   * @param {string} text
+   * @returns {Entry}
+   */
+  note(text) {
+    const last = this.entries.at(-1);
+    if (last?.role === 'note' && last.text === text) {
+      last.times += 1;
+      return last;
+    }
+    const note = this.#entry(`note-${++this.#notes}`, 'note');
+    note.text = text;
+    note.done = true;
+    return note;
+  }
+
+  /**
+   * What the user typed.
+   *
+   * @param {string} id
+   * @param {string} text
+   * @returns {Entry}
+   */
+  typed(id, text) {
+    const entry = this.#entry(id, 'user');
+    entry.text = clipped(text);
+    entry.done = true;
+    return entry;
+  }
+
+  /**
+   * A reply was cut off; the server will say what of it was heard.
+   *
+   * @param {string} id
+   * @param {number} ms how much of it has sounded
+   * @returns {Entry | null}
+   */
+  interrupted(id, ms) {
+    const entry = this.#byId.get(id);
+    if (!entry || entry.role !== 'assistant') return null;
+    entry.interruptedMs = ms;
+    return entry;
+  }
+
+  /**
+   * @param {WireEvent} event
+   * @returns {Entry | null} the entry that it changed; one that is gone has no text
+   */
+  apply(event) {
+    const id = String(event.item_id ?? event.item?.id ?? '');
+    if (!id) return null;
+    switch (event.type) {
+      case 'voiceloop.transcript': {
+        const entry = this.#entry(id, 'user');
+        if (entry.done) return null;
+        entry.text = clipped(event.committed);
+        entry.tentative = clipped(event.tentative);
+        return entry;
+      }
+      case 'conversation.item.input_audio_transcription.completed':
+        return this.#settle(this.#entry(id, 'user'), event.transcript);
+      case 'conversation.item.input_audio_transcription.failed':
+        return this.#settle(this.#entry(id, 'user'), this.#byId.get(id)?.text);
+      case 'response.output_audio_transcript.delta':
+      case 'response.output_text.delta': {
+        const entry = this.#entry(id, 'assistant');
+        entry.text = clipped(entry.text + String(event.delta ?? ''));
+        return entry;
+      }
+      case 'response.output_audio_transcript.done':
+      case 'response.output_text.done':
+        return this.#settle(this.#entry(id, 'assistant'), event.transcript ?? event.text);
+      case 'conversation.item.truncated':
+        return this.interrupted(id, Number(event.audio_end_ms) || 0);
+      case 'voiceloop.trace':
+        return this.#heard(id, event.trace ?? {});
+      case 'conversation.item.added':
+      case 'conversation.item.done':
+        return this.#item(id, event.item ?? {}, event.previous_item_id);
+      case 'conversation.item.deleted':
+        return this.#drop(id);
+      default:
+        return null;
+    }
+  }
+
+  /**
+   * @param {string} id
+   * @param {{outcome?: string, heard?: string}} trace
+   */
+  #heard(id, { outcome, heard }) {
+    const entry = this.#byId.get(id);
+    if (!entry || entry.role !== 'assistant' || outcome === 'done') return null;
+    entry.heard = String(heard ?? '');
+    entry.done = true;
+    return entry;
+  }
+
+  /**
+   * An item of the conversation: one that goes on right now, or one of before, in a session that
+   * was taken up again.
+   *
+   * @param {string} id
+   * @param {any} item
+   * @param {unknown} after id of the item before
+   */
+  #item(id, item, after) {
+    const known = this.#byId.get(id);
+    if (known?.done) return null;
+    if (item.type === 'function_call') {
+      const entry = this.#entry(id, 'tool', after);
+      entry.text = clipped(`${item.name ?? 'tool'}(${argumentsOf(item.arguments)})`);
+      entry.done = true;
+      return entry;
+    }
+    const text = contentOf(item);
+    if (!text || (item.role !== 'user' && item.role !== 'assistant')) return null;
+    const entry = this.#entry(id, item.role, after);
+    if (item.status === 'in_progress') return null;
+    return this.#settle(entry, text);
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {unknown} text
+   */
+  #settle(entry, text) {
+    entry.text = clipped(text);
+    entry.tentative = '';
+    entry.done = true;
+    // A sound in which no word was found is no turn.
+    if (entry.role === 'user' && !entry.text.trim()) return this.#drop(entry.id);
+    return entry;
+  }
+
+  /** @param {string} id */
+  #drop(id) {
+    const entry = this.#byId.get(id);
+    if (!entry) return null;
+    this.#byId.delete(id);
+    this.entries.splice(this.entries.indexOf(entry), 1);
+    entry.text = entry.tentative = '';
+    return entry;
+  }
+
+  /**
+   * The entry of an item, a new one where there is none.
+   *
+   * @param {string} id
+   * @param {Entry['role']} role
+   * @param {unknown} [after] id of the item before; without one, it goes last
+   * @returns {Entry}
+   */
+  #entry(id, role, after) {
+    const known = this.#byId.get(id);
+    if (known) return known;
+    /** @type {Entry} */
+    const entry = {
+      id,
+      role,
+      text: '',
+      tentative: '',
+      done: false,
+      heard: null,
+      interruptedMs: null,
+      times: 1,
+    };
+    const before = typeof after === 'string' ? this.#byId.get(after) : undefined;
+    if (before) this.entries.splice(this.entries.indexOf(before) + 1, 0, entry);
+    else this.entries.push(entry);
+    this.#byId.set(id, entry);
+    if (this.entries.length > MOST) this.#byId.delete(this.entries.shift()?.id ?? '');
+    return entry;
+  }
+}
+
+/**
+ * How many characters of `text` were heard. What was heard is its beginning, up to blanks; where it
+ * is not, it counts by words.
+ *
+ * @param {string} text
+ * @param {string} heard
+ */
+export function heardLength(text, heard) {
+  const wanted = heard.replace(/\s+/g, '');
+  let matched = 0;
+  let at = 0;
+  while (at < text.length && matched < wanted.length) {
+    if (/\s/.test(text[at])) at += 1;
+    else if (text[at] === wanted[matched]) [at, matched] = [at + 1, matched + 1];
+    else return endOfWord(text, heard.split(/\s+/).filter(Boolean).length);
+  }
+  return at;
+}
+
+/**
+ * @param {string} text
+ * @param {number} words
+ * @returns {number} the index behind that many words
+ */
+function endOfWord(text, words) {
+  const ends = [...text.matchAll(/\S+/g)].map((word) => word.index + word[0].length);
+  return words ? (ends[Math.min(words, ends.length) - 1] ?? 0) : 0;
+}
+
+/** @param {any} item */
+function contentOf(item) {
+  const parts = Array.isArray(item.content) ? item.content : [];
+  return parts
+    .map((/** @type {any} */ part) => String(part?.text ?? part?.transcript ?? ''))
+    .join(' ')
+    .trim();
+}
+
+/** @param {unknown} json */
+function argumentsOf(json) {
+  try {
+    const values = Object.values(JSON.parse(String(json)));
+    return values.map((value) => JSON.stringify(value)).join(', ');
+  } catch {
+    return '…';
+  }
+}
+
+/** @param {unknown} text */
+function clipped(text) {
+  const all = String(text ?? '');
+  return all.length > LONGEST ? `${all.slice(0, LONGEST)}…` : all;
+}

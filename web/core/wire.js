@@ -1,0 +1,174 @@
+// @ts-check
+/**
+ * The wire as this page uses it: what binary frames hold, and the events it sends.
+ *
+ * Text frames are events of the OpenAI Realtime protocol and of its `voiceloop` extension. Knows
+ * neither sockets nor the page.
+ */
+
+/** Samples a second, in both directions. */
+export const RATE = 24000;
+/** Samples in one frame of the microphone: 20 ms. */
+export const FRAME = 480;
+
+const ID_BYTES = 24;
+const HEADER_BYTES = ID_BYTES + 4;
+
+/** @typedef {{type: string, [field: string]: any}} WireEvent */
+/** @typedef {{itemId: string, start: number, pcm: Int16Array<ArrayBuffer>}} AudioFrame */
+/**
+ * @typedef {object} SessionSettings
+ * @property {string} voice empty for the server's own choice
+ * @property {string} instructions empty for the server's own
+ * @property {'semantic_vad' | 'server_vad' | 'none'} turns who decides that the user has finished
+ */
+
+/**
+ * A frame of the reply's sound: the item, the index of its first sample within it, and the samples
+ * (16 bits, little-endian, like every machine that runs a browser).
+ *
+ * @param {ArrayBuffer} data
+ * @returns {AudioFrame | null} null where it is not one
+ */
+export function parseAudio(data) {
+  if (data.byteLength <= HEADER_BYTES || data.byteLength % 2) return null;
+  const id = new Uint8Array(data, 0, ID_BYTES);
+  if (id.some((byte) => byte < 0x21 || byte > 0x7e)) return null;
+  const start = new DataView(data).getUint32(ID_BYTES, true);
+  return {
+    itemId: String.fromCharCode(...id),
+    start,
+    pcm: new Int16Array(data, HEADER_BYTES),
+  };
+}
+
+/**
+ * An event from a text frame.
+ *
+ * @param {string} text
+ * @returns {WireEvent | null} null where it is none
+ */
+export function parseEvent(text) {
+  try {
+    const event = JSON.parse(text);
+    return typeof event?.type === 'string' ? event : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Where the server of a page listens.
+ *
+ * @param {{protocol: string, host: string}} page
+ */
+export function socketUrl(page) {
+  return `${page.protocol === 'https:' ? 'wss' : 'ws'}://${page.host}/v1/realtime`;
+}
+
+/**
+ * The subprotocols to offer: a browser can send a key in no other way.
+ *
+ * @param {string} key
+ * @returns {string[]}
+ */
+export function subprotocols(key) {
+  return key ? ['realtime', `openai-insecure-api-key.${key}`] : [];
+}
+
+/**
+ * Whether a key can be sent as a subprotocol: the characters of an HTTP token.
+ *
+ * @param {string} key
+ */
+export function sendable(key) {
+  return /^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/.test(key);
+}
+
+/**
+ * @param {SessionSettings} settings
+ * @returns {WireEvent}
+ */
+export function sessionUpdate({ voice, instructions, turns }) {
+  return {
+    type: 'session.update',
+    session: {
+      type: 'realtime',
+      ...(instructions && { instructions }),
+      audio: {
+        input: { turn_detection: turns === 'none' ? null : { type: turns } },
+        ...(voice && { output: { voice } }),
+      },
+      voiceloop: {
+        binary_audio: true,
+        tentative_words: true,
+        traces: true,
+        pause: true,
+        resume: true,
+      },
+    },
+  };
+}
+
+/**
+ * The voices that the server offers, where it says so.
+ *
+ * @param {WireEvent} event of the kind `session.created`
+ * @returns {string[]}
+ */
+export function voicesOf(event) {
+  const voices = event.session?.voiceloop?.voices ?? event.voiceloop?.voices;
+  if (!Array.isArray(voices)) return [];
+  return voices.filter((voice) => typeof voice === 'string').slice(0, 500);
+}
+
+/**
+ * What somebody typed, under an id of the page's own, so that its echo is known.
+ *
+ * @param {string} id
+ * @param {string} text
+ * @returns {WireEvent}
+ */
+export function userMessage(id, text) {
+  const content = [{ type: 'input_text', text }];
+  return { type: 'conversation.item.create', item: { id, type: 'message', role: 'user', content } };
+}
+
+/**
+ * How much of an item has been heard. Whole milliseconds: rounded down while it sounds, so that
+ * nothing unheard is claimed, and up at its end, so that nothing heard is missing.
+ *
+ * @param {string} itemId
+ * @param {number} samples
+ * @param {boolean} ended
+ * @returns {WireEvent}
+ */
+export function played(itemId, samples, ended) {
+  const ms = (samples * 1000) / RATE;
+  const audio_ms = ended ? Math.ceil(ms) : Math.floor(ms);
+  return { type: 'voiceloop.played', item_id: itemId, audio_ms };
+}
+
+/**
+ * @param {string} itemId
+ * @param {number} samples
+ * @returns {WireEvent}
+ */
+export function truncate(itemId, samples) {
+  const audio_end_ms = Math.floor((samples * 1000) / RATE);
+  return { type: 'conversation.item.truncate', item_id: itemId, content_index: 0, audio_end_ms };
+}
+
+/**
+ * An error event as one sentence.
+ *
+ * @param {WireEvent} event
+ * @returns {string}
+ */
+export function errorSentence(event) {
+  const { message, code } = event.error ?? {};
+  const said = String(message || code || 'something went wrong, and it did not say what').trim();
+  const line = said.replace(/\s+/g, ' ');
+  const short = line.length > 300 ? `${line.slice(0, 299)}…` : line;
+  return `The server says: ${short}${/[.!?…]$/.test(short) ? '' : '.'}`;
+}
