@@ -144,6 +144,8 @@ class Player:
         return self._playback.heard(unplayed(self._silent_at, self._speaker.rate))
 
     def _hand_over(self, block: Block) -> None:
+        for clause in block.clauses:
+            self._on_clause(clause)
         begin = self._speaker.write(block.pcm)
         self._silent_at = self._speaker.due()
         if self._since is not None and begin > self._gapless + AUDIBLE_GAP_S:
@@ -154,8 +156,6 @@ class Player:
         self._gapless += len(block.pcm) / self._speaker.rate
         if block.audible is not None:
             self._recorder.mark(Mark.FIRST_SOUND, begin + block.audible / self._speaker.rate)
-        for clause in block.clauses:
-            self._on_clause(clause)
 
     def _silence(self) -> None:
         """Cut the speaker off, and put back what it has not played."""

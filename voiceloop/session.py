@@ -25,7 +25,7 @@ from anyio.abc import TaskGroup
 from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer
 from voiceloop.bargein import Verdict
-from voiceloop.config import Config
+from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import Microphone, Speaker
 from voiceloop.endpoint import bare, hangover_ms
 from voiceloop.engines import Conversation, Engines
@@ -111,10 +111,8 @@ class Session:
         self._framer = Framer(size=engines.vad.frame)
         self._detector = detector or TurnDetector(config.turns)
         self._floor = Floor(self._player)
-        # What a model makes of a silence has to be calibrated; the bundled one's is.
-        self._asks_model = config.turns.endpoint == "p-eot" or (
-            config.turns.endpoint == "auto" and config.llm.target == "starter"
-        )
+        self._policy = config.turns
+        """How turns are ended."""
         self._recent = SampleBuffer()
         self._arrivals: deque[tuple[int, float]] = deque(maxlen=3000)
         self._heard_turn: Turn | None = None
@@ -158,10 +156,10 @@ class Session:
 
     # ---- what others than the user's voice ask for, while the session runs
 
-    def listen(self, detector: Detector) -> None:
+    def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Find turns in another way from now on; a turn that is being heard is forgotten."""
         self.forget()
-        self._detector = detector
+        self._detector, self._policy = detector, policy
 
     def forget(self) -> None:
         """The turn that is being heard has never been."""
@@ -454,16 +452,21 @@ class Session:
     async def _judge_end(self, turn: Turn, text: str, prefilled: str) -> str:
         """Find out how long a silence ends the turn after `text`; returns what is prefilled."""
         begun, probability = anyio.current_time(), None
-        if self._asks_model and self._overlap.prefill and (words := bare(text)):
+        if self._asks_model() and self._overlap.prefill and (words := bare(text)):
             await self._prefill(turn, words)
             prefilled, probability = words, self._conversation.end_of_turn_probability()
         if turn.understood() == (text, True):  # the user may have gone on meanwhile
             turn.judged = text
-            turn.hangover_ms = hangover_ms(text, probability, self._config.turns)
+            turn.hangover_ms = hangover_ms(text, probability, self._policy)
         if probability is not None:
             now = anyio.current_time()
             turn.recorder.span(Lane.VAD, "end of turn?", begun, now, probability=probability)
         return prefilled
+
+    def _asks_model(self) -> bool:
+        # What a model makes of a silence has to be calibrated; the bundled one's is.
+        policy, starter = self._policy.endpoint, self._config.llm.target == "starter"
+        return policy == "p-eot" or (policy == "auto" and starter)
 
     async def _prefill(self, turn: Turn, text: str) -> None:
         begun = anyio.current_time()

@@ -1,0 +1,584 @@
+"""A client's side of a session: its events become calls of the session, and what the session shows
+becomes events for the client.
+
+Everything here happens at once, on the event loop: nothing waits, and no event overtakes another.
+What the client may do and how much of it is decided elsewhere, and so is how events travel.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from voiceloop.audio import SPEECH_RATE
+from voiceloop.config import Config, TurnConfig
+from voiceloop.engines import Conversation, Engines
+from voiceloop.errors import ProtocolError
+from voiceloop.realtime.client_events import (
+    ClientEvent,
+    InputAudioAppend,
+    InputAudioClear,
+    InputAudioCommit,
+    ItemCreate,
+    ItemDelete,
+    ItemRetrieve,
+    ItemTruncate,
+    ResponseCancel,
+    ResponseCreate,
+    SessionUpdate,
+)
+from voiceloop.realtime.extensions import (
+    OutputPaused,
+    OutputResumed,
+    Played,
+    Resume,
+    TentativeTranscript,
+    TraceTold,
+)
+from voiceloop.realtime.ids import NewId
+from voiceloop.realtime.items import (
+    AssistantMessage,
+    FunctionCallOutput,
+    InputAudioPart,
+    InputText,
+    Item,
+    OutputAudioPart,
+    OutputText,
+    SystemMessage,
+    UserMessage,
+)
+from voiceloop.realtime.ledger import Ledger
+from voiceloop.realtime.response_events import StatusDetails, Usage
+from voiceloop.realtime.responses import (
+    CLIENT_CANCELLED,
+    TOO_LONG,
+    TURN_DETECTED,
+    Response,
+    failed,
+)
+from voiceloop.realtime.server_events import ServerEvent
+from voiceloop.realtime.session_events import (
+    Error,
+    InputCleared,
+    InputCommitted,
+    InputSpeechStarted,
+    InputSpeechStopped,
+    SessionCreated,
+    SessionUpdated,
+    TranscriptionCompleted,
+    TranscriptionDelta,
+    TranscriptionUsage,
+)
+from voiceloop.realtime.settings import (
+    ResponseSettings,
+    SemanticVad,
+    ServerVad,
+    SessionSettings,
+)
+from voiceloop.server.said import Said
+from voiceloop.server.sound import RATE, SocketMicrophone, SocketSpeaker, to_wire
+from voiceloop.session import Session
+from voiceloop.trace import PARTS, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
+from voiceloop.turns import Commitment, Detector, TurnDetector
+from voiceloop.types import (
+    Clause,
+    Event,
+    FloorChange,
+    Notice,
+    Pcm,
+    TokenBurst,
+    ToolCall,
+    Transcript,
+    TurnHeard,
+    TurnTrace,
+)
+
+logger = logging.getLogger(__name__)
+
+EAGERNESS_MS = {"low": 2400, "medium": 1100, "high": 500, "auto": 1100}
+"""Longest silence within a turn, by `semantic_vad`'s eagerness."""
+STARTED, STOPPED = "started", "stopped"
+
+
+@dataclass(slots=True)
+class _Spoken:
+    """A response that is being given, and what it is made of."""
+
+    response: Response
+    said: Said = field(default_factory=Said)
+    ending: StatusDetails | None = None
+    """How it will have ended, where that is known before it has."""
+    tokens: int = 0
+
+
+class Dialogue:
+    """One conversation of one client. It outlives a connection: `attach` gives it a new one."""
+
+    def __init__(
+        self,
+        engines: Engines,
+        config: Config,
+        conversation: Conversation,
+        new_id: NewId,
+        *,
+        ended: Callable[[TurnTrace], None] = lambda trace: None,
+    ) -> None:
+        """`ended` is told of every turn that is over."""
+        self._engines = engines
+        self._config = config
+        self._conversation = conversation
+        self._new_id = new_id
+        self._ended = ended
+        self._send: Callable[[ServerEvent], None] = lambda event: None
+        self.settings = SessionSettings(
+            id=new_id("sess"), model=engines.llm.name, instructions=config.llm.system
+        )
+        self.ledger = Ledger(new_id)
+        self._id = new_id("conv")
+        self._new_connection()
+
+    def _new_connection(self) -> None:
+        self._users: dict[int, str] = {}
+        """Ids of the user's messages, by turn, while their turns last."""
+        self._spoken: dict[int, _Spoken] = {}
+        """Responses that are being given, by turn."""
+        self._calls: dict[str, ToolCall] = {}
+        """Calls that the client has to answer, by the id that it was told."""
+        self._written: list[str] = []
+        """Texts of the user's that no response has been asked for."""
+        self._returned: list[tuple[ToolCall, str]] = []
+        """Results of calls, likewise."""
+        self._asked: ResponseSettings | None = None
+        """What the client asked of the response that is about to begin."""
+        self._held: dict[int, list[tuple[str, int]]] = {}
+        """Beginnings and ends of turns of which it is not decided whether they interrupt."""
+        self._past: list[_Spoken] = []
+        """The last responses that are over."""
+        self._sounding: _Spoken | None = None
+        self._noticed = ""
+        self.microphone = SocketMicrophone()
+        self.speaker = SocketSpeaker(self._sound)
+        self._detector, policy = self._found_by()
+        self.session = Session(
+            self._engines,
+            self.microphone,
+            self.speaker,
+            self._config,
+            self.show,
+            full_duplex=True,
+            detector=self._detector,
+            conversation=self._conversation,
+            foreign=self._is_foreign,
+        )
+        self.session.listen(self._detector, policy)
+        self._apply()
+
+    def attach(self, send: Callable[[ServerEvent], None], *, anew: bool) -> Session:
+        """Go on with another client, or the same one on a new connection, which `send` reaches.
+
+        Returns the session, to be run for as long as the connection lasts. Not `anew`, the client
+        is told of all items again by `told_again`.
+        """
+        if not anew:
+            self._new_connection()
+            self._rewrite()
+        self._send = send
+        return self.session
+
+    def greet(self) -> None:
+        """Tell a new client of its session."""
+        self._send(SessionCreated(self.settings))
+
+    def told_again(self) -> None:
+        """Tell a client that has come back what there is."""
+        for event in self.ledger.told_again():
+            self._send(event)
+
+    def detach(self) -> None:
+        """The connection is gone: what was being said is cut off."""
+        self._send = lambda event: None
+        self.microphone.close()
+
+    # ---- what the client says
+
+    def handle(self, event: ClientEvent) -> None:
+        """Do what the client asks. Raises ProtocolError where that is not possible."""
+        match event:
+            case InputAudioAppend():
+                self.microphone.feed(event.audio)
+            case Played():
+                self._note_played(event)
+            case SessionUpdate():
+                self._update(event)
+            case InputAudioCommit():
+                self.microphone.then(self._commit)
+            case InputAudioClear():
+                self._clear()
+            case ItemCreate():
+                self._create(event)
+            case ItemRetrieve():
+                self._send(self.ledger.retrieve(event.item_id))
+            case ItemDelete():
+                self._send(self.ledger.delete(event.item_id))
+                self._rewrite()
+            case ItemTruncate():
+                self._truncate(event)
+            case ResponseCreate():
+                self.microphone.then(lambda: self._asked_for(event))
+            case ResponseCancel():
+                self._cancel()
+            case Resume():
+                raise ProtocolError(
+                    "voiceloop.resume comes first, before anything else",
+                    "send it as the first message of a connection",
+                    code="resume_failed",
+                )
+
+    def _note_played(self, event: Played) -> None:
+        sounding = self._sounding
+        if sounding and sounding.response.message_id == event.item_id:
+            samples = round(event.audio_ms * RATE / 1000)
+            self.speaker.played(samples, sounding.response.samples)
+
+    def _update(self, event: SessionUpdate) -> None:
+        before = self.settings
+        updated = before.updated(event.session)
+        # The server's own voice is told, whatever is asked for.
+        output = replace(updated.audio.output, voice=before.audio.output.voice)
+        self.settings = replace(updated, audio=replace(updated.audio, output=output))
+        if self.settings.audio.input.turn_detection != before.audio.input.turn_detection:
+            self._detector, policy = self._found_by()
+            self.session.listen(self._detector, policy)
+        if self.settings.instructions != before.instructions:
+            self._rewrite()
+        self._apply()
+        self._send(SessionUpdated(self.settings))
+
+    def _found_by(self) -> tuple[Detector, TurnConfig]:
+        """What finds the user's turns, and how they end."""
+        turns = self._config.turns
+        match self.settings.audio.input.turn_detection:
+            case None:
+                return Commitment(turns), turns
+            case ServerVad() as vad:
+                turns = replace(
+                    turns,
+                    threshold=vad.threshold,
+                    release=min(turns.release, vad.threshold),
+                    pre_roll_ms=vad.prefix_padding_ms,
+                    endpoint="fixed",
+                    hangover_ms=vad.silence_duration_ms,
+                )
+            case SemanticVad() as vad:
+                turns = replace(turns, incomplete_ms=min(1200, EAGERNESS_MS[vad.eagerness]))
+        return TurnDetector(turns), turns
+
+    def _apply(self) -> None:
+        """Let the session be as the settings say."""
+        detection = self.settings.audio.input.turn_detection
+        self.session.answers = detection is not None and detection.create_response
+        self.session.interruptible = detection is not None and detection.interrupt_response
+        self.session.spoken = self.settings.output_modalities == ("audio",)
+
+    def _is_foreign(self, tool: str) -> bool:
+        return any(tool == mine.name for mine in self.settings.tools)
+
+    def _commit(self) -> None:
+        if not isinstance(self._detector, Commitment):
+            return  # the server finds the turns, and this one has an end of its own
+        self.session.end_turn(self._detector.commit())
+
+    def _clear(self) -> None:
+        self.microphone.clear()
+        if isinstance(self._detector, Commitment):
+            self._detector.forget()
+        self.session.forget()
+        self._send(InputCleared())
+
+    def _create(self, event: ItemCreate) -> None:
+        item = event.item
+        spoken = isinstance(item, UserMessage) and any(
+            isinstance(part, InputAudioPart) and part.transcript is None for part in item.content
+        )
+        if spoken:
+            raise ProtocolError(
+                "item.content has audio without its transcript",
+                "send audio with input_audio_buffer.append",
+                param="item.content",
+            )
+        self._tell(self.ledger.create(event))
+        match item:
+            case UserMessage() if event.previous_item_id is None:
+                self._written.append(_text(item))
+            case FunctionCallOutput() if item.call_id in self._calls:
+                self._returned.append((self._calls.pop(item.call_id), item.output))
+            case _:
+                self._rewrite()
+
+    def _truncate(self, event: ItemTruncate) -> None:
+        def heard(samples: int) -> str:
+            for spoken in (*self._past, *self._spoken.values()):
+                if spoken.response.message_id == event.item_id:
+                    return spoken.said.until(samples, spoken.response.samples)
+            return ""
+
+        self._send(self.ledger.truncate(event, heard))
+        self._rewrite()
+
+    def _asked_for(self, event: ResponseCreate) -> None:
+        """Begin a response, with what there is to respond to."""
+        if self._spoken:
+            self._refuse(
+                "a response is in progress",
+                "send response.cancel first, or wait for response.done",
+                "conversation_already_has_active_response",
+                event.event_id,
+            )
+            return
+        self._asked = self.settings.response(event.response)
+        self.session.spoken = self._asked.output_modalities == ("audio",)
+        if self._asked.instructions != self.settings.instructions:
+            self._rewrite(self._asked.instructions)
+        if self._returned:
+            call, result = self._returned.pop(0)
+            self.session.answer_call(call, result)
+        elif self._written:
+            self.session.write("\n".join(self._written))
+            self._written.clear()
+        elif not self.session.respond():
+            self._asked = None
+            self._refuse(
+                "there is nothing to respond to",
+                "commit audio or create an item first",
+                "nothing_to_respond_to",
+                event.event_id,
+            )
+
+    def _cancel(self) -> None:
+        for spoken in self._spoken.values():
+            spoken.ending = spoken.ending or CLIENT_CANCELLED
+        if not self.session.cancel():
+            raise ProtocolError(
+                "no response is in progress",
+                "response.done tells when one is over",
+                code="response_cancel_not_active",
+            )
+
+    def _rewrite(self, instructions: str | None = None) -> None:
+        """Let the language model see the conversation as the ledger has it."""
+        system = self.settings.instructions if instructions is None else instructions
+        exchanges = _exchanges(self.ledger.items, self._written)
+        self.session.rewrite(lambda: self._conversation.rewrite(*_with_notes(system, exchanges)))
+
+    # ---- what the session shows
+
+    def show(self, event: Event) -> None:
+        """Tell the client."""
+        match event:
+            case TurnHeard():
+                self._note_turn(event)
+            case FloorChange():
+                self._note_floor(event)
+            case Transcript():
+                self._note_transcript(event)
+            case TokenBurst():
+                spoken = self._response(event.turn)
+                self._tell(spoken.response.text(event.text))
+                spoken.tokens += len(event.ids)
+                most = spoken.response.settings.max_output_tokens
+                if most != "inf" and spoken.tokens >= most:
+                    spoken.ending = spoken.ending or TOO_LONG
+                    self.session.cancel()
+            case ToolCall():
+                self._note_call(event)
+            case Clause():
+                self._sounding = spoken = self._response(event.turn)
+                if not event.index:
+                    self.speaker.begin()
+                spoken.said.add(spoken.response.samples, event.text)
+            case Notice():
+                self._noticed = event.text
+            case TurnTrace():
+                self._note_end(event)
+
+    def _sound(self, pcm: Pcm) -> None:
+        if self._sounding is not None:
+            self._tell(self._sounding.response.audio(to_wire(pcm)))
+
+    def _note_turn(self, event: TurnHeard) -> None:
+        if not event.over:
+            self._users[event.turn] = self._new_id("item")
+        what = (STOPPED if event.over else STARTED, event.sample)
+        if event.turn in self._held:
+            self._held[event.turn].append(what)
+        else:
+            self._tell_turn(event.turn, *what)
+
+    def _tell_turn(self, turn: int, what: str, sample: int) -> None:
+        item_id, ms = self._users.get(turn), sample * 1000 // SPEECH_RATE
+        if item_id is None:
+            return
+        found = self.settings.audio.input.turn_detection is not None
+        if what == STARTED:
+            if found:
+                self._send(InputSpeechStarted(item_id, ms))
+            return
+        if found:
+            self._send(InputSpeechStopped(item_id, ms))
+        self._send(InputCommitted(item_id, self.ledger.last_id))
+        item = UserMessage((InputAudioPart(),), item_id)
+        self._tell(self.ledger.begin(item))
+        self._tell(self.ledger.finish(item))
+
+    def _note_floor(self, event: FloorChange) -> None:
+        rival = self._spoken.get(event.rival)
+        item_id = rival.response.message_id if rival else None
+        pauses = self.settings.voiceloop.pause and item_id is not None
+        match event.change:
+            case "paused":
+                self._held.setdefault(event.turn, [])
+                if pauses and item_id:
+                    self._send(OutputPaused(item_id))
+            case "resumed":
+                self._held.pop(event.turn, None)
+                self._users.pop(event.turn, None)
+                if pauses and item_id:
+                    self._send(OutputResumed(item_id))
+            case "interrupted":
+                if rival:
+                    rival.ending = rival.ending or TURN_DETECTED
+                for what, sample in self._held.pop(event.turn, []):
+                    self._tell_turn(event.turn, what, sample)
+
+    def _note_transcript(self, event: Transcript) -> None:
+        item_id = self._users.get(event.turn)
+        if item_id is None:
+            return
+        if self.settings.voiceloop.tentative_words:
+            tentative = " ".join(word.text for word in event.tentative)
+            self._send(TentativeTranscript(item_id, event.committed_text, tentative))
+        if not event.final or event.turn in self._held:
+            return
+        part = InputAudioPart(transcript=event.text)
+        self._tell(self.ledger.replace(UserMessage((part,), item_id)))
+        if self.settings.audio.input.transcription is None:
+            return
+        seconds = event.committed[-1].end - event.committed[0].start if event.committed else 0.0
+        self._send(TranscriptionDelta(item_id, 0, event.text))
+        usage = TranscriptionUsage(round(seconds, 3))
+        self._send(TranscriptionCompleted(item_id, 0, event.text, usage))
+
+    def _note_call(self, call: ToolCall) -> None:
+        if not self._is_foreign(call.name):
+            return
+        call_id = self._new_id("call")
+        self._calls[call_id] = call
+        arguments = json.dumps(dict(call.arguments))
+        response = self._response(call.turn).response
+        self._tell(response.call(call_id, call.name, arguments, last=True))
+
+    def _response(self, turn: int) -> _Spoken:
+        """The response of a turn, which begins where there was none."""
+        spoken = self._spoken.get(turn)
+        if spoken is None:
+            settings, self._asked = self._asked or self.settings.response(), None
+            response = Response(self._new_id, settings, self.ledger, conversation_id=self._id)
+            spoken = self._spoken[turn] = _Spoken(response)
+            self._tell(response.start())
+        return spoken
+
+    def _note_end(self, trace: TurnTrace) -> None:
+        item_id, spoken = self._users.pop(trace.turn, None), self._spoken.pop(trace.turn, None)
+        self._held.pop(trace.turn, None)
+        if spoken is not None:
+            self._past = [*self._past[-3:], spoken]
+            if self._sounding is spoken:
+                self._sounding = None
+            ending = spoken.ending
+            if trace.outcome == "failed":
+                ending = failed(self._noticed)
+            elif trace.outcome == "interrupted":
+                ending = ending or TURN_DETECTED
+            heard = None if trace.outcome == "done" else trace.heard
+            usage = Usage.of(0, 0, spoken.tokens)
+            self._tell(spoken.response.end(ending, usage=usage, heard=heard))
+            if spoken.response.settings.instructions != self.settings.instructions:
+                self._rewrite()
+            self._apply()
+        if self.settings.voiceloop.traces:
+            response_id = spoken.response.id if spoken else None
+            self._send(TraceTold(response_id, item_id, told(trace)))
+        self._ended(trace)
+
+    def _tell(self, events: Iterable[ServerEvent]) -> None:
+        for event in events:
+            self._send(event)
+
+    def _refuse(self, message: str, hint: str, code: str, event_id: str | None) -> None:
+        self._send(Error.of(ProtocolError(message, hint, code=code), event_id))
+
+
+def told(trace: TurnTrace) -> dict[str, object]:
+    """A turn's record as the client is told it; durations in milliseconds."""
+    parts = parts_ms(trace) or {}
+    return {
+        "turn": trace.turn,
+        "outcome": trace.outcome,
+        "heard": trace.heard,
+        "voice_to_voice_ms": voice_to_voice_ms(trace),
+        "endpoint_to_sound_ms": endpoint_to_sound_ms(trace),
+        "parts": [
+            {"name": name, "ms": round(ms, 3), "owner": PARTS[name][1]}
+            for name, ms in parts.items()
+        ],
+        "counters": dict(trace.counters),
+    }
+
+
+def _text(item: Item) -> str:
+    """What an item says."""
+    if not isinstance(item, SystemMessage | UserMessage | AssistantMessage):
+        return ""
+    found: list[str] = []
+    for part in item.content:
+        match part:
+            case InputText() | OutputText():
+                found.append(part.text)
+            case InputAudioPart() | OutputAudioPart():
+                found.append(part.transcript or "")
+    return " ".join(text for text in found if text)
+
+
+def _exchanges(items: Iterable[Item], waiting: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Notes of the system, what the user said, and what was replied, turn by turn.
+
+    What is `waiting` for a response is no turn yet.
+    """
+    waiting = set(waiting)
+    turns: list[tuple[str, str, str]] = []
+    note = said = ""
+    for item in items:
+        text = _text(item)
+        match item:
+            case SystemMessage():
+                note = f"{note}\n{text}".strip()
+            case UserMessage() if text not in waiting:
+                said = f"{said} {text}".strip()
+            case AssistantMessage() if text:
+                turns.append((note, said, text))
+                note = said = ""
+            case _:
+                pass
+    if note:
+        turns.append((note, "", ""))
+    return turns
+
+
+def _with_notes(
+    system: str, turns: Iterable[tuple[str, str, str]]
+) -> tuple[str, list[tuple[str, str]]]:
+    """The system prompt with all notes behind it, and the exchanges."""
+    notes = [note for note, _, _ in turns if note]
+    return "\n".join([system, *notes]).strip(), [(said, reply) for _, said, reply in turns if reply]

@@ -1,0 +1,167 @@
+"""A client as microphone and speaker: audio that comes and goes in messages.
+
+The microphone is as fast as its client; whatever is said about the audio, such as that a turn is
+over, takes its place in line with it. The speaker hands audio out a little ahead of real time and
+counts it as played when a client that plays at once has played it, or when the client says so.
+This module knows no sockets and no events of the wire.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+
+import anyio
+import anyio.lowlevel
+import numpy as np
+
+from voiceloop.audio import SPEECH_RATE, Framer, Resampler
+from voiceloop.devices import unplayed
+from voiceloop.types import AudioFrame, Pcm
+
+RATE = 24_000
+"""Hertz of audio in messages: PCM16, little-endian, mono."""
+AHEAD_S = 0.2
+"""Audio that a client is sent before it is due; at an interruption it has so much to drop."""
+MAX_LAG_S = 1.0
+"""A client that says it plays later than this is not believed."""
+TAIL_S = 0.03
+"""Silence behind the last sample of a turn that a client ends: what resampler and framer hold."""
+
+Mark = Callable[[], None]
+
+
+class SocketMicrophone:
+    """What a client sends; implements `devices.Microphone`."""
+
+    finished = False
+    """Silence never becomes all that can follow."""
+
+    def __init__(self) -> None:
+        self._line: deque[Pcm | Mark] = deque()
+        self._waiting = 0
+        self._more = anyio.Event()
+        self._closed = False
+        self._resampler, self._framer = Resampler(RATE, SPEECH_RATE, "LQ"), Framer()
+        self.position = 0
+        """Samples at 16 kHz that have been heard."""
+
+    @property
+    def backlog_s(self) -> float:
+        """Seconds of audio that nobody has heard yet."""
+        return self._waiting / RATE
+
+    def feed(self, audio: bytes) -> None:
+        """More audio, as it is in messages."""
+        pcm = np.frombuffer(audio, "<i2").astype(np.float32) / np.float32(32768)
+        self._waiting += len(pcm)
+        self._line.append(pcm)
+        self._more.set()
+
+    def then(self, mark: Mark) -> None:
+        """Call `mark` when all audio so far has been heard, to its last sample."""
+        self.feed(bytes(2 * round(TAIL_S * RATE)))
+        self._line.append(mark)
+
+    def clear(self) -> None:
+        """Forget what nobody has heard yet; marks stay in line."""
+        self._line = deque(entry for entry in self._line if callable(entry))
+        self._waiting = 0
+
+    def close(self) -> None:
+        """End the stream."""
+        self._closed = True
+        self._more.set()
+
+    def hold(self) -> None:
+        """See `Microphone.hold`; a client is always heard."""
+
+    def release(self) -> None:
+        """See `Microphone.release`."""
+
+    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
+        """Frames of 20 ms at 16 kHz, as soon as they have come."""
+        while not self._closed:
+            if not self._line:
+                self._more = anyio.Event()
+                await self._more.wait()
+                continue
+            entry = self._line.popleft()
+            if callable(entry):
+                entry()
+                continue
+            self._waiting -= len(entry)
+            for frame in self._framer.feed(self._resampler.feed(entry)):
+                self.position = frame.end
+                yield frame
+                # A client may send a minute at once; others want to be heard meanwhile.
+                await anyio.lowlevel.checkpoint()
+
+
+class SocketSpeaker:
+    """What a client is sent; implements `devices.Speaker`."""
+
+    rate = RATE
+
+    def __init__(self, send: Callable[[Pcm], None]) -> None:
+        """`send` is given what is to go out, once each."""
+        self._send = send
+        self._since = 0.0
+        self._count = 0
+        self._lag = 0.0
+        self._sent_already = 0
+        """Samples that the client has although they were taken back: it paused, and goes on."""
+
+    @property
+    def lag_s(self) -> float:
+        """How much later than sent the client plays, as far as it has said."""
+        return self._lag
+
+    def begin(self) -> None:
+        """What is written from now on belongs to something new."""
+        self._sent_already = 0
+
+    def due(self) -> float:
+        """When a sample written now would be played, in seconds of the loop's clock."""
+        return max(anyio.current_time(), self._end) + self._lag
+
+    def write(self, pcm: Pcm) -> float:
+        """Play `pcm` after all that was written before, and return when that begins."""
+        now = anyio.current_time()
+        if now > self._end:
+            self._since, self._count = now, 0
+        begin = self._end + self._lag
+        self._count += len(pcm)
+        known = min(self._sent_already, len(pcm))
+        self._sent_already -= known
+        if known < len(pcm):
+            self._send(pcm[known:])
+        return begin
+
+    def cut(self, fade: int) -> int:
+        """Fade out over the next `fade` samples, and forget what comes after them."""
+        dropped = min(self._count, max(0, unplayed(self.due(), RATE) - fade))
+        self._count -= dropped
+        self._sent_already += dropped
+        return dropped
+
+    def played(self, samples: int, sent: int) -> None:
+        """The client has just played sample number `samples` of something of which it got `sent`.
+
+        What is still to come after `sent` is written now.
+        """
+        expected = sent - unplayed(self._end, RATE)
+        self._lag = min(MAX_LAG_S, max(0.0, (expected - samples) / RATE))
+
+    async def room(self) -> None:
+        """Wait until less than `AHEAD_S` is written but not yet due."""
+        await anyio.sleep_until(self._end - AHEAD_S)
+
+    @property
+    def _end(self) -> float:
+        return self._since + self._count / RATE
+
+
+def to_wire(pcm: Pcm) -> bytes:
+    """Samples as messages carry them; what is too loud is clipped."""
+    return np.rint(np.clip(pcm, -1, 1) * 32767).astype("<i2").tobytes()
