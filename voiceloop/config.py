@@ -165,6 +165,38 @@ class TurnConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """What `voiceloop serve` gives to its clients."""
+
+    max_sessions: Positive = 4
+    """Sessions at once, connected and parked."""
+    max_sessions_per_key: Positive = 4
+    """Sessions of one API key at once, likewise; without keys all clients count as one."""
+    max_parked_per_key: Positive = 2
+    """Sessions of one key that wait for their client to come back; the oldest goes first."""
+    resume_s: Annotated[float, Range(0)] = 60.0
+    """How long a session waits for a client whose connection broke, in seconds; 0: not at all."""
+    session_s: Annotated[float, Range(1)] = 3600.0
+    """Longest session, in seconds, as clients of the protocol expect it."""
+    idle_s: Annotated[float, Range(1)] = 600.0
+    """A client that sends nothing for so long, in seconds, has gone."""
+    audio_ahead_s: Annotated[float, Range(1)] = 60.0
+    """Audio that a client may send ahead of real time, in seconds."""
+    audio_backlog_s: Annotated[float, Range(1)] = 60.0
+    """Audio that may wait for recognition, in seconds."""
+    messages_per_s: Positive = 200
+    """Messages a second that a client may send for long; audio in frames of 20 ms is 50."""
+    messages_burst: Positive = 1000
+    """Messages that it may send at once."""
+    prefill_tokens_per_min: Positive = 120_000
+    """Tokens a minute that the language model reads for a session."""
+    generated_tokens_per_min: Positive = 12_000
+    """Tokens a minute that it writes, heard or not."""
+    conversation_bytes: Positive = 1_048_576
+    """Text, instructions and tools that a session may hold, in bytes of UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything that can be set."""
 
@@ -177,6 +209,7 @@ class Config:
     llm: LlmConfig = field(default_factory=LlmConfig)
     tts: TtsConfig = field(default_factory=TtsConfig)
     turns: TurnConfig = field(default_factory=TurnConfig)
+    server: ServerConfig = field(default_factory=ServerConfig)
 
 
 PRESETS: Mapping[str, Mapping[str, object]] = {

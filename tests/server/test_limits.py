@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from voiceloop.server.limits import Admission, Bucket, Budget, Kind, Limits, Refusal, Ticket
+from voiceloop.config import ServerConfig
+from voiceloop.server.limits import Admission, Bucket, Budget, Kind, Refusal, Ticket
 
 pytestmark = pytest.mark.pure
 
@@ -28,7 +29,7 @@ PLACES = {Kind.SESSIONS: "max_sessions", Kind.SESSIONS_OF_KEY: "max_sessions_per
 
 rates, levels = st.sampled_from(sorted(RATES)), st.sampled_from(sorted(LEVELS))
 limits = st.builds(
-    Limits,
+    ServerConfig,
     audio_ahead_s=st.integers(1, 20).map(float),
     audio_backlog_s=st.integers(1, 20).map(float),
     messages_burst=st.integers(1, 20),
@@ -44,7 +45,7 @@ steps = st.integers(0, 256).map(lambda n: n / 64)
 moments = st.floats(0, 1e7)
 
 
-def given_by(kind: Kind, limits: Limits) -> tuple[float, float]:
+def given_by(kind: Kind, limits: ServerConfig) -> tuple[float, float]:
     """How much of `kind` may be spent at once, and how much comes back in a second."""
     most, back, seconds = RATES[kind]
     return getattr(limits, most), getattr(limits, back) / seconds if back else 1.0
@@ -55,7 +56,7 @@ def given_by(kind: Kind, limits: Limits) -> tuple[float, float]:
 
 @given(rates, limits, moments, st.lists(st.tuples(steps, steps.map(lambda n: 4 * n))))
 def test_over_no_stretch_of_time_is_more_spent_than_the_burst_and_the_rate_allow(
-    kind: Kind, limits: Limits, start: float, asked: list[tuple[float, float]]
+    kind: Kind, limits: ServerConfig, start: float, asked: list[tuple[float, float]]
 ) -> None:
     """The plain definition: a spending is good if it is within the limits of every stretch."""
     now = float(round(start))
@@ -77,7 +78,7 @@ def test_over_no_stretch_of_time_is_more_spent_than_the_burst_and_the_rate_allow
 
 @given(rates, limits, moments, st.integers(0, 64), st.integers(1, 64))
 def test_a_refusal_says_exactly_when_to_come_back(
-    kind: Kind, limits: Limits, now: float, first: int, beyond: int
+    kind: Kind, limits: ServerConfig, now: float, first: int, beyond: int
 ) -> None:
     most, rate = given_by(kind, limits)
     amount = most * (64 - first + beyond) / 64
@@ -98,7 +99,7 @@ def test_a_refusal_says_exactly_when_to_come_back(
 
 
 @given(rates, limits, st.lists(steps, min_size=1))
-def test_a_refusal_takes_nothing(kind: Kind, limits: Limits, asked: list[float]) -> None:
+def test_a_refusal_takes_nothing(kind: Kind, limits: ServerConfig, asked: list[float]) -> None:
     most, _ = given_by(kind, limits)
     budget, left = Budget(limits, 0), most
     for amount in asked:
@@ -110,7 +111,7 @@ def test_a_refusal_takes_nothing(kind: Kind, limits: Limits, asked: list[float])
 
 @given(rates, limits, moments, steps, steps)
 def test_what_is_owed_is_paid_first(
-    kind: Kind, limits: Limits, start: float, owed: float, early: float
+    kind: Kind, limits: ServerConfig, start: float, owed: float, early: float
 ) -> None:
     most, rate = given_by(kind, limits)
     start = float(round(start))
@@ -126,7 +127,9 @@ def test_what_is_owed_is_paid_first(
 
 
 @given(limits, st.lists(st.floats(0, 100), min_size=1))
-def test_a_clock_that_goes_back_gives_nothing_away(limits: Limits, times: list[float]) -> None:
+def test_a_clock_that_goes_back_gives_nothing_away(
+    limits: ServerConfig, times: list[float]
+) -> None:
     bucket = Bucket(1e6, 1.0, times[0])
     bucket.take(1e6, times[0])
     level = 0.0
@@ -138,7 +141,7 @@ def test_a_clock_that_goes_back_gives_nothing_away(limits: Limits, times: list[f
 
 @pytest.mark.parametrize("chunk_s", [0.01, 0.02, 0.1, 15.0])
 def test_audio_in_real_time_is_never_refused_and_a_dropout_can_be_made_good(chunk_s: float) -> None:
-    limits = Limits()
+    limits = ServerConfig()
     budget = Budget(limits, 0)
     for n in range(int(300 / chunk_s)):
         assert budget.spend(Kind.MESSAGES, 1, n * chunk_s) is None
@@ -159,7 +162,7 @@ def test_audio_in_real_time_is_never_refused_and_a_dropout_can_be_made_good(chun
 
 @given(levels, limits, st.lists(st.tuples(st.booleans(), steps)))
 def test_no_more_is_held_than_fits(
-    kind: Kind, limits: Limits, asked: list[tuple[bool, float]]
+    kind: Kind, limits: ServerConfig, asked: list[tuple[bool, float]]
 ) -> None:
     budget, held, most = Budget(limits, 0), 0.0, getattr(limits, LEVELS[kind])
     for take, amount in asked:
@@ -181,7 +184,7 @@ def test_no_more_is_held_than_fits(
 @given(st.integers(1, 1000), st.floats(0.001, 0.05))
 def test_rounding_does_not_add_up(count: int, each: float) -> None:
     """What came in small pieces goes in one, and the other way round."""
-    budget = Budget(Limits(), 0)
+    budget = Budget(ServerConfig(), 0)
     for kind in sorted(LEVELS):
         for _ in range(count):
             assert budget.spend(kind, each, 0) is None
@@ -193,7 +196,7 @@ def test_rounding_does_not_add_up(count: int, each: float) -> None:
 
 def test_rounding_does_not_make_too_much_of_just_enough() -> None:
     assert sum([0.1] * 30) > 3
-    budget = Budget(Limits(audio_backlog_s=3.0), 0)
+    budget = Budget(ServerConfig(audio_backlog_s=3.0), 0)
     assert [budget.spend(Kind.BACKLOG, 0.1, 0) for _ in range(30)] == [None] * 30
     assert budget.spend(Kind.BACKLOG, 0.1, 0) is not None
 
@@ -203,7 +206,7 @@ def test_rounding_does_not_make_too_much_of_just_enough() -> None:
 
 @given(limits, moments, st.lists(st.tuples(st.sampled_from(sorted(RATES)), steps)), steps)
 def test_a_session_ends_when_its_time_is_over_or_nothing_comes(
-    limits: Limits, start: float, spent: list[tuple[Kind, float]], pause: float
+    limits: ServerConfig, start: float, spent: list[tuple[Kind, float]], pause: float
 ) -> None:
     start = float(round(start))
     budget, now, active = Budget(limits, start), start, start
@@ -227,7 +230,7 @@ def test_a_session_ends_when_its_time_is_over_or_nothing_comes(
 
 
 def test_a_message_that_is_refused_is_a_sign_of_life_all_the_same() -> None:
-    budget = Budget(Limits(messages_burst=1, idle_s=10), 0)
+    budget = Budget(ServerConfig(messages_burst=1, idle_s=10), 0)
     assert budget.spend(Kind.MESSAGES, 2, 9) is not None
     assert budget.over(18) is None
     assert budget.over(19) is not None
@@ -239,7 +242,7 @@ def test_a_message_that_is_refused_is_a_sign_of_life_all_the_same() -> None:
 @pytest.mark.parametrize("amount", [-1, -1e-9, math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("kind", [*RATES, *LEVELS])
 def test_what_is_no_amount_cannot_be_spent(kind: Kind, amount: float) -> None:
-    budget = Budget(Limits(), 0)
+    budget = Budget(ServerConfig(), 0)
     with pytest.raises(ValueError, match="cannot be spent"):
         budget.spend(kind, amount, 0)
     with pytest.raises(ValueError, match="cannot be spent"):
@@ -249,7 +252,7 @@ def test_what_is_no_amount_cannot_be_spent(kind: Kind, amount: float) -> None:
 @pytest.mark.parametrize("kind", [*ENDS, *PLACES])
 def test_time_and_places_are_not_spent(kind: Kind) -> None:
     with pytest.raises(KeyError):
-        Budget(Limits(), 0).spend(kind, 1, 0)
+        Budget(ServerConfig(), 0).spend(kind, 1, 0)
 
 
 # --- words --------------------------------------------------------------------------------------
@@ -265,7 +268,7 @@ SAID_OF = {
 
 @pytest.mark.parametrize(("kind", "limit"), SAID_OF.items())
 def test_a_refusal_names_its_limit(kind: Kind, limit: str) -> None:
-    roomy = Limits(max_sessions=999, max_sessions_per_key=999, idle_s=999, session_s=9999)
+    roomy = ServerConfig(max_sessions=999, max_sessions_per_key=999, idle_s=999, session_s=9999)
     limits = replace(roomy, **{limit: 107})
     if kind in PLACES:
         admission = Admission(limits)
@@ -283,7 +286,9 @@ def test_a_refusal_names_its_limit(kind: Kind, limit: str) -> None:
 def test_every_limit_is_used() -> None:
     named = {name for group in (LEVELS, ENDS, PLACES) for name in group.values()}
     named |= {name for most, rate, _ in RATES.values() for name in (most, rate) if name}
-    assert named | {"max_parked_per_key", "resume_s"} == {field.name for field in fields(Limits)}
+    assert named | {"max_parked_per_key", "resume_s"} == {
+        field.name for field in fields(ServerConfig)
+    }
 
 
 # --- admission ----------------------------------------------------------------------------------
@@ -296,7 +301,7 @@ class Crowd(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.limits = Limits(max_sessions=5, max_sessions_per_key=3)
+        self.limits = ServerConfig(max_sessions=5, max_sessions_per_key=3)
         self.admission = Admission(self.limits)
         self.there: Counter[str | None] = Counter()
 
@@ -335,7 +340,7 @@ TestCrowd.pytestmark = [pytest.mark.pure]
 
 
 def test_a_ticket_of_somebody_else_gives_nothing_back() -> None:
-    admission = Admission(Limits())
+    admission = Admission(ServerConfig())
     admission.admit("a")
     with pytest.raises(KeyError):
         admission.release(Ticket("a"))

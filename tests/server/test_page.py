@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from voiceloop.config import ServerConfig
 from voiceloop.server import limits
 from voiceloop.server.access import Reason, Refused
 from voiceloop.server.keys import LENGTHS, VARIABLE
-from voiceloop.server.limits import Limits
 from voiceloop.server.metrics import Metrics
 
 pytestmark = pytest.mark.pure
@@ -28,11 +28,11 @@ def table(heading: str) -> list[list[str]]:
 
 
 def meanings() -> dict[str, str]:
-    """The docstring under each attribute of `Limits`."""
+    """The docstring under each attribute of `ServerConfig`."""
     [found] = [
         node
         for node in ast.parse(Path(limits.__file__).read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef) and node.name == "Limits"
+        if isinstance(node, ast.ClassDef) and node.name == "ServerConfig"
     ]
     return {
         ast.unparse(item.target): " ".join(str(ast.literal_eval(text.value)).split())
@@ -43,13 +43,13 @@ def meanings() -> dict[str, str]:
 
 def test_every_limit_is_listed_with_its_default_and_its_meaning() -> None:
     said = meanings()
-    assert table("Limits") == [
+    assert table("ServerConfig") == [
         [
             f"`{limit.name}`",
             f"{limit.default:g}" if isinstance(limit.default, float) else f"{limit.default}",
             said[limit.name],
         ]
-        for limit in fields(Limits)
+        for limit in fields(ServerConfig)
     ]
 
 

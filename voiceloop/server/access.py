@@ -138,7 +138,7 @@ def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
     if not binding.tls and not binding.behind_proxy:
         raise ConfigError(
             f"on {binding.host or 'every address'} keys and speech would travel in the clear",
-            "give --tls-cert and --tls-key, or --behind-proxy where a proxy speaks TLS",
+            "give --cert and --key, or --behind-proxy where a proxy speaks TLS",
         )
     if binding.everywhere and not names:
         raise ConfigError(

@@ -176,25 +176,28 @@ class Dialogue:
         self._apply()
 
     def attach(self, send: Callable[[ServerEvent], None], *, anew: bool) -> Session:
-        """Go on with another client, or the same one on a new connection, which `send` reaches.
+        """Go on with a client that `send` reaches, and tell it what there is.
 
-        Returns the session, to be run for as long as the connection lasts. Not `anew`, the client
-        is told of all items again by `told_again`.
+        Returns the session, to be run for as long as the connection lasts. Not `anew`, it is a
+        client that has come back.
         """
-        if not anew:
+        self._send = send
+        if anew:
+            self._send(SessionCreated(self.settings))
+        else:
             self._new_connection()
             self._rewrite()
-        self._send = send
+            self._tell(self.ledger.told_again())
         return self.session
 
-    def greet(self) -> None:
-        """Tell a new client of its session."""
-        self._send(SessionCreated(self.settings))
+    @property
+    def responding(self) -> bool:
+        """A response is in progress."""
+        return bool(self._spoken)
 
-    def told_again(self) -> None:
-        """Tell a client that has come back what there is."""
-        for event in self.ledger.told_again():
-            self._send(event)
+    def close(self) -> None:
+        """Give back what the language model keeps; on its own thread."""
+        self._conversation.close()
 
     def detach(self) -> None:
         """The connection is gone: what was being said is cut off."""

@@ -10,46 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
 
-from voiceloop.config import Positive, Range
-
-Seconds = Annotated[float, Range(0)]
+from voiceloop.config import ServerConfig
 
 SLACK = 1e-3
 """So little of anything is nothing: what rounding leaves after a wait of just the right length."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the server gives to its clients."""
-
-    max_sessions: Positive = 4
-    """Sessions at once, connected and parked."""
-    max_sessions_per_key: Positive = 4
-    """Sessions of one API key at once, likewise; without keys all clients count as one."""
-    max_parked_per_key: Positive = 2
-    """Sessions of one key that wait for their client to come back; the oldest goes first."""
-    resume_s: Seconds = 60.0
-    """How long a session waits for a client whose connection broke, in seconds; 0: not at all."""
-    session_s: Annotated[float, Range(1)] = 3600.0
-    """Longest session, in seconds, as clients of the protocol expect it."""
-    idle_s: Annotated[float, Range(1)] = 600.0
-    """A client that sends nothing for so long, in seconds, has gone."""
-    audio_ahead_s: Annotated[float, Range(1)] = 60.0
-    """Audio that a client may send ahead of real time, in seconds."""
-    audio_backlog_s: Annotated[float, Range(1)] = 60.0
-    """Audio that may wait for recognition, in seconds."""
-    messages_per_s: Positive = 200
-    """Messages a second that a client may send for long; audio in frames of 20 ms is 50."""
-    messages_burst: Positive = 1000
-    """Messages that it may send at once."""
-    prefill_tokens_per_min: Positive = 120_000
-    """Tokens a minute that the language model reads for a session."""
-    generated_tokens_per_min: Positive = 12_000
-    """Tokens a minute that it writes, heard or not."""
-    conversation_bytes: Positive = 1_048_576
-    """Text, instructions and tools that a session may hold, in bytes of UTF-8."""
 
 
 class Kind(StrEnum):
@@ -119,7 +84,7 @@ class Bucket:
 class Budget:
     """What one session may still spend."""
 
-    def __init__(self, limits: Limits, now: float) -> None:
+    def __init__(self, limits: ServerConfig, now: float) -> None:
         self._limits = limits
         self._begun = self._active = now
         self._buckets = {
@@ -195,7 +160,7 @@ class Ticket:
 class Admission:
     """Counts the sessions of the server, connected and parked alike."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerConfig) -> None:
         self._limits = limits
         self._tickets: set[Ticket] = set()
 

@@ -34,6 +34,8 @@ TYPES: Mapping[str, str] = {
     ".woff2": "font/woff2",
 }
 """Content types by suffix. The machine's own table is not asked: it differs from one to another."""
+UNSERVED = (".d.ts", "package.json")
+"""Ends of names of files that are there for whoever works on the page."""
 
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*", re.IGNORECASE | re.ASCII)
 _ETAG = re.compile(r'(?:W/)?("[^"]*")')
@@ -92,7 +94,7 @@ def load(folder: Path) -> Site:
         for path in sorted(folder.rglob("*")):
             if path.is_symlink():
                 raise ConfigError(f"{path} is a link", "put the file itself there")
-            if path.is_file():
+            if path.is_file() and not path.name.endswith(UNSERVED):
                 name = _path(path, folder)
                 assets[name] = _asset(path)
     except OSError as error:
