@@ -137,6 +137,7 @@ def test_a_guess_that_was_dropped_is_not_committed_by_the_same_words() -> None:
             user=(UserSound("tell", at=0.5, word_s=0.109375), noise),
             reply=(Answer(says="yes,"),),
             stages=replace(SLOW, llm_prefill_s=0.125),
+            config=replace(Config(), turns=TurnConfig(hangover_ms=1100)),
         )
     )
     (trace,) = replay.traces

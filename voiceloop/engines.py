@@ -77,6 +77,7 @@ class Conversation(Protocol):
     def end_of_turn_probability(self) -> float | None:
         """How likely the user's turn ends after the text that `prefill` was last given.
 
+        A reply tells it from its first step on, of its text without the punctuation at the end.
         None where the engine does not know.
         """
         ...

@@ -87,10 +87,12 @@ class Reply:
         anew: bool = False,
         returned: Returned | None = None,
         spoken: bool = True,
+        read: Callable[[], None] = lambda: None,
     ) -> None:
         """`voiced` is audio of former attempts at the turn, which is taken where it fits and added
         to; `anew` says that there have been some. What a tool `returned` stands in for `text`. A
-        reply that is not `spoken` is written alone."""
+        reply that is not `spoken` is written alone. `read` is called when the model has read the
+        text, with the first thing that it says."""
         self.text = text
         self.said = ""
         """What has been thought so far, as written."""
@@ -100,6 +102,7 @@ class Reply:
         self._anew = anew
         self._returned = returned
         self._spoken = spoken
+        self._read = read
         self._scope = anyio.CancelScope()
         self._gate = anyio.Event()
         self._flowing = anyio.Event()
@@ -213,6 +216,7 @@ class Reply:
             runner = self._stage.engines.llm_runner
             async with aclosing(runner.stream(steps, priority=self._priority)) as items:
                 async for item in items:
+                    self._read()
                     self._note(item, begun)
                     self._tell(item)
                     if isinstance(item, ToolCall):

@@ -363,7 +363,7 @@ class Session:
                     tokens += self._called_after
                 heard = self._conversation.heard(0 if turn.cut_off else tokens).strip()
             self._called_after = turn.reply.tokens
-        turn.rival = turn.before = None  # or every turn would keep the one before it
+        turn.rival = turn.before = turn.reply = None  # or every turn would keep the one before it
         turn.over.set()
         if not self._full_duplex:
             self._microphone.release()
@@ -422,7 +422,8 @@ class Session:
                 await changed.wait()
                 continue
             text, whole = turn.understood()
-            if turn.final is None and whole and text != turn.judged:
+            guessing = turn.asked and turn.guesses > 0
+            if turn.final is None and whole and text != turn.judged and not guessing:
                 prefilled = await self._judge_end(turn, text, prefilled)
                 continue
             if self._rewritten is not None:
@@ -455,13 +456,17 @@ class Session:
         if self._asks_model() and self._overlap.prefill and (words := bare(text)):
             await self._prefill(turn, words)
             prefilled, probability = words, self._conversation.end_of_turn_probability()
+        self._judged(turn, text, begun, probability)
+        return prefilled
+
+    def _judged(self, turn: Turn, text: str, begun: float, probability: float | None) -> None:
+        """`text` has been read since `begun`, with that `probability` that it is all."""
         if turn.understood() == (text, True):  # the user may have gone on meanwhile
             turn.judged = text
             turn.hangover_ms = hangover_ms(text, probability, self._policy)
         if probability is not None:
             now = anyio.current_time()
             turn.recorder.span(Lane.VAD, "end of turn?", begun, now, probability=probability)
-        return prefilled
 
     def _asks_model(self) -> bool:
         # What a model makes of a silence has to be calibrated; the bundled one's is.
@@ -491,10 +496,18 @@ class Session:
             anew=turn.reply is not None,
             returned=turn.returned,
             spoken=self.spoken,
+            read=partial(self._read, turn, text, anyio.current_time()),
         )
         if turn.final is not None:
             turn.reply.commit()
         return await turn.reply.run()
+
+    def _read(self, turn: Turn, text: str, begun: float) -> None:
+        """The reply's first words are there, and with them what the model thinks of the end."""
+        if turn.final is None and turn.judged != text:
+            asked = self._asks_model() and self._overlap.prefill
+            probability = self._conversation.end_of_turn_probability() if asked else None
+            self._judged(turn, text, begun, probability)
 
     def _call_tool(self, call: ToolCall) -> str | None:
         if self._foreign(call.name):

@@ -396,6 +396,27 @@ def test_the_probability_of_the_end_of_turn_is_that_of_a_whole_pass(workshop):
             assert found == pytest.approx(float(expected), rel=1e-5)
 
 
+@pytest.mark.parametrize("begun", ["", "What is the", "What is the capital of France"])
+def test_a_reply_tells_that_probability_with_its_first_step(workshop, begun):
+    conversation = workshop.conversation(workshop.decoder(), workshop.draft("same"))
+    plain = workshop.conversation(workshop.decoder(), workshop.draft("same"))
+    exhaust(plain.prefill("What is the capital of France", 1))
+    with torch.no_grad():
+        logits = workshop.model()(torch.tensor([plain.ids])).logits[0, -1]
+    expected = logits.softmax(-1)[workshop.tokenizer.convert_tokens_to_ids("<|im_end|>")]
+    if begun:
+        exhaust(conversation.prefill(begun, 1))
+    steps = conversation.reply("What is the capital of France?", 1)
+    next(step for step in steps if step is not None)
+    assert conversation.end_of_turn_probability() == pytest.approx(float(expected), rel=1e-4)
+    for step in steps:
+        if step is not None:
+            break
+    expected = spoken(exhaust(plain.reply("What is the capital of France?", 1)))
+    again = spoken(exhaust(conversation.revise("What is the capital of France?", 1)))
+    assert again == expected
+
+
 def test_a_probability_is_not_told_of_another_text_of_the_same_length(workshop):
     conversation = workshop.conversation(workshop.decoder())
     exhaust(conversation.prefill("a" * 80, 1))

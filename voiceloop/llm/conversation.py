@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from voiceloop.endpoint import bare
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
 from voiceloop.llm.cache import CachePool, Group
@@ -85,6 +86,8 @@ class SpeculativeConversation:
         self._before = ""
         """The part of it that earlier turns without a reply contributed."""
         self._reply: _Reply | None = None
+        self._bare = 0
+        """How many ids there are up to the end of the user's words, without punctuation."""
         self._old: list[int] = []
         """The ids of the reply to the current turn that was taken out last."""
 
@@ -103,7 +106,7 @@ class SpeculativeConversation:
 
         None unless that call computed the text's last token.
         """
-        return self._speculator.probability(self._template.user_to_reply[0], len(self._ids))
+        return self._speculator.probability(self._template.user_to_reply[0], self._bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
         """See `Conversation.prefill`.
@@ -114,6 +117,7 @@ class SpeculativeConversation:
         with self._held():
             self._begin(turn)
             self._ask(text, suffix=[])
+            self._bare = len(self._ids)
             yield from self._speculator.prefill(self._ids)
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
@@ -245,7 +249,9 @@ class SpeculativeConversation:
 
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         self._ask(text, suffix=self._template.user_to_reply)
-        start = len(self._ids)
+        start, said = len(self._ids), self._starts[-1]
+        words = self._template.content(bare(self._said))
+        self._bare = said + len(words) if self._ids[said : said + len(words)] == words else 0
         self._reply = _Reply(turn, start - len(self._template.user_to_reply), start)
         yield from self._answer(self._reply)
 
@@ -256,7 +262,9 @@ class SpeculativeConversation:
         output = Output(self._tokenizer, thinking=self._template.thinks_first, stop=self._stop)
         # The last id leaves room for the target's own token after the old ones.
         old = [] if reply.returned else self._old[: min(last, self._capacity - base) - 1]
-        step = yield from self._speculator.revise(self._ids, old, reply.turn, reply.chosen)
+        step = yield from self._speculator.revise(
+            self._ids, old, reply.turn, reply.chosen, self._bare
+        )
         ready = False
         while True:
             kept = self._keep(step.ids, reply)

@@ -107,6 +107,8 @@ class Speculator:
         self._none = Guesses(self._rows[:0])
         self._next: tuple[int, Tensor] | None = None
         """Logits after as many ids as the number says."""
+        self._watched: int | None = None
+        """After how many ids the next pass is to leave them."""
         self._start = 0
         """Where the reply begins in the ids."""
         self._turn: int | None = None
@@ -155,7 +157,12 @@ class Speculator:
 
     @torch.inference_mode()
     def revise(
-        self, ids: Sequence[int], old: Sequence[int], turn: int, position: int
+        self,
+        ids: Sequence[int],
+        old: Sequence[int],
+        turn: int,
+        position: int,
+        watched: int | None = None,
     ) -> Generator[None, None, Round]:
         """Begin a reply to the prompt `ids`, keeping what still fits of `old`, an earlier reply.
 
@@ -168,6 +175,8 @@ class Speculator:
         has the same law: each old token is tested against the law that it was drawn from, and only
         the first `CARRIED` of the turn are. `old` then has to be all that was decided, the token
         that ended the reply included; to leave one out for what it is would be a bias.
+
+        `probability` can be asked after the first `watched` ids too, unless they were known before.
         """
         self.counts["reused"] += min(self.cache.length, len(ids))
         self._start = len(ids)
@@ -178,6 +187,7 @@ class Speculator:
             # What is left of the prompt goes into one pass with what is offered.
             room = CHUNK - min(len(offered), CARRIED)
             yield from self._extend(ids[: max(0, len(ids) - room)])
+            self._watched = watched
             while True:
                 here = len(ids) + stood
                 part = offered[stood : stood + CHUNK - (here - self.cache.length)]
@@ -192,6 +202,7 @@ class Speculator:
                 self._forget(len(ids) + stood - 1)
                 yield None
         finally:
+            self._watched = None
             if not done:
                 self.rollback(len(ids))  # nobody learns of what stood so far
         self.counts["carried"] += stood
@@ -285,8 +296,15 @@ class Speculator:
         rows[: len(unseen)] = unseen
         rows[len(unseen) :] = guesses.tokens
         self._penalties.count(ids, self._start)
+        count = len(guesses) + 1
+        watched = self._watched
+        if watched is not None and before < watched <= len(ids):
+            count = len(rows) - (watched - before) + 1
         with watch:
-            logits = self._target.forward(rows, self.cache, len(guesses) + 1)
+            logits = self._target.forward(rows, self.cache, count)
+            if count > len(guesses) + 1:
+                self._next = watched, logits[0].clone()  # the decoder may use its buffer again
+                logits = logits[-len(guesses) - 1 :]
             scores = warp(self._penalties.apply(logits, guesses.tokens), self._sampling)
             accepted, tokens = self._verdict(scores, guesses, noise, turn, position)
         self._forget(len(ids) + accepted)
