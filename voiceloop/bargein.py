@@ -49,7 +49,9 @@ def judge(
     if len(meant) >= CLEAR:
         return Verdict.INTERRUPT
     if speaking:
-        return Verdict.INTERRUPT if waited_ms >= DECIDE_MS else Verdict.WAIT
+        if waited_ms < DECIDE_MS:
+            return Verdict.WAIT
+        return Verdict.RESUME if said and not meant else Verdict.INTERRUPT
     if not settled:
         return Verdict.WAIT
     return Verdict.INTERRUPT if meant else Verdict.RESUME

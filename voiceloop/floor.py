@@ -18,6 +18,8 @@ from voiceloop.reply import Reply, Returned
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.types import Clause, SpeechChunk, Transcript
 
+QUIET_S = 0.12
+"""After so much silence the last word is over: "uh-huh" has some in the middle."""
 CUT_OFF_S = 0.5
 """A user who goes on so soon after the first sound had not finished: their turn was cut off."""
 
@@ -117,7 +119,7 @@ class Floor:
     def weigh(self, turn: Turn) -> Verdict:
         """Decide, if it can be decided by now, whether `turn` interrupts its rival."""
         rival = turn.rival
-        if not turn.contested or rival is None:
+        if rival is None or not (turn.contested or turn.dismissed):
             return Verdict.WAIT
         if rival.over.is_set():  # it failed meanwhile
             turn.contested = False
@@ -126,13 +128,22 @@ class Floor:
         heard = guess or turn.heard
         words = [word.text for word in heard.committed + heard.tentative] if heard else []
         now = anyio.current_time()
+        ended = turn.recorder.at(Mark.SPEECH_END)
+        quiet = ended is not None and now - ended >= QUIET_S
         verdict = judge(
             words,
-            speaking=turn.speaking,
+            speaking=turn.speaking or not (quiet or turn.ended),
             settled=guess is not None,
             waited_ms=(now - turn.contested_at) * 1000,
             spoken=self._player.heard().words,
         )
+        if turn.dismissed:
+            # A "yes" let the reply go on, and what follows is more than that.
+            if verdict is Verdict.INTERRUPT:
+                turn.dismissed = False
+                self._interrupt(rival, now)
+                return verdict
+            return Verdict.WAIT
         if verdict is Verdict.WAIT:
             return verdict
         turn.contested = False

@@ -1,0 +1,201 @@
+"""The real server in a process of its own, and a client that keeps what it is told."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from voiceloop.audio import Resampler
+from voiceloop.types import Pcm
+
+RATE = 24_000
+FRAME_S = 0.02
+PATIENCE_S = 30.0
+Event = dict[str, Any]
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Serving:
+    """The process, and where it listens."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int, log: Path, scheme: str) -> None:
+        self.process = process
+        self.port = port
+        self.log = log
+        self.url = f"{'wss' if scheme == 'https' else 'ws'}://localhost:{port}/v1/realtime"
+        self.page = f"{scheme}://localhost:{port}"
+
+    def stop(self) -> int:
+        """Ask it to end; returns its status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE_S)
+
+
+@contextmanager
+def serving(
+    folder: Path, *options: str, port: int | None = None, **variables: str
+) -> Iterator[Serving]:
+    """Run `voiceloop serve` until the block ends."""
+    port = port or free_port()
+    log = folder / f"serve-{port}.log"
+    command = [sys.executable, "-m", "voiceloop", "serve", "--port", str(port), *options]
+    with log.open("a") as stream:
+        process = subprocess.Popen(
+            command,
+            env=os.environ | variables,
+            stdout=subprocess.PIPE,
+            stderr=stream,
+            text=True,
+        )
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            assert line.startswith("listening on "), log.read_text()
+            yield Serving(process, port, log, "https" if "--cert" in options else "http")
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+def to_wire(pcm: Pcm, rate: int) -> bytes:
+    """Audio as messages carry it."""
+    if rate != RATE:
+        resampler = Resampler(rate, RATE)
+        pcm = np.concatenate((resampler.feed(pcm), resampler.flush()))
+    return (np.clip(pcm, -1, 1) * 32767).astype("<i2").tobytes()
+
+
+class Client:
+    """One connection, read by a thread of its own."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        options.setdefault("subprotocols", ["realtime"])
+        self.socket = connect(url, max_size=None, compression=None, **options)
+        self.events: list[Event] = []
+        self.times: list[float] = []
+        self.frames: list[bytes] = []
+        self.closed: ConnectionClosed | None = None
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.socket.close()
+        self._reader.join()
+
+    def _read(self) -> None:
+        try:
+            for message in self.socket:
+                with self._changed:
+                    if isinstance(message, bytes):
+                        self.frames.append(message)
+                    else:
+                        self.events.append(json.loads(message))
+                        self.times.append(time.monotonic())
+                    self._changed.notify_all()
+        except ConnectionClosed as closed:
+            self.closed = closed
+        with self._changed:
+            self._changed.notify_all()
+
+    def send(self, kind: str, **fields: Any) -> None:
+        """Send an event."""
+        self.socket.send(json.dumps({"type": kind, **fields}))
+
+    def update(self, **session: Any) -> Event:
+        """Change the session; returns it as it is then."""
+        self.send("session.update", session={"type": "realtime", **session})
+        return self.wait("session.updated")["session"]
+
+    def say(self, audio: bytes, *, pause_s: float = 1.5, binary: bool = False) -> None:
+        """Speak at real-time pace, and then be silent for `pause_s`."""
+        size = 2 * round(FRAME_S * RATE)
+        audio += bytes(size * round(pause_s / FRAME_S))
+        begun = time.monotonic()
+        for index, at in enumerate(range(0, len(audio), size)):
+            time.sleep(max(0.0, begun + index * FRAME_S - time.monotonic()))
+            self.append(audio[at : at + size], binary=binary)
+
+    def append(self, audio: bytes, *, binary: bool = False) -> None:
+        """Send audio at once."""
+        if binary:
+            self.socket.send(audio)
+        else:
+            self.send("input_audio_buffer.append", audio=base64.b64encode(audio).decode())
+
+    def create(self, text: str) -> None:
+        """Add what the user has written."""
+        content = [{"type": "input_text", "text": text}]
+        item = {"type": "message", "role": "user", "content": content}
+        self.send("conversation.item.create", item=item)
+
+    def write(self, text: str) -> Event:
+        """Ask in writing, and wait for the whole response."""
+        item = {
+            "type": "message",
+            "role": "user",
+            "content": [{"type": "input_text", "text": text}],
+        }
+        since = len(self.events)
+        self.send("conversation.item.create", item=item)
+        self.send("response.create")
+        return self.wait("response.done", since=since)["response"]
+
+    def wait(
+        self, kind: str, *, since: int = 0, where: Callable[[Event], bool] = lambda event: True
+    ) -> Event:
+        """The first event of a kind from number `since` on; waits for it."""
+        deadline = time.monotonic() + PATIENCE_S
+        with self._changed:
+            while True:
+                for event in self.events[since:]:
+                    if event["type"] == kind and where(event):
+                        return event
+                left = deadline - time.monotonic()
+                seen = [event["type"] for event in self.events[since:]]
+                assert left > 0 and self.closed is None, (kind, seen, self.closed)
+                self._changed.wait(left)
+
+    def all(self, kind: str) -> list[Event]:
+        """All events of a kind so far."""
+        return [event for event in self.events if event["type"] == kind]
+
+    def heard(self, item_id: str) -> Pcm:
+        """The audio of an item, as far as it has come."""
+        deltas = self.all("response.output_audio.delta")
+        own = [base64.b64decode(one["delta"]) for one in deltas if one["item_id"] == item_id]
+        return np.frombuffer(b"".join(own), "<i2").astype(np.float32) / 32768
+
+
+def kinds(events: Sequence[Event]) -> list[str]:
+    """The types of events, runs of one type counted once."""
+    found: list[str] = []
+    for event in events:
+        if not found or found[-1] != event["type"]:
+            found.append(event["type"])
+    return found

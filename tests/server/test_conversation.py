@@ -1,0 +1,262 @@
+"""Conversations with the real server and the starter models, over real sockets."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile as sf
+
+from models.train.questions import spoken
+from models.train.voices import Voice
+from tests.server.serving import RATE, Client, Serving, free_port, kinds, serving, to_wire
+from voiceloop.cli import main
+
+pytestmark = pytest.mark.models
+
+CAPITAL = "What is the capital of France?"
+LONG = "Why is the sky blue?"
+TRANSCRIBED = {"audio": {"input": {"transcription": {"model": "any"}}}}
+PUSHED = {"audio": {"input": {"transcription": {"model": "any"}, "turn_detection": None}}}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("server"), "--server.resume-s", "3") as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Serving) -> Iterator[Client]:
+    with Client(server.url) as client:
+        assert client.wait("session.created")["session"]["type"] == "realtime"
+        yield client
+
+
+@pytest.fixture(scope="module")
+def speech() -> dict[str, bytes]:
+    return {
+        text: to_wire(spoken(text, Voice("espeak", "en-us")), 16_000) for text in (CAPITAL, LONG)
+    }
+
+
+def recognised(path: Path, pcm: np.ndarray, capsys: pytest.CaptureFixture[str]) -> str:
+    sf.write(path, pcm, RATE)
+    capsys.readouterr()
+    assert main(["transcribe", "--json", str(path)]) == 0
+    return json.loads(capsys.readouterr().out)["text"]
+
+
+def test_a_spoken_question_is_answered_in_the_documented_order(
+    client: Client, speech: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client.update(**TRANSCRIBED)
+    begun = len(client.events)
+    client.say(speech[CAPITAL])
+    done = client.wait("response.done", since=begun)["response"]
+    assert done["status"] == "completed"
+    (message,) = done["output"]
+    assert "Paris" in message["content"][0]["transcript"]
+    user = client.wait("conversation.item.input_audio_transcription.completed")
+    assert user["transcript"] == CAPITAL
+    order = kinds(client.events[begun:])
+    expected = [
+        "input_audio_buffer.speech_started",
+        "input_audio_buffer.speech_stopped",
+        "input_audio_buffer.committed",
+        "conversation.item.added",
+        "conversation.item.done",
+        "response.created",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_audio.delta",
+        "response.output_audio.done",
+        "response.output_audio_transcript.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.done",
+    ]
+    places = [order.index(kind) for kind in expected]
+    assert places == sorted(places), order
+    heard = recognised(tmp_path / "answer.wav", client.heard(message["id"]), capsys)
+    assert "paris" in heard.lower()
+
+
+def test_a_client_that_ends_its_turns_itself_is_answered_when_it_asks(
+    client: Client, speech: dict[str, bytes]
+) -> None:
+    session = client.update(
+        audio={"input": {"turn_detection": None, **TRANSCRIBED["audio"]["input"]}}
+    )
+    assert session["audio"]["input"]["turn_detection"] is None
+    client.append(speech[CAPITAL])
+    client.send("input_audio_buffer.commit")
+    said = client.wait("conversation.item.input_audio_transcription.completed")
+    assert said["transcript"] == CAPITAL
+    assert not client.all("response.created")
+    client.send("response.create")
+    done = client.wait("response.done")["response"]
+    assert "Paris" in done["output"][0]["content"][0]["transcript"]
+    assert not client.all("input_audio_buffer.speech_started")
+
+
+def test_what_is_cleared_has_never_been_said(client: Client, speech: dict[str, bytes]) -> None:
+    client.update(**PUSHED)
+    client.append(speech[LONG])
+    client.send("input_audio_buffer.clear")
+    client.wait("input_audio_buffer.cleared")
+    client.append(speech[CAPITAL])
+    client.send("input_audio_buffer.commit")
+    said = client.wait("conversation.item.input_audio_transcription.completed")
+    assert said["transcript"] == CAPITAL
+
+
+def test_a_written_question_is_answered_in_writing_where_that_is_asked_for(client: Client) -> None:
+    client.update(output_modalities=["text"])
+    done = client.write(CAPITAL)
+    assert "Paris" in done["output"][0]["content"][0]["text"]
+    assert not client.all("response.output_audio.delta")
+
+
+def test_a_function_of_the_client_is_called_and_its_result_is_spoken(client: Client) -> None:
+    tool = {"type": "function", "name": "get_time", "description": "", "parameters": {}}
+    client.update(tools=[tool])
+    called = client.write("What time is it?")
+    call = next(item for item in called["output"] if item["type"] == "function_call")
+    assert (call["name"], call["arguments"]) == ("get_time", "{}")
+    since = len(client.events)
+    result = json.dumps({"time": "7:42 PM", "day": "Monday", "date": "June 1"})
+    output = {"type": "function_call_output", "call_id": call["call_id"], "output": result}
+    client.send("conversation.item.create", item=output)
+    client.send("response.create")
+    done = client.wait("response.done", since=since)["response"]
+    assert "7:42" in done["output"][0]["content"][0]["transcript"]
+
+
+def test_without_a_function_of_that_name_the_servers_own_tells_the_time(client: Client) -> None:
+    done = client.write("What time is it?")
+    assert [item["type"] for item in done["output"]] == ["message"]
+
+
+def test_speech_interrupts_a_response_and_what_was_not_heard_is_forgotten(
+    client: Client, speech: dict[str, bytes]
+) -> None:
+    client.update(voiceloop={"traces": True})
+    client.say(speech[LONG], pause_s=1.0)
+    client.wait("response.output_audio.delta")
+    client.say(silence(1.0) + speech[CAPITAL])
+    cancelled = client.wait("response.done")["response"]
+    assert cancelled["status_details"]["reason"] == "turn_detected"
+    trace = client.wait("voiceloop.trace", where=lambda one: one["trace"]["turn"] == 1)["trace"]
+    assert trace["outcome"] == "interrupted"
+    said = cancelled["output"][0]["content"][0]["transcript"]
+    assert said == trace["heard"] and said
+    done = client.wait("response.done", where=lambda one: one["response"]["id"] != cancelled["id"])
+    assert "Paris" in done["response"]["output"][0]["content"][0]["transcript"]
+    # Nothing of a response comes after its end.
+    end = client.events.index(client.wait("response.done"))
+    late = [e for e in client.events[end + 1 :] if e.get("response_id") == cancelled["id"]]
+    assert not [e for e in late if e["type"] != "voiceloop.trace"]
+
+
+def test_a_response_can_be_cancelled_and_truncated_beyond_its_end(client: Client) -> None:
+    client.create(LONG)
+    client.send("response.create")
+    delta = client.wait("response.output_audio.delta")
+    time.sleep(1.0)
+    client.send("response.cancel")
+    done = client.wait("response.done")["response"]
+    assert done["status_details"]["reason"] == "client_cancelled"
+    sent_ms = len(client.heard(delta["item_id"])) * 1000 // RATE
+    fields = {"item_id": delta["item_id"], "content_index": 0}
+    client.send("conversation.item.truncate", audio_end_ms=10**6, **fields)
+    assert client.wait("conversation.item.truncated")["audio_end_ms"] == sent_ms
+    client.send("conversation.item.truncate", audio_end_ms=0, **fields)
+    client.wait("conversation.item.truncated", where=lambda one: one["audio_end_ms"] == 0)
+    client.send("response.cancel")
+    assert client.wait("error")["error"]["code"] == "response_cancel_not_active"
+    assert "Paris" in client.write(CAPITAL)["output"][0]["content"][0]["transcript"]
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ("{", None),
+        ('{"type": "nonsense"}', "type"),
+        ('{"type": "input_audio_buffer.append", "audio": "!"}', "audio"),
+        ('{"type": "session.update", "session": {"type": "realtime", "audio": {"output": '
+         '{"speed": NaN}}}}', None),
+        (b"odd", None),
+    ],
+)  # fmt: skip
+def test_a_damaged_message_is_an_error_and_the_session_goes_on(
+    client: Client, message: str | bytes, param: str | None
+) -> None:
+    client.socket.send(message)
+    error = client.wait("error")["error"]
+    assert error["type"] == "invalid_request_error" and error["message"]
+    assert param is None or error["param"] == param
+    assert "Paris" in client.write(CAPITAL)["output"][0]["content"][0]["transcript"]
+
+
+def test_sessions_do_not_hear_each_other(server: Serving, speech: dict[str, bytes]) -> None:
+    with Client(server.url) as one, Client(server.url) as other:
+        other.wait("session.created")
+        one.update(**TRANSCRIBED)
+        one.say(speech[CAPITAL])
+        one.wait("response.done")
+        assert kinds(other.events) == ["session.created"]
+
+
+def test_audio_comes_as_frames_where_that_is_asked_for(
+    client: Client, speech: dict[str, bytes]
+) -> None:
+    client.update(voiceloop={"binary_audio": True})
+    client.say(speech[CAPITAL], binary=True)
+    done = client.wait("response.done")["response"]
+    position = 0
+    for frame in client.frames:
+        assert frame[:24].decode() == done["output"][0]["id"]
+        assert int.from_bytes(frame[24:28], "little") == position
+        position += (len(frame) - 28) // 2
+    assert position > RATE // 2
+    assert not client.all("response.output_audio.delta")
+
+
+def test_a_dropped_connection_is_taken_up_once_with_all_that_was_said(server: Serving) -> None:
+    with Client(server.url) as first:
+        first.update(voiceloop={"resume": True})
+        token = first.wait("voiceloop.session.token")["token"]
+        first.write("What is 7 times 8?")
+        first.socket.socket.close()  # without a word
+    with Client(server.url) as second:
+        second.send("voiceloop.resume", token=token)
+        second.wait("voiceloop.session.resumed")
+        fresh = second.wait("voiceloop.session.token")["token"]
+        told = [event["item"]["role"] for event in second.all("conversation.item.added")]
+        assert told == ["user", "assistant"]
+        answer = second.write("And that plus one?")
+        assert answer["status"] == "completed"
+    with Client(server.url) as thief:
+        thief.send("voiceloop.resume", token="A" * 43)
+        assert thief.wait("error")["error"]["code"] == "resume_failed"
+        assert "Paris" in thief.write(CAPITAL)["output"][0]["content"][0]["transcript"]
+    assert fresh != token
+
+
+def test_the_server_ends_politely_and_says_so(tmp_path: Path) -> None:
+    with serving(tmp_path, port=free_port()) as server:
+        client = Client(server.url)
+        client.wait("session.created")
+        assert server.stop() == 0
+        client._reader.join(10)
+        assert client.closed is not None and client.closed.rcvd is not None
+        assert client.closed.rcvd.code == 1001
+
+
+def silence(seconds: float) -> bytes:
+    return bytes(2 * round(seconds * RATE))
