@@ -36,6 +36,8 @@ class Turn:
     """Replies that may still be begun before the endpoint."""
     asked: bool = True
     """The turn is to be answered."""
+    insisted: bool = False
+    """Though the user may have begun to say something else."""
     returned: Returned | None = None
     """What stands in for the user's words."""
     before: Turn | None = None

@@ -190,11 +190,13 @@ class Session:
         return self._begin_unheard(turn)
 
     def respond(self) -> bool:
-        """Answer the newest turn, now or when it is over; False where it has been answered."""
+        """Answer the newest turn that is over; False where it has been answered."""
         turn = self._last_turn
+        if turn is not None and turn is self._heard_turn:
+            turn = turn.before
         if turn is None or turn.asked or turn.over.is_set():
             return False
-        turn.asked = True
+        turn.asked = turn.insisted = True
         turn.wake()
         return True
 
@@ -432,8 +434,9 @@ class Session:
             if turn.final is not None:
                 newer = self._last_turn
                 assert newer is not None
-                if not text or newer is not turn:
-                    if newer is not turn:
+                moved_on = newer is not turn and not turn.insisted
+                if not text or moved_on:
+                    if moved_on:
                         newer.carried = text
                     if prefilled or turn.reply is not None:
                         await self._prefill(turn, "")

@@ -92,7 +92,8 @@ class Client:
 
     def __init__(self, url: str, **options: Any) -> None:
         options.setdefault("subprotocols", ["realtime"])
-        self.socket = connect(url, max_size=None, compression=None, **options)
+        self._open = connect(url, max_size=None, compression=None, **options)
+        self.socket = self._open.__enter__()
         self.events: list[Event] = []
         self.times: list[float] = []
         self.frames: list[bytes] = []
@@ -105,7 +106,7 @@ class Client:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.socket.close()
+        self._open.__exit__(None, None, None)
         self._reader.join()
 
     def _read(self) -> None:
@@ -156,13 +157,8 @@ class Client:
 
     def write(self, text: str) -> Event:
         """Ask in writing, and wait for the whole response."""
-        item = {
-            "type": "message",
-            "role": "user",
-            "content": [{"type": "input_text", "text": text}],
-        }
         since = len(self.events)
-        self.send("conversation.item.create", item=item)
+        self.create(text)
         self.send("response.create")
         return self.wait("response.done", since=since)["response"]
 

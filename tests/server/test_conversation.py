@@ -89,10 +89,7 @@ def test_a_spoken_question_is_answered_in_the_documented_order(
 def test_a_client_that_ends_its_turns_itself_is_answered_when_it_asks(
     client: Client, speech: dict[str, bytes]
 ) -> None:
-    session = client.update(
-        audio={"input": {"turn_detection": None, **TRANSCRIBED["audio"]["input"]}}
-    )
-    assert session["audio"]["input"]["turn_detection"] is None
+    assert client.update(**PUSHED)["audio"]["input"]["turn_detection"] is None
     client.append(speech[CAPITAL])
     client.send("input_audio_buffer.commit")
     said = client.wait("conversation.item.input_audio_transcription.completed")
@@ -250,12 +247,10 @@ def test_a_dropped_connection_is_taken_up_once_with_all_that_was_said(server: Se
 
 def test_the_server_ends_politely_and_says_so(tmp_path: Path) -> None:
     with serving(tmp_path, port=free_port()) as server:
-        client = Client(server.url)
-        client.wait("session.created")
-        assert server.stop() == 0
-        client._reader.join(10)
-        assert client.closed is not None and client.closed.rcvd is not None
-        assert client.closed.rcvd.code == 1001
+        with Client(server.url) as client:
+            client.wait("session.created")
+            assert server.stop() == 0
+        assert client.socket.close_code == 1001
 
 
 def silence(seconds: float) -> bytes:

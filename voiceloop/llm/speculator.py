@@ -296,13 +296,12 @@ class Speculator:
         rows[: len(unseen)] = unseen
         rows[len(unseen) :] = guesses.tokens
         self._penalties.count(ids, self._start)
-        count = len(guesses) + 1
-        watched = self._watched
-        if watched is not None and before < watched <= len(ids):
-            count = len(rows) - (watched - before) + 1
+        watched = self._watched or 0
+        seen = before < watched <= len(ids)
+        count = len(rows) - (watched - before) + 1 if seen else len(guesses) + 1
         with watch:
             logits = self._target.forward(rows, self.cache, count)
-            if count > len(guesses) + 1:
+            if seen:
                 self._next = watched, logits[0].clone()  # the decoder may use its buffer again
                 logits = logits[-len(guesses) - 1 :]
             scores = warp(self._penalties.apply(logits, guesses.tokens), self._sampling)

@@ -34,6 +34,7 @@ from voiceloop.server.outbox import Outbox
 from voiceloop.server.resume import GONE, Grant, Loss
 from voiceloop.server.resume import Session as Kept
 from voiceloop.server.sound import RATE
+from voiceloop.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +123,7 @@ class Connection:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._write)
                     tasks.start_soon(self._watch)
-                    tasks.start_soon(self._converse, True)
+                    tasks.start_soon(self._converse, self._attached(anew=True))
                     self._tasks = tasks
                     try:
                         async for message in self._socket:
@@ -137,9 +138,11 @@ class Connection:
             with suppress(ConnectionClosed), anyio.move_on_after(2.0):
                 await self._socket.close(*self._closing)
 
-    async def _converse(self, anew: bool) -> None:
-        session = self.dialogue.attach(self._outbox.put, anew=anew)
+    def _attached(self, *, anew: bool) -> Session:
         self._conversed = anyio.Event()
+        return self.dialogue.attach(self._outbox.put, anew=anew)
+
+    async def _converse(self, session: Session) -> None:
         try:
             with anyio.CancelScope() as self._session_scope:
                 await session.run()
@@ -232,7 +235,7 @@ class Connection:
         self.kept = found.session
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
         self._outbox.put(SessionResumed())
-        self._tasks.start_soon(self._converse, False)
+        self._tasks.start_soon(self._converse, self._attached(anew=False))
         self._give(found.token)
 
     def _give(self, token: str) -> None:

@@ -216,7 +216,7 @@ class Dialogue:
             case SessionUpdate():
                 self._update(event)
             case InputAudioCommit():
-                self.microphone.then(self._commit)
+                self.microphone.then(self._commit, over=True)
             case InputAudioClear():
                 self._clear()
             case ItemCreate():

@@ -25,8 +25,12 @@ AHEAD_S = 0.2
 """Audio that a client is sent before it is due; at an interruption it has so much to drop."""
 MAX_LAG_S = 1.0
 """A client that says it plays later than this is not believed."""
-TAIL_S = 0.03
-"""Silence behind the last sample of a turn that a client ends: what resampler and framer hold."""
+TAIL_S = 0.3
+"""Silence behind the last sample of a turn that a client ends: resampler and framer hold some of
+what came before, and a recogniser wants to hear that it is over."""
+
+PIECE = round(0.02 * RATE)
+"""Samples that wait together."""
 
 Mark = Callable[[], None]
 
@@ -55,13 +59,16 @@ class SocketMicrophone:
         """More audio, as it is in messages."""
         pcm = np.frombuffer(audio, "<i2").astype(np.float32) / np.float32(32768)
         self._waiting += len(pcm)
-        self._line.append(pcm)
+        # In small pieces, since what is not heard yet may still be forgotten.
+        self._line.extend(pcm[at : at + PIECE] for at in range(0, len(pcm), PIECE))
         self._more.set()
 
-    def then(self, mark: Mark) -> None:
-        """Call `mark` when all audio so far has been heard, to its last sample."""
-        self.feed(bytes(2 * round(TAIL_S * RATE)))
+    def then(self, mark: Mark, *, over: bool = False) -> None:
+        """Call `mark` when all audio so far has been heard; silence follows where it is `over`."""
+        if over:
+            self.feed(bytes(2 * round(TAIL_S * RATE)))
         self._line.append(mark)
+        self._more.set()
 
     def clear(self) -> None:
         """Forget what nobody has heard yet; marks stay in line."""
