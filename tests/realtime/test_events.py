@@ -166,6 +166,11 @@ def test_an_error_tells_what_to_do_and_which_event_was_at_fault() -> None:
     assert Error.of(ProtocolError("wrong")).error.message == "wrong"
 
 
+def test_a_number_that_json_has_not_is_never_sent() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        extensions.TraceTold(None, None, {"seconds": float("nan")}).to_json("event_1")
+
+
 # --- what the client says -------------------------------------------------------------------------
 
 

@@ -245,6 +245,11 @@ def test_events_carry_no_audio_but_a_retrieved_item_does() -> None:
         assert isinstance(event, (ItemAdded, ItemDone))
         assert event.item == UserMessage((InputAudioPart(None, "hm"), InputText("a")), "mine")
     assert found.retrieve("mine").item == spoken
+    told = [*found.begin(replace(spoken, id="ours", status="in_progress"))]
+    told += found.finish(replace(spoken, id="ours"))
+    told += found.told_again()
+    items = [event.item for event in told if not isinstance(event, ItemDeleted)]
+    assert items == [without_audio(item) for item in items] and len(items) == 6
 
 
 def test_where_there_is_no_room_audio_goes_before_words() -> None:

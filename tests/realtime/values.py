@@ -28,7 +28,6 @@ JSON: st.SearchStrategy[Any] = st.recursive(
     | st.booleans()
     | st.integers(-(2**53), 2**53)
     | TEXT
-    # Not those that JSON writes with an exponent beyond what it reads again as the same number.
     | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,

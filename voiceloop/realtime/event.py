@@ -16,5 +16,9 @@ class Event:
     __slots__ = ()
 
     def to_json(self, event_id: str) -> str:
-        """The text of the event, under the id that the server gives it."""
-        return json.dumps({**plain(self), "event_id": event_id}, separators=(",", ":"))
+        """The text of the event, under the id that the server gives it.
+
+        ValueError for a number that JSON has not: it would break the peer's parser, not ours.
+        """
+        told = {**plain(self), "event_id": event_id}
+        return json.dumps(told, separators=(",", ":"), allow_nan=False)
