@@ -16,7 +16,7 @@ from voiceloop.server.access import (
     Access,
     Allowed,
     Binding,
-    Headers,
+    HeaderList,
     Reason,
     Refused,
     check_binding,
@@ -481,7 +481,7 @@ def test_no_request_is_too_strange_to_be_judged(
 
 
 def test_a_log_shows_headers_without_what_is_secret() -> None:
-    headers: Headers = [
+    headers: HeaderList = [
         HOST,
         OWN,
         BEARER,

@@ -336,7 +336,6 @@ class Crowd(RuleBasedStateMachine):
 
 
 TestCrowd = Crowd.TestCase
-TestCrowd.pytestmark = [pytest.mark.pure]
 
 
 def test_a_ticket_of_somebody_else_gives_nothing_back() -> None:

@@ -34,18 +34,19 @@ fields = st.dictionaries(
 )
 
 
-def record(message: str, *args: object, **extra: object) -> Any:
+def line(formatter: Formatter, message: str, *args: object, **extra: object) -> Any:
+    """What `formatter` makes of a record, read back."""
     made = logging.LogRecord("voiceloop.server", logging.INFO, __file__, 1, message, args, None)
     vars(made).update(extra)
     made.created = 1_769_860_800.1234
-    return made
+    written = formatter.format(made)
+    assert written.isascii()
+    assert written.isprintable()
+    return json.loads(written)
 
 
-def logged(message: str, *args: object, transcripts: bool = False, **extra: object) -> Any:
-    line = Formatter(transcripts=transcripts).format(record(message, *args, **extra))
-    assert line.isascii()
-    assert line.isprintable()
-    return json.loads(line)
+def logged(message: str, *args: object, **extra: object) -> Any:
+    return line(Formatter(), message, *args, **extra)
 
 
 # --- one line, and what is in it ----------------------------------------------------------------
@@ -65,13 +66,13 @@ def test_a_record_is_an_object_with_its_fields() -> None:
 
 @given(hostile, fields)
 def test_no_text_can_write_a_line_of_its_own(text: str, extra: dict[str, object]) -> None:
-    line = logged("%s", text, **extra)
-    assert line["level"] == "info"
-    assert line["logger"] == "voiceloop.server"
+    written = logged("%s", text, **extra)
+    assert written["level"] == "info"
+    assert written["logger"] == "voiceloop.server"
     if not any(mark in text.lower() for mark in ("key", "token", "secret", "bearer")):
-        assert line["message"][:MAX_TEXT] == text[:MAX_TEXT]
+        assert written["message"][:MAX_TEXT] == text[:MAX_TEXT]
     for name, value in extra.items():
-        shown = line[f"{name}_" if name in ("time", "level", "logger", "exception") else name]
+        shown = written[f"{name}_" if name in ("time", "level", "logger", "exception") else name]
         assert type(shown) in (str, type(value))
 
 
@@ -116,14 +117,15 @@ def test_a_traceback_is_one_text_whose_both_ends_are_kept() -> None:
 @pytest.mark.parametrize("field", sorted(TRANSCRIPTS))
 def test_what_was_said_is_logged_where_it_was_asked_for(field: str) -> None:
     assert logged("turn", **{field: "my secret plan"})[field] == "(14 characters)"
-    assert logged("turn", transcripts=True, **{field: "my secret plan"})[field] == "my secret plan"
+    shown = line(Formatter(transcripts=True), "turn", **{field: "my secret plan"})
+    assert shown[field] == "my secret plan"
 
 
 @given(st.one_of(st.binary(), st.lists(st.integers()), st.builds(object)))
 def test_audio_and_whatever_may_hold_speech_is_never_logged(value: object) -> None:
     for transcripts in (False, True):
-        line = logged("turn", transcripts=transcripts, payload=value)
-        assert line["payload"] == f"({type(value).__name__})"
+        shown = line(Formatter(transcripts=transcripts), "turn", payload=value)
+        assert shown["payload"] == f"({type(value).__name__})"
     assert logged("turn", pcm=np.zeros(3))["pcm"] == "(ndarray)"
 
 
@@ -141,9 +143,9 @@ def test_audio_and_whatever_may_hold_speech_is_never_logged(value: object) -> No
     ],
 )
 def test_no_key_gets_in_by_any_way(text: str) -> None:
-    for line in (logged("%s", text), logged("x", reason=text), raised(ValueError(text))):
-        assert KEY[:8] not in json.dumps(line)
-        assert KEY[-8:] not in json.dumps(line)
+    for written in (logged("%s", text), logged("x", reason=text), raised(ValueError(text))):
+        assert KEY[:8] not in json.dumps(written)
+        assert KEY[-8:] not in json.dumps(written)
 
 
 # --- starting -----------------------------------------------------------------------------------
@@ -168,8 +170,8 @@ def test_at_every_level_websockets_shows_neither_headers_nor_frames(stream: io.S
     finally:
         for name in ("voiceloop", "websockets"):
             logging.getLogger(name).removeHandler(handler)
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line["message"] for line in lines] == ["began", "handler failed\n{}"]
+    lines = [json.loads(each) for each in stream.getvalue().splitlines()]
+    assert [each["message"] for each in lines] == ["began", "handler failed\n{}"]
     assert lines[0]["session"] == 1
 
 

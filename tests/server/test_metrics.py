@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -44,7 +44,7 @@ def changed(metrics: Metrics, before: dict[Sample, float]) -> dict[str, float]:
     }
 
 
-def observed(name: str, buckets: tuple[float, ...], value: float, *labels: str) -> dict[str, float]:
+def observed(name: str, buckets: tuple[float, ...], value: float, *labels: str) -> dict[str, Any]:
     """What one observation adds to a histogram."""
     reached = [*(f"{bound}" for bound in buckets if value <= bound), "+Inf"]
     shown = ",".join(labels)

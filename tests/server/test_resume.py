@@ -50,6 +50,8 @@ class Modelled:
     good: list[str]
     spent: list[str] = field(default_factory=list[str])
     deadline: float = 0.0
+    place: int = 0
+    """Its number among all that were parked."""
 
 
 class Clients(RuleBasedStateMachine):
@@ -60,11 +62,11 @@ class Clients(RuleBasedStateMachine):
         self.there: list[Modelled] = []
         self.gone: list[Modelled] = []
         self.now = 0.0
-        self.sockets = itertools.count()
+        self.sockets, self.places = itertools.count(), itertools.count()
 
     def waiting(self, key: str | None) -> list[Modelled]:
         parked = [one for one in self.there if one.socket is None and one.key == key]
-        return sorted(parked, key=lambda one: one.deadline)
+        return sorted(parked, key=lambda one: one.place)
 
     def leave(self, one: Modelled) -> str:
         self.there.remove(one)
@@ -90,7 +92,7 @@ class Clients(RuleBasedStateMachine):
         socket = data.draw(st.sampled_from([one.socket, -1]))
         expected = list[str]()
         if socket is not None and socket == one.socket:
-            one.socket, one.deadline = None, self.now + KEEP_S
+            one.socket, one.deadline, one.place = None, self.now + KEEP_S, next(self.places)
             expected = [self.leave(other) for other in self.late()]
             expected += [self.leave(other) for other in self.waiting(one.key)[:-PER_KEY]]
         over = self.real.park(one.session, -1 if socket is None else socket, self.now)
@@ -162,8 +164,7 @@ class Clients(RuleBasedStateMachine):
 
 
 TestClients = Clients.TestCase
-TestClients.settings = settings(max_examples=200, stateful_step_count=40)
-TestClients.pytestmark = [pytest.mark.pure]
+TestClients.settings = settings(max_examples=100, stateful_step_count=30)
 
 
 # --- the rule of the stolen token ---------------------------------------------------------------

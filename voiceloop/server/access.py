@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl
 from voiceloop.errors import ConfigError
 from voiceloop.server.keys import VARIABLE, Keyring
 
-Headers = Sequence[tuple[str, str]]
+HeaderList = Sequence[tuple[str, str]]
 """Names, in any case, and values of a request's headers, in order, none left out."""
 
 PROTOCOL = "realtime"
@@ -192,7 +192,7 @@ class Access:
         """Every value of Origin that is accepted."""
         return frozenset(self._origins)
 
-    def host(self, headers: Headers) -> str | Refused:
+    def host(self, headers: HeaderList) -> str | Refused:
         """By what name the server was called, in its normal form; for requests of any path."""
         names = [name.lower() for name, _ in headers]
         if any(names.count(name) > 1 for name in ("host", "origin", "authorization")):
@@ -204,7 +204,7 @@ class Access:
             return Refused(Reason.PROXY)
         return called
 
-    def judge(self, target: str, headers: Headers) -> Allowed | Refused:
+    def judge(self, target: str, headers: HeaderList) -> Allowed | Refused:
         """Whether the client that asks for `target`, which is a path with its query, may connect.
 
         A missing Origin is allowed: only browsers send one, and they always do. Where nobody shows
@@ -242,7 +242,7 @@ class Access:
                 return Reason.QUERY
         return None
 
-    def _key(self, headers: Headers, offered: Sequence[str]) -> str | Reason | None:
+    def _key(self, headers: HeaderList, offered: Sequence[str]) -> str | Reason | None:
         """Id of the key that was shown, or why it is none."""
         if self._keys is None:
             return None
@@ -257,7 +257,7 @@ class Access:
         return self._keys.match(shown[0]) or Reason.WRONG_KEY
 
 
-def redacted(headers: Headers) -> dict[str, str]:
+def redacted(headers: HeaderList) -> dict[str, str]:
     """What of the headers may be logged: names, and values of those that hold no secret."""
     shown: dict[str, str] = {}
     for name, value in headers:
@@ -288,11 +288,11 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::([0-9]{1,5}))?")
 _ORIGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]+)/?")
 
 
-def _value(headers: Headers, wanted: str) -> str | None:
+def _value(headers: HeaderList, wanted: str) -> str | None:
     return next((value for name, value in headers if name.lower() == wanted), None)
 
 
-def _tokens(headers: Headers) -> Iterator[str]:
+def _tokens(headers: HeaderList) -> Iterator[str]:
     for name, value in headers:
         if name.lower() == "sec-websocket-protocol":
             yield from (token.strip(" \t") for token in value.split(","))

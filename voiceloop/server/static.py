@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.access import Headers
+from voiceloop.server.access import HeaderList
 from voiceloop.server.replies import Reply, line, reply
 
 INDEX = "/index.html"
@@ -64,7 +64,7 @@ class Site:
         """Every path that there is."""
         return frozenset(self._assets)
 
-    def answer(self, method: str, target: str, headers: Headers, host: str) -> Reply:
+    def answer(self, method: str, target: str, headers: HeaderList, host: str) -> Reply:
         """Answer a request for `target`, whose query is ignored; `host` is what `Access.host` gave.
 
         Statuses are 200, 304, 404, and 405 for a method that is neither GET nor HEAD.
@@ -72,11 +72,9 @@ class Site:
         if method not in ("GET", "HEAD"):
             answered = line(405, "only GET and HEAD are understood", more=(("Allow", "GET, HEAD"),))
         elif asset := self._assets.get(target.partition("?")[0]):
-            tag = (("ETag", asset.etag),)
+            answered = reply(200, asset.body, asset.kind, host=host, more=(("ETag", asset.etag),))
             if _names(headers, asset.etag):
-                answered = reply(304, b"", asset.kind, host=host, more=tag)
-            else:
-                answered = reply(200, asset.body, asset.kind, host=host, more=tag)
+                answered = Reply(304, answered.headers)
         else:
             answered = line(404, "there is nothing under that name")
         # To HEAD the headers of GET, the length of what is left out among them.
@@ -125,7 +123,7 @@ def _asset(path: Path) -> Asset:
     return Asset(body, TYPES[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 
 
-def _names(headers: Headers, etag: str) -> bool:
+def _names(headers: HeaderList, etag: str) -> bool:
     """Whether the client has what `etag` is of (If-None-Match, RFC 9110, 13.1.2)."""
     given = [value for name, value in headers if name.lower() == "if-none-match"]
     return any(value.strip() == "*" or etag in _ETAG.findall(value) for value in given)
