@@ -86,13 +86,13 @@ def talking(page: Page, client: Client) -> None:
     for number, (question, answer, ms) in enumerate(TURNS):
         asked, answered = item_id(2 * number), item_id(2 * number + 1)
         completed(client, asked, question)
-        client.text(answered, answer)
+        client.text(answered, answer, answered)
         client.send("response.output_audio_transcript.done", item_id=answered, transcript=answer)
-        client.send("voiceloop.trace", response_id=answered, item_id=answered, trace=trace(ms))
+        client.send("voiceloop.trace", response_id=answered, item_id=asked, trace=trace(ms))
     client.until(lambda: len(client.frames) > 150, "no microphone")
     completed(client, item_id(8), QUESTION)
     client.send("response.created", response={"id": "resp_1"})
-    client.text(item_id(9), ANSWER)
+    client.text(item_id(9), ANSWER, "resp_1")
     client.say(item_id(9), np.concatenate([speech()] * 5))
     client.until(
         lambda: any(event["audio_ms"] > 3300 for event in client.of("voiceloop.played")),
@@ -108,8 +108,8 @@ def interrupted(page: Page, client: Client) -> None:
     client.send("conversation.item.truncated", item_id=item_id(9), audio_end_ms=ended)
     client.send(
         "voiceloop.trace",
-        response_id="r9",
-        item_id=item_id(9),
+        response_id="resp_1",
+        item_id=item_id(8),
         trace=trace((198, 1, 0, 0, 5), "interrupted", HEARD),
     )
     client.send(

@@ -21,6 +21,8 @@ import { LatencyPanel } from './waterfall.js';
 
 /** Shorter than this, in frames of 20 ms, a press of the push-to-talk button was a slip. */
 const SLIP = 8;
+/** A response that was cancelled is over soon; after this, nobody waits for that any more. */
+const CANCELLED_MS = 2000;
 
 class App {
   transcript = new Transcript();
@@ -58,6 +60,8 @@ class App {
   response = '';
   /** It has been cancelled: what still comes of it is not to sound. */
   cancelled = false;
+  /** Who waits for its end. */
+  waiting = /** @type {(() => void)[]} */ ([]);
   /** Frames sent since the push-to-talk button went down; null while it is up. */
   held = /** @type {number | null} */ (null);
   /** How far the latest reply has been heard. */
@@ -120,7 +124,7 @@ class App {
     if (this.held === null) return;
     if (this.held >= SLIP) {
       this.connection.send({ type: 'input_audio_buffer.commit' });
-      this.connection.send({ type: 'response.create' });
+      void this.responseOver().then(() => this.connection.send({ type: 'response.create' }));
     } else {
       this.connection.send({ type: 'input_audio_buffer.clear' });
     }
@@ -135,7 +139,18 @@ class App {
       this.connection.send({ type: 'response.cancel' });
     }
     const cut = await this.interrupt();
+    // Until the response is over, its message cannot be truncated, nor another response begun.
+    await this.responseOver();
     if (cut) this.connection.send(wire.truncate(cut.itemId, cut.samples));
+  }
+
+  /** @returns {Promise<void>} */
+  responseOver() {
+    if (!this.response) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.waiting.push(resolve);
+      window.setTimeout(resolve, CANCELLED_MS);
+    });
   }
 
   async type() {
@@ -187,8 +202,8 @@ class App {
 
   /** @param {import('./core/handshake.js').Start} start */
   sessionBegan(start) {
-    this.hearing = this.cancelled = false;
-    this.response = '';
+    this.hearing = false;
+    this.endResponse();
     if (start === 'forgotten') {
       this.note('The server has forgotten what was said before; this is a new conversation.');
     }
@@ -232,7 +247,7 @@ class App {
       case 'voiceloop.trace': {
         const turn = turnOf(event);
         this.panel.add(turn);
-        const entry = this.transcript.get(String(event.item_id));
+        const entry = this.transcript.replyOf(event);
         if (entry) {
           this.view.setLatency(entry, turn.ms);
           this.show(entry);
@@ -249,11 +264,16 @@ class App {
 
   /** @param {any} response */
   responseDone(response) {
-    this.response = '';
-    this.cancelled = false;
+    this.endResponse();
     for (const item of response.output ?? []) this.player.finish(String(item?.id));
     const error = response.status_details?.error;
     if (response.status === 'failed') this.note(wire.errorSentence({ type: 'error', error }));
+  }
+
+  endResponse() {
+    this.response = '';
+    this.cancelled = false;
+    for (const go of this.waiting.splice(0)) go();
   }
 
   /** @param {WireEvent} event */
@@ -292,7 +312,9 @@ class App {
   refresh() {
     const { link, ready } = this.connection;
     const { state, muted } = this.microphone;
-    const { itemId, sounding, paused, underruns } = this.player.status;
+    const { itemId, paused, underruns } = this.player.status;
+    // A reply goes on where for a moment nothing of it is there.
+    const sounding = itemId !== null;
     const on = state === 'live' || state === 'silent';
     const phase = phaseOf({
       connected: ready,
@@ -313,7 +335,7 @@ class App {
     element('hang-up', HTMLElement).hidden = !on;
     element('mute', HTMLElement).hidden = !on || this.pushToTalk;
     element('mute', HTMLElement).setAttribute('aria-pressed', String(muted));
-    this.view.setSpeaking(sounding ? (itemId ?? '') : '');
+    this.view.setSpeaking(paused ? '' : (itemId ?? ''));
     this.panel.setUnderruns(underruns);
     this.notice.show(this.connectionNotice(link) ?? this.microphoneNotice());
     if (link.state === 'waiting') this.player.finishAll();

@@ -38,7 +38,7 @@ class Playback extends AudioWorkletProcessor {
     const { spans, ended } = this.#queue.read(out);
     this.#log.add(currentFrame, spans, ended);
     for (const { itemId, samples } of this.#log.advance(currentFrame - this.#latency)) {
-      this.port.postMessage({ report: 'played', itemId, samples, ended: true });
+      this.port.postMessage({ report: 'played', itemId, samples });
       this.#reported = { itemId, samples, at: currentFrame };
     }
     const due = currentFrame - this.#reported.at >= REPORT;
@@ -85,7 +85,7 @@ class Playback extends AudioWorkletProcessor {
     if (!heard || heard.ended) return;
     const { itemId, samples } = heard;
     if (!even && itemId === this.#reported.itemId && samples === this.#reported.samples) return;
-    this.port.postMessage({ report: 'played', itemId, samples, ended: false });
+    this.port.postMessage({ report: 'played', itemId, samples });
     this.#reported = { itemId, samples, at: currentFrame };
   }
 

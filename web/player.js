@@ -127,7 +127,7 @@ export class Player {
   #reported(message) {
     switch (message.report) {
       case 'played':
-        this.#listener.played(played(message.itemId, message.samples, message.ended));
+        this.#listener.played(played(message.itemId, message.samples));
         break;
       case 'level':
         this.#listener.level(message.rms);

@@ -97,14 +97,15 @@ class Client:
     def reply(self, item: str, text: str, pcm: Pcm16, response: str = "resp_1") -> None:
         """A whole reply: text and sound at once."""
         self.send("response.created", response={"id": response})
-        self.text(item, text)
+        self.text(item, text, response)
         self.say(item, pcm)
         self.send("response.output_audio.done", item_id=item)
         self.send("response.output_audio_transcript.done", item_id=item, transcript=text)
         self.send("response.done", response={"id": response, "status": "completed", "output": []})
 
-    def text(self, item: str, text: str) -> None:
-        self.send("response.output_audio_transcript.delta", item_id=item, delta=text)
+    def text(self, item: str, text: str, response: str = "resp_1") -> None:
+        kind = "response.output_audio_transcript.delta"
+        self.send(kind, response_id=response, item_id=item, delta=text)
 
     def until(self, true: Callable[[], object], what: str) -> None:
         """Wait for something to be true of what has come."""

@@ -61,7 +61,7 @@ def test_what_was_not_heard_of_a_reply_is_struck_out(visit: Open, server: StandI
     client.send(
         "voiceloop.trace",
         response_id="resp_1",
-        item_id=ITEM,
+        item_id=item_id(9),
         trace=trace(outcome="interrupted", heard="It should be mild,"),
     )
     entry = page.locator(".entry.assistant")
@@ -152,6 +152,9 @@ def test_typing_cuts_a_reply_off(visit: Open, server: StandIn) -> None:
     opened.phase("Speaking")
     opened.page.get_by_label("Type instead").fill("Stop")
     opened.page.keyboard.press("Enter")
+    client.wait("response.cancel")
+    assert not client.of("response.create")
+    client.send("response.done", response={"id": "resp_1", "status": "cancelled"})
     client.wait("response.create")
     kinds = [event["type"] for event in client.events if "played" not in event["type"]]
     assert kinds[-4:] == [
@@ -206,12 +209,11 @@ def test_latency_is_drawn_for_every_turn(visit: Open, server: StandIn) -> None:
     page = visit(viewport={"width": 1400, "height": 800}).page
     client = server.client()
     for number, ms in enumerate([200.0, 400.0, 300.0], 1):
-        client.text(item_id(number), f"Reply {number}.")
-        client.send(
-            "voiceloop.trace", response_id=f"r{number}", item_id=item_id(number), trace=trace(ms)
-        )
+        client.text(item_id(number), f"Reply {number}.", f"r{number}")
+        client.send("voiceloop.trace", response_id=f"r{number}", item_id="u", trace=trace(ms))
     silent = trace() | {"voice_to_voice_ms": None, "parts": [], "outcome": "abandoned"}
     client.send("voiceloop.trace", response_id="r4", item_id=item_id(4), trace=silent)
+    expect(page.locator(".who .figure")).to_have_text(["200 ms", "400 ms", "300 ms"])
     turns = page.locator("#turns button")
     expect(turns.locator(".figure")).to_have_text(["abandoned", "300 ms", "400 ms", "200 ms"])
     expect(page.locator("#p50")).to_have_text("300 ms")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ import playwright
 import pytest
 
 from voiceloop.bundled import bundled
+from voiceloop.realtime.client_events import SessionUpdate, parse
+from voiceloop.realtime.settings import SessionSettings
 
 pytestmark = pytest.mark.browser
 
@@ -39,6 +42,38 @@ def code(path: Path) -> str:
 def test_logic(suite: Path) -> None:
     done = subprocess.run([node(), "--test", suite], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+SENT = """
+import * as wire from '%s';
+const settings = ['semantic_vad', 'server_vad', 'none'].map((turns) => ({
+  voice: 'en', instructions: 'Be brief.', turns,
+}));
+console.log(JSON.stringify([
+  ...settings.map(wire.sessionUpdate),
+  wire.sessionUpdate({ voice: '', instructions: '', turns: 'semantic_vad' }),
+  wire.userMessage('item_1', 'Hello.'),
+  wire.played('item_2', 36001),
+  wire.truncate('item_2', 36001),
+  { type: 'voiceloop.resume', token: 'x' },
+  ...['response.create', 'response.cancel', 'input_audio_buffer.clear', 'input_audio_buffer.commit']
+    .map((type) => ({ type })),
+]));
+"""
+
+
+def test_the_server_understands_what_the_page_sends() -> None:
+    script = SENT % (WEB / "core" / "wire.js").as_uri()
+    run = [node(), "--input-type=module", "--eval", script]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    settings = SessionSettings()
+    for sent in json.loads(done.stdout):
+        event = parse(json.dumps(sent))
+        assert getattr(type(event), "tags", {}).get("type") == sent["type"]
+        if isinstance(event, SessionUpdate):
+            settings = settings.updated(event.session)
+            assert settings.audio.input.transcription is not None
+            assert settings.voiceloop.binary_audio and settings.voiceloop.resume
 
 
 @pytest.mark.parametrize("name", CORE)

@@ -23,7 +23,8 @@ def test_it_asks_for_what_it_understands(visit: Open, server: StandIn) -> None:
     visit()
     session = server.client().wait("session.update")["session"]
     assert session["type"] == "realtime"
-    assert session["audio"]["input"]["turn_detection"] == {"type": "semantic_vad"}
+    hearing = {"turn_detection": {"type": "semantic_vad"}, "transcription": {}}
+    assert session["audio"]["input"] == hearing
     assert session["voiceloop"] == dict.fromkeys(
         ("binary_audio", "tentative_words", "traces", "pause", "resume"), True
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Open, Visit
 from tests.browser.standin import RATE, Client, Pcm16, StandIn, item_id
@@ -28,7 +29,7 @@ def sounding(opened: Visit) -> tuple[np.ndarray, np.ndarray]:
 
 
 def heard_to_the_end(client: Client, item: str, pcm: Pcm16) -> None:
-    last = int(np.ceil(len(pcm) * 1000 / RATE))
+    last = len(pcm) * 1000 / RATE
     client.until(
         lambda: {"type": "voiceloop.played", "item_id": item, "audio_ms": last} in client.events,
         "not heard to its end",
@@ -80,11 +81,11 @@ def test_reports_of_what_was_heard_are_exact(talking: tuple[Visit, Client]) -> N
     heard_to_the_end(client, ITEM, pcm)
     reports = [event["audio_ms"] for event in client.of("voiceloop.played")]
     assert reports == sorted(set(reports))
-    assert reports[-1] == 1501
+    assert reports[-1] == len(pcm) * 1000 / RATE
     # Every 100 ms, counted in blocks of 128 samples.
     steps = np.diff(reports[:-1])
     assert len(steps) >= 10
-    assert steps.min() >= 99 and steps.max() <= 112
+    assert steps.min() >= 100 and steps.max() <= 112
 
 
 def test_an_interruption_silences_it_within_100_ms_and_for_good(
@@ -148,9 +149,13 @@ def test_a_pause_is_reported_at_once_and_to_the_sample(talking: tuple[Visit, Cli
     before = np.trim_zeros(opened.recorded()[0], "b")
     position = len(before) - FADE
     client.until(
-        lambda: client.of("voiceloop.played")[-1]["audio_ms"] == position * 1000 // RATE,
-        f"not reported: {position * 1000 // RATE} ms",
+        lambda: client.of("voiceloop.played")[-1]["audio_ms"] == position * 1000 / RATE,
+        f"not reported: {position * 1000 / RATE} ms",
     )
+    # Whoever pauses wants to know, even where it is no news.
+    reports = len(client.of("voiceloop.played"))
+    client.send("voiceloop.output.paused", item_id=ITEM)
+    client.wait("voiceloop.played", reports + 1)
 
 
 def test_a_queue_that_runs_dry_is_counted_and_goes_on_without_a_loss(
@@ -159,8 +164,12 @@ def test_a_queue_that_runs_dry_is_counted_and_goes_on_without_a_loss(
     opened, client = talking
     pcm = noise(0.8)
     client.say(ITEM, pcm[:4800])
-    opened.page.locator("#details").get_by_text("Playback ran dry: once.").wait_for()
+    client.until(
+        lambda: [event["audio_ms"] for event in client.of("voiceloop.played")][-1:] == [195],
+        "not heard up to the last 5 ms",
+    )
     client.say(ITEM, pcm[4800:], 4800)
+    expect(opened.page.locator("#details")).to_have_text("Playback ran dry: once.")
     client.send("response.output_audio.done", item_id=ITEM)
     heard_to_the_end(client, ITEM, pcm)
     exact, frames = opened.recorded()
@@ -171,6 +180,23 @@ def test_a_queue_that_runs_dry_is_counted_and_goes_on_without_a_loss(
     assert np.abs(joined * 32768 - pcm).max() < 0.01
 
 
+def test_a_reply_whose_end_is_told_late_has_not_run_dry(talking: tuple[Visit, Client]) -> None:
+    opened, client = talking
+    pcm = noise(0.5)
+    client.send("response.created", response={"id": "resp_1"})
+    client.say(ITEM, pcm)
+    client.until(
+        lambda: [event["audio_ms"] for event in client.of("voiceloop.played")][-1:] == [495],
+        "not heard up to the last 5 ms",
+    )
+    opened.phase("Speaking")
+    client.send("response.output_audio.done", item_id=ITEM)
+    client.send("response.done", response={"id": "resp_1", "status": "completed", "output": []})
+    heard_to_the_end(client, ITEM, pcm)
+    opened.phase("Listening")
+    expect(opened.page.locator("#details")).to_be_empty()
+
+
 def test_escape_stops_the_reply_and_tells_the_server_where(talking: tuple[Visit, Client]) -> None:
     opened, client = talking
     client.send("response.created", response={"id": "resp_1"})
@@ -179,10 +205,12 @@ def test_escape_stops_the_reply_and_tells_the_server_where(talking: tuple[Visit,
     opened.sounds(0.3)
     opened.page.keyboard.press("Escape")
     client.wait("response.cancel")
+    client.say(ITEM, noise(1.0), 4 * RATE)
+    # A message can be truncated once it is whole.
+    assert not client.of("conversation.item.truncate")
+    client.send("response.done", response={"id": "resp_1", "status": "cancelled", "output": []})
     cut = client.wait("conversation.item.truncate")
     assert cut["item_id"] == ITEM and cut["content_index"] == 0
-    client.say(ITEM, noise(1.0), 4 * RATE)
-    client.send("response.done", response={"id": "resp_1", "status": "cancelled", "output": []})
     opened.phase("Listening")
     samples, _ = sounding(opened)
     assert cut["audio_end_ms"] == (len(samples) - FADE) * 1000 // RATE

@@ -51,6 +51,8 @@ export class JitterBuffer {
   #rise = 0;
   #tail = new Float32Array(0);
   #start = START;
+  /** Nothing was left of an item that may not be over. */
+  #starved = false;
   /** How often nothing was left in the middle of an item. */
   underruns = 0;
 
@@ -89,6 +91,7 @@ export class JitterBuffer {
     }
     const known = Math.max(0, item.end - start);
     if (known >= pcm.length) return true;
+    if (this.#starved && item === this.#items[0]) this.#underrun();
     item.chunks.push({ start: start + known, pcm: pcm.subarray(known) });
     item.queued += pcm.length - known;
     item.end = start + pcm.length;
@@ -138,6 +141,7 @@ export class JitterBuffer {
     for (const { id } of this.#items) this.#close(id);
     this.#items = [];
     this.#paused = null;
+    this.#starved = false;
     this.#rise = 0;
     return stopped;
   }
@@ -162,8 +166,7 @@ export class JitterBuffer {
       // The last 5 ms stay in hand to be faded out, unless they are known to be the last.
       const ready = item.queued - (item.finished ? 0 : FADE);
       if (ready <= 0) {
-        this.underruns += 1;
-        this.#start = Math.min(MOST, this.#start + GROWTH);
+        this.#starved = true;
         this.#cut();
         this.#mixTail(out, at);
         break;
@@ -182,7 +185,15 @@ export class JitterBuffer {
     if (!item || item.id === this.#paused) return false;
     if (!item.finished && item.queued < this.#start) return false;
     this.#sounding = true;
+    this.#starved = false;
     return true;
+  }
+
+  /** More came after nothing was left: it was not the end, which may be told late. */
+  #underrun() {
+    this.#starved = false;
+    this.underruns += 1;
+    this.#start = Math.min(MOST, this.#start + GROWTH);
   }
 
   /** The current item has sounded to its end. */

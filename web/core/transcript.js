@@ -10,6 +10,7 @@
 /**
  * @typedef {object} Entry
  * @property {string} id
+ * @property {string} response the response that it belongs to, where it is a reply
  * @property {'user' | 'assistant' | 'tool' | 'note'} role
  * @property {string} text what has been said; of the user, what will not change any more
  * @property {string} tentative what the user seems to say
@@ -90,6 +91,8 @@ export class Transcript {
    * @returns {Entry | null} the entry that it changed; one that is gone has no text
    */
   apply(event) {
+    if (event.type === 'voiceloop.trace') return this.#heard(event);
+    if (event.type === 'voiceloop.output.resumed') return this.#dropUnfinished();
     const id = String(event.item_id ?? event.item?.id ?? '');
     if (!id) return null;
     switch (event.type) {
@@ -107,6 +110,7 @@ export class Transcript {
       case 'response.output_audio_transcript.delta':
       case 'response.output_text.delta': {
         const entry = this.#entry(id, 'assistant');
+        entry.response = String(event.response_id ?? '');
         entry.text = clipped(entry.text + String(event.delta ?? ''));
         return entry;
       }
@@ -115,8 +119,6 @@ export class Transcript {
         return this.#settle(this.#entry(id, 'assistant'), event.transcript ?? event.text);
       case 'conversation.item.truncated':
         return this.interrupted(id, Number(event.audio_end_ms) || 0);
-      case 'voiceloop.trace':
-        return this.#heard(id, event.trace ?? {});
       case 'conversation.item.added':
       case 'conversation.item.done':
         return this.#item(id, event.item ?? {}, event.previous_item_id);
@@ -128,15 +130,29 @@ export class Transcript {
   }
 
   /**
-   * @param {string} id
-   * @param {{outcome?: string, heard?: string}} trace
+   * The reply that a trace tells of.
+   *
+   * @param {WireEvent} trace
+   * @returns {Entry | undefined}
    */
-  #heard(id, { outcome, heard }) {
-    const entry = this.#byId.get(id);
-    if (!entry || entry.role !== 'assistant' || outcome === 'done') return null;
+  replyOf({ response_id: response }) {
+    return this.entries.findLast((entry) => entry.response && entry.response === response);
+  }
+
+  /** @param {WireEvent} event */
+  #heard(event) {
+    const entry = this.replyOf(event);
+    const { outcome, heard } = event.trace ?? {};
+    if (!entry || outcome === 'done') return null;
     entry.heard = String(heard ?? '');
     entry.done = true;
     return entry;
+  }
+
+  /** What the user has just said was no turn: a cough, or a word of assent. */
+  #dropUnfinished() {
+    const last = this.entries.findLast(({ role, done }) => role === 'user' && !done);
+    return last ? this.#drop(last.id) : null;
   }
 
   /**
@@ -168,9 +184,13 @@ export class Transcript {
    * @param {unknown} text
    */
   #settle(entry, text) {
-    entry.text = clipped(text);
     entry.tentative = '';
     entry.done = true;
+    if (entry.role === 'assistant' && isCut(entry.text, String(text ?? ''))) {
+      entry.heard = String(text ?? '');
+      return entry;
+    }
+    entry.text = clipped(text);
     // A sound in which no word was found is no turn.
     if (entry.role === 'user' && !entry.text.trim()) return this.#drop(entry.id);
     return entry;
@@ -200,6 +220,7 @@ export class Transcript {
     /** @type {Entry} */
     const entry = {
       id,
+      response: '',
       role,
       text: '',
       tentative: '',
@@ -215,6 +236,18 @@ export class Transcript {
     if (this.entries.length > MOST) this.#byId.delete(this.entries.shift()?.id ?? '');
     return entry;
   }
+}
+
+/**
+ * Whether `text` is known to have been longer than `kept`: of a reply that was cut off, the server
+ * keeps what was heard.
+ *
+ * @param {string} text
+ * @param {string} kept
+ */
+function isCut(text, kept) {
+  const [all, part] = [text, kept].map((words) => words.replace(/\s+/g, ''));
+  return part.length < all.length && all.startsWith(part);
 }
 
 /**

@@ -96,7 +96,7 @@ export function sessionUpdate({ voice, instructions, turns }) {
       type: 'realtime',
       ...(instructions && { instructions }),
       audio: {
-        input: { turn_detection: turns === 'none' ? null : { type: turns } },
+        input: { turn_detection: turns === 'none' ? null : { type: turns }, transcription: {} },
         ...(voice && { output: { voice } }),
       },
       voiceloop: {
@@ -135,21 +135,20 @@ export function userMessage(id, text) {
 }
 
 /**
- * How much of an item has been heard. Whole milliseconds: rounded down while it sounds, so that
- * nothing unheard is claimed, and up at its end, so that nothing heard is missing.
+ * How much of an item has been heard: milliseconds, exact to the sample.
  *
  * @param {string} itemId
  * @param {number} samples
- * @param {boolean} ended
  * @returns {WireEvent}
  */
-export function played(itemId, samples, ended) {
-  const ms = (samples * 1000) / RATE;
-  const audio_ms = ended ? Math.ceil(ms) : Math.floor(ms);
-  return { type: 'voiceloop.played', item_id: itemId, audio_ms };
+export function played(itemId, samples) {
+  return { type: 'voiceloop.played', item_id: itemId, audio_ms: (samples * 1000) / RATE };
 }
 
 /**
+ * Nothing more of an item will be heard. The protocol wants whole milliseconds; rounded down, they
+ * claim nothing unheard.
+ *
  * @param {string} itemId
  * @param {number} samples
  * @returns {WireEvent}

@@ -42,17 +42,18 @@ test('whatever comes, the parsers survive it', () => {
     assert.equal(wire.parseEvent(text), null, text);
   }
   assert.equal(wire.parseAudio(frame('item_é'.padEnd(24, 'x'), 0, [1])), null);
-  assert.equal(wire.parseAudio(new ArrayBuffer(28)), null);
-  assert.equal(wire.parseAudio(new ArrayBuffer(31)), null);
+  const whole = frame('item_0123456789abcdefABC', 0, [1, 2]);
+  assert.ok(wire.parseAudio(whole));
+  for (const length of [0, 27, 28, 29, 31]) {
+    assert.equal(wire.parseAudio(whole.slice(0, length)), null, `${length} bytes`);
+  }
 });
 
-test('reports claim nothing unheard, and miss nothing heard', () => {
+test('reports are exact to the sample, and truncation claims nothing unheard', () => {
   for (let samples = 0; samples < 500; samples++) {
-    const { audio_ms: sofar } = wire.played('x', samples, false);
-    const { audio_ms: whole } = wire.played('x', samples, true);
-    assert.ok(sofar * 24 <= samples && samples < (sofar + 1) * 24);
-    assert.ok(whole * 24 >= samples && (whole - 1) * 24 < samples);
-    assert.ok(wire.truncate('x', samples).audio_end_ms * 24 <= samples);
+    assert.equal(Math.round(wire.played('x', samples).audio_ms * 24), samples);
+    const { audio_end_ms: ms } = wire.truncate('x', samples);
+    assert.ok(Number.isInteger(ms) && ms * 24 <= samples && samples < (ms + 1) * 24);
   }
 });
 
@@ -195,11 +196,13 @@ function told(...events) {
 const delta = (item_id, text) => ({
   type: 'response.output_audio_transcript.delta',
   item_id,
+  response_id: `response of ${item_id}`,
   delta: text,
 });
 const trace = (item_id, outcome, heard) => ({
   type: 'voiceloop.trace',
-  item_id,
+  response_id: `response of ${item_id}`,
+  item_id: 'the question',
   trace: { outcome, heard },
 });
 
@@ -229,8 +232,37 @@ test('a reply that was cut off shows what was heard of it, and when', () => {
   const { text, heard, interruptedMs } = transcript.get('a');
   assert.equal(text.slice(0, heardLength(text, heard)), ' It is mild,');
   assert.equal(interruptedMs, 1200);
+  // The history of a session that is taken up again holds what was heard alone.
+  const content = [{ type: 'output_audio', transcript: 'It is mild,' }];
+  const item = { id: 'a', type: 'message', role: 'assistant', status: 'incomplete', content };
+  assert.equal(transcript.apply({ type: 'conversation.item.done', item }), null);
+  assert.equal(transcript.get('a').text, ' It is mild, around noon.');
   const whole = told(delta('b', 'All of it.'), trace('b', 'done', 'All of it.'));
   assert.equal(whole.get('b').heard, null);
+});
+
+test('a reply of which the server keeps what was heard keeps its rest on the page', () => {
+  const done = (transcript) => ({
+    type: 'response.output_audio_transcript.done',
+    item_id: 'a',
+    transcript,
+  });
+  for (const heard of ['It is', '']) {
+    const { text, heard: shown } = told(delta('a', ' It is mild.'), done(heard)).get('a');
+    assert.equal(text, ' It is mild.');
+    assert.equal(shown, heard);
+  }
+  assert.equal(told(delta('a', ' It is mild.'), done('It is mild.')).get('a').heard, null);
+  assert.equal(told(delta('a', 'It'), done('It is mild.')).get('a').text, 'It is mild.');
+});
+
+test('what was no turn is taken back', () => {
+  const words = { type: 'voiceloop.transcript', item_id: 'u', committed: 'mhm', tentative: '' };
+  const resumed = { type: 'voiceloop.output.resumed', item_id: 'a' };
+  const transcript = told(delta('a', 'On and on.'), words);
+  assert.equal(transcript.apply(resumed).id, 'u');
+  assert.deepEqual(transcript.entries.map(({ id }) => id), ['a']);
+  assert.equal(transcript.apply(resumed), null);
 });
 
 test('what was heard is found in what was written', () => {
