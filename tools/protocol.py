@@ -7,7 +7,7 @@ import inspect
 import json
 from dataclasses import MISSING, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, cast, get_args, get_origin
 
 from voiceloop.realtime import (
     client_events,
@@ -95,7 +95,8 @@ def value(hint: Any) -> str:
     if not found:
         return schema.expected(hint).replace("|", "\\|")
     if is_dataclass(hint):
-        return f"[{hint.__name__}](#{hint.__name__.lower()})"
+        name = cast(Any, hint).__name__
+        return f"[{name}](#{name.lower()})"
     if origin is Annotated:
         most = [f" (at most {mark.count})" for mark in arguments[1:] if hasattr(mark, "count")]
         return value(arguments[0]) + "".join(most)

@@ -1,0 +1,221 @@
+"""Clients that mean harm, or are broken: they are refused or sent away, and nobody else notices."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from tests.server.serving import Client, Serving, serving
+
+pytestmark = pytest.mark.models
+
+KEY = "a-key-that-only-this-test-knows-0123456789"
+BEARER = {"Authorization": f"Bearer {KEY}"}
+PLACES = 3
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    folder = tmp_path_factory.mktemp("strangers")
+    places = ("--server.max-sessions", str(PLACES), "--server.max-sessions-per-key", str(PLACES))
+    with serving(folder, *places, VOICELOOP_API_KEY=KEY) as server:
+        yield server
+        assert KEY not in server.log.read_text()
+
+
+@pytest.fixture
+def friend(server: Serving) -> Iterator[Client]:
+    """Somebody whose session must go on whatever the others do."""
+    with Client(server.url, additional_headers=BEARER) as friend:
+        friend.wait("session.created")
+        friend.update(output_modalities=["text"])
+        yield friend
+        assert "Paris" in str(friend.write("What is the capital of France?")["output"])
+
+
+def refused(url: str, **options: object) -> int:
+    """The status with which a connection is refused."""
+    with pytest.raises(InvalidStatus) as found, connect(url, **options):  # type: ignore[arg-type]
+        pass
+    return found.value.response.status_code
+
+
+def get(url: str, **headers: str) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_who_has_no_key_or_a_wrong_one_stays_outside(server: Serving, friend: Client) -> None:
+    assert refused(server.url) == 401
+    assert refused(server.url, additional_headers={"Authorization": "Bearer wrong"}) == 401
+    assert refused(f"{server.url}?api_key={KEY}") == 400
+    assert get(f"{server.page}/metrics") == 401
+    assert get(f"{server.page}/metrics", **BEARER) == 200
+
+
+def test_a_page_shows_its_key_by_a_subprotocol_that_is_not_echoed(server: Serving) -> None:
+    offered = ["realtime", f"openai-insecure-api-key.{KEY}"]
+    with connect(server.url, subprotocols=offered) as page:  # type: ignore[arg-type]
+        assert page.subprotocol == "realtime"
+        assert KEY not in str(page.response and page.response.headers)
+
+
+def test_pages_and_names_from_elsewhere_are_refused(server: Serving, friend: Client) -> None:
+    for origin in ("http://evil.example", "null", "http://localhost:1"):
+        assert refused(server.url, origin=origin, additional_headers=BEARER) == 403
+    with socket.create_connection(("127.0.0.1", server.port)) as raw:
+        raw.sendall(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        assert raw.recv(100).split()[1] == b"421"
+
+
+@pytest.mark.parametrize("path", ["/../pyproject.toml", "/%2e%2e/x", "/..%2fx", "/core/../../x"])
+def test_nothing_but_the_page_is_served(server: Serving, path: str) -> None:
+    with socket.create_connection(("127.0.0.1", server.port)) as raw:
+        host = f"localhost:{server.port}"
+        raw.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert raw.recv(100).split()[1] in (b"404", b"400")
+
+
+def test_beyond_the_last_place_nobody_comes_in_until_one_is_free(server: Serving) -> None:
+    taken = [Client(server.url, additional_headers=BEARER) for _ in range(PLACES)]
+    for client in taken:
+        client.wait("session.created")
+    assert refused(server.url, additional_headers=BEARER) == 503
+    for client in taken:
+        client.__exit__(None, None, None)
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            with connect(server.url, additional_headers=BEARER) as late:
+                assert json.loads(late.recv())["type"] == "session.created"
+                return
+        except InvalidStatus:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def test_a_message_that_is_too_long_ends_its_own_connection(
+    server: Serving, friend: Client
+) -> None:
+    with connect(server.url, additional_headers=BEARER, max_size=None) as huge:
+        with pytest.raises(ConnectionClosed):
+            huge.send("x" * 100_000_000)
+            while True:
+                huge.recv(timeout=20)
+        assert huge.close_code == 1009
+
+
+def test_who_does_not_read_is_given_up(server: Serving, friend: Client) -> None:
+    content = [{"type": "input_text", "text": "x" * 200_000}]
+    item = {"type": "message", "role": "user", "content": content}
+    with connect(server.url, additional_headers=BEARER, max_queue=1, close_timeout=1) as deaf:
+        with suppress(ConnectionClosed, OSError):
+            for _ in range(100):
+                deaf.send(json.dumps({"type": "conversation.item.create", "item": item}))
+        wait_until_connected(server, 1)
+
+
+@pytest.mark.parametrize(
+    "count",
+    [pytest.param(400, id="some"), pytest.param(20_000, id="all", marks=pytest.mark.full)],
+)
+def test_whatever_is_sent_is_answered_or_the_connection_closed(
+    server: Serving, friend: Client, count: int
+) -> None:
+    rng = random.Random(0)
+    sent = 0
+    while sent < count:
+        with Client(server.url, additional_headers=BEARER) as client:
+            client.wait("session.created")
+            try:
+                for _ in range(min(80, count - sent)):
+                    client.socket.send(message(rng))
+                    sent += 1
+                client.send("session.update", session={"type": "realtime"}, event_id="last")
+            except ConnectionClosed:
+                continue
+            deadline = time.monotonic() + 20
+            while client.socket.close_code is None and not client.all("session.updated"):
+                assert time.monotonic() < deadline, client.events[-3:]
+                time.sleep(0.01)
+
+
+VALID = [
+    {"type": "session.update", "session": {"type": "realtime", "instructions": "Be brief."}},
+    {"type": "input_audio_buffer.append", "audio": "AAAA"},
+    {"type": "input_audio_buffer.commit"},
+    {"type": "input_audio_buffer.clear"},
+    {"type": "conversation.item.retrieve", "item_id": "item_1"},
+    {"type": "conversation.item.truncate", "item_id": "x", "content_index": 0, "audio_end_ms": 1},
+    {"type": "conversation.item.delete", "item_id": "item_1"},
+    {"type": "response.create"},
+    {"type": "response.cancel"},
+    {"type": "voiceloop.played", "item_id": "x", "audio_ms": 1.5},
+    {"type": "voiceloop.resume", "token": "A" * 43},
+]
+
+
+def message(rng: random.Random) -> str | bytes:
+    """A message that is valid, damaged, or none at all."""
+    text = json.dumps(rng.choice(VALID))
+    match rng.randrange(7):
+        case 0:
+            return text
+        case 1:
+            at = rng.randrange(len(text))
+            return text[:at] + rng.choice('{}[]",:0\x00é\ud83d\ude00')[:1] + text[at + 1 :]
+        case 2:
+            return text[: rng.randrange(len(text))]
+        case 3:
+            return "[" * rng.randrange(1, 5000)
+        case 4:
+            return text.replace("1", rng.choice(["NaN", "1e999", "-1", "null", "9" * 400]))
+        case 5:
+            return rng.randbytes(rng.randrange(0, 400))
+        case _:
+            return json.dumps({"type": rng.choice(["", 1, None, [], "x" * 1000])})
+
+
+def test_a_client_that_vanishes_in_mid_turn_leaves_nothing_behind(
+    server: Serving, friend: Client
+) -> None:
+    for _ in range(20):
+        with Client(server.url, additional_headers=BEARER) as client:
+            client.wait("session.created")
+            client.create("Why is the sky blue?")
+            client.send("response.create")
+            client.wait("response.created")
+            client.socket.socket.close()
+    wait_until_connected(server, 1)
+
+
+def wait_until_connected(server: Serving, count: int) -> None:
+    """Wait until so many sessions have a connection, as the server's metrics tell."""
+    deadline = time.monotonic() + 20
+    while True:
+        request = urllib.request.Request(f"{server.page}/metrics", headers=BEARER)
+        with urllib.request.urlopen(request) as answer:
+            text = answer.read().decode()
+        if f'voiceloop_sessions{{state="connected"}} {count:.1f}' in text:
+            return
+        assert time.monotonic() < deadline, text
+        time.sleep(0.2)
+
+
+def test_a_port_that_is_taken_is_one_line_and_a_hint(server: Serving, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="cannot be had"), serving(tmp_path, port=server.port):
+        pass
