@@ -185,7 +185,7 @@ class Client:
         """The audio of an item, as far as it has come."""
         deltas = self.all("response.output_audio.delta")
         own = [base64.b64decode(one["delta"]) for one in deltas if one["item_id"] == item_id]
-        return np.frombuffer(b"".join(own), "<i2").astype(np.float32) / 32768
+        return np.frombuffer(b"".join(own), "<i2").astype(np.float32) / np.float32(32768)
 
 
 def kinds(events: Sequence[Event]) -> list[str]:
