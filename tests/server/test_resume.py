@@ -220,6 +220,27 @@ def test_to_resume_twice_by_one_socket_does_not_close_it() -> None:
     assert granted(held.resume(again.token, "a", "two", 0.0)).evicted == "one"
 
 
+def test_a_socket_that_has_lost_its_session_can_do_nothing_to_it() -> None:
+    """Whoever served it notices later than the client that it is dead."""
+    held = sessions()
+    grant = held.begin("a", "talk", "old")
+    granted(held.resume(grant.token, "a", "new", 0.0))
+    assert held.park(grant.session, "old", 0.0) == []
+    assert not held.end(grant.session, "old")
+    assert (held.connected, held.parked) == (1, 0)
+    assert held.end(grant.session, "new")
+    assert not held.end(grant.session, "new")
+
+
+def test_a_session_that_was_resumed_waits_no_longer() -> None:
+    held = sessions()
+    grant = held.begin("a", "talk", "old")
+    held.park(grant.session, "old", 0.0)
+    granted(held.resume(grant.token, "a", "new", 1.0))
+    assert (held.connected, held.parked, held.next_expiry()) == (1, 0, None)
+    assert held.expire(KEEP_S) == []
+
+
 # --- time ---------------------------------------------------------------------------------------
 
 
