@@ -66,6 +66,11 @@ class Conversation(Protocol):
     before it. Where that was left without a reply, its text and the new one are one turn.
     """
 
+    @property
+    def tokens_read(self) -> int:
+        """Tokens that the model has read so far, those it had to read again included."""
+        ...
+
     def prefill(self, text: str, turn: int) -> Steps[None]:
         """Extend the caches to `text`, the stable beginning of what the user says in `turn`.
 

@@ -32,9 +32,9 @@ SECOND = "incorrect-horse-battery-staple"
 KEYS = Keyring([KEY, SECOND])
 [ID] = Keyring([KEY]).ids
 URL = "/v1/realtime"
-HOST = ("Host", "localhost:8000")
+HOST = ("Host", "localhost:8765")
 BEARER = ("Authorization", f"Bearer {KEY}")
-OWN = ("Origin", "http://localhost:8000")
+OWN = ("Origin", "http://localhost:8765")
 
 LOCAL = Access(Binding())
 KEYED = Access(Binding(), KEYS)
@@ -142,25 +142,25 @@ def test_a_host_that_is_none_is_refused_at_the_start(host: str) -> None:
 @pytest.mark.parametrize(
     ("access", "host", "called"),
     [
-        (LOCAL, "localhost:8000", "localhost:8000"),
-        (LOCAL, "LocalHost.:8000", "localhost:8000"),
-        (LOCAL, "127.0.0.1:8000", "127.0.0.1:8000"),
-        (LOCAL, "[::1]:8000", "[::1]:8000"),
-        (LOCAL, "[0:0:0:0:0:0:0:1]:8000", "[::1]:8000"),
-        (LOCAL, "localhost:08000", "localhost:8000"),
+        (LOCAL, "localhost:8765", "localhost:8765"),
+        (LOCAL, "LocalHost.:8765", "localhost:8765"),
+        (LOCAL, "127.0.0.1:8765", "127.0.0.1:8765"),
+        (LOCAL, "[::1]:8765", "[::1]:8765"),
+        (LOCAL, "[0:0:0:0:0:0:0:1]:8765", "[::1]:8765"),
+        (LOCAL, "localhost:08765", "localhost:8765"),
         (Access(Binding(port=80)), "localhost", "localhost"),
         (Access(Binding(port=80)), "localhost:80", "localhost:80"),
         (Access(Binding(port=443, tls=True)), "[::1]", "[::1]"),
-        (Access(Binding("127.0.0.2")), "127.0.0.2:8000", "127.0.0.2:8000"),
-        (Access(Binding("2001:DB8::7", tls=True), KEYS), "[2001:db8:0::7]:8000",
-         "[2001:db8::7]:8000"),
+        (Access(Binding("127.0.0.2")), "127.0.0.2:8765", "127.0.0.2:8765"),
+        (Access(Binding("2001:DB8::7", tls=True), KEYS), "[2001:db8:0::7]:8765",
+         "[2001:db8::7]:8765"),
         (PUBLIC, "voice.example.com:8443", "voice.example.com:8443"),
         (PUBLIC, "VOICE.EXAMPLE.COM.:8443", "voice.example.com:8443"),
         (PUBLIC, "app.example.com", "app.example.com"),
         (PUBLIC, "app.example.com:443", "app.example.com:443"),
         (PROXIED, "voice.example.com", "voice.example.com"),
         (PROXIED, "voice.example.com:443", "voice.example.com:443"),
-        (PROXIED, "localhost:8000", "localhost:8000"),
+        (PROXIED, "localhost:8765", "localhost:8765"),
     ],
 )  # fmt: skip
 def test_the_server_answers_to_its_names(access: Access, host: str, called: str) -> None:
@@ -169,15 +169,15 @@ def test_the_server_answers_to_its_names(access: Access, host: str, called: str)
 
 
 HOSTILE_HOSTS = [
-    "", " ", "evil.example", "evil.example:8000", "localhost", "localhost:80", "localhost:8001",
-    "localhost:", "localhost:8000:8000", "localhost:-8000", "localhost:+8000", "localhost:8000 ",
-    "localhost..:8000", "localhost.evil.example:8000", "evil.localhost:8000", "localhost%00:8000",
-    "localhost\0:8000", "localhost:8000\0", "localhost:8000/", "localhost:8000,evil.example",
-    "user@localhost:8000", "evil.example#localhost:8000", "evil.example/localhost:8000",
-    "127.1:8000", "2130706433:8000", "0x7f000001:8000", "0177.0.0.1:8000", "127.0.0.1.:80",
-    "0.0.0.0:8000", "[::]:8000", "[::1%25lo]:8000", "[::1%lo]:8000", "::1:8000", "[::1:8000",
-    "[::ffff:127.0.0.1]:8000", "[localhost]:8000", "localhost:\u0668000", "local\u212aost:8000",
-    "loc\u0430lhost:8000", "localhost:800000", "localhost:65536", "localhost\r\nHost: evil:8000",
+    "", " ", "evil.example", "evil.example:8765", "localhost", "localhost:80", "localhost:8001",
+    "localhost:", "localhost:8765:8765", "localhost:-8765", "localhost:+8765", "localhost:8765 ",
+    "localhost..:8765", "localhost.evil.example:8765", "evil.localhost:8765", "localhost%00:8765",
+    "localhost\0:8765", "localhost:8765\0", "localhost:8765/", "localhost:8765,evil.example",
+    "user@localhost:8765", "evil.example#localhost:8765", "evil.example/localhost:8765",
+    "127.1:8765", "2130706433:8765", "0x7f000001:8765", "0177.0.0.1:8765", "127.0.0.1.:80",
+    "0.0.0.0:8765", "[::]:8765", "[::1%25lo]:8765", "[::1%lo]:8765", "::1:8765", "[::1:8765",
+    "[::ffff:127.0.0.1]:8765", "[localhost]:8765", "localhost:\u0668765", "local\u212aost:8765",
+    "loc\u0430lhost:8765", "localhost:876500", "localhost:65536", "localhost\r\nHost: evil:8765",
 ]  # fmt: skip
 
 
@@ -213,10 +213,10 @@ def test_a_header_that_decides_is_there_once(name: str) -> None:
 @pytest.mark.parametrize(
     ("access", "origin"),
     [
-        (LOCAL, "http://localhost:8000"),
-        (LOCAL, "http://127.0.0.1:8000"),
-        (LOCAL, "http://[::1]:8000"),
-        (KEYED, "http://localhost:8000"),
+        (LOCAL, "http://localhost:8765"),
+        (LOCAL, "http://127.0.0.1:8765"),
+        (LOCAL, "http://[::1]:8765"),
+        (KEYED, "http://localhost:8765"),
         (Access(Binding(port=80)), "http://localhost"),
         (Access(Binding(port=443, tls=True)), "https://localhost"),
         (Access(Binding(), origins=["HTTP://127.0.0.1:5173/"]), "http://127.0.0.1:5173"),
@@ -236,14 +236,14 @@ def test_pages_of_the_server_and_those_that_were_named_may_connect(
 
 
 HOSTILE_ORIGINS = [
-    "null", "NULL", "", "*", "https://evil.example", "https://localhost:8000",
-    "http://localhost", "http://localhost:80", "http://localhost:8001", "http://localhost:8000/",
-    "http://localhost:8000.evil.example", "http://localhost:8000@evil.example",
-    "http://evil.example#http://localhost:8000", "http://sub.localhost:8000",
-    "http://localhost.:8000", "HTTP://LOCALHOST:8000", "http://LOCALHOST:8000",
-    "http://localhost:08000", "http://127.1:8000", "file://", "http://localhost:8000 ",
-    "http://localhost:8000, http://evil.example", "http://evil.example http://localhost:8000",
-    "data:", "http://localhost:8000\0", "http://l\u043ecalhost:8000", "http://[0::1]:8000",
+    "null", "NULL", "", "*", "https://evil.example", "https://localhost:8765",
+    "http://localhost", "http://localhost:80", "http://localhost:8001", "http://localhost:8765/",
+    "http://localhost:8765.evil.example", "http://localhost:8765@evil.example",
+    "http://evil.example#http://localhost:8765", "http://sub.localhost:8765",
+    "http://localhost.:8765", "HTTP://LOCALHOST:8765", "http://LOCALHOST:8765",
+    "http://localhost:08765", "http://127.1:8765", "file://", "http://localhost:8765 ",
+    "http://localhost:8765, http://evil.example", "http://evil.example http://localhost:8765",
+    "data:", "http://localhost:8765\0", "http://l\u043ecalhost:8765", "http://[0::1]:8765",
 ]  # fmt: skip
 
 
@@ -332,7 +332,7 @@ def test_the_answer_selects_realtime_where_it_was_offered() -> None:
         ([("Authorization", f"Bearer {KEY[:-1]}")], Reason.WRONG_KEY),
         ([("Authorization", f"Bearer {KEY.upper()}")], Reason.WRONG_KEY),
         ([("Authorization", f"Bearer {ID}")], Reason.WRONG_KEY),
-        ([("Authorization", f"Bearer {'x' * 8000}")], Reason.WRONG_KEY),
+        ([("Authorization", f"Bearer {'x' * 8765}")], Reason.WRONG_KEY),
         ([offering(PROTOCOL, KEY_PROTOCOL)], Reason.WRONG_KEY),
         ([offering(PROTOCOL, KEY_PROTOCOL + "x")], Reason.WRONG_KEY),
         ([offering(PROTOCOL, KEY)], Reason.NO_KEY),
@@ -410,7 +410,7 @@ def test_every_refusal_has_a_status_and_a_hint_of_one_line() -> None:
     }
 
 
-hosts = st.sampled_from([HOST[1], "voice.example.com:8443", "127.0.0.1:8000", *HOSTILE_HOSTS[:12]])
+hosts = st.sampled_from([HOST[1], "voice.example.com:8443", "127.0.0.1:8765", *HOSTILE_HOSTS[:12]])
 origins = st.sampled_from([OWN[1], "https://app.example.com", *HOSTILE_ORIGINS[:6]])
 bearers = st.sampled_from([BEARER[1], f"Bearer {SECOND}", "Bearer x", "Basic x"])
 protocols = st.lists(
@@ -492,8 +492,8 @@ def test_a_log_shows_headers_without_what_is_secret() -> None:
         ("User-Agent", "a browser"),
     ]
     assert redacted(headers) == {
-        "host": "localhost:8000",
-        "origin": "http://localhost:8000",
+        "host": "localhost:8765",
+        "origin": "http://localhost:8765",
         "authorization": "…",
         "cookie": "…",
         "x-api-key": "…",

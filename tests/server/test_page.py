@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from voiceloop import config
 from voiceloop.config import ServerConfig
-from voiceloop.server import limits
 from voiceloop.server.access import Reason, Refused
 from voiceloop.server.keys import LENGTHS, VARIABLE
 from voiceloop.server.metrics import Metrics
@@ -31,7 +31,7 @@ def meanings() -> dict[str, str]:
     """The docstring under each attribute of `ServerConfig`."""
     [found] = [
         node
-        for node in ast.parse(Path(limits.__file__).read_text(encoding="utf-8")).body
+        for node in ast.parse(Path(config.__file__).read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef) and node.name == "ServerConfig"
     ]
     return {
@@ -43,7 +43,7 @@ def meanings() -> dict[str, str]:
 
 def test_every_limit_is_listed_with_its_default_and_its_meaning() -> None:
     said = meanings()
-    assert table("ServerConfig") == [
+    assert table("Limits") == [
         [
             f"`{limit.name}`",
             f"{limit.default:g}" if isinstance(limit.default, float) else f"{limit.default}",

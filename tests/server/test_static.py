@@ -15,7 +15,7 @@ from voiceloop.server.static import INDEX, TYPES, Asset, Site, load
 
 pytestmark = pytest.mark.pure
 
-HOST = "localhost:8000"
+HOST = "localhost:8765"
 FILES = {
     "/index.html": Asset(b"<!doctype html>", TYPES[".html"], '"a1"'),
     "/app.js": Asset(b"export {}", TYPES[".js"], '"b2"'),
@@ -68,8 +68,8 @@ def test_a_file_is_served_under_its_name(path: str, query: str) -> None:
         "/..\\app.js", "/lib\\level.js", "/lib%5clevel.js", "/app.js\0", "/app.js%00",
         "/app.js%00.html", "/app.js\0.html", "/etc/passwd", "/APP.JS", "/Index.html", "/app.js/",
         "/app.js.", "/app.js ", "/app.js%20", "/app.js#x", "/app.js;x", "/app.js::$DATA",
-        "/app%2ejs", "http://localhost:8000/app.js", "/\u0430pp.js", "/app.js\r\nX: y",
-        "/.git/config", "/static.py", "/favicon.ico", "/" + "a" * 8000, "/" + "../" * 2000,
+        "/app%2ejs", "http://localhost:8765/app.js", "/\u0430pp.js", "/app.js\r\nX: y",
+        "/.git/config", "/static.py", "/favicon.ico", "/" + "a" * 8765, "/" + "../" * 2000,
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -162,8 +162,8 @@ def test_every_reply_is_locked_up(reply: Reply) -> None:
 
 
 def test_a_policy_cannot_name_an_ipv6_address() -> None:
-    assert "connect-src 'self';" in policy("[::1]:8000")
-    assert "ws:" not in policy("[::1]:8000")
+    assert "connect-src 'self';" in policy("[::1]:8765")
+    assert "ws:" not in policy("[::1]:8765")
 
 
 @pytest.mark.parametrize("reason", Reason)

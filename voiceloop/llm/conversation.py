@@ -101,6 +101,11 @@ class SpeculativeConversation:
         """What the conversation has cost so far."""
         return self._speculator.counters
 
+    @property
+    def tokens_read(self) -> int:
+        """See `Conversation.tokens_read`."""
+        return self._speculator.counts["prefilled"]
+
     def end_of_turn_probability(self) -> float | None:
         """How likely the user's turn ends after the text that `prefill` was last given.
 

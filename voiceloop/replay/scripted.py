@@ -143,6 +143,8 @@ class ScriptedConversation:
         cost = model.burst_cost if model.prefill_cost is None else model.prefill_cost
         yield _timed(None, 0.0 if known else cost)
 
+    tokens_read = 0
+
     def end_of_turn_probability(self) -> float | None:
         return self._look_up(self._ends, None)
 

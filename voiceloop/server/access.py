@@ -97,7 +97,7 @@ class Binding:
 
     host: str = "localhost"
     """A name or an address; `localhost` is 127.0.0.1 and ::1, `0.0.0.0` every address there is."""
-    port: int = 8000
+    port: int = 8765
     tls: bool = False
     """The server itself speaks TLS."""
     behind_proxy: bool = False

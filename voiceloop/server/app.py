@@ -202,12 +202,13 @@ class App:
         conversation = engines.llm.conversation(seed=self._config.llm.seed)
         dialogue: Dialogue
 
-        def ended(trace: TurnTrace) -> None:
+        def ended(trace: TurnTrace, read: int) -> None:
             self.metrics.observe(trace)
             self._wake()
             for connection in self._connections:
                 if connection.dialogue is dialogue:
                     connection.charge(Kind.GENERATED, trace.counters.get("tokens", 0))
+                    connection.charge(Kind.PREFILL, read)
 
         dialogue = Dialogue(engines, self._config, conversation, self._new_id, ended=ended)
         return dialogue

@@ -123,9 +123,9 @@ class Dialogue:
         conversation: Conversation,
         new_id: NewId,
         *,
-        ended: Callable[[TurnTrace], None] = lambda trace: None,
+        ended: Callable[[TurnTrace, int], None] = lambda trace, read: None,
     ) -> None:
-        """`ended` is told of every turn that is over."""
+        """`ended` is told of every turn that is over, and how many tokens were read for it."""
         self._engines = engines
         self._config = config
         self._conversation = conversation
@@ -135,7 +135,8 @@ class Dialogue:
         self.settings = SessionSettings(
             id=new_id("sess"), model=engines.llm.name, instructions=config.llm.system
         )
-        self.ledger = Ledger(new_id)
+        self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
+        self._read = conversation.tokens_read
         self._id = new_id("conv")
         self._new_connection()
 
@@ -513,7 +514,8 @@ class Dialogue:
         if self.settings.voiceloop.traces:
             response_id = spoken.response.id if spoken else None
             self._send(TraceTold(response_id, item_id, told(trace)))
-        self._ended(trace)
+        read, self._read = self._read, self._conversation.tokens_read
+        self._ended(trace, self._read - read)
 
     def _tell(self, events: Iterable[ServerEvent]) -> None:
         for event in events:
