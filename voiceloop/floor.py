@@ -19,7 +19,8 @@ from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.types import Clause, SpeechChunk, Transcript
 
 QUIET_S = 0.12
-"""After so much silence the last word is over: "uh-huh" has some in the middle."""
+"""After so much silence the last word is over: "uh-huh" has some in the middle, and half of it may
+sound like a word."""
 CUT_OFF_S = 0.5
 """A user who goes on so soon after the first sound had not finished: their turn was cut off."""
 
@@ -134,15 +135,18 @@ class Floor:
         quiet = ended is not None and now - ended >= QUIET_S
         verdict = judge(
             words,
-            speaking=turn.speaking or not (quiet or turn.ended),
+            speaking=turn.speaking,
             settled=guess is not None,
             waited_ms=(now - turn.contested_at) * 1000,
             spoken=self._player.heard().words,
         )
+        if verdict is Verdict.INTERRUPT and not (turn.speaking or quiet or turn.ended):
+            return Verdict.WAIT
         if turn.dismissed:
             # A "yes" let the reply go on, and what follows is more than that.
             if verdict is Verdict.INTERRUPT:
                 turn.dismissed = False
+                turn.recorder.span(Lane.VAD, "interrupt", now, now)
                 self._interrupt(rival, now)
                 return verdict
             return Verdict.WAIT
