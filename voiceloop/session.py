@@ -468,8 +468,10 @@ class Session:
             turn.judged = text
             turn.hangover_ms = hangover_ms(text, probability, self._policy)
         if probability is not None:
-            now = anyio.current_time()
-            turn.recorder.span(Lane.VAD, "end of turn?", begun, now, probability=probability)
+            now, words = anyio.current_time(), bare(text)
+            turn.recorder.span(
+                Lane.VAD, "end of turn?", begun, now, probability=probability, text=words
+            )
 
     def _asks_model(self) -> bool:
         # What a model makes of a silence has to be calibrated; the bundled one's is.

@@ -67,7 +67,9 @@ def judge(
 ) -> Recorder:
     """Add a judgement of whether the turn ends after `text`."""
     recorder.span(Lane.PREFILL, "prefill", BEGAN + begun, BEGAN + known, text=text)
-    recorder.span(Lane.VAD, "end of turn?", BEGAN + begun, BEGAN + known, probability=probability)
+    recorder.span(
+        Lane.VAD, "end of turn?", BEGAN + begun, BEGAN + known, probability=probability, text=text
+    )
     return recorder
 
 

@@ -121,7 +121,8 @@ def test_who_waits_longer_cuts_off_less_and_answers_later(
     found: list[Silence], policy: Policy
 ) -> None:
     drawn = curve(found, policy, CONFIG)
-    assert [one["ms"] for one in drawn] == list(WAITS_MS)
+    configured = CONFIG.hangover_ms if policy == "fixed" else CONFIG.complete_ms
+    assert [one["ms"] for one in drawn] == sorted({*WAITS_MS, configured})
     assert all((one["delay_ms"] or 9999) >= one["ms"] for one in drawn)
     for figure, way in (("delay_ms", 1), ("cut_offs", -1), ("cut_offs_incomplete", -1)):
         values = [one[figure] for one in drawn]
@@ -173,7 +174,10 @@ def test_the_record_has_p_eot_only_where_something_was_judged() -> None:
     found = [Silence("a", "end", None, "what is the time"), Silence("a", "whole", 300.0, "what is")]
     made = endpointing(found, {"speculative": [("whole", True)]}, CONFIG)
     assert set(made["curves"]) == {"fixed", "trailing-words"}
-    assert made["configured_ms"] == {"fixed": 500, "trailing-words": 160}
+    assert made["configured_ms"] == {
+        "fixed": CONFIG.hangover_ms,
+        "trailing-words": CONFIG.complete_ms,
+    }
     assert made["cut_offs"]["speculative"]["whole"] == {"pauses": 1, "cut_off": 1.0}
     assert [one["unfinished"] for one in made["points"]] == [False, True]
     judged = [replace(one, probability=0.5, judged_ms=100.0) for one in found]

@@ -86,15 +86,11 @@ def _judgements(take: Take) -> list[_Judgement]:
     """In the order in which they were begun."""
     found: list[_Judgement] = []
     for trace in take.traces:
-        # A session prefills what it judges, as the first part of judging it.
-        texts = [
-            (span.end, str(span.args["text"])) for span in trace.spans if span.lane == Lane.PREFILL
-        ]
         found += [
             _Judgement(
                 (span.start - take.began) * SPEECH_RATE,
                 (span.end - take.began) * SPEECH_RATE,
-                next(text for end, text in texts if span.start <= end <= span.end),
+                str(span.args["text"]),
                 float(span.args["probability"]),
             )
             for span in trace.spans
