@@ -41,7 +41,7 @@ from voiceloop.realtime.items import InputAudioPart, InputText, UserMessage
 from voiceloop.realtime.response_events import FRAME_HEADER, OutputAudioDelta
 from voiceloop.realtime.schema import Instead, Most, hints_of, plain, tags_of
 from voiceloop.realtime.server_events import SERVER_EVENTS
-from voiceloop.realtime.session_events import Error, SessionCreated
+from voiceloop.realtime.session_events import Error, ItemRetrieved, SessionCreated
 from voiceloop.realtime.settings import FunctionChoice, SemanticVad, SessionSettings, Transcription
 
 pytestmark = pytest.mark.pure
@@ -164,6 +164,15 @@ def test_an_error_tells_what_to_do_and_which_event_was_at_fault() -> None:
     assert told.event_id == "mine"
     assert Error.of(ProtocolError("wrong"), "yours").error.event_id == "yours"
     assert Error.of(ProtocolError("wrong")).error.message == "wrong"
+
+
+def test_audio_that_is_not_there_is_no_key() -> None:
+    parts = (InputAudioPart(None, None), InputAudioPart(b"12", "hm"))
+    told = json.loads(ItemRetrieved(UserMessage(parts)).to_json("event_1"))["item"]["content"]
+    assert told == [
+        {"type": "input_audio", "transcript": None},
+        {"type": "input_audio", "transcript": "hm", "audio": "MTI="},
+    ]
 
 
 def test_a_number_that_json_has_not_is_never_sent() -> None:

@@ -145,9 +145,12 @@ def changed(message: dict[str, Any], path: Path, value: object) -> dict[str, Any
 
 
 def written(path: Path) -> str:
-    """A path as errors name it."""
-    steps = [f".{step}" if isinstance(step, str) else f"[{step}]" for step in path]
-    return "".join(steps).removeprefix(".")
+    """A path as errors name it: on one line, whatever the peer calls its keys."""
+    text = ""
+    for step in path:
+        shown = step if str(step).isprintable() else json.dumps(step)[1:-1]
+        text += f".{shown}" if isinstance(step, str) else f"[{shown}]"
+    return text.removeprefix(".")
 
 
 # --- limits ---------------------------------------------------------------------------------------
@@ -220,6 +223,7 @@ def test_a_text_made_to_take_long_is_refused(text: str) -> None:
         ('{"type": -Infinity}', "-Infinity is not a JSON number"),
         ('{"type": 1e400}', 'the number "1e400" is too large'),
         (f'{{"type": {MAX_INTEGER + 1}}}', "is too large"),
+        (f'{{"type": {"9" * 5000}}}', "is too large"),
         (f'{{"type": -{MAX_INTEGER + 1}}}', "is too large"),
         ('{"type": 1, "type": 2}', 'the key "type" occurs twice'),
         ('{"a": [{"b": 1, "b": 1}]}', 'the key "b" occurs twice'),
@@ -420,6 +424,13 @@ def test_a_wrong_parameter_is_named(message: object, param: str, code: str, hint
     error = refusal(message)
     assert (error.param, error.code) == (param, code)
     assert hint in error.hint
+
+
+def test_a_key_of_the_peer_cannot_break_the_line() -> None:
+    error = refusal({"type": "response.cancel", "a\nERROR: b": 1})
+    assert error.message == "a\\nERROR: b is not a parameter"
+    error = refusal({"type": "response.create", "response": {"metadata": {"a\nb": 1}}})
+    assert error.param == "response.metadata.a\\nb"
 
 
 def test_an_error_names_the_event_that_it_is_about() -> None:

@@ -47,9 +47,8 @@ def parse_object(text: str) -> dict[str, Any]:
             parse_float=_float,
             parse_int=_integer,
         )
-    except (ValueError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "it does not parse"
-        raise refused(f"the message is not JSON: {reason}", "send one JSON object") from None
+    except json.JSONDecodeError as error:
+        raise refused(f"the message is not JSON: {error.msg}", "send one JSON object") from None
     if not isinstance(value, dict):
         raise refused("the message is not a JSON object", "send one JSON object")
     found = cast("dict[str, Any]", value)
