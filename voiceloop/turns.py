@@ -34,9 +34,10 @@ LOOK_AHEAD_MS = 64
 """How far after the end of the last voiced window speech may have gone on."""
 FLOOR_MS = 400
 """Recent audio in which the level of the background is found."""
-FLOOR_PERCENT = 5.0
-"""Percentile of its levels that stands for the background: less than the one window of silence that
-there is after long speech."""
+FLOOR_PERCENT = 10.0
+"""Percentile of its levels that stands for the background."""
+SETTLED_MS = 64
+"""Silence, as the network sees it, after which the end of speech is looked for again."""
 ABOVE_FLOOR_DB = 5.0
 BELOW_PEAK_DB = 40.0
 """Speech is louder than the background by the one and than its own peak less the other."""
@@ -128,6 +129,7 @@ class TurnDetector:
         if not self._active:
             return self._idle(frame)
         if self._voiced and probability < config.pause_below and self._quiet(levels):
+            self._voiced_end = frame.end
             events = self._pause()
         else:
             events = self._voiced_window(frame) if self._voiced else self._unvoiced_window()
@@ -166,7 +168,13 @@ class TurnDetector:
 
     def _unvoiced_window(self) -> list[TurnEvent]:
         unvoiced = self._seen - self._voiced_end
-        return [] if unvoiced < samples(self._config.pause_ms) else self._pause()
+        events = [] if unvoiced < samples(self._config.pause_ms) else self._pause()
+        if self._speech_end is not None and samples(SETTLED_MS) <= unvoiced < 2 * samples(
+            SETTLED_MS
+        ):
+            # By now it is known what was background, and what the last consonant.
+            self._speech_end = self._refined_end()
+        return events
 
     def _pause(self) -> list[TurnEvent]:
         if self._speech_end is not None:
