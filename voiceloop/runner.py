@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Generic, TypeVar, cast
 
@@ -41,6 +42,7 @@ class _Job:
     number: int
     run: Callable[[], object] = field(compare=False)
     done: asyncio.Future[Any] = field(compare=False)
+    queued: float = field(compare=False)
 
 
 class ModelThread:
@@ -52,6 +54,8 @@ class ModelThread:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.waited: Callable[[str, float], None] = lambda name, seconds: None
+        """Told how long each job waited for the thread, on the thread."""
         self._jobs: list[_Job] = []
         self._count = itertools.count()
         self._changed = threading.Condition()
@@ -80,7 +84,7 @@ class ModelThread:
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with self._changed:
-            heapq.heappush(self._jobs, _Job(priority, next(self._count), job, done))
+            heapq.heappush(self._jobs, _Job(priority, next(self._count), job, done, perf_counter()))
             self._changed.notify()
         return await done
 
@@ -117,6 +121,7 @@ class ModelThread:
                 job = heapq.heappop(self._jobs)
             if job.done.cancelled():
                 continue
+            self.waited(self.name, perf_counter() - job.queued)
             deliver: Callable[[Any], None]
             try:
                 outcome, deliver = job.run(), job.done.set_result

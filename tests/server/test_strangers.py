@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import socket
 import time
 import urllib.error
@@ -201,6 +202,16 @@ def test_a_client_that_vanishes_in_mid_turn_leaves_nothing_behind(
             client.wait("response.created")
             client.socket.socket.close()
     wait_until_connected(server, 1)
+
+
+def test_the_metrics_tell_how_long_models_were_waited_for(server: Serving, friend: Client) -> None:
+    friend.write("What is the capital of France?")
+    request = urllib.request.Request(f"{server.page}/metrics", headers=BEARER)
+    with urllib.request.urlopen(request) as answer:
+        text = answer.read().decode()
+    (count,) = re.findall(r'queue_wait_seconds_count\{model="llm"\} ([0-9.]+)', text)
+    assert float(count) > 0
+    assert 'voiceloop_turns_total{outcome="done"}' in text
 
 
 def wait_until_connected(server: Serving, count: int) -> None:

@@ -29,6 +29,7 @@ from voiceloop.loading import load_vad
 from voiceloop.realtime.client_events import MAX_BYTES
 from voiceloop.realtime.ids import maker
 from voiceloop.realtime.jsontext import MAX_CHARACTERS
+from voiceloop.runner import ModelThread
 from voiceloop.server.access import Access, Allowed, Binding, Refused
 from voiceloop.server.connection import AWAY, Connection
 from voiceloop.server.dialogue import Dialogue
@@ -67,6 +68,9 @@ class App:
 
     def __init__(self, engines: Engines, config: Config, place: Place) -> None:
         self.metrics = Metrics()
+        for runner in (engines.asr_runner, engines.llm_runner, engines.tts_runner):
+            if isinstance(runner, ModelThread):
+                runner.waited = self.metrics.waited
         self._engines = engines
         self._config = config
         self._limits: ServerConfig = config.server

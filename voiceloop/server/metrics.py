@@ -23,7 +23,7 @@ from voiceloop.server import access, limits, resume
 from voiceloop.trace import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace
 
-MODELS = ("vad", "asr", "llm", "tts")
+MODELS = ("asr", "llm", "tts")
 """What may be waited for."""
 OTHER = "other"
 """The label of a code that the protocol does not have."""
