@@ -32,8 +32,9 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
+    # Not for longer: it keeps an event loop running, and other tests want to run their own.
     with sync_playwright() as started:
         yield started
 
