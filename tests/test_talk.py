@@ -157,6 +157,7 @@ def assert_a_conversation(
         assert QUESTIONS[question].lower() in text.lower(), (turns, said, talk.notes)
 
 
+@pytest.mark.full
 def test_two_spoken_turns_are_answered_aloud(
     card: VirtualCard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +171,7 @@ def test_ten_spoken_turns_are_answered_aloud(
     assert_a_conversation(card, tmp_path, capsys, 10)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("card", [False], indirect=True)
 def test_with_headphones_a_reply_is_interrupted_and_without_a_card_all_ends(
     card: VirtualCard,
