@@ -180,6 +180,8 @@ class ServerConfig:
     """Longest session, in seconds, as clients of the protocol expect it."""
     idle_s: Annotated[float, Range(1)] = 600.0
     """A client that sends nothing for so long, in seconds, has gone."""
+    ping_s: Annotated[float, Range(0.1)] = 20.0
+    """How often a client is asked whether it is there, and how long it may take to answer."""
     audio_ahead_s: Annotated[float, Range(1)] = 60.0
     """Audio that a client may send ahead of real time, in seconds."""
     audio_backlog_s: Annotated[float, Range(1)] = 60.0

@@ -45,8 +45,6 @@ logger = logging.getLogger(__name__)
 PATH = "/v1/realtime"
 OPENING_S = 10.0
 """A client that has not said what it wants by then is gone."""
-PING_S = 20.0
-"""How often it is asked whether it is there, and how long it may take to answer."""
 DRAIN_S = 10.0
 """After SIGTERM, replies in progress may go on for so long."""
 TRY_AGAIN = 1013
@@ -105,8 +103,8 @@ class App:
                 max_size=longest,
                 max_queue=32,
                 open_timeout=OPENING_S,
-                ping_interval=PING_S,
-                ping_timeout=PING_S,
+                ping_interval=self._limits.ping_s,
+                ping_timeout=self._limits.ping_s,
                 server_header=None,
             )
         except OSError as error:
@@ -142,10 +140,8 @@ class App:
         """Answer a request, or open a socket for it."""
         headers = list(request.headers.raw_items())
         answer = self._answered(request, headers)
-        if isinstance(answer, Allowed):
-            connection.voiceloop_key = answer.key  # type: ignore[attr-defined]
-            return None
-        return _response(answer)
+        del connection
+        return None if isinstance(answer, Allowed) else _response(answer)
 
     def _answered(self, request: Request, headers: list[tuple[str, str]]) -> Reply | Allowed:
         access, path = self._place.access, request.path.partition("?")[0]
@@ -180,7 +176,10 @@ class App:
     # ---- with one
 
     async def _connect(self, socket: ServerConnection) -> None:
-        key: str | None = socket.voiceloop_key  # type: ignore[attr-defined]
+        assert socket.request is not None, "it has been answered"
+        headers = list(socket.request.headers.raw_items())
+        allowed = self._place.access.judge(socket.request.path, headers)
+        key = allowed.key if isinstance(allowed, Allowed) else None
         ticket = self._admission.admit(key)
         if isinstance(ticket, Refusal):
             self.metrics.refused(ticket.reason)

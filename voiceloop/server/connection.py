@@ -42,7 +42,7 @@ PATIENCE_S = 2.0
 """A client that is ahead of its limits by no more than this is read later; by more, it is told."""
 MOST_ERRORS = 100
 """Messages refused in a row after which there is nothing left to say."""
-POLICY, TOO_BIG, INTERNAL, AWAY = 1008, 1009, 1011, 1001
+POLICY, INTERNAL, AWAY = 1008, 1011, 1001
 """Close codes."""
 
 
@@ -140,7 +140,7 @@ class Connection:
 
     def _attached(self, *, anew: bool) -> Session:
         self._conversed = anyio.Event()
-        return self.dialogue.attach(self._outbox.put, anew=anew)
+        return self.dialogue.attach(self._outbox, anew=anew)
 
     async def _converse(self, session: Session) -> None:
         try:
@@ -223,11 +223,13 @@ class Connection:
     async def _take_up(self, event: Resume) -> None:
         """Go on with the session that the client had before its connection broke."""
         found = self._lobby.resume(event.token, self)
-        if isinstance(found, Loss):
-            raise ProtocolError(GONE, "go on with the new session", code="resume_failed")
         if found.evicted is not None:
             found.evicted.close(POLICY, "the client has come back on another connection")
             await found.evicted.over.wait()
+        if isinstance(found, Loss):
+            if found.ended is not None:
+                await self._lobby.forget(found.ended)
+            raise ProtocolError(GONE, "go on with the new session", code="resume_failed")
         self._session_scope.cancel()
         await self._conversed.wait()
         self.dialogue.detach()

@@ -8,11 +8,10 @@ What the client may do and how much of it is decided elsewhere, and so is how ev
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from voiceloop.audio import SPEECH_RATE
 from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import ProtocolError
@@ -34,19 +33,12 @@ from voiceloop.realtime.extensions import (
     OutputResumed,
     Played,
     Resume,
-    TentativeTranscript,
     TraceTold,
 )
 from voiceloop.realtime.ids import NewId
 from voiceloop.realtime.items import (
-    AssistantMessage,
     FunctionCallOutput,
     InputAudioPart,
-    InputText,
-    Item,
-    OutputAudioPart,
-    OutputText,
-    SystemMessage,
     UserMessage,
 )
 from voiceloop.realtime.ledger import Ledger
@@ -62,14 +54,8 @@ from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.session_events import (
     Error,
     InputCleared,
-    InputCommitted,
-    InputSpeechStarted,
-    InputSpeechStopped,
     SessionCreated,
     SessionUpdated,
-    TranscriptionCompleted,
-    TranscriptionDelta,
-    TranscriptionUsage,
 )
 from voiceloop.realtime.settings import (
     ResponseSettings,
@@ -77,6 +63,8 @@ from voiceloop.realtime.settings import (
     ServerVad,
     SessionSettings,
 )
+from voiceloop.server.history import history, text_of
+from voiceloop.server.listening import Listening
 from voiceloop.server.said import Said
 from voiceloop.server.sound import RATE, SocketMicrophone, SocketSpeaker, to_wire
 from voiceloop.session import Session
@@ -95,11 +83,33 @@ from voiceloop.types import (
     TurnTrace,
 )
 
-logger = logging.getLogger(__name__)
-
 EAGERNESS_MS = {"low": 2400, "medium": 1100, "high": 500, "auto": 1100}
 """Longest silence within a turn, by `semantic_vad`'s eagerness."""
-STARTED, STOPPED = "started", "stopped"
+
+
+class Out(Protocol):
+    """Where events for the client go."""
+
+    def put(self, event: ServerEvent) -> None:
+        """Tell the client, after all that it was told before."""
+        ...
+
+    def flush(self, item_id: str) -> None:
+        """Audio of an item that the client has not been sent yet it shall not be sent."""
+        ...
+
+
+class Nobody:
+    """No client is there; implements `Out`."""
+
+    def put(self, event: ServerEvent) -> None:
+        """Nobody is told."""
+
+    def flush(self, item_id: str) -> None:
+        """Nothing waits."""
+
+
+NOBODY = Nobody()
 
 
 @dataclass(slots=True)
@@ -131,7 +141,7 @@ class Dialogue:
         self._conversation = conversation
         self._new_id = new_id
         self._ended = ended
-        self._send: Callable[[ServerEvent], None] = lambda event: None
+        self._out: Out = NOBODY
         self.settings = SessionSettings(
             id=new_id("sess"), model=engines.llm.name, instructions=config.llm.system
         )
@@ -141,20 +151,17 @@ class Dialogue:
         self._new_connection()
 
     def _new_connection(self) -> None:
-        self._users: dict[int, str] = {}
-        """Ids of the user's messages, by turn, while their turns last."""
+        self._listening = Listening(self._new_id, self.ledger, self._put)
         self._spoken: dict[int, _Spoken] = {}
         """Responses that are being given, by turn."""
         self._calls: dict[str, ToolCall] = {}
         """Calls that the client has to answer, by the id that it was told."""
-        self._written: list[str] = []
-        """Texts of the user's that no response has been asked for."""
+        self._written: dict[str, str] = {}
+        """Texts of the user's that no response has been asked for, by the ids of their items."""
         self._returned: list[tuple[ToolCall, str]] = []
         """Results of calls, likewise."""
         self._asked: ResponseSettings | None = None
         """What the client asked of the response that is about to begin."""
-        self._held: dict[int, list[tuple[str, int]]] = {}
-        """Beginnings and ends of turns of which it is not decided whether they interrupt."""
         self._past: list[_Spoken] = []
         """The last responses that are over."""
         self._sounding: _Spoken | None = None
@@ -176,15 +183,15 @@ class Dialogue:
         self.session.listen(self._detector, policy)
         self._apply()
 
-    def attach(self, send: Callable[[ServerEvent], None], *, anew: bool) -> Session:
-        """Go on with a client that `send` reaches, and tell it what there is.
+    def attach(self, out: Out, *, anew: bool) -> Session:
+        """Go on with a client that `out` reaches, and tell it what there is.
 
         Returns the session, to be run for as long as the connection lasts. Not `anew`, it is a
         client that has come back.
         """
-        self._send = send
+        self._out = out
         if anew:
-            self._send(SessionCreated(self.settings))
+            self._out.put(SessionCreated(self.settings))
         else:
             self._new_connection()
             self._rewrite()
@@ -202,7 +209,7 @@ class Dialogue:
 
     def detach(self) -> None:
         """The connection is gone: what was being said is cut off."""
-        self._send = lambda event: None
+        self._out = NOBODY
         self.microphone.close()
 
     # ---- what the client says
@@ -223,9 +230,9 @@ class Dialogue:
             case ItemCreate():
                 self._create(event)
             case ItemRetrieve():
-                self._send(self.ledger.retrieve(event.item_id))
+                self._out.put(self.ledger.retrieve(event.item_id))
             case ItemDelete():
-                self._send(self.ledger.delete(event.item_id))
+                self._out.put(self.ledger.delete(event.item_id))
                 self._rewrite()
             case ItemTruncate():
                 self._truncate(event)
@@ -258,7 +265,7 @@ class Dialogue:
         if self.settings.instructions != before.instructions:
             self._rewrite()
         self._apply()
-        self._send(SessionUpdated(self.settings))
+        self._out.put(SessionUpdated(self.settings))
 
     def _found_by(self) -> tuple[Detector, TurnConfig]:
         """What finds the user's turns, and how they end."""
@@ -299,7 +306,7 @@ class Dialogue:
         if isinstance(self._detector, Commitment):
             self._detector.forget()
         self.session.forget()
-        self._send(InputCleared())
+        self._out.put(InputCleared())
 
     def _create(self, event: ItemCreate) -> None:
         item = event.item
@@ -315,7 +322,8 @@ class Dialogue:
         self._tell(self.ledger.create(event))
         match item:
             case UserMessage() if event.previous_item_id is None:
-                self._written.append(_text(item))
+                assert self.ledger.last_id is not None, "it has just been added there"
+                self._written[self.ledger.last_id] = text_of(item)
             case FunctionCallOutput() if item.call_id in self._calls:
                 self._returned.append((self._calls.pop(item.call_id), item.output))
             case _:
@@ -328,7 +336,7 @@ class Dialogue:
                     return spoken.said.until(samples, spoken.response.samples)
             return ""
 
-        self._send(self.ledger.truncate(event, heard))
+        self._out.put(self.ledger.truncate(event, heard))
         self._rewrite()
 
     def _asked_for(self, event: ResponseCreate) -> None:
@@ -349,7 +357,7 @@ class Dialogue:
             call, result = self._returned.pop(0)
             self.session.answer_call(call, result)
         elif self._written:
-            self.session.write("\n".join(self._written))
+            self.session.write("\n".join(self._written.values()))
             self._written.clear()
         elif not self.session.respond():
             self._asked = None
@@ -363,6 +371,8 @@ class Dialogue:
     def _cancel(self) -> None:
         for spoken in self._spoken.values():
             spoken.ending = spoken.ending or CLIENT_CANCELLED
+            if item_id := spoken.response.message_id:
+                self._out.flush(item_id)
         if not self.session.cancel():
             raise ProtocolError(
                 "no response is in progress",
@@ -373,8 +383,8 @@ class Dialogue:
     def _rewrite(self, instructions: str | None = None) -> None:
         """Let the language model see the conversation as the ledger has it."""
         system = self.settings.instructions if instructions is None else instructions
-        exchanges = _exchanges(self.ledger.items, self._written)
-        self.session.rewrite(lambda: self._conversation.rewrite(*_with_notes(system, exchanges)))
+        seen = history(system, self.ledger.items, self._written.keys())
+        self.session.rewrite(lambda: self._conversation.rewrite(*seen))
 
     # ---- what the session shows
 
@@ -382,11 +392,11 @@ class Dialogue:
         """Tell the client."""
         match event:
             case TurnHeard():
-                self._note_turn(event)
+                self._listening.turn(event, self.settings)
             case FloorChange():
                 self._note_floor(event)
             case Transcript():
-                self._note_transcript(event)
+                self._listening.transcript(event, self.settings)
             case TokenBurst():
                 spoken = self._response(event.turn)
                 self._tell(spoken.response.text(event.text))
@@ -411,68 +421,25 @@ class Dialogue:
         if self._sounding is not None:
             self._tell(self._sounding.response.audio(to_wire(pcm)))
 
-    def _note_turn(self, event: TurnHeard) -> None:
-        if not event.over:
-            self._users[event.turn] = self._new_id("item")
-        what = (STOPPED if event.over else STARTED, event.sample)
-        if event.turn in self._held:
-            self._held[event.turn].append(what)
-        else:
-            self._tell_turn(event.turn, *what)
-
-    def _tell_turn(self, turn: int, what: str, sample: int) -> None:
-        item_id, ms = self._users.get(turn), sample * 1000 // SPEECH_RATE
-        if item_id is None:
-            return
-        found = self.settings.audio.input.turn_detection is not None
-        if what == STARTED:
-            if found:
-                self._send(InputSpeechStarted(item_id, ms))
-            return
-        if found:
-            self._send(InputSpeechStopped(item_id, ms))
-        self._send(InputCommitted(item_id, self.ledger.last_id))
-        item = UserMessage((InputAudioPart(),), item_id)
-        self._tell(self.ledger.begin(item))
-        self._tell(self.ledger.finish(item))
-
     def _note_floor(self, event: FloorChange) -> None:
         rival = self._spoken.get(event.rival)
         item_id = rival.response.message_id if rival else None
-        pauses = self.settings.voiceloop.pause and item_id is not None
+        told = item_id is not None and self.settings.voiceloop.pause
         match event.change:
             case "paused":
-                self._held.setdefault(event.turn, [])
-                if pauses and item_id:
-                    self._send(OutputPaused(item_id))
+                self._listening.hold(event.turn)
+                if told and item_id:
+                    self._out.put(OutputPaused(item_id))
             case "resumed":
-                self._held.pop(event.turn, None)
-                self._users.pop(event.turn, None)
-                if pauses and item_id:
-                    self._send(OutputResumed(item_id))
+                self._listening.forget(event.turn)
+                if told and item_id:
+                    self._out.put(OutputResumed(item_id))
             case "interrupted":
                 if rival:
                     rival.ending = rival.ending or TURN_DETECTED
-                for what, sample in self._held.pop(event.turn, []):
-                    self._tell_turn(event.turn, what, sample)
-
-    def _note_transcript(self, event: Transcript) -> None:
-        item_id = self._users.get(event.turn)
-        if item_id is None:
-            return
-        if self.settings.voiceloop.tentative_words:
-            tentative = " ".join(word.text for word in event.tentative)
-            self._send(TentativeTranscript(item_id, event.committed_text, tentative))
-        if not event.final or event.turn in self._held:
-            return
-        part = InputAudioPart(transcript=event.text)
-        self._tell(self.ledger.replace(UserMessage((part,), item_id)))
-        if self.settings.audio.input.transcription is None:
-            return
-        seconds = event.committed[-1].end - event.committed[0].start if event.committed else 0.0
-        self._send(TranscriptionDelta(item_id, 0, event.text))
-        usage = TranscriptionUsage(round(seconds, 3))
-        self._send(TranscriptionCompleted(item_id, 0, event.text, usage))
+                if item_id:
+                    self._out.flush(item_id)
+                self._listening.interrupts(event.turn, self.settings)
 
     def _note_call(self, call: ToolCall) -> None:
         if not self._is_foreign(call.name):
@@ -494,8 +461,7 @@ class Dialogue:
         return spoken
 
     def _note_end(self, trace: TurnTrace) -> None:
-        item_id, spoken = self._users.pop(trace.turn, None), self._spoken.pop(trace.turn, None)
-        self._held.pop(trace.turn, None)
+        item_id, spoken = self._listening.forget(trace.turn), self._spoken.pop(trace.turn, None)
         if spoken is not None:
             self._past = [*self._past[-3:], spoken]
             if self._sounding is spoken:
@@ -513,16 +479,19 @@ class Dialogue:
             self._apply()
         if self.settings.voiceloop.traces:
             response_id = spoken.response.id if spoken else None
-            self._send(TraceTold(response_id, item_id, told(trace)))
+            self._out.put(TraceTold(response_id, item_id, told(trace)))
         read, self._read = self._read, self._conversation.tokens_read
         self._ended(trace, self._read - read)
 
+    def _put(self, event: ServerEvent) -> None:
+        self._out.put(event)
+
     def _tell(self, events: Iterable[ServerEvent]) -> None:
         for event in events:
-            self._send(event)
+            self._out.put(event)
 
     def _refuse(self, message: str, hint: str, code: str, event_id: str | None) -> None:
-        self._send(Error.of(ProtocolError(message, hint, code=code), event_id))
+        self._out.put(Error.of(ProtocolError(message, hint, code=code), event_id))
 
 
 def told(trace: TurnTrace) -> dict[str, object]:
@@ -540,50 +509,3 @@ def told(trace: TurnTrace) -> dict[str, object]:
         ],
         "counters": dict(trace.counters),
     }
-
-
-def _text(item: Item) -> str:
-    """What an item says."""
-    if not isinstance(item, SystemMessage | UserMessage | AssistantMessage):
-        return ""
-    found: list[str] = []
-    for part in item.content:
-        match part:
-            case InputText() | OutputText():
-                found.append(part.text)
-            case InputAudioPart() | OutputAudioPart():
-                found.append(part.transcript or "")
-    return " ".join(text for text in found if text)
-
-
-def _exchanges(items: Iterable[Item], waiting: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Notes of the system, what the user said, and what was replied, turn by turn.
-
-    What is `waiting` for a response is no turn yet.
-    """
-    waiting = set(waiting)
-    turns: list[tuple[str, str, str]] = []
-    note = said = ""
-    for item in items:
-        text = _text(item)
-        match item:
-            case SystemMessage():
-                note = f"{note}\n{text}".strip()
-            case UserMessage() if text not in waiting:
-                said = f"{said} {text}".strip()
-            case AssistantMessage() if text:
-                turns.append((note, said, text))
-                note = said = ""
-            case _:
-                pass
-    if note:
-        turns.append((note, "", ""))
-    return turns
-
-
-def _with_notes(
-    system: str, turns: Iterable[tuple[str, str, str]]
-) -> tuple[str, list[tuple[str, str]]]:
-    """The system prompt with all notes behind it, and the exchanges."""
-    notes = [note for note, _, _ in turns if note]
-    return "\n".join([system, *notes]).strip(), [(said, reply) for _, said, reply in turns if reply]

@@ -1,0 +1,56 @@
+"""What the language model gets to see of a conversation that its client may have rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from voiceloop.realtime.items import (
+    AssistantMessage,
+    InputAudioPart,
+    InputText,
+    Item,
+    OutputAudioPart,
+    OutputText,
+    SystemMessage,
+    UserMessage,
+)
+
+
+def text_of(item: Item) -> str:
+    """What an item says."""
+    if not isinstance(item, SystemMessage | UserMessage | AssistantMessage):
+        return ""
+    found: list[str] = []
+    for part in item.content:
+        match part:
+            case InputText() | OutputText():
+                found.append(part.text)
+            case InputAudioPart() | OutputAudioPart():
+                found.append(part.transcript or "")
+    return " ".join(text for text in found if text)
+
+
+def history(
+    instructions: str, items: Iterable[Item], waiting: Collection[str]
+) -> tuple[str, list[tuple[str, str]]]:
+    """The system prompt, and what was said and replied, turn by turn.
+
+    Notes of the system among the items go behind the `instructions`. Messages of the user whose
+    ids are `waiting` for a response are no turns yet, and neither is one without a reply.
+    """
+    notes = [instructions]
+    exchanges: list[tuple[str, str]] = []
+    said = ""
+    for item in items:
+        text = text_of(item)
+        match item:
+            case SystemMessage():
+                notes.append(text)
+            case UserMessage() if item.id not in waiting:
+                said = f"{said} {text}".strip()
+            case AssistantMessage() if text:
+                exchanges.append((said, text))
+                said = ""
+            case _:
+                pass
+    return "\n".join(filter(None, notes)), exchanges

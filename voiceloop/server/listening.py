@@ -1,0 +1,97 @@
+"""What a client is told of its user's turns: when one began and ended, and its words.
+
+A sound during a response may turn out to be none of the user's words. Until that is decided the
+client is told nothing of it, and nothing at all where it was a cough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from voiceloop.audio import SPEECH_RATE
+from voiceloop.realtime.extensions import TentativeTranscript
+from voiceloop.realtime.ids import NewId
+from voiceloop.realtime.items import InputAudioPart, UserMessage
+from voiceloop.realtime.ledger import Ledger
+from voiceloop.realtime.server_events import ServerEvent
+from voiceloop.realtime.session_events import (
+    InputCommitted,
+    InputSpeechStarted,
+    InputSpeechStopped,
+    TranscriptionCompleted,
+    TranscriptionDelta,
+    TranscriptionUsage,
+)
+from voiceloop.realtime.settings import SessionSettings
+from voiceloop.types import Transcript, TurnHeard
+
+
+class Listening:
+    """The user's turns, for as long as a connection lasts."""
+
+    def __init__(self, new_id: NewId, ledger: Ledger, send: Callable[[ServerEvent], None]) -> None:
+        self._new_id = new_id
+        self._ledger = ledger
+        self._send = send
+        self._ids: dict[int, str] = {}
+        """Ids of the user's messages, by turn, while their turns last."""
+        self._held: dict[int, list[TurnHeard]] = {}
+        """Beginnings and ends of turns of which it is not decided whether they interrupt."""
+
+    def turn(self, event: TurnHeard, settings: SessionSettings) -> None:
+        """A turn has begun or ended."""
+        if not event.over:
+            self._ids[event.turn] = self._new_id("item")
+        if event.turn in self._held:
+            self._held[event.turn].append(event)
+        elif event.turn in self._ids:
+            self._tell(event, settings)
+
+    def hold(self, turn: int) -> None:
+        """It is not decided whether the turn interrupts."""
+        self._held.setdefault(turn, [])
+
+    def interrupts(self, turn: int, settings: SessionSettings) -> None:
+        """It does."""
+        for event in self._held.pop(turn, []):
+            self._tell(event, settings)
+
+    def forget(self, turn: int) -> str | None:
+        """The turn is over, or was none; returns the id of the user's message."""
+        self._held.pop(turn, None)
+        return self._ids.pop(turn, None)
+
+    def transcript(self, event: Transcript, settings: SessionSettings) -> None:
+        """More words of the user's, or all of them."""
+        item_id = self._ids.get(event.turn)
+        if item_id is None:
+            return
+        if settings.voiceloop.tentative_words:
+            tentative = " ".join(word.text for word in event.tentative)
+            self._send(TentativeTranscript(item_id, event.committed_text, tentative))
+        if not event.final or event.turn in self._held:
+            return
+        part = InputAudioPart(transcript=event.text)
+        for change in self._ledger.replace(UserMessage((part,), item_id)):
+            self._send(change)
+        if settings.audio.input.transcription is None:
+            return
+        words = event.committed
+        seconds = words[-1].end - words[0].start if words else 0.0
+        self._send(TranscriptionDelta(item_id, 0, event.text))
+        usage = TranscriptionUsage(round(seconds, 3))
+        self._send(TranscriptionCompleted(item_id, 0, event.text, usage))
+
+    def _tell(self, event: TurnHeard, settings: SessionSettings) -> None:
+        item_id, ms = self._ids[event.turn], event.sample * 1000 // SPEECH_RATE
+        found = settings.audio.input.turn_detection is not None
+        if not event.over:
+            if found:
+                self._send(InputSpeechStarted(item_id, ms))
+            return
+        if found:
+            self._send(InputSpeechStopped(item_id, ms))
+        self._send(InputCommitted(item_id, self._ledger.last_id))
+        item = UserMessage((InputAudioPart(),), item_id)
+        for change in (*self._ledger.begin(item), *self._ledger.finish(item)):
+            self._send(change)
