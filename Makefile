@@ -26,7 +26,7 @@ test: packages lint types ## lint, check types, run all tests
 	@$(TEST_ENV) $(BIN)/pytest
 
 test-full: packages .venv/test ## the whole grids of the properties of decoding; minutes
-	@$(TEST_ENV) $(BIN)/pytest -m full
+	@$(TEST_ENV) $(BIN)/pytest -m full --timeout 0
 
 lint: .venv/test ## check style
 	@$(BIN)/ruff check --quiet

@@ -79,7 +79,7 @@ def test_events_alternate_as_the_state_machine_says(
     follows: dict[type | None, set[type]] = {
         None: {SpeechStarted},
         SpeechStarted: {SpeechPaused, TurnEnded},
-        SpeechPaused: {SpeechResumed, TurnEnded},
+        SpeechPaused: {SpeechPaused, SpeechResumed, TurnEnded},
         SpeechResumed: {SpeechPaused, TurnEnded},
         TurnEnded: {SpeechStarted},
     }
@@ -185,6 +185,28 @@ def test_a_quiet_window_that_the_network_doubts_begins_a_pause_and_ends_no_turn(
                     began = -1
         if 0 <= began < index and doubted:
             assert paused
+
+
+@settings(max_examples=200)
+@given(
+    probabilities, st.lists(st.sampled_from([0.0, 0.001, 0.02, 0.3]), min_size=320, max_size=320)
+)
+def test_no_turn_ends_behind_the_pause_that_was_noticed_last(
+    series: list[float], loudness: list[float]
+) -> None:
+    # Whatever is decoded at a pause is decoded up to where that was noticed.
+    noise = np.random.default_rng(0).standard_normal((len(series) * 2, WINDOW // 2))
+    pcm = (noise * np.array(loudness)[: len(noise), None]).astype(np.float32).reshape(-1)
+    paused: SpeechPaused | None = None
+    for event in run(series, TurnConfig(hangover_ms=200), pcm):
+        match event:
+            case SpeechPaused():
+                assert event.speech_end <= event.sample
+                paused = event
+            case TurnEnded() if paused and not event.forced:
+                assert event.speech_end <= paused.sample
+            case _:
+                paused = None
 
 
 def test_a_click_shorter_than_min_speech_begins_no_turn() -> None:

@@ -295,10 +295,12 @@ class Session:
             case SpeechPaused():
                 turn.speaking = False
                 turn.transcriber.pause(event)
+                turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
                 turn.recorder.mark(Mark.SPEECH_END, self._when(event.speech_end))
                 turn.recorder.mark(Mark.PAUSE, now)
             case TurnEnded():
                 turn.ended, turn.speaking = True, False
+                turn.recorder.retract(Mark.SPEECH_END)  # a pause tells it before all is known
                 turn.recorder.mark(Mark.SPEECH_END, self._when(event.speech_end))
                 turn.recorder.mark(Mark.ENDPOINT, now)
                 if not turn.dismissed:

@@ -107,6 +107,8 @@ class TurnDetector:
         """Set while paused."""
         self._taken = 0
         """End of the last turn's audio: no later turn begins before it."""
+        self._paused = 0
+        """Where the silence after it was noticed."""
         self._seen = 0
         self._levels = np.zeros(0)
         self._peak = SILENCE_DBFS
@@ -168,19 +170,21 @@ class TurnDetector:
 
     def _unvoiced_window(self) -> list[TurnEvent]:
         unvoiced = self._seen - self._voiced_end
-        events = [] if unvoiced < samples(self._config.pause_ms) else self._pause()
-        if self._speech_end is not None and samples(SETTLED_MS) <= unvoiced < 2 * samples(
-            SETTLED_MS
-        ):
+        if self._speech_end is None:
+            return [] if unvoiced < samples(self._config.pause_ms) else self._pause()
+        if samples(SETTLED_MS) <= unvoiced < 2 * samples(SETTLED_MS):
             # By now it is known what was background, and what the last consonant.
             self._speech_end = self._refined_end()
-        return events
+            if self._speech_end > self._paused:
+                return self._pause()
+        return []
 
     def _pause(self) -> list[TurnEvent]:
-        if self._speech_end is not None:
-            return []
-        self._speech_end = self._refined_end()
-        return [SpeechPaused(self._seen, self._speech_end)]
+        """A silence begins, or the one that there is has turned out to begin later."""
+        if self._speech_end is None or self._speech_end > self._paused:
+            self._speech_end, self._paused = self._refined_end(), self._seen
+            return [SpeechPaused(self._paused, self._speech_end)]
+        return []
 
     def _end(self, *, forced: bool = False) -> TurnEnded:
         speech_end = self._refined_end() if self._speech_end is None else self._speech_end

@@ -139,6 +139,7 @@ class StreamingTranscriber:
         self._needed = ended.sample if ended.forced else ended.speech_end
         if ended.forced or self._stop is None:
             self._stop = ended.sample
+        assert self._needed <= self._stop, "a decode up to there would never be enough"
         return self._finish()
 
     @property

@@ -84,6 +84,11 @@ class App:
         self._changed = anyio.Event()
         """Set, and replaced, when a turn or a connection is over."""
 
+    @property
+    def sessions(self) -> int:
+        """Sessions that there are, connected and parked."""
+        return len(self._admission)
+
     async def run(self, ready: Callable[[Server], None]) -> None:
         """Serve until SIGTERM or SIGINT, or until cancelled; `ready` is told when clients may come.
 
@@ -163,7 +168,7 @@ class App:
             return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))
         if self._draining:
             return line(503, "the server is going down")
-        if len(self._admission) >= self._limits.max_sessions:
+        if self.sessions >= self._limits.max_sessions:
             self.metrics.refused(Kind.SESSIONS)
             return line(503, "all places are taken; try again when somebody has left")
         return judged

@@ -94,7 +94,7 @@ class Connection:
         self._socket = socket
         self._limits = limits
         self._metrics = metrics
-        self._outbox = Outbox(new_id)
+        self._outbox = Outbox(new_id, metrics.sent)
         self._budget = Budget(limits, anyio.current_time())
         self._scope = anyio.CancelScope()
         self._session_scope = anyio.CancelScope()

@@ -8,6 +8,7 @@ What the client may do and how much of it is decided elsewhere, and so is how ev
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -82,6 +83,8 @@ from voiceloop.types import (
     TurnHeard,
     TurnTrace,
 )
+
+logger = logging.getLogger(__name__)
 
 EAGERNESS_MS = {"low": 2400, "medium": 1100, "high": 500, "auto": 1100}
 """Longest silence within a turn, by `semantic_vad`'s eagerness."""
@@ -425,6 +428,7 @@ class Dialogue:
         rival = self._spoken.get(event.rival)
         item_id = rival.response.message_id if rival else None
         told = item_id is not None and self.settings.voiceloop.pause
+        logger.info("the user may interrupt", extra={"change": event.change, "item": item_id})
         match event.change:
             case "paused":
                 self._listening.hold(event.turn)

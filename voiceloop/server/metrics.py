@@ -8,7 +8,7 @@ neither sessions nor sockets.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import get_args
+from typing import Literal, get_args
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -134,6 +134,11 @@ class Metrics:
         for counted, label in _TOKENS.items():
             self._tokens.labels(label).inc(trace.counters.get(counted, 0))
         self._underruns.inc(trace.counters.get("underruns", 0))
+
+    def audio_s(self, direction: Literal["in", "out"]) -> float:
+        """Seconds of audio that have come from clients, or gone to them, so far."""
+        name, labels = "voiceloop_audio_seconds_total", {"direction": direction}
+        return self._registry.get_sample_value(name, labels) or 0.0
 
     def render(self) -> tuple[bytes, str]:
         """All of it in Prometheus' text format, and the content type of that."""

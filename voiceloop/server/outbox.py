@@ -13,6 +13,7 @@ import anyio
 
 from voiceloop.realtime.ids import NewId
 from voiceloop.realtime.response_events import OutputAudioDelta
+from voiceloop.realtime.schema import RATE
 from voiceloop.realtime.server_events import ServerEvent
 
 MOST_BYTES = 4 * 2**20
@@ -24,27 +25,27 @@ Message = str | bytes
 class Outbox:
     """The queue and its writer."""
 
-    def __init__(self, new_id: NewId) -> None:
+    def __init__(self, new_id: NewId, sent: Callable[[float], None]) -> None:
+        """`sent` is told how many seconds of audio have gone out, each time that some have."""
         self.binary = False
         """Audio goes out as binary frames."""
         self.overrun = anyio.Event()
         """Set when more waits than may."""
         self._new_id = new_id
-        self._queue: deque[tuple[str | None, Message]] = deque()
+        self._sent = sent
+        self._queue: deque[tuple[Message, OutputAudioDelta | None]] = deque()
         self._bytes = 0
         self._more = anyio.Event()
         self._ended = False
 
     def put(self, event: ServerEvent) -> None:
         """Send `event` after all that came before it."""
-        item_id = None
-        message: Message
-        if isinstance(event, OutputAudioDelta):
-            item_id = event.item_id
-            message = event.to_frame() if self.binary else event.to_json(self._new_id("event"))
+        audio = event if isinstance(event, OutputAudioDelta) else None
+        if audio and self.binary:
+            message: Message = audio.to_frame()
         else:
             message = event.to_json(self._new_id("event"))
-        self._queue.append((item_id, message))
+        self._queue.append((message, audio))
         self._bytes += len(message)
         self._more.set()
         if self._bytes > MOST_BYTES:
@@ -52,9 +53,9 @@ class Outbox:
 
     def flush(self, item_id: str) -> None:
         """Audio of an item that has not been sent never will be."""
-        kept = deque(entry for entry in self._queue if entry[0] != item_id)
-        self._bytes = sum(len(message) for _, message in kept)
-        self._queue = kept
+        kept = [entry for entry in self._queue if not entry[1] or entry[1].item_id != item_id]
+        self._bytes = sum(len(message) for message, _ in kept)
+        self._queue = deque(kept)
 
     def end(self) -> None:
         """Nothing more comes; `run` returns when all has been sent."""
@@ -65,9 +66,11 @@ class Outbox:
         """Send, one message after the other, for as long as the connection lasts."""
         while True:
             while self._queue:
-                _, message = self._queue.popleft()
+                message, audio = self._queue.popleft()
                 self._bytes -= len(message)
                 await send(message)
+                if audio:
+                    self._sent(len(audio.delta) / 2 / RATE)
             if self._ended:
                 return
             self._more = anyio.Event()

@@ -1,0 +1,302 @@
+"""The clients of the load: they speak, are silent, say nothing at all, or vanish.
+
+    python -m voiceloop.bench.load.callers < CALLS.json
+
+Prints `ready` once all are connected, and in the end what they saw, as JSON on one line. They are
+clients like any other: all that they know of the server came through their sockets.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import random
+import sys
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import anyio
+import numpy as np
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from voiceloop.bench.load.plan import FRAME_MS, RATE, Calls, Seen, Turn
+from voiceloop.playback import AUDIBLE
+
+FRAME = RATE * FRAME_MS // 1000
+PER_MS = RATE // 1000
+PATIENCE_S = 30.0
+"""An answer that has not ended by then is lost."""
+BETWEEN_S = (0.3, 1.0)
+"""Silence of a client between an answer and what it says next."""
+INTERRUPT_AFTER_S = 0.7
+"""From an answer's first audio to the interruption."""
+LEAVING_AT_ONCE = 8
+"""Clients that come and vanish at the same time."""
+
+Event = dict[str, Any]
+
+
+def append(pcm: bytes) -> str:
+    """A message with audio."""
+    audio = base64.b64encode(pcm).decode()
+    return f'{{"type":"input_audio_buffer.append","audio":"{audio}"}}'
+
+
+SILENCE = append(bytes(2 * FRAME))
+
+
+def frames(pcm: bytes) -> list[str]:
+    """The messages with `pcm`, the last one filled up with silence."""
+    size = 2 * FRAME
+    pieces = [pcm[at : at + size] for at in range(0, len(pcm), size)]
+    return [append(piece.ljust(size, b"\0")) for piece in pieces]
+
+
+@asynccontextmanager
+async def connected(url: str, **extensions: bool) -> AsyncIterator[ClientConnection]:
+    """A session that tells its user's words, and what else is asked for."""
+    async with connect(url, compression=None, max_size=None) as socket:
+        await socket.recv()
+        audio = {"input": {"transcription": {}, "turn_detection": {"type": "semantic_vad"}}}
+        session = {"type": "realtime", "audio": audio, "voiceloop": extensions}
+        await socket.send(json.dumps({"type": "session.update", "session": session}))
+        while json.loads(await socket.recv())["type"] != "session.updated":
+            pass
+        yield socket
+
+
+@dataclass(slots=True)
+class Answer:
+    """What arrives of one answer."""
+
+    pcm: list[bytes] = field(default_factory=list[bytes])
+    first_audible: float | None = None
+    last: float = 0.0
+    plays_until: float = 0.0
+    underruns: int = 0
+
+    def add(self, pcm: bytes, now: float) -> None:
+        """More audio has arrived `now`."""
+        if self.pcm and now > self.plays_until:
+            self.underruns += 1
+        if self.first_audible is None:
+            loud = np.flatnonzero(np.abs(np.frombuffer(pcm, "<i2")) >= AUDIBLE * 32768)
+            if len(loud):
+                self.first_audible = now + float(loud[0]) / RATE
+        self.plays_until = max(now, self.plays_until) + len(pcm) / 2 / RATE
+        self.last = now
+        self.pcm.append(pcm)
+
+
+class Caller:
+    """A client that streams what its microphone hears: words, where it has any, and silence."""
+
+    def __init__(self, number: int, calls: Calls) -> None:
+        self._number = number
+        self._says = calls.speaking[number] if number < len(calls.speaking) else ()
+        self._sounds = {name: frames(base64.b64decode(pcm)) for name, pcm in calls.sounds.items()}
+        self._interruption = calls.interruption
+        self._rng = random.Random(number)
+        self._sending: deque[str] = deque()
+        self._sent: list[float] = []
+        """When each frame was sent."""
+        self._ended: dict[str, float] = {}
+        """When the last audio before each endpoint was sent, by the user's item."""
+        self._transcripts: dict[str, str] = {}
+        self._replies: dict[str, str] = {}
+        self._answers: dict[str, Answer] = {}
+        self._items: dict[str, str] = {}
+        """The message of each response."""
+        self._traces: list[Event] = []
+        self._changed = anyio.Event()
+        self.turns: list[Turn] = []
+
+    async def call(self, url: str, ready: anyio.Semaphore, go: anyio.Event) -> None:
+        """Connect, tell that, and speak or be silent until there is no more to say."""
+        async with connected(url, traces=True) as socket:
+            ready.release()
+            await go.wait()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._stream, socket)
+                tasks.start_soon(self._read, socket)
+                if self._says:
+                    for name in self._says:
+                        await anyio.sleep(self._rng.uniform(*BETWEEN_S))
+                        self.turns.append(await self._ask(name))
+                    tasks.cancel_scope.cancel()
+
+    async def _stream(self, socket: ClientConnection) -> None:
+        begun = anyio.current_time()
+        while True:
+            await anyio.sleep_until(begun + len(self._sent) * FRAME_MS / 1000)
+            await socket.send(self._sending.popleft() if self._sending else SILENCE)
+            self._sent.append(anyio.current_time())
+
+    async def _read(self, socket: ClientConnection) -> None:
+        async for message in socket:
+            event = json.loads(message)
+            now = anyio.current_time()
+            match event["type"]:
+                case "response.output_audio.delta":
+                    answer = self._answers.setdefault(event["item_id"], Answer())
+                    answer.add(base64.b64decode(event["delta"]), now)
+                case "input_audio_buffer.speech_stopped":
+                    last = (event["audio_end_ms"] * PER_MS - 1) // FRAME
+                    self._ended[event["item_id"]] = self._sent[min(last, len(self._sent) - 1)]
+                case "conversation.item.input_audio_transcription.completed":
+                    self._transcripts[event["item_id"]] = event["transcript"]
+                case "response.output_audio_transcript.done":
+                    self._replies[event["item_id"]] = event["transcript"]
+                case "response.output_item.added":
+                    self._items.setdefault(event["response_id"], event["item"]["id"])
+                case "voiceloop.trace":
+                    self._traces.append(event)
+                case _:
+                    continue
+            self._changed.set()
+            self._changed = anyio.Event()
+
+    async def _ask(self, name: str) -> Turn:
+        turn, told, known = Turn(self._number, name), len(self._traces), set(self._answers)
+        self._sending.extend(self._sounds[name])
+        with anyio.move_on_after(PATIENCE_S):
+            if self._interruption:
+                await anyio.sleep_until(await self._sounds_since(known) + INTERRUPT_AFTER_S)
+                self._sending.extend(self._sounds[self._interruption])
+            trace, told = await self._over(told)
+            if self._interruption:
+                await self._over(told)
+            return self._told(turn, trace)
+        return turn
+
+    async def _sounds_since(self, known: set[str]) -> float:
+        """When the next answer, which is none of the `known`, began to be heard."""
+        while True:
+            for item_id, answer in self._answers.items():
+                if item_id not in known and answer.first_audible is not None:
+                    return answer.first_audible
+            await self._changed.wait()
+
+    async def _over(self, told: int) -> tuple[Event, int]:
+        """The next trace of a turn that was answered, and how many were told up to it."""
+        while True:
+            for at, event in enumerate(self._traces[told:], told + 1):
+                if event["response_id"] is not None:
+                    return event, at
+            await self._changed.wait()
+
+    def _told(self, turn: Turn, event: Event) -> Turn:
+        item_id = self._items.get(event["response_id"], "")
+        answer = self._answers.get(item_id, Answer())
+        ended = self._ended.get(event["item_id"] or "")
+        pcm = b"".join(answer.pcm)
+        elapsed = None
+        if ended is not None and answer.first_audible is not None:
+            elapsed = round((answer.first_audible - ended) * 1000, 3)
+        return replace(
+            turn,
+            item_id=item_id,
+            outcome=event["trace"]["outcome"],
+            transcript=self._transcripts.get(event["item_id"] or "", ""),
+            reply=self._replies.get(item_id, ""),
+            samples=len(pcm) // 2,
+            digest=hashlib.sha256(pcm).hexdigest(),
+            endpoint_to_sound_ms=elapsed,
+            served_ms=event["trace"]["endpoint_to_sound_ms"],
+            underruns=answer.underruns,
+            last_audio=answer.last + time.time() - anyio.current_time(),
+        )
+
+
+class Clients:
+    """All clients of a plan."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._ready = anyio.Semaphore(0)
+        self._go = anyio.Event()
+        self._dropped: list[str] = []
+        self._left = 0
+
+    async def run(self) -> Seen:
+        """Let them come, tell that they are there, and wait until the speaking ones are done."""
+        calls = self._calls
+        streaming = len(calls.speaking) + calls.quiet
+        callers = [Caller(number, calls) for number in range(streaming)]
+        async with anyio.create_task_group() as waiting:
+            async with anyio.create_task_group() as speaking:
+                for number, caller in enumerate(callers):
+                    group = speaking if number < len(calls.speaking) else waiting
+                    group.start_soon(self._call, caller)
+                for _ in range(calls.idle):
+                    waiting.start_soon(self._idle)
+                for _ in range(streaming + calls.idle):
+                    await self._ready.acquire()
+                print("ready", flush=True)
+                self._go.set()
+                for number in range(LEAVING_AT_ONCE):
+                    speaking.start_soon(self._leave, range(number, calls.leavers, LEAVING_AT_ONCE))
+            waiting.cancel_scope.cancel()
+        turns = [turn for caller in callers for turn in caller.turns]
+        return Seen(tuple(turns), tuple(self._dropped), self._left)
+
+    async def _call(self, caller: Caller) -> None:
+        try:
+            await caller.call(self._calls.url, self._ready, self._go)
+        except* (ConnectionClosed, OSError) as broken:
+            self._dropped.append(str(broken.exceptions[0]))
+
+    async def _idle(self) -> None:
+        try:
+            async with connected(self._calls.url) as socket:
+                self._ready.release()
+                async for _ in socket:
+                    pass
+        except ConnectionClosed as broken:
+            self._dropped.append(str(broken))
+
+    async def _leave(self, numbers: range) -> None:
+        """Come, begin something, and vanish; with the right to come back, which nobody uses."""
+        for number in numbers:
+            async with connected(self._calls.url, resume=True) as socket:
+                if number % 2:
+                    await self._speak_half(socket)
+                else:
+                    await self._write(socket)
+                socket.transport.abort()
+            self._left += 1
+
+    async def _speak_half(self, socket: ClientConnection) -> None:
+        sound = frames(base64.b64decode(next(iter(self._calls.sounds.values()))))
+        for frame in sound[: 2 * len(sound) // 3]:
+            await socket.send(frame)
+        await _told_of(socket, "input_audio_buffer.speech_started")
+
+    async def _write(self, socket: ClientConnection) -> None:
+        content = [{"type": "input_text", "text": "Why is the sky blue?"}]
+        item = {"type": "message", "role": "user", "content": content}
+        await socket.send(json.dumps({"type": "conversation.item.create", "item": item}))
+        await socket.send(json.dumps({"type": "response.create"}))
+        await _told_of(socket, "response.created")
+
+
+async def _told_of(socket: ClientConnection, kind: str) -> None:
+    while json.loads(await socket.recv())["type"] != kind:
+        pass
+
+
+def main() -> None:
+    """Read a plan, carry it out, and print what was seen."""
+    calls = Calls(**json.loads(sys.stdin.readline()))
+    seen = anyio.run(Clients(calls).run)
+    print(json.dumps(seen.to_json()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Figures of the load, from what its clients saw."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from voiceloop.bench.load.plan import Turn
+
+
+def answers(turns: Sequence[Turn]) -> dict[str, Any]:
+    """How soon answers came, and whether they came whole."""
+    done = [turn for turn in turns if turn.outcome == "done"]
+    return {
+        "turns": len(turns),
+        "answered": len(done),
+        "endpoint_to_sound_ms": spread([turn.endpoint_to_sound_ms for turn in done]),
+        "added_ms": spread([added_ms(turn) for turn in done]),
+        "underruns": sum(turn.underruns for turn in turns),
+    }
+
+
+def added_ms(turn: Turn) -> float | None:
+    """What the way to the server and back adds to the session's own endpoint-to-sound."""
+    if turn.endpoint_to_sound_ms is None or turn.served_ms is None:
+        return None
+    return turn.endpoint_to_sound_ms - turn.served_ms
+
+
+def same_transcripts(alone: Sequence[Turn], loaded: Sequence[Turn]) -> float | None:
+    """Share of the turns in which the server understood what it understood of one client alone."""
+    told = {turn.said: turn.transcript for turn in alone}
+    same = [turn.transcript == told[turn.said] for turn in loaded if turn.said in told]
+    return round(sum(same) / len(same), 3) if same else None
+
+
+def fairness(turns: Sequence[Turn]) -> float | None:
+    """The median endpoint-to-sound of the client that waits longest over that of the shortest."""
+    own: dict[int, list[float]] = defaultdict(list)
+    for turn in turns:
+        if turn.endpoint_to_sound_ms is not None:
+            own[turn.client].append(turn.endpoint_to_sound_ms)
+    medians = [median(values) for values in own.values()]
+    return round(max(medians) / min(medians), 2) if medians and min(medians) > 0 else None
+
+
+def interruptions(
+    turns: Sequence[Turn], moments: Mapping[tuple[str, str], float]
+) -> dict[str, Any]:
+    """How long audio of an answer still arrived after the server had decided to end it.
+
+    `moments` tells when each answer was paused and interrupted, by what happened and its item.
+    Less than nothing: the last audio had arrived before that.
+    """
+    ended = [turn for turn in turns if ("interrupted", turn.item_id) in moments]
+    stale = {
+        change: spread(
+            [
+                (turn.last_audio - moments[change, turn.item_id]) * 1000
+                for turn in ended
+                if (change, turn.item_id) in moments
+            ]
+        )
+        for change in ("paused", "interrupted")
+    }
+    return {
+        "turns": len(turns),
+        "interrupted": len(ended),
+        "pause_to_last_audio_ms": stale["paused"],
+        "decision_to_last_audio_ms": stale["interrupted"],
+    }
+
+
+def spread(values: Sequence[float | None]) -> dict[str, float | None]:
+    """Median, 95th and 99th percentile of those that are there."""
+    there = [value for value in values if value is not None]
+    if not there:
+        return dict.fromkeys(("p50", "p95", "p99"))
+    found = np.percentile(there, (50, 95, 99))
+    return {
+        name: round(float(value), 2)
+        for name, value in zip(("p50", "p95", "p99"), found, strict=True)
+    }

@@ -1,0 +1,259 @@
+"""`voiceloop bench load`: what the server does for many clients at once.
+
+The server runs here, as `voiceloop serve` runs it; its clients run in another process and come
+through real sockets. First one of them is alone, then all are there, then answers are interrupted,
+and in the end clients vanish in the middle of their turns.
+"""
+
+from __future__ import annotations
+
+import base64
+import gc
+import json
+import logging
+import os
+import socket
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from voiceloop.audio import SPEECH_RATE, Resampler
+from voiceloop.bench.load import figures
+from voiceloop.bench.load.plan import RATE, Calls, Seen
+from voiceloop.bench.machine import surroundings
+from voiceloop.bench.progress import Progress
+from voiceloop.bench.suites import build
+from voiceloop.bundled import bundled
+from voiceloop.config import Config, ServerConfig
+from voiceloop.engines import Engines
+from voiceloop.errors import VoiceloopError
+from voiceloop.loading import open_engines
+from voiceloop.server.access import Access, Binding
+from voiceloop.server.app import App, Place
+from voiceloop.server.static import load
+from voiceloop.session import Session
+from voiceloop.types import Pcm
+
+RESUME_S = 2.0
+"""How long the server keeps the sessions of clients that vanish."""
+SETTLED_S = 3.0
+"""After that, what is left is left for good."""
+WARM_LEAVERS = 50
+"""Clients that vanish before anything is counted, so that what is kept for all is there."""
+MOST_JSON = 64 * 2**20
+"""Bytes of what the clients saw."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many clients there are, and what they do."""
+
+    settings: Config
+    speaking: int = 4
+    quiet: int = 20
+    idle: int = 180
+    turns: int = 6
+    """Things that each client says."""
+    leavers: int = 100
+
+    @property
+    def sessions(self) -> int:
+        """Clients at once."""
+        return self.speaking + self.quiet + self.idle
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What there is while no client is connected."""
+
+    sessions: int
+    conversations: int
+    tasks: int
+    threads: int
+    memory_mb: float | None
+
+
+class Floor(logging.Handler):
+    """Remembers from the server's log when answers were paused and interrupted."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.moments: dict[tuple[str, str], float] = {}
+        """By what happened and the answer it happened to."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler`."""
+        fields = vars(record)
+        if "change" in fields and fields["item"] is not None:
+            self.moments[fields["change"], fields["item"]] = record.created
+
+
+class Load:
+    """One measurement."""
+
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        self._plan = plan
+        self._progress = progress
+        self._floor = Floor()
+        self._sounds = sounds(plan.turns)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port: int = probe.getsockname()[1]
+        self._settings = replace(plan.settings, server=_limits(plan))
+
+    def run(self) -> dict[str, Any]:
+        """Load the models, serve, and measure."""
+        logger = logging.getLogger("voiceloop.server")
+        level = logger.level
+        logger.setLevel(logging.INFO)
+        logger.addHandler(self._floor)
+        try:
+            with open_engines(self._settings) as engines:
+                return anyio.run(self._measure, engines)
+        finally:
+            logger.removeHandler(self._floor)
+            logger.setLevel(level)
+
+    async def _measure(self, engines: Engines) -> dict[str, Any]:
+        binding = Binding("localhost", self._port)
+        app = App(engines, self._settings, Place(binding, Access(binding), load(bundled("web"))))
+        listening = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(app.run, lambda server: listening.set())
+            await listening.wait()
+            found = await self._phases(app)
+            tasks.cancel_scope.cancel()
+        return found
+
+    async def _phases(self, app: App) -> dict[str, Any]:
+        plan, names = self._plan, tuple(self._sounds)
+        machine = surroundings()
+        self._progress("one client alone")
+        alone = await self._clients(speaking=(names,))
+        before = memory_mb()
+        self._progress(f"{plan.sessions} clients")
+        heard = app.metrics.audio_s("in"), app.metrics.audio_s("out")
+        worked, begun = time.process_time(), time.monotonic()
+        orders = tuple(names[at:] + names[:at] for at in range(plan.speaking))
+        held: list[float | None] = []
+        loaded = await self._clients(
+            speaking=orders,
+            quiet=plan.quiet,
+            idle=plan.idle,
+            during=lambda: held.append(memory_mb()),
+        )
+        cpu = (time.process_time() - worked) / (time.monotonic() - begun)
+        sent_s = app.metrics.audio_s("out") - heard[1]
+        most = memory_mb()
+        self._progress("interruptions")
+        interrupted = await self._clients(speaking=orders, interruption=names[0])
+        await self._clients(leavers=min(WARM_LEAVERS, plan.leavers))
+        earlier = await self._left(app)
+        self._progress(f"{plan.leavers} clients that vanish")
+        gone = await self._clients(leavers=plan.leavers)
+        later = await self._left(app)
+        per_session = None
+        if before is not None and most is not None:
+            per_session = round((most - before) / plan.sessions, 2)
+        return {
+            "settings": {
+                "speaking": plan.speaking,
+                "quiet": plan.quiet,
+                "idle": plan.idle,
+                "turns": plan.turns,
+                "leavers": plan.leavers,
+                "asr": f"{plan.settings.asr.engine} {plan.settings.asr.model}",
+                "target": plan.settings.llm.target,
+                "tts": plan.settings.tts.engine,
+            },
+            "alone": figures.answers(alone.turns),
+            "loaded": figures.answers(loaded.turns) | {
+                "same_transcripts": figures.same_transcripts(alone.turns, loaded.turns),
+                "fairness": figures.fairness(loaded.turns),
+                "audio_sent_s": round(sent_s, 3),
+                "audio_arrived_s": round(sum(turn.samples for turn in loaded.turns) / RATE, 3),
+                "cpu": round(cpu, 3),
+                "memory_per_session_mb": per_session,
+            },
+            "interruptions": figures.interruptions(interrupted.turns, self._floor.moments),
+            "dropped": [*alone.dropped, *loaded.dropped, *interrupted.dropped, *gone.dropped],
+            "vanished": gone.left,
+            "left_before": asdict(earlier),
+            "left_after": asdict(later),
+            "machine": machine,
+        }  # fmt: skip
+
+    async def _clients(self, *, during: Any = None, **what: Any) -> Seen:
+        calls = Calls(f"ws://localhost:{self._port}/v1/realtime", sounds=self._sounds, **what)
+        command = [sys.executable, "-m", "voiceloop.bench.load.callers"]
+        async with await anyio.open_process(command, stderr=None) as process:
+            assert process.stdin is not None and process.stdout is not None
+            await process.stdin.send(json.dumps(asdict(calls)).encode() + b"\n")
+            lines = BufferedByteReceiveStream(process.stdout)
+            try:
+                await lines.receive_until(b"\n", 100)
+                if during is not None:
+                    during()
+                seen = await lines.receive_until(b"\n", MOST_JSON)
+            except anyio.IncompleteRead as broken:
+                raise VoiceloopError(
+                    "the clients of the load broke", "what they said of it stands above"
+                ) from broken
+        return Seen.of(json.loads(seen))
+
+    async def _left(self, app: App) -> Left:
+        """What there is once the sessions of all clients that were here are over."""
+        with anyio.move_on_after(RESUME_S + 10 * SETTLED_S):
+            while app.sessions:  # noqa: ASYNC110 - it is the server's own time that is measured
+                await anyio.sleep(0.1)
+        await anyio.sleep(SETTLED_S)
+        gc.collect()
+        return Left(
+            app.sessions,
+            sum(isinstance(thing, Session) for thing in gc.get_objects()),
+            len(anyio.get_running_tasks()),
+            threading.active_count(),
+            memory_mb(),
+        )
+
+
+def _limits(plan: Plan) -> ServerConfig:
+    """Places for all of them."""
+    places = plan.sessions + plan.leavers + WARM_LEAVERS
+    return replace(
+        plan.settings.server,
+        max_sessions=places,
+        max_sessions_per_key=places,
+        max_parked_per_key=places,
+        resume_s=RESUME_S,
+    )
+
+
+def sounds(count: int) -> dict[str, str]:
+    """Questions with answers that can be interrupted, as messages carry them, by their words."""
+    found: dict[str, str] = {}
+    for clip in build("bargein", count):
+        found[f"{len(found)}: {clip.said.text}"] = base64.b64encode(_wire(clip.pcm)).decode()
+    return found
+
+
+def _wire(pcm: Pcm) -> bytes:
+    resampler = Resampler(SPEECH_RATE, RATE)
+    heard = np.concatenate((resampler.feed(pcm), resampler.flush()))
+    return np.rint(np.clip(heard, -1, 1) * 32767).astype("<i2").tobytes()
+
+
+def memory_mb() -> float | None:
+    """What the process holds now; none where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return None
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)

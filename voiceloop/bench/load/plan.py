@@ -1,0 +1,79 @@
+"""What the clients of the load are to do, and what they saw; both cross to another process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+RATE = 24_000
+"""Hertz of audio in messages."""
+FRAME_MS = 20
+"""Audio in one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Clients that come at once, and stay until the speaking ones have said everything."""
+
+    url: str
+    speaking: tuple[tuple[str, ...], ...] = ()
+    """Names of what each client says, one after the other's answer."""
+    interruption: str = ""
+    """Said into every answer, where it is not empty."""
+    quiet: int = 0
+    """Clients that send silence."""
+    idle: int = 0
+    """Clients that send nothing."""
+    leavers: int = 0
+    """Clients that vanish in mid-turn, one after the other."""
+    sounds: Mapping[str, str] = field(default_factory=dict[str, str])
+    """PCM16 in base64, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One thing said, as its client saw what came of it. Moments are of the machine's clock."""
+
+    client: int
+    said: str
+    item_id: str = ""
+    """The answer."""
+    outcome: str = "lost"
+    """The trace's; `lost` where none came in time."""
+    transcript: str = ""
+    reply: str = ""
+    samples: int = 0
+    """Audio of the answer that arrived."""
+    digest: str = ""
+    """Of that audio."""
+    endpoint_to_sound_ms: float | None = None
+    """From the sending of the audio at whose end the server decided, to the arrival of the first
+    audible sample."""
+    served_ms: float | None = None
+    """The same as the server's trace has it, without the way there and back."""
+    underruns: int = 0
+    """Times that a client that plays at once had nothing to play in mid-answer."""
+    last_audio: float = 0.0
+    """When the last audio of the answer arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What all clients of a `Calls` saw."""
+
+    turns: tuple[Turn, ...]
+    dropped: tuple[str, ...]
+    """Connections that ended before their clients wanted, with the reason."""
+    left: int = 0
+    """Clients that have vanished as they should."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For the way between the processes."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Seen:
+        """Back from there."""
+        turns = tuple(Turn(**turn) for turn in found["turns"])
+        return cls(turns, tuple(found["dropped"]), found["left"])
