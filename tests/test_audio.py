@@ -16,6 +16,7 @@ from voiceloop.audio import (
     PCM16_SCALE,
     SILENCE_DBFS,
     Framer,
+    LiveResampler,
     Resampler,
     SampleBuffer,
     dbfs,
@@ -50,14 +51,14 @@ rates = st.sampled_from([8000, 11_025, 16_000, 22_050, 24_000, 44_100, 48_000, 9
 
 
 @settings(deadline=None, max_examples=40)
-@given(rates, rates, sizes, st.sampled_from(["LQ", "HQ"]))
+@given(rates, rates, sizes)
 def test_any_chunking_gives_the_same_resampled_audio(
-    source: int, target: int, lengths: list[int], quality: str
+    source: int, target: int, lengths: list[int]
 ) -> None:
     pcm = np.random.default_rng(0).standard_normal(source // 10).astype(np.float32)
 
     def resampled(pieces: Sequence[Pcm]) -> Pcm:
-        resampler = Resampler(source, target, quality)  # pyright: ignore[reportArgumentType]
+        resampler = Resampler(source, target)
         return np.concatenate([resampler.feed(piece) for piece in pieces] + [resampler.flush()])
 
     whole = resampled([pcm])
@@ -70,6 +71,34 @@ def test_resampling_keeps_a_tone_where_it_was(source: int) -> None:
     resampler = Resampler(source, 16_000)
     out = np.concatenate((resampler.feed(tone(0.5, source)), resampler.flush()))
     assert np.abs(out - tone(0.5))[400:-400].max() < 1e-3
+
+
+@settings(max_examples=50)
+@given(rates, rates, sizes)
+def test_whoever_waits_gets_every_sample_at_once_in_any_chunking(
+    source: int, target: int, lengths: list[int]
+) -> None:
+    pcm = np.random.default_rng(0).standard_normal(3000).astype(np.float32)
+    whole = LiveResampler(source, target).feed(pcm)
+    live, given, pieces = LiveResampler(source, target), 0, list[Pcm]()
+    for piece in chunks(pcm, lengths):
+        pieces.append(live.feed(piece))
+        given += len(piece)
+        assert sum(map(len, pieces)) == math.ceil(given * target / source)
+    assert np.array_equal(np.concatenate([silence(0), *pieces]), whole)
+
+
+@pytest.mark.parametrize("source", [8000, 24_000, 44_100, 48_000])
+def test_live_resampling_keeps_a_tone_and_is_late_by_what_it_says(source: int) -> None:
+    live = LiveResampler(source, 16_000).feed(tone(0.5, source))
+    late = round(LiveResampler.DELAY_S * 16_000)
+    assert np.abs(live[late:] - tone(0.5)[:-late])[400:].max() < 0.02
+    assert np.abs(live[late - 8 :] - tone(0.5)[: 8 - late])[400:].max() > 0.1
+
+
+def test_live_resampling_lets_nothing_through_that_the_rate_cannot_hold() -> None:
+    shrill = (0.5 * np.sin(2 * np.pi * 9000 * np.arange(24_000) / 24_000)).astype(np.float32)
+    assert dbfs(LiveResampler(24_000, 16_000).feed(shrill)[200:]) < -80
 
 
 @given(st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 9000)), max_size=12))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.soundcards import HandCard
 from tests.sounds import chunks, sizes, tone
 from tests.speakers import Act, acts, play_all, reply, running, virtually
-from voiceloop.audio import Resampler
+from voiceloop.audio import LiveResampler
 from voiceloop.devices import AHEAD_S
 from voiceloop.errors import DeviceError
 from voiceloop.player import Player
@@ -380,7 +380,7 @@ def test_resampling_does_not_depend_on_the_size_of_callbacks(lengths: list[int],
             for block in chunks(pcm, lengths):
                 card.record(block)
                 await settle()
-        whole = Resampler(rate, RATE, "LQ").feed(pcm)
+        whole = LiveResampler(rate, RATE).feed(pcm)
         heard = joined(frames)
         assert len(whole) - FRAME < len(heard) <= len(whole)
         assert heard == pytest.approx(whole[: len(heard)], abs=1e-6)

@@ -209,6 +209,53 @@ def test_no_turn_ends_behind_the_pause_that_was_noticed_last(
                 paused = None
 
 
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(1, 30)), max_size=10),
+    st.integers(0, 400),
+    st.integers(1, 900),
+)
+def test_a_turn_ends_in_mid_window_where_it_would_end_with_the_window(
+    runs: list[tuple[bool, int]], hangover_ms: int, step: int
+) -> None:
+    loud = [speaking for speaking, length in runs for _ in range(length)]
+    noise = np.random.default_rng(0).standard_normal((len(loud), WINDOW))
+    pcm = (noise * np.where(loud, 0.3, 0.001)[:, None]).astype(np.float32).reshape(-1)
+    config = TurnConfig(hangover_ms=hangover_ms)
+    whole = run([float(one) for one in loud], config, pcm)
+    detector, framer, early = TurnDetector(config), Framer(size=WINDOW), list[TurnEvent]()
+    for at in range(0, len(pcm), step):
+        for frame in framer.feed(pcm[at : at + step]):
+            early += detector.feed(frame, float(loud[frame.start // WINDOW]))
+        early += detector.between(framer.rest)
+    early += detector.flush()
+    ends = [event for event in whole if isinstance(event, TurnEnded)]
+    sooner = [event for event in early if isinstance(event, TurnEnded)]
+    assert [event.speech_end for event in sooner] == [event.speech_end for event in ends]
+    for soon, late in zip(sooner, ends, strict=True):
+        assert late.sample - WINDOW < soon.sample <= late.sample
+        assert (
+            soon.forced
+            or soon.sample >= soon.speech_end + samples(hangover_ms)
+            or (soon.sample == len(pcm))
+        )
+    others = [event for event in whole if not isinstance(event, TurnEnded)]
+    assert [event for event in early if not isinstance(event, TurnEnded)] == others
+
+
+def test_a_sound_in_mid_window_keeps_the_turn_open() -> None:
+    pcm = np.concatenate((voice(20 * WINDOW), silence(4 * WINDOW)))
+    detector = TurnDetector(TurnConfig(hangover_ms=3 * 32))
+    for frame in Framer(size=WINDOW).feed(pcm[: 22 * WINDOW]):
+        detector.feed(frame, float(np.abs(frame.pcm).max() > 0.05))
+    late = 22 * WINDOW
+    sounding = AudioFrame(voice(WINDOW - 1), 16_000, late)
+    assert detector.between(sounding, hangover_ms=64) == []
+    assert detector.between(AudioFrame(silence(0), 16_000, late), hangover_ms=65) == []
+    (ended,) = detector.between(AudioFrame(silence(0), 16_000, late), hangover_ms=64)
+    assert isinstance(ended, TurnEnded) and ended.sample == late
+
+
 def test_a_click_shorter_than_min_speech_begins_no_turn() -> None:
     assert run([0, 0, 0.9, 0, 0, 0.9, 0, 0], TurnConfig(min_speech_ms=64)) == []
 

@@ -8,11 +8,12 @@ speech or turns.
 
 from __future__ import annotations
 
-from typing import Literal
+import math
 
 import numpy as np
 import numpy.typing as npt
 import soxr
+from numpy.lib.stride_tricks import sliding_window_view
 
 from voiceloop.errors import AudioError
 from voiceloop.types import AudioFrame, Pcm
@@ -24,8 +25,6 @@ MIN_RATE, MAX_RATE = 8_000, 192_000
 SILENCE_DBFS = -120.0
 """The level that digital silence is given."""
 PCM16_SCALE = 32768.0
-
-Quality = Literal["QQ", "LQ", "MQ", "HQ", "VHQ"]
 
 
 def samples(milliseconds: float, rate: int = SPEECH_RATE) -> int:
@@ -55,6 +54,11 @@ class Framer:
         self._rest = joined[whole:].copy()
         return [self._next(joined[at : at + self.size]) for at in range(0, whole, self.size)]
 
+    @property
+    def rest(self) -> AudioFrame:
+        """The samples that are no frame yet."""
+        return AudioFrame(self._rest, self.rate, self.position)
+
     def flush(self) -> AudioFrame | None:
         """The samples left over at the end of the stream, shorter than `size`, if there are any."""
         rest, self._rest = self._rest, silence(0)
@@ -67,19 +71,16 @@ class Framer:
 
 
 class Resampler:
-    """Resamples a stream (soxr); any chunking gives bit-identical output once flushed.
+    """Resamples a stream (soxr) for whoever has the whole of it; any chunking, once flushed, gives
+    bit-identical output. Meanwhile it holds back up to 30 ms."""
 
-    Delay grows with quality: from 48 to 16 kHz about 21 ms at HQ, 15 at MQ, 6 at LQ, 0 at QQ. Use
-    HQ where the whole audio is at hand and LQ or MQ where somebody waits.
-    """
-
-    def __init__(self, source: int, target: int, quality: Quality = "HQ") -> None:
+    def __init__(self, source: int, target: int) -> None:
         check_rate(source)
         check_rate(target)
         self._stream = (
             None
             if source == target
-            else soxr.ResampleStream(source, target, 1, dtype="float32", quality=quality)
+            else soxr.ResampleStream(source, target, 1, dtype="float32", quality="HQ")
         )
 
     def feed(self, pcm: Pcm) -> Pcm:
@@ -89,6 +90,53 @@ class Resampler:
     def flush(self) -> Pcm:
         """What the filter still holds at the end of the stream."""
         return silence(0) if self._stream is None else self._stream.resample_chunk(silence(0), True)
+
+
+class LiveResampler:
+    """Resamples a stream for whoever waits for it: nothing is held back, in any chunking.
+
+    The sound is `DELAY_S` late in what comes at once: a polyphase filter with linear phase that
+    looks at as many samples as there have been. The window is Kaiser's (1974), 80 dB down.
+    """
+
+    DELAY_S = 0.002
+
+    def __init__(self, source: int, target: int) -> None:
+        check_rate(source)
+        check_rate(target)
+        common = math.gcd(source, target)
+        self._up, self._down = target // common, source // common
+        taps = round(2 * self.DELAY_S * source)
+        self._phases = _low_pass(taps, self._up, min(source, target) / source)
+        self._past = silence(taps - 1)
+        self._ahead = 0
+        """Of the next sample's place, in upsampled samples from the next that is fed."""
+
+    def feed(self, pcm: Pcm) -> Pcm:
+        """All samples at the target rate up to the end of `pcm`."""
+        if self._up == self._down:
+            return pcm
+        heard = np.concatenate((self._past, pcm))
+        places = np.arange(self._ahead, len(pcm) * self._up, self._down)
+        self._ahead += len(places) * self._down - len(pcm) * self._up
+        self._past = heard[len(pcm) :]
+        if not len(places):
+            return silence(0)
+        at, phases = np.divmod(places, self._up)
+        windows = sliding_window_view(heard, self._phases.shape[1])[at]
+        return np.einsum("nt,nt->n", windows, self._phases[phases])
+
+
+def _low_pass(taps: int, up: int, band: float) -> Pcm:
+    """The filter for each of `up` places between two samples, in the order of the samples.
+
+    It passes `band` of what the samples can hold, less its own slope.
+    """
+    slope = (80 - 8) / (2.285 * np.pi * taps)  # Kaiser's formula, of the source's band
+    place = np.arange(taps * up) / up - taps / 2
+    filtered = np.sinc(place * (band - slope / 2)) * np.kaiser(taps * up + 1, 7.857)[:-1]
+    phases = filtered.reshape(taps, up).T[:, ::-1]
+    return np.ascontiguousarray(phases / phases.sum(axis=1, keepdims=True), np.float32)
 
 
 class SampleBuffer:

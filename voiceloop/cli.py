@@ -25,13 +25,16 @@ from voiceloop.bench.command import (
     BenchCompare,
     BenchLatency,
     BenchLlm,
+    BenchLoad,
     bench_compare,
     bench_latency,
     bench_llm,
+    bench_load,
 )
 from voiceloop.config import Config, flatten
-from voiceloop.errors import AudioError, ConfigError, VoiceloopError
+from voiceloop.errors import AudioError, VoiceloopError
 from voiceloop.flags import Command, parse
+from voiceloop.server.command import Serve, serve
 
 if TYPE_CHECKING:
     from voiceloop.audiofiles import AudioFile
@@ -118,30 +121,6 @@ class Replay(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Serve(Command):
-    """Serve a web page to talk to, and the OpenAI Realtime protocol, until Ctrl-C."""
-
-    host: Annotated[str, tyro.conf.arg(metavar="HOST")] = "localhost"
-    """Where to listen; anywhere but on this machine wants a key and TLS."""
-    port: Annotated[int, tyro.conf.arg(metavar="N")] = 8765
-    """The port of page and socket."""
-    cert: Annotated[Path | None, tyro.conf.arg(metavar="CERT.pem")] = None
-    """Certificate of the server, with those above it."""
-    key: Annotated[Path | None, tyro.conf.arg(metavar="KEY.pem")] = None
-    """Its private key."""
-    behind_proxy: bool = False
-    """A reverse proxy speaks TLS for the server."""
-    api_key_file: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """API keys, one on a line; or one in the environment variable VOICELOOP_API_KEY."""
-    allow_host: tuple[str, ...] = ()
-    """Other names by which the server may be called."""
-    allow_origin: tuple[str, ...] = ()
-    """Pages from elsewhere that may connect, such as https://voice.example.com."""
-    log_transcripts: bool = False
-    """Log what is said, too."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ShowConfig(Command):
     """Show every setting, its value, and where that comes from."""
 
@@ -154,6 +133,7 @@ COMMANDS: dict[str, type[Command]] = {
     "say": Say,
     "bench llm": BenchLlm,
     "bench latency": BenchLatency,
+    "bench load": BenchLoad,
     "bench compare": BenchCompare,
     "replay": Replay,
     "config": ShowConfig,
@@ -183,6 +163,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return bench_llm(command)
             case BenchLatency() as command:
                 return bench_latency(command)
+            case BenchLoad() as command:
+                return bench_load(command)
             case BenchCompare() as command:
                 return bench_compare(command)
             case Replay() as command:
@@ -246,39 +228,6 @@ def live_settings(command: Talk) -> tuple[Config, str]:
     if find_spec("pocketsphinx") is None:
         return settings, f"{other}, or install sphinx: pip install 'voiceloop[sphinx]'"
     return replace(settings, asr=replace(asr, engine="sphinx")), f"sphinx listens: {other}"
-
-
-def serve(command: Serve) -> int:
-    """`voiceloop serve`."""
-    from datetime import UTC, datetime
-
-    import anyio
-
-    from voiceloop.bundled import bundled
-    from voiceloop.loading import open_engines
-    from voiceloop.server import logs, tls
-    from voiceloop.server.access import Access, Binding
-    from voiceloop.server.app import App, Place
-    from voiceloop.server.keys import read_keys
-    from voiceloop.server.static import load
-
-    # What can be wrong with the options is found before the models are loaded.
-    secure = None
-    if command.cert and command.key:
-        secure = tls.context(command.cert, command.key, datetime.now(UTC))
-    elif command.cert or command.key:
-        raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
-    binding = Binding(command.host, command.port, bool(secure), command.behind_proxy)
-    keys = read_keys(os.environ, command.api_key_file)
-    access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
-    place = Place(binding, access, load(bundled("web")), secure)
-    logs.start(sys.stderr, transcripts=command.log_transcripts)
-    scheme = "https" if secure else "http"
-    with open_engines(command.settings) as engines:
-        app = App(engines, command.settings, place)
-        where = f"{scheme}://{command.host}:{command.port}"
-        anyio.run(app.run, lambda server: print(f"listening on {where}, Ctrl-C ends", flush=True))
-    return 0
 
 
 def ask(command: Ask) -> int:

@@ -245,10 +245,19 @@ class Session:
                         self._begin_turn(event)
                     case SpeechPaused() | SpeechResumed() | TurnEnded():
                         self._turn_event(event, now)
+        self._look_between(now)
         if self._heard_turn is not None:
             self._heard_turn.wake()
             self._weigh(self._heard_turn)
         self._recent.drop(frame.end - round(RECENT_S * SPEECH_RATE))
+
+    def _look_between(self, now: float) -> None:
+        """A turn need not wait for a whole window to end."""
+        if self._heard_turn is not None:
+            hangover_ms = self._heard_turn.hangover_ms
+            for event in self._detector.between(self._framer.rest, hangover_ms):
+                assert isinstance(event, TurnEnded), "nothing else is decided there"
+                self._turn_event(event, now)
 
     def _begin_turn(self, event: SpeechStarted) -> None:
         previous = self._last_turn
@@ -469,11 +478,14 @@ class Session:
         if turn.understood() == (text, True):  # the user may have gone on meanwhile
             turn.judged = text
             turn.hangover_ms = hangover_ms(text, probability, self._policy)
+        now = anyio.current_time()
         if probability is not None:
-            now, words = anyio.current_time(), bare(text)
+            words = bare(text)
             turn.recorder.span(
                 Lane.VAD, "end of turn?", begun, now, probability=probability, text=words
             )
+        if turn is self._heard_turn:
+            self._look_between(now)
 
     def _asks_model(self) -> bool:
         # What a model makes of a silence has to be calibrated; the bundled one's is.

@@ -19,7 +19,7 @@ import anyio
 import anyio.lowlevel
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, Framer, Resampler, samples, silence
+from voiceloop.audio import SPEECH_RATE, Framer, LiveResampler, samples, silence
 from voiceloop.devices import AHEAD_S
 from voiceloop.errors import DeviceError
 from voiceloop.playback import FADE_MS
@@ -123,7 +123,7 @@ class SoundcardMicrophone(_Card):
             self._ring.take_all()
             self._next = self._ring.start
         self._wake = partial(loop.call_soon_threadsafe, filled.set)
-        framer, resampler = Framer(), Resampler(self.device_rate, SPEECH_RATE, "LQ")
+        framer, resampler = Framer(), LiveResampler(self.device_rate, SPEECH_RATE)
         try:
             while True:
                 with anyio.move_on_after(STALL_S):

@@ -13,7 +13,8 @@ A window is voiced when its probability reaches `threshold`, and stays so until 
 `release`. The network errs by up to three windows either way, so the end of speech is looked
 for in the level of the audio around the last voiced window, in steps of four milliseconds. For the
 same reason a pause begins as soon as a window is as quiet as the background and the network begins
-to doubt; a turn never ends before the network says so as well.
+to doubt; a turn never ends before the network says so as well. Once it has, the turn may end within
+a window, where the part of it that is there is quiet.
 """
 
 from __future__ import annotations
@@ -143,6 +144,20 @@ class TurnDetector:
             return [*events, self._end(forced=True)]
         return events
 
+    def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
+        """What `rest`, the beginning of the next window, decides: its quiet may end the turn.
+
+        It may be empty, where only the hangover has changed.
+        """
+        if self._speech_end is None or self._voiced:
+            return []
+        wait = samples(self._config.hangover_ms if hangover_ms is None else hangover_ms)
+        levels = [dbfs(rest.pcm[at : at + STEP]) for at in range(0, len(rest.pcm), STEP)]
+        if rest.end - self._speech_end < wait or (levels and not self._quiet(levels)):
+            return []
+        self._seen = rest.end
+        return [self._end()]
+
     def flush(self) -> list[TurnEvent]:
         """The stream is over: so is a turn in progress."""
         return [self._end()] if self._active else []
@@ -236,6 +251,11 @@ class Commitment:
             self._start = frame.start
             return [SpeechStarted(frame.end, frame.start, frame.start)]
         return [self.commit()] if self._seen - self._start >= self._limit else []
+
+    def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
+        """See `TurnDetector.between`."""
+        del rest, hangover_ms
+        return []
 
     def commit(self) -> TurnEnded:
         """The turn in progress is over; all of it is to be recognised."""

@@ -70,6 +70,24 @@ class BenchLatency(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchLoad(Command):
+    """Measure the server with many clients at once, who talk, listen, interrupt and vanish."""
+
+    speaking: Annotated[int, tyro.conf.arg(metavar="N")] = 4
+    """Clients that ask and are answered, all at the same time."""
+    quiet: Annotated[int, tyro.conf.arg(metavar="M")] = 20
+    """Clients beside them that send silence."""
+    idle: Annotated[int, tyro.conf.arg(metavar="K")] = 180
+    """Clients beside them that send nothing."""
+    turns: Annotated[int, tyro.conf.arg(metavar="N")] = 6
+    """Questions of each client that speaks."""
+    leavers: Annotated[int, tyro.conf.arg(metavar="N")] = 100
+    """Clients that vanish in the middle of a turn, after which nothing may be left."""
+    json: bool = False
+    """Print one JSON object on one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BenchCompare(Command):
     """Compare two records of `bench latency`; status 1 where the second is worse beyond noise."""
 
@@ -144,6 +162,30 @@ def bench_latency(command: BenchLatency) -> int:
     if folder:
         page.write(folder, found, played(measured))
     print(json.dumps(found) if command.json else summary.text(found))
+    return 0
+
+
+def bench_load(command: BenchLoad) -> int:
+    """`voiceloop bench load`."""
+    from voiceloop.loading import set_threads
+
+    set_threads(command.settings)
+    from voiceloop.bench.load.measure import Load, Plan
+    from voiceloop.bench.load.text import text
+    from voiceloop.bench.progress import Progress
+
+    plan = Plan(
+        command.settings,
+        speaking=command.speaking,
+        quiet=command.quiet,
+        idle=command.idle,
+        turns=command.turns,
+        leavers=command.leavers,
+    )
+    with Progress(sys.stderr) as progress:
+        progress("preparing what is said")
+        found = Load(plan, progress).run()
+    print(json.dumps(found) if command.json else text(found))
     return 0
 
 

@@ -79,6 +79,12 @@ class Recorded(TurnDetector):
         self.events += events
         return events
 
+    def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
+        """See `TurnDetector.between`."""
+        events = super().between(rest, hangover_ms)
+        self.events += events
+        return events
+
 
 class Replayed(Recorded):
     """Decides what was decided before."""
@@ -91,6 +97,13 @@ class Replayed(Recorded):
         self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
     ) -> list[TurnEvent]:
         """See `TurnDetector.feed`."""
+        return self._due(frame)
+
+    def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
+        """See `TurnDetector.between`."""
+        return self._due(rest)
+
+    def _due(self, frame: AudioFrame) -> list[TurnEvent]:
         due = [event for event in self._left if event.sample <= frame.end]
         self._left = self._left[len(due) :]
         self.events += due

@@ -154,9 +154,14 @@ class Connection:
 
     async def _write(self) -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._outbox.run, self._socket.send)
+            tasks.start_soon(self._send)
             await self._outbox.overrun.wait()
             self.close(POLICY, "the client reads too slowly")
+
+    async def _send(self) -> None:
+        # Where the connection is gone, the task that reads finds that out too, and ends it.
+        with suppress(ConnectionClosed):
+            await self._outbox.run(self._socket.send)
 
     async def _watch(self) -> None:
         """End the connection of a client that is idle, or has been here for long enough."""

@@ -15,7 +15,7 @@ import anyio
 import anyio.lowlevel
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, Framer, Resampler
+from voiceloop.audio import SPEECH_RATE, Framer, LiveResampler
 from voiceloop.devices import unplayed
 from voiceloop.types import AudioFrame, Pcm
 
@@ -46,7 +46,7 @@ class SocketMicrophone:
         self._waiting = 0
         self._more = anyio.Event()
         self._closed = False
-        self._resampler, self._framer = Resampler(RATE, SPEECH_RATE, "LQ"), Framer()
+        self._resampler, self._framer = LiveResampler(RATE, SPEECH_RATE), Framer()
         self.position = 0
         """Samples at 16 kHz that have been heard."""
 

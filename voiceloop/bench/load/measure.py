@@ -33,7 +33,7 @@ from voiceloop.bench.suites import build
 from voiceloop.bundled import bundled
 from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
-from voiceloop.errors import VoiceloopError
+from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.loading import open_engines
 from voiceloop.server.access import Access, Binding
 from voiceloop.server.app import App, Place
@@ -62,6 +62,13 @@ class Plan:
     turns: int = 6
     """Things that each client says."""
     leavers: int = 100
+
+    def __post_init__(self) -> None:
+        if self.speaking < 1 or self.turns < 1 or min(self.quiet, self.idle, self.leavers) < 0:
+            raise ConfigError(
+                "a load needs somebody who speaks, and no negative numbers",
+                "give at least --speaking 1 --turns 1",
+            )
 
     @property
     def sessions(self) -> int:

@@ -1,0 +1,74 @@
+"""The command `voiceloop serve`: what it takes, and what is wrong with that, before anything runs.
+
+Nothing heavy is imported before it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from voiceloop.errors import ConfigError
+from voiceloop.flags import Command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serve(Command):
+    """Serve a web page to talk to, and the OpenAI Realtime protocol, until Ctrl-C."""
+
+    host: Annotated[str, tyro.conf.arg(metavar="HOST")] = "localhost"
+    """Where to listen; anywhere but on this machine wants a key and TLS."""
+    port: Annotated[int, tyro.conf.arg(metavar="N")] = 8765
+    """The port of page and socket."""
+    cert: Annotated[Path | None, tyro.conf.arg(metavar="CERT.pem")] = None
+    """Certificate of the server, with those above it."""
+    key: Annotated[Path | None, tyro.conf.arg(metavar="KEY.pem")] = None
+    """Its private key."""
+    behind_proxy: bool = False
+    """A reverse proxy speaks TLS for the server."""
+    api_key_file: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """API keys, one on a line; or one in the environment variable VOICELOOP_API_KEY."""
+    allow_host: tuple[str, ...] = ()
+    """Other names by which the server may be called."""
+    allow_origin: tuple[str, ...] = ()
+    """Pages from elsewhere that may connect, such as https://voice.example.com."""
+    log_transcripts: bool = False
+    """Log what is said, too."""
+
+
+def serve(command: Serve) -> int:
+    """`voiceloop serve`."""
+    from datetime import UTC, datetime
+
+    import anyio
+
+    from voiceloop.bundled import bundled
+    from voiceloop.loading import open_engines
+    from voiceloop.server import logs, tls
+    from voiceloop.server.access import Access, Binding
+    from voiceloop.server.app import App, Place
+    from voiceloop.server.keys import read_keys
+    from voiceloop.server.static import load
+
+    # What can be wrong with the options is found before the models are loaded.
+    secure = None
+    if command.cert and command.key:
+        secure = tls.context(command.cert, command.key, datetime.now(UTC))
+    elif command.cert or command.key:
+        raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
+    binding = Binding(command.host, command.port, bool(secure), command.behind_proxy)
+    keys = read_keys(os.environ, command.api_key_file)
+    access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
+    place = Place(binding, access, load(bundled("web")), secure)
+    logs.start(sys.stderr, transcripts=command.log_transcripts)
+    scheme = "https" if secure else "http"
+    with open_engines(command.settings) as engines:
+        app = App(engines, command.settings, place)
+        where = f"{scheme}://{command.host}:{command.port}"
+        anyio.run(app.run, lambda server: print(f"listening on {where}, Ctrl-C ends", flush=True))
+    return 0
