@@ -50,7 +50,7 @@ ROOMS = {
     "TTS": ("tts/",),
     "sounddevice": ("portaudio.py",),
     "trio": ("replay/",),
-    "websockets": ("server/",),
+    "websockets": ("server/", "bench/load/callers.py"),
     "prometheus_client": ("server/metrics.py",),
 }
 """The only places where a package is imported."""
@@ -91,7 +91,9 @@ PURE = (
     "realtime/session_events.py",
     "realtime/settings.py",
     "server/access.py",
+    "server/history.py",
     "server/limits.py",
+    "server/listening.py",
     "server/replies.py",
     "server/resume.py",
     "bench/figures.py",
@@ -104,6 +106,9 @@ PURE = (
     "bench/compare.py",
     "bench/endings.py",
     "bench/interruptions.py",
+    "bench/load/figures.py",
+    "bench/load/plan.py",
+    "bench/load/text.py",
     "bench/pictures.py",
     "bench/summary.py",
     "bench/turnfigures.py",

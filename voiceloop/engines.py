@@ -19,7 +19,7 @@ from typing import Literal, Protocol, TypeVar
 
 from voiceloop.config import nearest
 from voiceloop.errors import ConfigError
-from voiceloop.types import Clause, Pcm, SpeechChunk, TokenBurst, ToolCall, Word
+from voiceloop.types import Clause, Pcm, SpeechChunk, TokenBurst, Tool, ToolCall, Word
 
 T = TypeVar("T")
 Kind = Literal["vad", "asr", "llm", "tts"]
@@ -114,9 +114,12 @@ class Conversation(Protocol):
         """
         ...
 
-    def rewrite(self, system: str, exchanges: Sequence[tuple[str, str]]) -> None:
+    def rewrite(
+        self, system: str, exchanges: Sequence[tuple[str, str]], tools: Sequence[Tool] = ()
+    ) -> None:
         """Put another history in place: what the user said and what was replied, turn by turn.
 
+        Of the `tools` the model is told in the way that it was trained to be, if it was.
         Costs nothing until something is read, and then as much as is not as it was. Of a history
         that takes more than half of the context the oldest turns are left out.
         """

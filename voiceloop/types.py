@@ -94,6 +94,16 @@ class TokenBurst:
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that the model may call."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, object]
+    """JSON schema of its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """A function the model asks for; it never reaches synthesis, and is run only after commit."""
 

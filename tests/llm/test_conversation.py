@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import itertools
+import json
 import random
 from contextlib import suppress
 from typing import Any
@@ -21,12 +22,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.llm.conftest import TEMPLATE, build_tokenizer
 from voiceloop.errors import EngineError
 from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.conversation import BROKEN_OFF
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate, special_tokens
-from voiceloop.types import TokenBurst, ToolCall
+from voiceloop.types import TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.models
 
@@ -224,6 +226,20 @@ def test_a_tool_call_is_handed_over_and_its_result_continues_the_reply(workshop)
         ("assistant", "Bye."),
     ]
     assert written(workshop, conversation) == in_reply(rendered(workshop, *dialogue))
+
+
+def test_the_model_is_told_of_tools_by_a_template_that_knows_them(workshop):
+    look = Tool("look", "Looks around.", {"type": "object"})
+    conversation = workshop.conversation(workshop.scripted("Yes."))
+    conversation.rewrite("Be brief.", [], [look])
+    plain = written(workshop, conversation)
+    assert plain == "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n"
+    telling = build_tokenizer("{{- tools | tojson if tools -}}" + TEMPLATE)
+    opening: Any = telling.decode(ChatTemplate(telling, "telling").opening("Be brief.", [look]))
+    function = {"name": "look", "description": "Looks around.", "parameters": {"type": "object"}}
+    told, _, rest = opening.partition("<|im_start|>")
+    assert json.loads(told) == [{"type": "function", "function": function}]
+    assert f"<|im_start|>{rest}" == plain
 
 
 def test_what_is_heard_counts_spoken_tokens_across_a_tool_call(workshop):

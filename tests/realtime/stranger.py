@@ -12,7 +12,7 @@ SESSION = {
     "type": "realtime",
     "instructions": "Be brief.",
     "output_modalities": ["audio"],
-    "tool_choice": {"type": "function", "name": "look"},
+    "tool_choice": "none",
     "tools": [{"type": "function", "name": "look", "parameters": {"type": "object"}}],
     "max_output_tokens": 200,
     "audio": {
@@ -22,7 +22,7 @@ SESSION = {
             "noise_reduction": None,
             "turn_detection": {"type": "server_vad", "threshold": 0.5, "idle_timeout_ms": 6000},
         },
-        "output": {"voice": "marin", "speed": 1.1},
+        "output": {"voice": "marin", "speed": 1},
     },
     "voiceloop": {"binary_audio": True, "pause": False},
 }

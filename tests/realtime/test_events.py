@@ -42,7 +42,7 @@ from voiceloop.realtime.response_events import FRAME_HEADER, OutputAudioDelta
 from voiceloop.realtime.schema import Instead, Most, hints_of, plain, tags_of
 from voiceloop.realtime.server_events import SERVER_EVENTS
 from voiceloop.realtime.session_events import Error, ItemRetrieved, SessionCreated
-from voiceloop.realtime.settings import FunctionChoice, SemanticVad, SessionSettings, Transcription
+from voiceloop.realtime.settings import SemanticVad, SessionSettings, Transcription
 
 pytestmark = pytest.mark.pure
 
@@ -214,7 +214,13 @@ REFUSED = {
     *("TracingConfiguration", "VoiceID", "OutputVoiceID"),
     # by their type
     *("RealtimeTranscriptionSessionCreateRequest", "AudioPCMU", "AudioPCMA"),
-    *("Mcp", "RealtimeResponseCreateMcpTool", "ToolChoiceMcp", "RealtimeMcpApprovalResponse"),
+    *(
+        "Mcp",
+        "RealtimeResponseCreateMcpTool",
+        "ToolChoiceFunction",
+        "ToolChoiceMcp",
+        "RealtimeMcpApprovalResponse",
+    ),
     *("RealtimeMcpListTools", "RealtimeMcpToolCall", "RealtimeMcpApprovalRequest"),
 }
 """Objects of the API that a client may send and voiceloop refuses."""
@@ -288,7 +294,7 @@ def test_what_a_stock_client_sends_is_understood() -> None:
             "tracing": "auto",
             "truncation": "auto",
             "max_output_tokens": 200,
-            "tool_choice": {"type": "function", "name": "look"},
+            "tool_choice": "none",
             "tools": [
                 {
                     "type": "function",
@@ -345,7 +351,7 @@ def test_what_a_stock_client_sends_is_understood() -> None:
     assert (append.audio, append.event_id) == (b"\0\1\2\3", "e2")
     session = SessionSettings(model="starter").updated(update.session)
     assert session.model == "starter" and session.tracing is None
-    assert session.tool_choice == FunctionChoice("look")
+    assert session.tool_choice == "none"
     assert session.tools[0].parameters["properties"] == {"at": {"type": "string"}}
     assert session.audio.input.transcription == Transcription(language="en")
     assert session.audio.input.turn_detection == SemanticVad("high")

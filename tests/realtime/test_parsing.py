@@ -348,8 +348,9 @@ def item(**keys: object) -> dict[str, object]:
             "",
         ),
         (session(tools=[{"name": "a"}] * 129), "session.tools", "invalid_value", ""),
-        (session(tool_choice="atuo"), "session.tool_choice", "invalid_value", "'auto'"),
-        (session(tool_choice={}), "session.tool_choice.type", MISSING, ""),
+        (session(tool_choice="atuo"), "session.tool_choice", "invalid_value", ""),
+        (session(tool_choice="required"), "session.tool_choice", "invalid_value", "instructions"),
+        (session(tool_choice={}), "session.tool_choice", "invalid_type", "instructions"),
         (
             session(audio={"output": {"speed": 2}}),
             "session.audio.output.speed",

@@ -286,7 +286,7 @@ def test_a_refusal_names_its_limit(kind: Kind, limit: str) -> None:
 def test_every_limit_is_used() -> None:
     named = {name for group in (LEVELS, ENDS, PLACES) for name in group.values()}
     named |= {name for most, rate, _ in RATES.values() for name in (most, rate) if name}
-    assert named | {"max_parked_per_key", "resume_s"} == {
+    assert named | {"max_parked_per_key", "ping_s", "resume_s"} == {
         field.name for field in fields(ServerConfig)
     }
 

@@ -20,7 +20,7 @@ from voiceloop.llm.cache import CachePool, Group
 from voiceloop.llm.output import Call, Output, Speech
 from voiceloop.llm.speculator import LlmCounters, Round, Speculator
 from voiceloop.llm.template import ChatTemplate
-from voiceloop.types import TokenBurst, ToolCall
+from voiceloop.types import TokenBurst, Tool, ToolCall
 
 BROKEN_OFF = "—"
 """Stands in the history where a reply was interrupted."""
@@ -165,10 +165,12 @@ class SpeculativeConversation:
         kept = [self._ids[place] for place in reply.spoken]
         return self._tokenizer.decode(kept, clean_up_tokenization_spaces=False)
 
-    def rewrite(self, system: str, exchanges: Sequence[tuple[str, str]]) -> None:
+    def rewrite(
+        self, system: str, exchanges: Sequence[tuple[str, str]], tools: Sequence[Tool] = ()
+    ) -> None:
         """See `Conversation.rewrite`."""
         template = self._template
-        opening = template.opening(system)
+        opening = template.opening(system, tools)
         turns = [
             template.content(said)
             + template.user_to_reply

@@ -7,11 +7,14 @@ between two contents. Contents keep the ids they have. This module knows no cach
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from jinja2 import TemplateError
 
 from voiceloop.errors import EngineError
+from voiceloop.types import Tool
 
 _USER, _ASSISTANT, _NEXT = "\ue000user\ue001", "\ue000reply\ue001", "\ue000next\ue001"
 
@@ -43,14 +46,15 @@ class ChatTemplate:
         self.thinks_first = after.rfind("<think>") > after.rfind("</think>")
         """True if a reply begins inside a thinking span."""
 
-    def opening(self, system: str) -> list[int]:
-        """What stands before the first user text."""
+    def opening(self, system: str, tools: Sequence[Tool] = ()) -> list[int]:
+        """What stands before the first user text; a template without tools leaves them out."""
         turns = [{"role": "user", "content": _USER}]
-        plain = self._render(turns).partition(_USER)[0]
+        plain = self._render(turns, tools).partition(_USER)[0]
         if not system:
             return self.encode(plain)
+        both = [{"role": "system", "content": system}, *turns]
         try:
-            text = self._render([{"role": "system", "content": system}, *turns]).partition(_USER)[0]
+            text = self._render(both, tools).partition(_USER)[0]
         except EngineError:
             text = ""
         # A template without a system role refuses or drops it: the first user turn begins with it.
@@ -94,10 +98,14 @@ class ChatTemplate:
             raise self._unusable("it leaves a turn out")
         return between, after
 
-    def _render(self, turns: list[dict[str, str]]) -> str:
+    def _render(self, turns: list[dict[str, str]], tools: Sequence[Tool] = ()) -> str:
         try:
             return self._tokenizer.apply_chat_template(
-                turns, tokenize=False, add_generation_prompt=True, enable_thinking=False
+                turns,
+                tools=[{"type": "function", "function": asdict(tool)} for tool in tools] or None,
+                tokenize=False,
+                add_generation_prompt=True,
+                enable_thinking=False,
             )
         except TemplateError as error:
             raise self._unusable(str(error)) from error

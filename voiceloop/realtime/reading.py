@@ -112,6 +112,9 @@ def _read_annotated(hint: Any, value: object, where: str) -> Any:
     base, *marks = get_args(hint)
     try:
         found = read(base, value, where)
+        for mark in marks:
+            if isinstance(mark, Range) and not mark.low <= found <= mark.high:
+                raise _mismatch(hint, value, where, "invalid_value")
     except ProtocolError as error:
         if error.param != where:
             raise  # an entry is at fault, and has been named
@@ -119,8 +122,6 @@ def _read_annotated(hint: Any, value: object, where: str) -> Any:
         error.hint = next((m.hint for m in marks if isinstance(m, Instead)), error.hint)
         raise error from None
     for mark in marks:
-        if isinstance(mark, Range) and not mark.low <= found <= mark.high:
-            raise _mismatch(hint, value, where, "invalid_value")
         if isinstance(mark, Most) and len(found) > mark.count:
             size = f"{len(found)} {unit(base)}"
             raise ProtocolError(f"{where} has {size}, and {mark.count} are the most", param=where)

@@ -160,7 +160,9 @@ def expected(hint: Any) -> str:
 def _expected_annotated(base: Any, *marks: object) -> str:
     text = expected(base)
     for mark in marks:
-        if isinstance(mark, Range):
+        if isinstance(mark, Range) and mark.low == mark.high:
+            text = f"{mark.low:g}"
+        elif isinstance(mark, Range):
             top = f" to {mark.high:g}" if mark.high < math.inf else ""
             text += f" from {mark.low:g}{top}"
         elif isinstance(mark, Most):

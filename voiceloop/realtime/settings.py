@@ -105,8 +105,8 @@ class OutputAudio:
     """Format of the audio of responses."""
     voice: Name = "default"
     """A voice of the server's synthesizer."""
-    speed: Annotated[float, Range(0.25, 1.5)] = 1.0
-    """1 is the voice's own pace."""
+    speed: Annotated[float, Range(1, 1), Instead("the server's configuration sets it")] = 1.0
+    """Always 1: the voice has the pace that the server's configuration gives it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +133,10 @@ class FunctionTool:
     """JSON schema of its arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionChoice:
-    """The function that the model has to call."""
-
-    tags: ClassVar = {"type": "function"}
-
-    name: Name
-    """Its name."""
-
-
 Tools = Annotated[tuple[FunctionTool, ...], Most(128)]
-ToolChoice = Literal["auto", "none", "required"] | FunctionChoice
+ToolChoice = Annotated[
+    Literal["auto", "none"], Instead("tell the model in `instructions` what to call and when")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +205,7 @@ class ResponseSettings:
     tools: Tools = ()
     """Functions that the model may call."""
     tool_choice: ToolChoice = "auto"
-    """Whether it may, must not or has to call one."""
+    """`none`: it is not told of them, and none of them is called."""
     max_output_tokens: OutputTokens = "inf"
     """Longest response, in tokens."""
     metadata: Annotated[Mapping[Name, Annotated[str, Most(512)]], Most(16)] | None = None
@@ -255,7 +247,7 @@ class SessionSettings:
     tools: Tools = ()
     """Functions that the model may call."""
     tool_choice: ToolChoice = "auto"
-    """Whether it may, must not or has to call one."""
+    """`none`: it is not told of them, and none of them is called."""
     max_output_tokens: OutputTokens = "inf"
     """Longest response, in tokens; tokens of calls count too."""
     truncation: Annotated[

@@ -20,7 +20,7 @@ from voiceloop.audio import SPEECH_RATE
 from voiceloop.engines import Steps
 from voiceloop.replay.user import Lexicon
 from voiceloop.runner import Timed
-from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord, TokenBurst, ToolCall, Word
+from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord, TokenBurst, Tool, ToolCall, Word
 
 T = TypeVar("T")
 
@@ -219,7 +219,10 @@ class ScriptedConversation:
         said = [piece for item in self._given if isinstance(item, str) for piece in tokenise(item)]
         return "".join(said[:tokens])
 
-    def rewrite(self, system: str, exchanges: Sequence[tuple[str, str]]) -> None:
+    def rewrite(
+        self, system: str, exchanges: Sequence[tuple[str, str]], tools: Sequence[Tool] = ()
+    ) -> None:
+        del tools
         self._model.log.append(("rewrite", (system, tuple(exchanges))))
         self._begin(-1)
         self._turn, self._text, self._before, self._kept = None, "", "", None

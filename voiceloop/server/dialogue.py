@@ -78,6 +78,7 @@ from voiceloop.types import (
     Notice,
     Pcm,
     TokenBurst,
+    Tool,
     ToolCall,
     Transcript,
     TurnHeard,
@@ -265,7 +266,7 @@ class Dialogue:
         if self.settings.audio.input.turn_detection != before.audio.input.turn_detection:
             self._detector, policy = self._found_by()
             self.session.listen(self._detector, policy)
-        if self.settings.instructions != before.instructions:
+        if _seen(self.settings) != _seen(before):
             self._rewrite()
         self._apply()
         self._out.put(SessionUpdated(self.settings))
@@ -297,7 +298,9 @@ class Dialogue:
         self.session.spoken = self.settings.output_modalities == ("audio",)
 
     def _is_foreign(self, tool: str) -> bool:
-        return any(tool == mine.name for mine in self.settings.tools)
+        given = next(reversed(self._spoken.values()), None)
+        settings = given.response.settings if given else self._asked or self.settings
+        return any(tool == offered.name for offered in _offered(settings))
 
     def _commit(self) -> None:
         if not isinstance(self._detector, Commitment):
@@ -354,8 +357,8 @@ class Dialogue:
             return
         self._asked = self.settings.response(event.response)
         self.session.spoken = self._asked.output_modalities == ("audio",)
-        if self._asked.instructions != self.settings.instructions:
-            self._rewrite(self._asked.instructions)
+        if _seen(self._asked) != _seen(self.settings):
+            self._rewrite(self._asked)
         if self._returned:
             call, result = self._returned.pop(0)
             self.session.answer_call(call, result)
@@ -383,11 +386,12 @@ class Dialogue:
                 code="response_cancel_not_active",
             )
 
-    def _rewrite(self, instructions: str | None = None) -> None:
+    def _rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
         """Let the language model see the conversation as the ledger has it."""
-        system = self.settings.instructions if instructions is None else instructions
-        seen = history(system, self.ledger.items, self._written.keys())
-        self.session.rewrite(lambda: self._conversation.rewrite(*seen))
+        settings = settings or self.settings
+        system, exchanges = history(settings.instructions, self.ledger.items, self._written.keys())
+        tools = _offered(settings)
+        self.session.rewrite(lambda: self._conversation.rewrite(system, exchanges, tools))
 
     # ---- what the session shows
 
@@ -478,7 +482,8 @@ class Dialogue:
             heard = None if trace.outcome == "done" else trace.heard
             usage = Usage.of(0, 0, spoken.tokens)
             self._tell(spoken.response.end(ending, usage=usage, heard=heard))
-            if spoken.response.settings.instructions != self.settings.instructions:
+            settings = spoken.response.settings
+            if _seen(settings) != _seen(self.settings) or settings.conversation == "none":
                 self._rewrite()
             self._apply()
         if self.settings.voiceloop.traces:
@@ -496,6 +501,18 @@ class Dialogue:
 
     def _refuse(self, message: str, hint: str, code: str, event_id: str | None) -> None:
         self._out.put(Error.of(ProtocolError(message, hint, code=code), event_id))
+
+
+def _offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
+    """The functions that the model may call."""
+    if settings.tool_choice == "none":
+        return ()
+    return tuple(Tool(own.name, own.description, own.parameters) for own in settings.tools)
+
+
+def _seen(settings: SessionSettings | ResponseSettings) -> object:
+    """What of the settings the language model gets to see."""
+    return settings.instructions, _offered(settings)
 
 
 def told(trace: TurnTrace) -> dict[str, object]:
