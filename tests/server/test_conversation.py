@@ -101,6 +101,34 @@ def test_a_client_that_ends_its_turns_itself_is_answered_when_it_asks(
     assert not client.all("input_audio_buffer.speech_started")
 
 
+def test_nothing_can_be_committed_where_nothing_was_said(client: Client) -> None:
+    client.update(audio={"input": {"turn_detection": None}})
+    for at_first in ("input_audio_buffer.commit", "input_audio_buffer.clear"):
+        since = len(client.events)
+        client.append(bytes(9600)) if at_first.endswith("clear") else None
+        client.send(at_first)
+        client.send("input_audio_buffer.commit", event_id=f"after {at_first}")
+        error = client.wait("error", since=since)["error"]
+        assert error["code"] == "input_audio_buffer_commit_empty"
+
+
+def test_a_user_who_says_nothing_for_long_is_spoken_to(client: Client) -> None:
+    detection = {"type": "server_vad", "idle_timeout_ms": 5000}
+    client.update(audio={"input": {"turn_detection": detection}}, output_modalities=["text"])
+    client.append(bytes(2 * 24 * 6000))  # before the first response nothing is counted
+    client.write("What is the capital of France?")
+    since = len(client.events)
+    client.append(bytes(2 * 24 * 4900))
+    client.append(bytes(2 * 24 * 200))
+    timeout = client.wait("input_audio_buffer.timeout_triggered", since=since)
+    assert 4990 <= timeout["audio_end_ms"] - timeout["audio_start_ms"] <= 5020
+    committed = client.wait("input_audio_buffer.committed", since=since)
+    assert committed["item_id"] == timeout["item_id"]
+    assert client.wait("response.done", since=since)["response"]["status"] == "completed"
+    client.append(bytes(2 * 24 * 4900))
+    assert len(client.all("input_audio_buffer.timeout_triggered")) == 1
+
+
 def test_what_is_cleared_has_never_been_said(client: Client, speech: dict[str, bytes]) -> None:
     client.update(**PUSHED)
     client.append(speech[LONG])

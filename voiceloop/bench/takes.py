@@ -70,6 +70,7 @@ class Recorded(TurnDetector):
     def __init__(self, config: TurnConfig) -> None:
         super().__init__(config)
         self.events: list[TurnEvent] = []
+        self._looked = 0
 
     def feed(
         self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
@@ -82,7 +83,13 @@ class Recorded(TurnDetector):
     def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
         """See `TurnDetector.between`."""
         events = super().between(rest, hangover_ms)
-        self.events += events
+        if rest.end == self._looked:
+            # Nothing more was heard; it was the hangover that became shorter, some time after that
+            # frame. A replay cannot know when, and decides with the next one.
+            self.events += [replace(event, sample=event.sample + 1) for event in events]
+        else:
+            self.events += events
+        self._looked = rest.end
         return events
 
 

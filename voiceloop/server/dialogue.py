@@ -7,12 +7,11 @@ What the client may do and how much of it is decided elsewhere, and so is how ev
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import replace
 
+from voiceloop.audio import samples
 from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import ProtocolError
@@ -43,14 +42,6 @@ from voiceloop.realtime.items import (
     UserMessage,
 )
 from voiceloop.realtime.ledger import Ledger
-from voiceloop.realtime.response_events import StatusDetails, Usage
-from voiceloop.realtime.responses import (
-    CLIENT_CANCELLED,
-    TOO_LONG,
-    TURN_DETECTED,
-    Response,
-    failed,
-)
 from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.session_events import (
     Error,
@@ -66,8 +57,8 @@ from voiceloop.realtime.settings import (
 )
 from voiceloop.server.history import history, text_of
 from voiceloop.server.listening import Listening
-from voiceloop.server.said import Said
-from voiceloop.server.sound import RATE, SocketMicrophone, SocketSpeaker, to_wire
+from voiceloop.server.sound import SocketMicrophone
+from voiceloop.server.speaking import Out, Speaking
 from voiceloop.session import Session
 from voiceloop.trace import PARTS, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.turns import Commitment, Detector, TurnDetector
@@ -76,7 +67,6 @@ from voiceloop.types import (
     Event,
     FloorChange,
     Notice,
-    Pcm,
     TokenBurst,
     Tool,
     ToolCall,
@@ -89,42 +79,25 @@ logger = logging.getLogger(__name__)
 
 EAGERNESS_MS = {"low": 2400, "medium": 1100, "high": 500, "auto": 1100}
 """Longest silence within a turn, by `semantic_vad`'s eagerness."""
+SILENCE = "…"
+"""What the language model reads where the user has said nothing for long."""
 
 
-class Out(Protocol):
-    """Where events for the client go."""
+class Line:
+    """The way to the client, while there is one; implements `Out`."""
 
-    def put(self, event: ServerEvent) -> None:
-        """Tell the client, after all that it was told before."""
-        ...
-
-    def flush(self, item_id: str) -> None:
-        """Audio of an item that the client has not been sent yet it shall not be sent."""
-        ...
-
-
-class Nobody:
-    """No client is there; implements `Out`."""
+    def __init__(self) -> None:
+        self.out: Out | None = None
 
     def put(self, event: ServerEvent) -> None:
-        """Nobody is told."""
+        """See `Out.put`."""
+        if self.out is not None:
+            self.out.put(event)
 
     def flush(self, item_id: str) -> None:
-        """Nothing waits."""
-
-
-NOBODY = Nobody()
-
-
-@dataclass(slots=True)
-class _Spoken:
-    """A response that is being given, and what it is made of."""
-
-    response: Response
-    said: Said = field(default_factory=Said)
-    ending: StatusDetails | None = None
-    """How it will have ended, where that is known before it has."""
-    tokens: int = 0
+        """See `Out.flush`."""
+        if self.out is not None:
+            self.out.flush(item_id)
 
 
 class Dialogue:
@@ -145,7 +118,7 @@ class Dialogue:
         self._conversation = conversation
         self._new_id = new_id
         self._ended = ended
-        self._out: Out = NOBODY
+        self._line = Line()
         self.settings = SessionSettings(
             id=new_id("sess"), model=engines.llm.name, instructions=config.llm.system
         )
@@ -155,9 +128,8 @@ class Dialogue:
         self._new_connection()
 
     def _new_connection(self) -> None:
-        self._listening = Listening(self._new_id, self.ledger, self._put)
-        self._spoken: dict[int, _Spoken] = {}
-        """Responses that are being given, by turn."""
+        self._listening = Listening(self._new_id, self.ledger, self._line.put)
+        self._speaking = Speaking(self._new_id, self.ledger, self._id, self._line)
         self._calls: dict[str, ToolCall] = {}
         """Calls that the client has to answer, by the id that it was told."""
         self._written: dict[str, str] = {}
@@ -166,17 +138,17 @@ class Dialogue:
         """Results of calls, likewise."""
         self._asked: ResponseSettings | None = None
         """What the client asked of the response that is about to begin."""
-        self._past: list[_Spoken] = []
-        """The last responses that are over."""
-        self._sounding: _Spoken | None = None
         self._noticed = ""
-        self.microphone = SocketMicrophone()
-        self.speaker = SocketSpeaker(self._sound)
-        self._detector, policy = self._found_by()
+        self._uncommitted = False
+        """There is audio that belongs to no turn yet."""
+        self._silent_since: int | None = None
+        """Sample of the microphone at which the last response ended, if nobody spoke since."""
+        self.microphone = SocketMicrophone(self._note_silence)
+        self._detector, policy = _found_by(self.settings, self._config.turns)
         self.session = Session(
             self._engines,
             self.microphone,
-            self.speaker,
+            self._speaking.speaker,
             self._config,
             self.show,
             full_duplex=True,
@@ -193,9 +165,9 @@ class Dialogue:
         Returns the session, to be run for as long as the connection lasts. Not `anew`, it is a
         client that has come back.
         """
-        self._out = out
+        self._line.out = out
         if anew:
-            self._out.put(SessionCreated(self.settings))
+            self._line.put(SessionCreated(self.settings))
         else:
             self._new_connection()
             self._rewrite()
@@ -205,7 +177,7 @@ class Dialogue:
     @property
     def responding(self) -> bool:
         """A response is in progress."""
-        return bool(self._spoken)
+        return self._speaking.newest is not None
 
     def close(self) -> None:
         """Give back what the language model keeps; on its own thread."""
@@ -213,7 +185,7 @@ class Dialogue:
 
     def detach(self) -> None:
         """The connection is gone: what was being said is cut off."""
-        self._out = NOBODY
+        self._line.out = None
         self.microphone.close()
 
     # ---- what the client says
@@ -222,21 +194,22 @@ class Dialogue:
         """Do what the client asks. Raises ProtocolError where that is not possible."""
         match event:
             case InputAudioAppend():
+                self._uncommitted = self._uncommitted or bool(event.audio)
                 self.microphone.feed(event.audio)
             case Played():
-                self._note_played(event)
+                self._speaking.played(event)
             case SessionUpdate():
                 self._update(event)
             case InputAudioCommit():
-                self.microphone.then(self._commit, over=True)
+                self._end_turn()
             case InputAudioClear():
                 self._clear()
             case ItemCreate():
                 self._create(event)
             case ItemRetrieve():
-                self._out.put(self.ledger.retrieve(event.item_id))
+                self._line.put(self.ledger.retrieve(event.item_id))
             case ItemDelete():
-                self._out.put(self.ledger.delete(event.item_id))
+                self._line.put(self.ledger.delete(event.item_id))
                 self._rewrite()
             case ItemTruncate():
                 self._truncate(event)
@@ -251,12 +224,6 @@ class Dialogue:
                     code="resume_failed",
                 )
 
-    def _note_played(self, event: Played) -> None:
-        sounding = self._sounding
-        if sounding and sounding.response.message_id == event.item_id:
-            samples = round(event.audio_ms * RATE / 1000)
-            self.speaker.played(samples, sounding.response.samples)
-
     def _update(self, event: SessionUpdate) -> None:
         before = self.settings
         updated = before.updated(event.session)
@@ -264,31 +231,12 @@ class Dialogue:
         output = replace(updated.audio.output, voice=before.audio.output.voice)
         self.settings = replace(updated, audio=replace(updated.audio, output=output))
         if self.settings.audio.input.turn_detection != before.audio.input.turn_detection:
-            self._detector, policy = self._found_by()
+            self._detector, policy = _found_by(self.settings, self._config.turns)
             self.session.listen(self._detector, policy)
         if _seen(self.settings) != _seen(before):
             self._rewrite()
         self._apply()
-        self._out.put(SessionUpdated(self.settings))
-
-    def _found_by(self) -> tuple[Detector, TurnConfig]:
-        """What finds the user's turns, and how they end."""
-        turns = self._config.turns
-        match self.settings.audio.input.turn_detection:
-            case None:
-                return Commitment(turns), turns
-            case ServerVad() as vad:
-                turns = replace(
-                    turns,
-                    threshold=vad.threshold,
-                    release=min(turns.release, vad.threshold),
-                    pre_roll_ms=vad.prefix_padding_ms,
-                    endpoint="fixed",
-                    hangover_ms=vad.silence_duration_ms,
-                )
-            case SemanticVad() as vad:
-                turns = replace(turns, incomplete_ms=min(1200, EAGERNESS_MS[vad.eagerness]))
-        return TurnDetector(turns), turns
+        self._line.put(SessionUpdated(self.settings))
 
     def _apply(self) -> None:
         """Let the session be as the settings say."""
@@ -298,21 +246,32 @@ class Dialogue:
         self.session.spoken = self.settings.output_modalities == ("audio",)
 
     def _is_foreign(self, tool: str) -> bool:
-        given = next(reversed(self._spoken.values()), None)
-        settings = given.response.settings if given else self._asked or self.settings
+        settings = self._speaking.newest or self._asked or self.settings
         return any(tool == offered.name for offered in _offered(settings))
 
-    def _commit(self) -> None:
+    def _end_turn(self) -> None:
         if not isinstance(self._detector, Commitment):
             return  # the server finds the turns, and this one has an end of its own
-        self.session.end_turn(self._detector.commit())
+        if not self._uncommitted:
+            raise ProtocolError(
+                "there is no audio to commit",
+                "append some first",
+                code="input_audio_buffer_commit_empty",
+            )
+        self._uncommitted = False
+        self.microphone.then(self._commit, over=True)
+
+    def _commit(self) -> None:
+        if isinstance(self._detector, Commitment):  # and not changed meanwhile
+            self.session.end_turn(self._detector.commit())
 
     def _clear(self) -> None:
+        self._uncommitted = False
         self.microphone.clear()
         if isinstance(self._detector, Commitment):
             self._detector.forget()
         self.session.forget()
-        self._out.put(InputCleared())
+        self._line.put(InputCleared())
 
     def _create(self, event: ItemCreate) -> None:
         item = event.item
@@ -337,17 +296,14 @@ class Dialogue:
 
     def _truncate(self, event: ItemTruncate) -> None:
         def heard(samples: int) -> str:
-            for spoken in (*self._past, *self._spoken.values()):
-                if spoken.response.message_id == event.item_id:
-                    return spoken.said.until(samples, spoken.response.samples)
-            return ""
+            return self._speaking.heard(event.item_id, samples)
 
-        self._out.put(self.ledger.truncate(event, heard))
+        self._line.put(self.ledger.truncate(event, heard))
         self._rewrite()
 
     def _asked_for(self, event: ResponseCreate) -> None:
         """Begin a response, with what there is to respond to."""
-        if self._spoken:
+        if self.responding:
             self._refuse(
                 "a response is in progress",
                 "send response.cancel first, or wait for response.done",
@@ -375,10 +331,7 @@ class Dialogue:
             )
 
     def _cancel(self) -> None:
-        for spoken in self._spoken.values():
-            spoken.ending = spoken.ending or CLIENT_CANCELLED
-            if item_id := spoken.response.message_id:
-                self._out.flush(item_id)
+        self._speaking.cancel()
         if not self.session.cancel():
             raise ProtocolError(
                 "no response is in progress",
@@ -399,108 +352,107 @@ class Dialogue:
         """Tell the client."""
         match event:
             case TurnHeard():
+                self._silent_since = None
                 self._listening.turn(event, self.settings)
             case FloorChange():
                 self._note_floor(event)
             case Transcript():
                 self._listening.transcript(event, self.settings)
             case TokenBurst():
-                spoken = self._response(event.turn)
-                self._tell(spoken.response.text(event.text))
-                spoken.tokens += len(event.ids)
-                most = spoken.response.settings.max_output_tokens
-                if most != "inf" and spoken.tokens >= most:
-                    spoken.ending = spoken.ending or TOO_LONG
+                self._begin_response(event.turn)
+                if not self._speaking.burst(event):
                     self.session.cancel()
             case ToolCall():
                 self._note_call(event)
             case Clause():
-                self._sounding = spoken = self._response(event.turn)
-                if not event.index:
-                    self.speaker.begin()
-                spoken.said.add(spoken.response.samples, event.text)
+                self._begin_response(event.turn)
+                self._speaking.clause(event)
             case Notice():
                 self._noticed = event.text
             case TurnTrace():
                 self._note_end(event)
 
-    def _sound(self, pcm: Pcm) -> None:
-        if self._sounding is not None:
-            self._tell(self._sounding.response.audio(to_wire(pcm)))
+    def _note_silence(self, position: int) -> None:
+        """Speak again where the user has said nothing for as long as the client has set."""
+        detection = self.settings.audio.input.turn_detection
+        limit_ms = detection.idle_timeout_ms if isinstance(detection, ServerVad) else None
+        since = self._silent_since
+        if limit_ms is None or since is None or position - since < samples(limit_ms):
+            return
+        self._silent_since = None
+        self._listening.silence(since, position)
+        self.session.write(SILENCE)
 
     def _note_floor(self, event: FloorChange) -> None:
-        rival = self._spoken.get(event.rival)
-        item_id = rival.response.message_id if rival else None
+        item_id = self._speaking.item_of(event.rival)
         told = item_id is not None and self.settings.voiceloop.pause
         logger.info("the user may interrupt", extra={"change": event.change, "item": item_id})
         match event.change:
             case "paused":
                 self._listening.hold(event.turn)
                 if told and item_id:
-                    self._out.put(OutputPaused(item_id))
+                    self._line.put(OutputPaused(item_id))
             case "resumed":
                 self._listening.forget(event.turn)
                 if told and item_id:
-                    self._out.put(OutputResumed(item_id))
+                    self._line.put(OutputResumed(item_id))
             case "interrupted":
-                if rival:
-                    rival.ending = rival.ending or TURN_DETECTED
-                if item_id:
-                    self._out.flush(item_id)
+                self._speaking.interrupt(event.rival)
                 self._listening.interrupts(event.turn, self.settings)
 
     def _note_call(self, call: ToolCall) -> None:
         if not self._is_foreign(call.name):
             return
-        call_id = self._new_id("call")
-        self._calls[call_id] = call
-        arguments = json.dumps(dict(call.arguments))
-        response = self._response(call.turn).response
-        self._tell(response.call(call_id, call.name, arguments, last=True))
+        self._begin_response(call.turn)
+        self._calls[self._speaking.call(call)] = call
 
-    def _response(self, turn: int) -> _Spoken:
-        """The response of a turn, which begins where there was none."""
-        spoken = self._spoken.get(turn)
-        if spoken is None:
+    def _begin_response(self, turn: int) -> None:
+        """The response to a turn begins with the first that is known of it."""
+        if not self._speaking.begun(turn):
             settings, self._asked = self._asked or self.settings.response(), None
-            response = Response(self._new_id, settings, self.ledger, conversation_id=self._id)
-            spoken = self._spoken[turn] = _Spoken(response)
-            self._tell(response.start())
-        return spoken
+            self._silent_since = None
+            self._speaking.begin(turn, settings)
 
     def _note_end(self, trace: TurnTrace) -> None:
-        item_id, spoken = self._listening.forget(trace.turn), self._spoken.pop(trace.turn, None)
-        if spoken is not None:
-            self._past = [*self._past[-3:], spoken]
-            if self._sounding is spoken:
-                self._sounding = None
-            ending = spoken.ending
-            if trace.outcome == "failed":
-                ending = failed(self._noticed)
-            elif trace.outcome == "interrupted":
-                ending = ending or TURN_DETECTED
-            heard = None if trace.outcome == "done" else trace.heard
-            usage = Usage.of(0, 0, spoken.tokens)
-            self._tell(spoken.response.end(ending, usage=usage, heard=heard))
-            settings = spoken.response.settings
-            if _seen(settings) != _seen(self.settings) or settings.conversation == "none":
+        item_id = self._listening.forget(trace.turn)
+        response = self._speaking.end(trace, self._noticed)
+        if response is not None:
+            self._silent_since = self.microphone.position
+            given = response.settings
+            if _seen(given) != _seen(self.settings) or given.conversation == "none":
                 self._rewrite()
             self._apply()
         if self.settings.voiceloop.traces:
-            response_id = spoken.response.id if spoken else None
-            self._out.put(TraceTold(response_id, item_id, told(trace)))
+            response_id = response.id if response else None
+            self._line.put(TraceTold(response_id, item_id, told(trace)))
         read, self._read = self._read, self._conversation.tokens_read
         self._ended(trace, self._read - read)
 
-    def _put(self, event: ServerEvent) -> None:
-        self._out.put(event)
-
     def _tell(self, events: Iterable[ServerEvent]) -> None:
         for event in events:
-            self._out.put(event)
+            self._line.put(event)
 
     def _refuse(self, message: str, hint: str, code: str, event_id: str | None) -> None:
-        self._out.put(Error.of(ProtocolError(message, hint, code=code), event_id))
+        self._line.put(Error.of(ProtocolError(message, hint, code=code), event_id))
+
+
+def _found_by(settings: SessionSettings, turns: TurnConfig) -> tuple[Detector, TurnConfig]:
+    """What finds the user's turns, and how they end."""
+    match settings.audio.input.turn_detection:
+        case None:
+            return Commitment(turns), turns
+        case ServerVad() as vad:
+            turns = replace(
+                turns,
+                threshold=vad.threshold,
+                release=min(turns.release, vad.threshold),
+                pre_roll_ms=vad.prefix_padding_ms,
+                endpoint="fixed",
+                hangover_ms=vad.silence_duration_ms,
+            )
+        case SemanticVad() as vad:
+            turns = replace(turns, incomplete_ms=min(1200, EAGERNESS_MS[vad.eagerness]))
+    return TurnDetector(turns), turns
 
 
 def _offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:

@@ -18,6 +18,7 @@ from voiceloop.realtime.session_events import (
     InputCommitted,
     InputSpeechStarted,
     InputSpeechStopped,
+    InputTimeout,
     TranscriptionCompleted,
     TranscriptionDelta,
     TranscriptionUsage,
@@ -82,6 +83,13 @@ class Listening:
         usage = TranscriptionUsage(round(seconds, 3))
         self._send(TranscriptionCompleted(item_id, 0, event.text, usage))
 
+    def silence(self, begin: int, end: int) -> None:
+        """Nothing was said between these samples; that is a message of the user's too."""
+        item_id = self._new_id("item")
+        first, last = (at * 1000 // SPEECH_RATE for at in (begin, end))
+        self._send(InputTimeout(item_id, first, last))
+        self._commit(UserMessage((InputAudioPart(transcript=""),), item_id))
+
     def _tell(self, event: TurnHeard, settings: SessionSettings) -> None:
         item_id, ms = self._ids[event.turn], event.sample * 1000 // SPEECH_RATE
         found = settings.audio.input.turn_detection is not None
@@ -91,7 +99,10 @@ class Listening:
             return
         if found:
             self._send(InputSpeechStopped(item_id, ms))
-        self._send(InputCommitted(item_id, self._ledger.last_id))
-        item = UserMessage((InputAudioPart(),), item_id)
+        self._commit(UserMessage((InputAudioPart(),), item_id))
+
+    def _commit(self, item: UserMessage) -> None:
+        assert item.id is not None, "it has been given one"
+        self._send(InputCommitted(item.id, self._ledger.last_id))
         for change in (*self._ledger.begin(item), *self._ledger.finish(item)):
             self._send(change)

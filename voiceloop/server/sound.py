@@ -41,7 +41,9 @@ class SocketMicrophone:
     finished = False
     """Silence never becomes all that can follow."""
 
-    def __init__(self) -> None:
+    def __init__(self, heard: Callable[[int], None] = lambda position: None) -> None:
+        """`heard` is told of every frame, by the number of samples at 16 kHz up to its end."""
+        self._heard = heard
         self._line: deque[Pcm | Mark] = deque()
         self._waiting = 0
         self._more = anyio.Event()
@@ -101,6 +103,7 @@ class SocketMicrophone:
             for frame in self._framer.feed(self._resampler.feed(entry)):
                 self.position = frame.end
                 yield frame
+                self._heard(frame.end)
                 # A client may send a minute at once; others want to be heard meanwhile.
                 await anyio.lowlevel.checkpoint()
 

@@ -1,0 +1,82 @@
+"""The load: many real clients of a real server, and figures of what they saw."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.bench.load import figures
+from voiceloop.bench.load.plan import Seen, Turn
+from voiceloop.cli import main
+
+pytestmark = pytest.mark.models
+
+TURN = Turn(0, "what", "item_1", "done", "What?", "That.", 24_000, "", 30.0, 28.0, 0, 100.0)
+
+
+def test_clients_speak_listen_interrupt_and_vanish(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--speaking", "2", "--quiet", "1", "--idle", "3", "--turns", "1", "--leavers", "20"]
+    assert main(["bench", "load", *few, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    for phase, turns in (("alone", 1), ("loaded", 2)):
+        assert (found[phase]["turns"], found[phase]["answered"]) == (turns, turns)
+        assert found[phase]["endpoint_to_sound_ms"]["p50"] > found[phase]["added_ms"]["p50"] > 0
+    loaded, talk = found["loaded"], found["interruptions"]
+    assert loaded["same_transcripts"] == 1
+    assert loaded["audio_sent_s"] == pytest.approx(loaded["audio_arrived_s"]) != 0
+    assert (talk["turns"], talk["interrupted"]) == (2, 2)
+    # What pauses an answer comes before what decides that it is over.
+    pause, decision = talk["pause_to_last_audio_ms"], talk["decision_to_last_audio_ms"]
+    assert decision["p99"] < pause["p50"]
+    assert found["dropped"] == []
+    assert found["vanished"] == 20
+    before, after = found["left_before"], found["left_after"]
+    for name in ("sessions", "conversations", "tasks", "threads"):
+        assert after[name] == before[name], name
+    assert after["sessions"] == 0
+
+
+@pytest.mark.parametrize("wrong", [["--speaking", "0"], ["--turns", "0"], ["--idle", "-1"]])
+def test_a_load_of_nobody_is_one_line_and_a_hint(
+    wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "load", *wrong]) == 2
+    first, hint = capsys.readouterr().err.strip().splitlines()[-2:]
+    assert first.startswith("voiceloop: ") and hint.startswith("hint: ")
+
+
+def test_what_clients_saw_survives_the_way_between_the_processes() -> None:
+    seen = Seen((TURN, replace(TURN, outcome="lost", endpoint_to_sound_ms=None)), ("gone",), 3)
+    assert Seen.of(json.loads(json.dumps(seen.to_json()))) == seen
+    assert asdict(seen)["turns"][0]["said"] == "what"
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(1, 500)), min_size=1, max_size=30))
+def test_nobody_waits_less_than_the_luckiest(waits: list[tuple[int, float]]) -> None:
+    turns = [replace(TURN, client=client, endpoint_to_sound_ms=ms) for client, ms in waits]
+    fairness = figures.fairness(turns)
+    assert fairness is not None and fairness >= 1
+    if len({client for client, _ in waits}) == 1:
+        assert fairness == 1
+
+
+def test_stale_audio_is_counted_from_pause_and_decision_of_its_own_answer() -> None:
+    moments = {("paused", "item_1"): 99.99, ("interrupted", "item_1"): 100.4, ("paused", "x"): 1.0}
+    resumed = replace(TURN, item_id="item_2")
+    found = figures.interruptions([TURN, resumed], moments)
+    assert (found["turns"], found["interrupted"]) == (2, 1)
+    assert found["pause_to_last_audio_ms"]["p99"] == pytest.approx(10)
+    assert found["decision_to_last_audio_ms"]["p50"] == pytest.approx(-400)
+
+
+def test_turns_that_were_lost_count_and_have_no_wait() -> None:
+    lost = Turn(1, "what")
+    found = figures.answers([TURN, lost])
+    assert (found["turns"], found["answered"]) == (2, 1)
+    assert found["endpoint_to_sound_ms"]["p95"] == 30
+    assert found["added_ms"]["p50"] == pytest.approx(2)
+    assert figures.same_transcripts([TURN], [TURN, replace(TURN, transcript="Hm?")]) == 0.5

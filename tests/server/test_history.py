@@ -1,0 +1,62 @@
+"""What the language model sees of a conversation: all that was said and replied, in its order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.realtime.items import (
+    AssistantMessage,
+    FunctionCallOutput,
+    InputAudioPart,
+    InputText,
+    Item,
+    OutputText,
+    SystemMessage,
+    UserMessage,
+)
+from voiceloop.server.history import history
+
+pytestmark = pytest.mark.pure
+
+words = st.text("abc", min_size=1, max_size=3)
+roles = st.sampled_from(["system", "user", "spoken", "assistant", "result"])
+
+
+def item(role: str, text: str, item_id: str) -> Item:
+    match role:
+        case "system":
+            return SystemMessage((InputText(text),), item_id)
+        case "user":
+            return UserMessage((InputText(text),), item_id)
+        case "spoken":
+            return UserMessage((InputAudioPart(transcript=text),), item_id)
+        case "assistant":
+            return AssistantMessage((OutputText(text),), item_id)
+        case _:
+            return FunctionCallOutput("call", text, item_id)
+
+
+@given(st.lists(st.tuples(roles, words), max_size=12), st.sets(st.integers(0, 11)))
+def test_nothing_said_is_lost_up_to_the_last_reply(
+    said: list[tuple[str, str]], waiting: set[int]
+) -> None:
+    items = [item(role, text, str(at)) for at, (role, text) in enumerate(said)]
+    system, exchanges = history("Be brief.", items, {str(at) for at in waiting})
+    notes = [text for role, text in said if role == "system"]
+    assert system == "\n".join(["Be brief.", *notes])
+    replies = [at for at, (role, _) in enumerate(said) if role == "assistant"]
+    assert [reply for _, reply in exchanges] == [said[at][1] for at in replies]
+    users = [
+        text
+        for at, (role, text) in enumerate(said[: replies[-1] if replies else 0])
+        if role in ("user", "spoken") and at not in waiting
+    ]
+    assert " ".join(user for user, _ in exchanges if user) == " ".join(users)
+
+
+def test_what_has_no_words_is_no_turn() -> None:
+    silent = UserMessage((InputAudioPart(transcript=""),), "a")
+    unheard = AssistantMessage((OutputText(""),), "b")
+    assert history("", [silent, unheard], ()) == ("", [])

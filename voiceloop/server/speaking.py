@@ -1,0 +1,166 @@
+"""What a client is told and sent of responses, from their first token to what was heard of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from voiceloop.realtime.extensions import Played
+from voiceloop.realtime.ids import NewId
+from voiceloop.realtime.ledger import Ledger
+from voiceloop.realtime.response_events import StatusDetails, Usage
+from voiceloop.realtime.responses import (
+    CLIENT_CANCELLED,
+    TOO_LONG,
+    TURN_DETECTED,
+    Response,
+    failed,
+)
+from voiceloop.realtime.server_events import ServerEvent
+from voiceloop.realtime.settings import ResponseSettings
+from voiceloop.server.said import Said
+from voiceloop.server.sound import RATE, SocketSpeaker, to_wire
+from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
+
+REMEMBERED = 4
+"""Responses that are over and can still be truncated to the word."""
+
+
+class Out(Protocol):
+    """Where events for the client go."""
+
+    def put(self, event: ServerEvent) -> None:
+        """Tell the client, after all that it was told before."""
+        ...
+
+    def flush(self, item_id: str) -> None:
+        """Audio of an item that the client has not been sent yet it shall not be sent."""
+        ...
+
+
+@dataclass(slots=True)
+class Spoken:
+    """A response that is being given, and what it is made of."""
+
+    response: Response
+    said: Said = field(default_factory=Said)
+    ending: StatusDetails | None = None
+    """How it will have ended, where that is known before it has."""
+    tokens: int = 0
+
+
+class Speaking:
+    """The responses of one connection, by the turns that they answer."""
+
+    def __init__(self, new_id: NewId, ledger: Ledger, conversation_id: str, out: Out) -> None:
+        self.speaker = SocketSpeaker(self._sound)
+        self._new_id = new_id
+        self._ledger = ledger
+        self._conversation_id = conversation_id
+        self._out = out
+        self._open: dict[int, Spoken] = {}
+        self._past: list[Spoken] = []
+        self._sounding: Spoken | None = None
+
+    @property
+    def newest(self) -> ResponseSettings | None:
+        """Settings of the response in progress, if there is one."""
+        spoken = next(reversed(self._open.values()), None)
+        return spoken.response.settings if spoken else None
+
+    def begun(self, turn: int) -> bool:
+        """The response to `turn` is in progress."""
+        return turn in self._open
+
+    def begin(self, turn: int, settings: ResponseSettings) -> None:
+        """Give a response."""
+        cid = self._conversation_id
+        response = Response(self._new_id, settings, self._ledger, conversation_id=cid)
+        self._open[turn] = Spoken(response)
+        self._tell(*response.start())
+
+    def burst(self, event: TokenBurst) -> bool:
+        """More text; False where it is as long as it may be."""
+        spoken = self._open[event.turn]
+        self._tell(*spoken.response.text(event.text))
+        spoken.tokens += len(event.ids)
+        most = spoken.response.settings.max_output_tokens
+        if most == "inf" or spoken.tokens < most:
+            return True
+        spoken.ending = spoken.ending or TOO_LONG
+        return False
+
+    def call(self, call: ToolCall) -> str:
+        """A function of the client's is called; returns the id that the client was told."""
+        call_id = self._new_id("call")
+        arguments = json.dumps(dict(call.arguments))
+        response = self._open[call.turn].response
+        self._tell(*response.call(call_id, call.name, arguments, last=True))
+        return call_id
+
+    def clause(self, event: Clause) -> None:
+        """The clause begins to sound with the next audio."""
+        self._sounding = spoken = self._open[event.turn]
+        if not event.index:
+            self.speaker.begin()
+        spoken.said.add(spoken.response.samples, event.text)
+
+    def played(self, event: Played) -> None:
+        """The client says how far it has played."""
+        spoken = self._sounding
+        if spoken and spoken.response.message_id == event.item_id:
+            self.speaker.played(round(event.audio_ms * RATE / 1000), spoken.response.samples)
+
+    def cancel(self) -> None:
+        """The client wants no more of it."""
+        for turn in self._open:
+            self._cut(turn, CLIENT_CANCELLED)
+
+    def interrupt(self, turn: int) -> None:
+        """The user has taken the floor."""
+        if turn in self._open:
+            self._cut(turn, TURN_DETECTED)
+
+    def item_of(self, turn: int) -> str | None:
+        """The message of the response to `turn` while it is given."""
+        spoken = self._open.get(turn)
+        return spoken.response.message_id if spoken else None
+
+    def heard(self, item_id: str, samples: int) -> str:
+        """The text of a message that lies within its first `samples`."""
+        for spoken in (*self._past, *self._open.values()):
+            if spoken.response.message_id == item_id:
+                return spoken.said.until(samples, spoken.response.samples)
+        return ""
+
+    def end(self, trace: TurnTrace, failure: str) -> Response | None:
+        """The turn is over, with a `failure` or without; returns its response if there was one."""
+        spoken = self._open.pop(trace.turn, None)
+        if spoken is None:
+            return None
+        self._past = [*self._past, spoken][-REMEMBERED:]
+        if self._sounding is spoken:
+            self._sounding = None
+        ending = spoken.ending
+        if trace.outcome == "failed":
+            ending = failed(failure)
+        elif trace.outcome == "interrupted":
+            ending = ending or TURN_DETECTED
+        heard = None if trace.outcome == "done" else trace.heard
+        self._tell(*spoken.response.end(ending, usage=Usage.of(0, 0, spoken.tokens), heard=heard))
+        return spoken.response
+
+    def _cut(self, turn: int, ending: StatusDetails) -> None:
+        spoken = self._open[turn]
+        spoken.ending = spoken.ending or ending
+        if item_id := spoken.response.message_id:
+            self._out.flush(item_id)
+
+    def _sound(self, pcm: Pcm) -> None:
+        if self._sounding is not None:
+            self._tell(*self._sounding.response.audio(to_wire(pcm)))
+
+    def _tell(self, *events: ServerEvent) -> None:
+        for event in events:
+            self._out.put(event)
