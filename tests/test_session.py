@@ -49,6 +49,7 @@ from voiceloop.types import (
     TokenBurst,
     ToolCall,
     Transcript,
+    TurnHeard,
     TurnTrace,
     Word,
 )
@@ -116,6 +117,7 @@ async def converse(
     overlap: Overlap = EVERYTHING,
     replies: dict[str, Sequence[str | ToolCall]] | None = None,
     guesses: int = 3,
+    pre_roll_ms: int = 300,
     asr: Callable[[Script], ScriptedAsr] = ScriptedAsr,
     watch: Callable[[Event], None] = lambda event: None,
 ) -> Result:
@@ -138,7 +140,7 @@ async def converse(
         engines,
         microphone,
         NullSpeaker(RATE),
-        replace(CONFIG, turns=replace(CONFIG.turns, max_guesses=guesses)),
+        replace(CONFIG, turns=replace(CONFIG.turns, max_guesses=guesses, pre_roll_ms=pre_roll_ms)),
         show,
         full_duplex=full_duplex,
         overlap=overlap,
@@ -361,6 +363,15 @@ async def test_a_tool_is_run_and_its_result_is_spoken_but_never_the_call() -> No
     assert returned == '{"time": "2:05 PM", "day": "Monday", "date": "January 5"}'
     clauses = [event.text for event in result.events if isinstance(event, Clause)]
     assert "".join(clauses).split() == ["It", "is", "noon", "now."]
+
+
+@pytest.mark.parametrize("pre_roll_ms", [0, 300, 3000, 60_000])
+async def test_a_turn_begins_with_all_of_its_pre_roll_that_there_is(pre_roll_ms: int) -> None:
+    utterance = Utterance(5.5, "Tell me about the sky")
+    result = await converse(utterance, total_s=11.0, pre_roll_ms=pre_roll_ms)
+    begun = next(event for event in result.events if isinstance(event, TurnHeard))
+    assert begun.sample / 16_000 == pytest.approx(max(0, 5.5 - pre_roll_ms / 1000), abs=0.033)
+    assert result.traces[0].heard == "".join(map(str, REPLIES["Tell me about the sky"]))
 
 
 async def test_silence_is_no_turn() -> None:

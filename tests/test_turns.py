@@ -91,6 +91,23 @@ def test_events_alternate_as_the_state_machine_says(
     assert last is None or isinstance(last, TurnEnded)
 
 
+@given(probabilities, configs, st.integers(0, 160))
+def test_after_forgetting_a_turn_begins_anew_and_with_nothing_from_before(
+    series: list[float], config: TurnConfig, at: int
+) -> None:
+    frames = Framer(size=WINDOW).feed(silence(len(series) * WINDOW))
+    detector = TurnDetector(config)
+    pairs = list(zip(frames, series, strict=True))
+    for pair in pairs[:at]:
+        detector.feed(*pair)
+    detector.forget()
+    assert detector.flush() == []
+    events = [event for pair in pairs[at:] for event in detector.feed(*pair)]
+    if events:
+        assert isinstance(events[0], SpeechStarted)
+        assert events[0].start >= at * WINDOW
+
+
 @given(probabilities, configs)
 def test_turns_do_not_overlap_and_hold_the_speech_that_they_report(
     series: list[float], config: TurnConfig

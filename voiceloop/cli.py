@@ -143,12 +143,14 @@ COMMANDS: dict[str, type[Command]] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
-    logging.basicConfig(format="voiceloop: %(message)s", level=logging.WARNING)
     if list(argv[:1]) == ["--version"]:
         print(f"voiceloop {voiceloop.__version__}")
         return 0
     try:
-        match parse(COMMANDS, argv, description=DESCRIPTION):
+        parsed = parse(COMMANDS, argv, description=DESCRIPTION)
+        if not isinstance(parsed, Serve):  # its log is for programs to read
+            logging.basicConfig(format="voiceloop: %(message)s", level=logging.WARNING)
+        match parsed:
             case Talk() as command:
                 return talk(command)
             case Serve() as command:

@@ -16,6 +16,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -23,7 +24,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from voiceloop.asr.stream import StreamingTranscriber
-from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer
+from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer, samples
 from voiceloop.bargein import Verdict
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import Microphone, Speaker
@@ -57,9 +58,6 @@ from voiceloop.types import (
 )
 
 logger = logging.getLogger(__name__)
-
-RECENT_S = 2.0
-"""Audio kept for the beginning of a turn; more than any pre-roll."""
 
 
 class Session:
@@ -189,25 +187,26 @@ class Session:
         turn.final = Transcript(turn.number, 1, (), final=True)
         return self._begin_unheard(turn)
 
-    def respond(self) -> bool:
-        """Answer the newest turn that is over; False where it has been answered."""
+    def respond(self) -> int | None:
+        """Answer the newest turn that is over: its number, if it has not been answered."""
         turn = self._last_turn
         if turn is not None and turn is self._heard_turn:
             turn = turn.before
         if turn is None or turn.asked or turn.over.is_set():
-            return False
+            return None
         turn.asked = turn.insisted = True
         turn.wake()
-        return True
+        self._replying = turn
+        return turn.number
 
-    def cancel(self) -> bool:
-        """End the reply that is being thought or heard; False where there is none."""
+    def cancel(self) -> int | None:
+        """End the reply that is being thought or heard: the number of its turn, if there is one."""
         turn = self._replying
-        if turn is None or turn.over.is_set():
-            return False
+        if turn is None or turn.final is None or turn.over.is_set():
+            return None  # a reply that is only a guess is not there yet
         turn.scope.cancel()  # first: a reply that is stopped would take itself for played
         self._player.stop()
-        return True
+        return turn.number
 
     def rewrite(self, rewritten: Callable[[], None]) -> None:
         """Before anything else is read, do to the conversation what `rewritten` does."""
@@ -218,6 +217,7 @@ class Session:
         turn.ended, turn.speaking = True, False
         for mark in (Mark.SPEECH_END, Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):
             turn.recorder.mark(mark, now)
+        self._replying = turn
         self._start(turn)
         return turn.number
 
@@ -249,7 +249,14 @@ class Session:
         if self._heard_turn is not None:
             self._heard_turn.wake()
             self._weigh(self._heard_turn)
-        self._recent.drop(frame.end - round(RECENT_S * SPEECH_RATE))
+        self._keep_recent()
+
+    def _keep_recent(self) -> None:
+        """Keep what the next turn may begin with; the rest goes in large pieces, to copy little."""
+        turns = self._policy
+        kept = samples(turns.pre_roll_ms + turns.min_speech_ms) + 2 * self._engines.vad.frame
+        if self._recent.end - self._recent.start > 2 * kept:
+            self._recent.drop(self._recent.end - kept)
 
     def _look_between(self, now: float) -> None:
         """A turn need not wait for a whole window to end."""
@@ -260,6 +267,8 @@ class Session:
                 self._turn_event(event, now)
 
     def _begin_turn(self, event: SpeechStarted) -> None:
+        # Less has been kept than is wanted where the pre-roll was shorter until now.
+        event = replace(event, start=max(event.start, self._recent.start))
         previous = self._last_turn
         self._turns += 1
         recorder = Recorder(self._turns)
@@ -359,11 +368,15 @@ class Session:
                         outcome = "abandoned"
             except Exception as error:
                 # A stage that fails ends its turn, never the session.
-                logger.exception("turn %d failed", turn.number)
                 outcome = "failed"
                 while isinstance(error, ExceptionGroup):
                     error = error.exceptions[0]
-                reason = error.message if isinstance(error, VoiceloopError) else repr(error)
+                if isinstance(error, VoiceloopError):
+                    reason = error.message
+                    logger.warning("turn %d failed: %s", turn.number, reason)
+                else:
+                    reason = repr(error)
+                    logger.error("turn %d failed", turn.number, exc_info=error)
                 self._show(Notice(f"the reply failed: {reason}"))
         if turn.dismissed:
             outcome = "abandoned"

@@ -162,6 +162,14 @@ class TurnDetector:
         """The stream is over: so is a turn in progress."""
         return [self._end()] if self._active else []
 
+    def forget(self) -> None:
+        """There has been no turn, and none begins in what has been seen."""
+        self._voiced = self._active = False
+        self._run = None
+        self._speech_end = None
+        self._peak = SILENCE_DBFS
+        self._taken = self._seen
+
     def _idle(self, frame: AudioFrame) -> list[TurnEvent]:
         if not self._voiced:
             self._run = None

@@ -124,6 +124,11 @@ class Client:
         with self._changed:
             self._changed.notify_all()
 
+    def drop(self) -> None:
+        """End the connection without a word of goodbye."""
+        self.socket.socket.shutdown(socket.SHUT_RDWR)
+        self._reader.join()
+
     def send(self, kind: str, **fields: Any) -> None:
         """Send an event."""
         self.socket.send(json.dumps({"type": kind, **fields}))
@@ -195,3 +200,11 @@ def kinds(events: Sequence[Event]) -> list[str]:
         if not found or found[-1] != event["type"]:
             found.append(event["type"])
     return found
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it never is"
+        time.sleep(0.05)

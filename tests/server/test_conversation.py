@@ -140,6 +140,22 @@ def test_what_is_cleared_has_never_been_said(client: Client, speech: dict[str, b
     assert said["transcript"] == CAPITAL
 
 
+def test_what_is_cleared_while_it_is_said_is_no_turn(
+    client: Client, speech: dict[str, bytes]
+) -> None:
+    client.update(**TRANSCRIBED)
+    client.append(speech[LONG][: 2 * RATE])
+    client.wait("input_audio_buffer.speech_started")
+    client.send("input_audio_buffer.clear")
+    client.wait("input_audio_buffer.cleared")
+    client.say(silence(0.5) + speech[CAPITAL])
+    done = client.wait("response.done")["response"]
+    assert "Paris" in done["output"][0]["content"][0]["transcript"]
+    said = client.all("conversation.item.input_audio_transcription.completed")
+    # The detector may take what its network remembers for a sound, in which there are no words.
+    assert [one["transcript"] for one in said if one["transcript"]] == [CAPITAL]
+
+
 def test_a_written_question_is_answered_in_writing_where_that_is_asked_for(client: Client) -> None:
     client.update(output_modalities=["text"])
     done = client.write(CAPITAL)
@@ -228,6 +244,57 @@ def test_a_damaged_message_is_an_error_and_the_session_goes_on(
     assert "Paris" in client.write(CAPITAL)["output"][0]["content"][0]["transcript"]
 
 
+def test_a_response_that_is_cancelled_at_any_moment_has_its_end(client: Client) -> None:
+    for delay_s in (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1):
+        since = len(client.events)
+        client.create(LONG)
+        client.send("response.create")
+        time.sleep(delay_s)
+        client.send("response.cancel")
+        # What has not begun cannot be cancelled: then it goes on to its own end.
+        ended = client.wait("response.done", since=since)["response"]
+        early = [one for one in client.events[since:] if one["type"] == "error"]
+        assert ended["status"] == ("completed" if early else "cancelled")
+
+
+def test_what_was_deleted_is_not_answered(client: Client) -> None:
+    client.create("What is 7 times 8?")
+    item = client.wait("conversation.item.added")["item"]["id"]
+    client.send("conversation.item.delete", item_id=item)
+    client.send("response.create")
+    assert client.wait("error")["error"]["code"] == "nothing_to_respond_to"
+    assert "Paris" in str(client.write(CAPITAL)["output"])
+
+
+def test_a_turn_without_audio_cannot_be_committed(client: Client) -> None:
+    client.update(**PUSHED)
+    for audio in (b"", silence(0.09)):
+        client.append(audio)
+        client.send("input_audio_buffer.commit", event_id="short")
+    client.append(silence(0.02))
+    client.send("input_audio_buffer.commit")
+    client.send("input_audio_buffer.commit", event_id="again")
+    client.wait("error", where=lambda one: one["error"]["event_id"] == "again")
+    codes = [one["error"]["code"] for one in client.all("error")]
+    assert codes == ["input_audio_buffer_commit_empty"] * 3
+    client.wait("input_audio_buffer.committed")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("conversation.item.delete", {"item_id": "nobody's"}),  # refused by the conversation
+        ("response.create", {}),  # by the session, later
+        ("response.cancel", {"nothing": 1}),  # by the parser
+    ],
+)
+def test_an_error_names_the_event_that_it_is_about(
+    client: Client, kind: str, fields: dict[str, object]
+) -> None:
+    client.send(kind, **fields, event_id="mine")
+    assert client.wait("error")["error"]["event_id"] == "mine"
+
+
 def test_sessions_do_not_hear_each_other(server: Serving, speech: dict[str, bytes]) -> None:
     with Client(server.url) as one, Client(server.url) as other:
         other.wait("session.created")
@@ -257,7 +324,7 @@ def test_a_dropped_connection_is_taken_up_once_with_all_that_was_said(server: Se
         first.update(voiceloop={"resume": True})
         token = first.wait("voiceloop.session.token")["token"]
         first.write("What is 7 times 8?")
-        first.socket.socket.close()  # without a word
+        first.drop()  # without a word
     with Client(server.url) as second:
         second.send("voiceloop.resume", token=token)
         second.wait("voiceloop.session.resumed")

@@ -168,8 +168,7 @@ def test_at_every_level_websockets_shows_neither_headers_nor_frames(stream: io.S
         logging.getLogger("websockets.server").info("connection open")
         logging.getLogger("websockets.server").error("handler failed\n{}")
     finally:
-        for name in ("voiceloop", "websockets"):
-            logging.getLogger(name).removeHandler(handler)
+        logging.getLogger().removeHandler(handler)
     lines = [json.loads(each) for each in stream.getvalue().splitlines()]
     assert [each["message"] for each in lines] == ["began", "handler failed\n{}"]
     assert lines[0]["session"] == 1
@@ -181,6 +180,5 @@ def test_what_is_less_than_the_level_is_left_out(stream: io.StringIO) -> None:
         for name in ("voiceloop", "websockets"):
             logging.getLogger(name).warning("hm")
     finally:
-        for name in ("voiceloop", "websockets"):
-            logging.getLogger(name).removeHandler(handler)
+        logging.getLogger().removeHandler(handler)
     assert stream.getvalue() == ""

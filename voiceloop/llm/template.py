@@ -77,7 +77,8 @@ class ChatTemplate:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, with nothing added."""
-        return self._tokenizer.encode(text, add_special_tokens=False)
+        # What is too long is refused where it is known how much room there is.
+        return self._tokenizer.encode(text, add_special_tokens=False, verbose=False)
 
     def harmless(self, text: str) -> str:
         """`text` without the names of special tokens."""

@@ -148,6 +148,11 @@ class Response:
         message.samples += len(pcm) // 2
         return [*events, OutputAudioDelta(self.id, message.id, message.index, 0, pcm, start)]
 
+    def take_back(self, samples: int) -> None:
+        """The last `samples` of the audio so far have not been sent, and will not be."""
+        if self._message:
+            self._message.samples -= samples
+
     def call(self, call_id: str, name: str, delta: str, *, last: bool) -> list[ServerEvent]:
         """More of the arguments of a call, all that is left of them where `last`."""
         if self._over:

@@ -7,12 +7,13 @@ from their defaults. This module knows neither what a setting does nor which voi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from voiceloop.config import Fraction, Range
-from voiceloop.realtime.schema import TOLD, Instead, Most, Patch
+from voiceloop.realtime.schema import TOLD, Instead, Most, Patch, plain
 
 Name = Annotated[str, Most(64)]
 Modalities = tuple[Literal["audio", "text"]]
@@ -280,3 +281,9 @@ class SessionSettings:
             max_output_tokens=self.max_output_tokens,
         )
         return base if overrides is None else overrides.applied(base)
+
+
+def size(settings: SessionSettings | ResponseSettings) -> int:
+    """How many bytes of UTF-8 the instructions and tools take."""
+    tools = json.dumps(plain(settings.tools), ensure_ascii=False)
+    return len(settings.instructions.encode()) + len(tools.encode())

@@ -108,8 +108,7 @@ class App:
                 max_size=longest,
                 max_queue=32,
                 open_timeout=OPENING_S,
-                ping_interval=self._limits.ping_s,
-                ping_timeout=self._limits.ping_s,
+                ping_interval=None,  # see `Connection`
                 server_header=None,
             )
         except OSError as error:
@@ -236,6 +235,7 @@ class App:
             self.metrics.refused(found.reason)
         else:
             self._sessions.end(own.kept, own)
+        self._count()
         return found
 
     def delivered(self, own: Connection) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Protocol
 
 import anyio
+import anyio.lowlevel
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
@@ -40,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 PATIENCE_S = 2.0
 """A client that is ahead of its limits by no more than this is read later; by more, it is told."""
+GOODBYE_S = 1.0
+"""A client has so long to read what was said last, and so long again to agree that it is over."""
 MOST_ERRORS = 100
 """Messages refused in a row after which there is nothing left to say."""
 POLICY, INTERNAL, AWAY = 1008, 1011, 1001
@@ -103,6 +106,8 @@ class Connection:
         self._closing: tuple[int, str] = (1000, "")
         self._silent = True
         """Nothing has come yet."""
+        self._heard = True
+        """Something has come since the last ping."""
         self._errors = 0
 
     @property
@@ -123,6 +128,7 @@ class Connection:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._write)
                     tasks.start_soon(self._watch)
+                    tasks.start_soon(self._look_after)
                     tasks.start_soon(self._converse, self._attached(anew=True))
                     self._tasks = tasks
                     try:
@@ -135,8 +141,24 @@ class Connection:
             self.dialogue.detach()
             self.over.set()
         if not broken:
-            with suppress(ConnectionClosed), anyio.move_on_after(2.0):
+            await self._say_goodbye()
+
+    async def _say_goodbye(self) -> None:
+        """Send what was said last, such as why this is the end, and close the socket."""
+        self._outbox.end()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._ignore)
+            with anyio.move_on_after(GOODBYE_S):
+                await self._send()
+            with anyio.move_on_after(GOODBYE_S):
                 await self._socket.close(*self._closing)
+            tasks.cancel_scope.cancel()
+
+    async def _ignore(self) -> None:
+        # Otherwise the client's goodbye would wait behind whatever else it has said.
+        with suppress(ConnectionClosed):
+            async for _ in self._socket:
+                pass
 
     def _attached(self, *, anew: bool) -> Session:
         self._conversed = anyio.Event()
@@ -159,7 +181,7 @@ class Connection:
             self.close(POLICY, "the client reads too slowly")
 
     async def _send(self) -> None:
-        # Where the connection is gone, the task that reads finds that out too, and ends it.
+        # Whoever reads finds the connection closed too, and ends it.
         with suppress(ConnectionClosed):
             await self._outbox.run(self._socket.send)
 
@@ -170,14 +192,33 @@ class Connection:
         self._metrics.refused(refusal.reason)
         self.close(POLICY, refusal.text)
 
+    async def _look_after(self) -> None:
+        """End the connection of a client that is not there any more.
+
+        Whoever is says something, or answers a ping. The ping itself has to get through: behind
+        what a vanished client does not read, it would wait for ever.
+        """
+        while True:
+            await anyio.sleep(self._limits.ping_s)
+            self._heard = False
+            with suppress(ConnectionClosed), anyio.move_on_after(self._limits.ping_s) as asked:
+                await (await self._socket.ping())
+            if asked.cancelled_caught and not self._heard:
+                self.close(INTERNAL, f"no answer to a ping in {self._limits.ping_s:g} s")
+
     async def _read(self, message: str | bytes) -> None:
+        self._heard = True
+        await anyio.lowlevel.checkpoint()  # others are served between two messages of one client
+        await self._outbox.room()
         await self._within(Kind.MESSAGES, 1)
+        event_id = None
         try:
             event = parse(message) if isinstance(message, str) else parse_binary(message)
+            event_id = event.event_id
             await self._do(event)
             self._errors = 0
         except ProtocolError as error:
-            self._refuse(error)
+            self._refuse(error, event_id)
         self._silent = False
 
     async def _do(self, event: ClientEvent) -> None:
@@ -214,9 +255,9 @@ class Connection:
             self._metrics.refused(refusal.reason)
             self._fail(refusal.text, POLICY)
 
-    def _refuse(self, error: ProtocolError) -> None:
+    def _refuse(self, error: ProtocolError, event_id: str | None) -> None:
         self._metrics.refused_message(error.code)
-        self._outbox.put(Error.of(error))
+        self._outbox.put(Error.of(error, event_id))
         self._errors += 1
         if self._errors >= MOST_ERRORS:
             self.close(POLICY, "too many messages that are none")
@@ -228,13 +269,19 @@ class Connection:
     async def _take_up(self, event: Resume) -> None:
         """Go on with the session that the client had before its connection broke."""
         found = self._lobby.resume(event.token, self)
-        if found.evicted is not None:
-            found.evicted.close(POLICY, "the client has come back on another connection")
-            await found.evicted.over.wait()
-        if isinstance(found, Loss):
-            if found.ended is not None:
+        # Whoever has a session, or its place, passes it on, even where it ends in that moment.
+        with anyio.CancelScope(shield=True):
+            if found.evicted is not None:
+                found.evicted.close(POLICY, "the session is on another connection now, or over")
+                await found.evicted.over.wait()
+            if isinstance(found, Grant):
+                await self._move_to(found)
+            elif found.ended is not None:
                 await self._lobby.forget(found.ended)
+        if isinstance(found, Loss):
             raise ProtocolError(GONE, "go on with the new session", code="resume_failed")
+
+    async def _move_to(self, found: Grant[Dialogue, Connection]) -> None:
         self._session_scope.cancel()
         await self._conversed.wait()
         self.dialogue.detach()

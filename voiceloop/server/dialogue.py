@@ -46,6 +46,7 @@ from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.session_events import (
     Error,
     InputCleared,
+    ItemDeleted,
     SessionCreated,
     SessionUpdated,
 )
@@ -54,10 +55,11 @@ from voiceloop.realtime.settings import (
     SemanticVad,
     ServerVad,
     SessionSettings,
+    size,
 )
 from voiceloop.server.history import history, text_of
 from voiceloop.server.listening import Listening
-from voiceloop.server.sound import SocketMicrophone
+from voiceloop.server.sound import RATE, SocketMicrophone
 from voiceloop.server.speaking import Out, Speaking
 from voiceloop.session import Session
 from voiceloop.trace import PARTS, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
@@ -77,6 +79,10 @@ from voiceloop.types import (
 
 logger = logging.getLogger(__name__)
 
+LEAST_MS = 100
+"""Shortest turn that a client can commit, as in the API."""
+MOST_WAITING = 16
+"""Responses that may be asked for ahead of the audio."""
 EAGERNESS_MS = {"low": 2400, "medium": 1100, "high": 500, "auto": 1100}
 """Longest silence within a turn, by `semantic_vad`'s eagerness."""
 SILENCE = "…"
@@ -94,10 +100,9 @@ class Line:
         if self.out is not None:
             self.out.put(event)
 
-    def flush(self, item_id: str) -> None:
+    def flush(self, item_id: str) -> int:
         """See `Out.flush`."""
-        if self.out is not None:
-            self.out.flush(item_id)
+        return 0 if self.out is None else self.out.flush(item_id)
 
 
 class Dialogue:
@@ -138,9 +143,13 @@ class Dialogue:
         """Results of calls, likewise."""
         self._asked: ResponseSettings | None = None
         """What the client asked of the response that is about to begin."""
+        self._answering: int | None = None
+        """The last turn that the client has asked to be answered."""
         self._noticed = ""
-        self._uncommitted = False
-        """There is audio that belongs to no turn yet."""
+        self._uncommitted = 0
+        """Samples that have come since the client last ended a turn."""
+        self._waiting = 0
+        """Responses asked for before all audio that came earlier was heard."""
         self._silent_since: int | None = None
         """Sample of the microphone at which the last response ended, if nobody spoke since."""
         self.microphone = SocketMicrophone(self._note_silence)
@@ -194,7 +203,7 @@ class Dialogue:
         """Do what the client asks. Raises ProtocolError where that is not possible."""
         match event:
             case InputAudioAppend():
-                self._uncommitted = self._uncommitted or bool(event.audio)
+                self._uncommitted += len(event.audio) // 2
                 self.microphone.feed(event.audio)
             case Played():
                 self._speaking.played(event)
@@ -209,12 +218,12 @@ class Dialogue:
             case ItemRetrieve():
                 self._line.put(self.ledger.retrieve(event.item_id))
             case ItemDelete():
-                self._line.put(self.ledger.delete(event.item_id))
+                self._tell([self.ledger.delete(event.item_id)])
                 self._rewrite()
             case ItemTruncate():
                 self._truncate(event)
             case ResponseCreate():
-                self.microphone.then(lambda: self._asked_for(event))
+                self._ask(event)
             case ResponseCancel():
                 self._cancel()
             case Resume():
@@ -227,6 +236,7 @@ class Dialogue:
     def _update(self, event: SessionUpdate) -> None:
         before = self.settings
         updated = before.updated(event.session)
+        self._check_size(updated, "session")
         # The server's own voice is told, whatever is asked for.
         output = replace(updated.audio.output, voice=before.audio.output.voice)
         self.settings = replace(updated, audio=replace(updated.audio, output=output))
@@ -237,6 +247,15 @@ class Dialogue:
             self._rewrite()
         self._apply()
         self._line.put(SessionUpdated(self.settings))
+
+    def _check_size(self, settings: SessionSettings | ResponseSettings, param: str) -> None:
+        most = self._config.server.conversation_bytes
+        if (taken := size(settings)) > most:
+            raise ProtocolError(
+                f"instructions and tools take {taken} bytes, and {most} are the most",
+                "give fewer tools, or describe them in fewer words",
+                param=param,
+            )
 
     def _apply(self) -> None:
         """Let the session be as the settings say."""
@@ -252,13 +271,13 @@ class Dialogue:
     def _end_turn(self) -> None:
         if not isinstance(self._detector, Commitment):
             return  # the server finds the turns, and this one has an end of its own
-        if not self._uncommitted:
+        if self._uncommitted * 1000 < LEAST_MS * RATE:
             raise ProtocolError(
-                "there is no audio to commit",
-                "append some first",
+                f"less than {LEAST_MS} ms of audio have come since the last turn",
+                "append audio first",
                 code="input_audio_buffer_commit_empty",
             )
-        self._uncommitted = False
+        self._uncommitted = 0
         self.microphone.then(self._commit, over=True)
 
     def _commit(self) -> None:
@@ -266,10 +285,9 @@ class Dialogue:
             self.session.end_turn(self._detector.commit())
 
     def _clear(self) -> None:
-        self._uncommitted = False
+        self._uncommitted = 0
         self.microphone.clear()
-        if isinstance(self._detector, Commitment):
-            self._detector.forget()
+        self._detector.forget()
         self.session.forget()
         self._line.put(InputCleared())
 
@@ -301,8 +319,20 @@ class Dialogue:
         self._line.put(self.ledger.truncate(event, heard))
         self._rewrite()
 
+    def _ask(self, event: ResponseCreate) -> None:
+        self._check_size(self.settings.response(event.response), "response")
+        if self._waiting >= MOST_WAITING:
+            raise ProtocolError(
+                f"{MOST_WAITING} responses are waiting for the audio before them to be heard",
+                "ask for one after the other",
+                code="rate_limit_exceeded",
+            )
+        self._waiting += 1
+        self.microphone.then(lambda: self._asked_for(event))
+
     def _asked_for(self, event: ResponseCreate) -> None:
         """Begin a response, with what there is to respond to."""
+        self._waiting -= 1
         if self.responding:
             self._refuse(
                 "a response is in progress",
@@ -316,12 +346,13 @@ class Dialogue:
         if _seen(self._asked) != _seen(self.settings):
             self._rewrite(self._asked)
         if self._returned:
-            call, result = self._returned.pop(0)
-            self.session.answer_call(call, result)
+            self._answering = self.session.answer_call(*self._returned.pop(0))
         elif self._written:
-            self.session.write("\n".join(self._written.values()))
+            self._answering = self.session.write("\n".join(self._written.values()))
             self._written.clear()
-        elif not self.session.respond():
+        else:
+            self._answering = self.session.respond()
+        if self._answering is None:
             self._asked = None
             self._refuse(
                 "there is nothing to respond to",
@@ -331,13 +362,15 @@ class Dialogue:
             )
 
     def _cancel(self) -> None:
-        self._speaking.cancel()
-        if not self.session.cancel():
+        turn = self.session.cancel()
+        if turn is None:
             raise ProtocolError(
                 "no response is in progress",
                 "response.done tells when one is over",
                 code="response_cancel_not_active",
             )
+        self._begin_response(turn)  # where it ends before its first word
+        self._speaking.cancel(turn)
 
     def _rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
         """Let the language model see the conversation as the ledger has it."""
@@ -415,6 +448,8 @@ class Dialogue:
 
     def _note_end(self, trace: TurnTrace) -> None:
         item_id = self._listening.forget(trace.turn)
+        if trace.turn == self._answering or trace.outcome in ("done", "failed"):
+            self._begin_response(trace.turn)  # where it ends before its first word
         response = self._speaking.end(trace, self._noticed)
         if response is not None:
             self._silent_since = self.microphone.position
@@ -430,6 +465,8 @@ class Dialogue:
 
     def _tell(self, events: Iterable[ServerEvent]) -> None:
         for event in events:
+            if isinstance(event, ItemDeleted):
+                self._written.pop(event.item_id, None)
             self._line.put(event)
 
     def _refuse(self, message: str, hint: str, code: str, event_id: str | None) -> None:

@@ -40,17 +40,17 @@ def history(
     """
     notes = [instructions]
     exchanges: list[tuple[str, str]] = []
-    said = ""
+    said: list[str] = []
     for item in items:
         text = text_of(item)
         match item:
             case SystemMessage():
                 notes.append(text)
             case UserMessage() if item.id not in waiting:
-                said = f"{said} {text}".strip()
+                said.append(text)
             case AssistantMessage() if text:
-                exchanges.append((said, text))
-                said = ""
+                exchanges.append((" ".join(filter(None, said)), text))
+                said = []
             case _:
                 pass
     return "\n".join(filter(None, notes)), exchanges

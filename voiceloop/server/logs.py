@@ -74,11 +74,10 @@ class Formatter(logging.Formatter):
 def start(
     stream: TextIO, *, level: int = logging.INFO, transcripts: bool = False
 ) -> logging.Handler:
-    """Log what voiceloop and websockets say to `stream`; gives the handler, to be removed again."""
+    """Log what anybody says to `stream`; gives the handler of the root, to be removed again."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(Formatter(transcripts=transcripts))
-    for name in ("voiceloop", "websockets"):
-        logging.getLogger(name).addHandler(handler)
+    logging.getLogger().addHandler(handler)
     logging.getLogger("voiceloop").setLevel(level)
     # On lower levels it shows headers, with keys in them, and frames, with speech in them.
     logging.getLogger("websockets").setLevel(max(level, logging.WARNING))

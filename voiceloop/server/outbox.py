@@ -1,7 +1,8 @@
 """What waits to be sent to one client, in order, by the one task that sends.
 
-Whoever has something to say puts it here and goes on; nobody but the writer waits for the network.
-A client that reads too slowly is given up before it costs memory.
+Whoever has something to say puts it here and goes on; nobody but the writer waits for the network,
+and whoever reads what the client asks: it is asked nothing more while many answers wait. A client
+that reads too slowly for its audio is given up before it costs memory.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from voiceloop.realtime.response_events import OutputAudioDelta
 from voiceloop.realtime.schema import RATE
 from voiceloop.realtime.server_events import ServerEvent
 
-MOST_BYTES = 4 * 2**20
-"""What may wait for a slow client: more than half a minute of audio."""
+ENOUGH_BYTES = 2**20
+"""Answers that wait when no more questions are taken; audio is paced by itself and not counted."""
+MOST_BYTES = 8 * 2**20
+"""What may wait for a slow client: more than a minute of audio, or the answer to the largest
+question with as much before it as may be."""
 
 Message = str | bytes
 
@@ -34,8 +38,9 @@ class Outbox:
         self._new_id = new_id
         self._sent = sent
         self._queue: deque[tuple[Message, OutputAudioDelta | None]] = deque()
-        self._bytes = 0
-        self._more = anyio.Event()
+        self._answers = self._audio = 0
+        """Bytes of either that wait."""
+        self._more, self._less = anyio.Event(), anyio.Event()
         self._ended = False
 
     def put(self, event: ServerEvent) -> None:
@@ -46,16 +51,28 @@ class Outbox:
         else:
             message = event.to_json(self._new_id("event"))
         self._queue.append((message, audio))
-        self._bytes += len(message)
+        self._count(len(message), audio)
         self._more.set()
-        if self._bytes > MOST_BYTES:
+        if self._answers + self._audio > MOST_BYTES:
             self.overrun.set()
 
-    def flush(self, item_id: str) -> None:
-        """Audio of an item that has not been sent never will be."""
-        kept = [entry for entry in self._queue if not entry[1] or entry[1].item_id != item_id]
-        self._bytes = sum(len(message) for message, _ in kept)
-        self._queue = deque(kept)
+    def flush(self, item_id: str) -> int:
+        """Audio of an item that has not been sent never will be; returns how many samples."""
+        dropped = 0
+        waiting, self._queue = self._queue, deque()
+        for message, audio in waiting:
+            if audio and audio.item_id == item_id:
+                self._count(-len(message), audio)
+                dropped += len(audio.delta) // 2
+            else:
+                self._queue.append((message, audio))
+        return dropped
+
+    async def room(self) -> None:
+        """Wait until the client has read most of what it was answered."""
+        while self._answers > ENOUGH_BYTES:
+            self._less = anyio.Event()
+            await self._less.wait()
 
     def end(self) -> None:
         """Nothing more comes; `run` returns when all has been sent."""
@@ -67,7 +84,7 @@ class Outbox:
         while True:
             while self._queue:
                 message, audio = self._queue.popleft()
-                self._bytes -= len(message)
+                self._count(-len(message), audio)
                 await send(message)
                 if audio:
                     self._sent(len(audio.delta) / 2 / RATE)
@@ -75,3 +92,10 @@ class Outbox:
                 return
             self._more = anyio.Event()
             await self._more.wait()
+
+    def _count(self, size: int, audio: OutputAudioDelta | None) -> None:
+        if audio:
+            self._audio += size
+        else:
+            self._answers += size
+        self._less.set()

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from voiceloop.realtime.extensions import Played
 from voiceloop.realtime.ids import NewId
-from voiceloop.realtime.ledger import Ledger
+from voiceloop.realtime.ledger import PER_MS, Ledger
 from voiceloop.realtime.response_events import StatusDetails, Usage
 from voiceloop.realtime.responses import (
     CLIENT_CANCELLED,
@@ -20,7 +20,7 @@ from voiceloop.realtime.responses import (
 from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.settings import ResponseSettings
 from voiceloop.server.said import Said
-from voiceloop.server.sound import RATE, SocketSpeaker, to_wire
+from voiceloop.server.sound import SocketSpeaker, to_wire
 from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
 
 REMEMBERED = 4
@@ -34,8 +34,11 @@ class Out(Protocol):
         """Tell the client, after all that it was told before."""
         ...
 
-    def flush(self, item_id: str) -> None:
-        """Audio of an item that the client has not been sent yet it shall not be sent."""
+    def flush(self, item_id: str) -> int:
+        """Audio of an item that the client has not been sent yet it shall not be sent.
+
+        Returns how many samples that is.
+        """
         ...
 
 
@@ -110,11 +113,12 @@ class Speaking:
         """The client says how far it has played."""
         spoken = self._sounding
         if spoken and spoken.response.message_id == event.item_id:
-            self.speaker.played(round(event.audio_ms * RATE / 1000), spoken.response.samples)
+            sent = spoken.response.samples
+            self.speaker.played(round(min(event.audio_ms * PER_MS, sent)), sent)
 
-    def cancel(self) -> None:
+    def cancel(self, turn: int) -> None:
         """The client wants no more of it."""
-        for turn in self._open:
+        if turn in self._open:
             self._cut(turn, CLIENT_CANCELLED)
 
     def interrupt(self, turn: int) -> None:
@@ -145,6 +149,8 @@ class Speaking:
         ending = spoken.ending
         if trace.outcome == "failed":
             ending = failed(failure)
+        elif trace.outcome == "abandoned":
+            ending = ending or failed("there was nothing to answer")
         elif trace.outcome == "interrupted":
             ending = ending or TURN_DETECTED
         heard = None if trace.outcome == "done" else trace.heard
@@ -155,7 +161,7 @@ class Speaking:
         spoken = self._open[turn]
         spoken.ending = spoken.ending or ending
         if item_id := spoken.response.message_id:
-            self._out.flush(item_id)
+            spoken.response.take_back(self._out.flush(item_id))
 
     def _sound(self, pcm: Pcm) -> None:
         if self._sounding is not None:

@@ -1,0 +1,141 @@
+"""Clients that want more than their share: they are told or sent away, and others are served."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from tests.server.serving import RATE, Client, Serving, serving, until
+
+pytestmark = pytest.mark.models
+
+PREFILL = 3000
+AHEAD_S = 4.0
+PER_S, BURST = 100, 50
+QUESTION = "What is the capital of France?"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    options = {
+        "prefill-tokens-per-min": PREFILL,
+        "audio-ahead-s": AHEAD_S,
+        "messages-per-s": PER_S,
+        "messages-burst": BURST,
+    }
+    flags = [text for name, value in options.items() for text in (f"--server.{name}", str(value))]
+    with serving(tmp_path_factory.mktemp("greedy"), *flags) as server:
+        yield server
+        assert "Traceback" not in server.log.read_text()
+
+
+@pytest.fixture
+def friend(server: Serving) -> Iterator[Client]:
+    """Somebody whose session goes on whatever the others want."""
+    with Client(server.url) as friend:
+        friend.wait("session.created")
+        friend.update(output_modalities=["text"])
+        yield friend
+        assert "Paris" in str(friend.write(QUESTION)["output"])
+
+
+@pytest.fixture
+def greedy(server: Serving) -> Iterator[Client]:
+    with Client(server.url) as greedy:
+        greedy.wait("session.created")
+        greedy.update(output_modalities=["text"], max_output_tokens=1)
+        yield greedy
+
+
+def test_a_prompt_that_is_read_anew_for_ever_ends_its_session(
+    friend: Client, greedy: Client
+) -> None:
+    with suppress(ConnectionClosed, AssertionError):
+        for number in range(20):
+            words = " ".join(f"Rule {number}.{i}: be kind." for i in range(100))
+            greedy.send("session.update", session={"type": "realtime", "instructions": words})
+            greedy.write(QUESTION)
+            assert "Paris" in str(friend.write(QUESTION)["output"])
+    until(lambda: greedy.closed is not None)
+    assert greedy.socket.close_code == 1008
+    assert "tokens read in a minute" in str(greedy.socket.close_reason)
+    told = greedy.all("error")[-1]["error"]
+    assert told["type"] == "server_error" and "tokens read in a minute" in told["message"]
+    assert len(greedy.all("response.created")) > 2
+
+
+def test_instructions_that_do_not_fit_fail_the_response_and_not_the_session(
+    friend: Client, greedy: Client
+) -> None:
+    greedy.update(instructions="Be brief, and kind. " * 5000)
+    assert greedy.write(QUESTION)["status"] == "failed"
+    greedy.update(instructions="", max_output_tokens="inf")
+    assert "Paris" in str(greedy.write(QUESTION)["output"])
+
+
+def test_audio_faster_than_it_is_spoken_is_taken_up_to_a_limit(
+    friend: Client, greedy: Client
+) -> None:
+    begun, second = time.monotonic(), bytes(2 * RATE)
+    sent = 3 * round(AHEAD_S)
+    for _ in range(sent):
+        greedy.append(second)
+    greedy.send("conversation.item.retrieve", item_id="nobody's", event_id="last")
+    greedy.wait("error", where=lambda one: one["error"]["event_id"] == "last")
+    refused = [e for e in greedy.all("error") if e["error"]["code"] == "rate_limit_exceeded"]
+    taken = sent - len(refused)
+    assert AHEAD_S - 1 < taken <= AHEAD_S + 1 + (time.monotonic() - begun)
+    assert "ahead of real time" in refused[0]["error"]["message"] if refused else taken == sent
+    assert greedy.closed is None
+
+
+def test_many_small_messages_are_read_no_faster_than_they_may_come(
+    friend: Client, greedy: Client
+) -> None:
+    count = BURST + 3 * PER_S
+    begun = time.monotonic()
+    for _ in range(count):
+        greedy.send("input_audio_buffer.clear")
+    while time.monotonic() < begun + 2:
+        assert "Paris" in str(friend.write(QUESTION)["output"])
+    assert len(greedy.all("input_audio_buffer.cleared")) < count
+    until(lambda: len(greedy.all("input_audio_buffer.cleared")) == count)
+    assert time.monotonic() - begun > (count - BURST) / PER_S - 0.1
+    assert not greedy.all("error")
+
+
+def test_who_says_nothing_that_can_be_understood_is_sent_away(
+    friend: Client, greedy: Client
+) -> None:
+    greedy.create("x" * 200_000)
+    item = greedy.wait("conversation.item.done")["item"]["id"]
+    for _ in range(5):
+        greedy.send("conversation.item.retrieve", item_id=item)
+    with suppress(ConnectionClosed):
+        for _ in range(300):
+            greedy.socket.send("?")
+    until(lambda: greedy.closed is not None)
+    assert greedy.socket.close_code == 1008
+    # Whatever was said before the end is heard.
+    assert len(greedy.all("conversation.item.retrieved")) == 5
+    assert len(greedy.all("error")) == 100
+
+
+def test_who_reads_its_answers_late_gets_them_all(server: Serving, friend: Client) -> None:
+    content = [{"type": "input_text", "text": "x" * 200_000}]
+    item = {"type": "message", "role": "user", "id": "long", "content": content}
+    with connect(server.url, max_queue=1, compression=None, max_size=None) as late:
+        late.send(json.dumps({"type": "conversation.item.create", "item": item}))
+        for _ in range(150):
+            late.send('{"type": "conversation.item.retrieve", "item_id": "long"}')
+        begun = time.monotonic()
+        while time.monotonic() < begun + 2:  # by then all of it could have been answered
+            assert "Paris" in str(friend.write(QUESTION)["output"])
+        answers = [json.loads(late.recv(30))["type"] for _ in range(153)]
+    assert answers.count("conversation.item.retrieved") == 150

@@ -1,0 +1,242 @@
+"""Clients that are gone, or as good as gone: it is noticed, and their places are free again."""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Self
+
+import pytest
+from websockets.client import ClientProtocol
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
+from websockets.sync.client import connect
+from websockets.uri import parse_uri
+
+from tests.server.serving import PATIENCE_S, Client, Serving, serving, until
+
+pytestmark = pytest.mark.models
+
+PLACES = 3
+PING_S = 0.3
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    options = (
+        *("--server.max-sessions", str(PLACES), "--server.ping-s", str(PING_S)),
+        *("--server.resume-s", "60", "--server.max-parked-per-key", "1"),
+    )
+    with serving(tmp_path_factory.mktemp("vanishing"), *options) as server:
+        yield server
+        assert "Traceback" not in server.log.read_text()
+
+
+@pytest.fixture
+def friend(server: Serving) -> Iterator[Client]:
+    """Somebody whose session goes on whatever happens to the others."""
+    with Client(server.url) as friend:
+        friend.wait("session.created")
+        friend.update(output_modalities=["text"])
+        yield friend
+        assert "Paris" in str(friend.write("What is the capital of France?")["output"])
+
+
+def sessions(server: Serving, state: str) -> int:
+    """How many sessions there are in a state, as the server's metrics tell."""
+    with urllib.request.urlopen(f"{server.page}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    (line,) = (one for one in lines if one.startswith(f'voiceloop_sessions{{state="{state}"}}'))
+    return round(float(line.split()[1]))
+
+
+def connected(server: Serving) -> int:
+    return sessions(server, "connected")
+
+
+def parked(server: Serving) -> int:
+    return sessions(server, "parked")
+
+
+class Relay:
+    """A wire between a client and the server that can be cut without either being told."""
+
+    def __init__(self, port: int) -> None:
+        self._server = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.cut = threading.Event()
+        self.left = -1
+        """Bytes that still go to the server before it is cut; any number where negative."""
+        self.held: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._carry, daemon=True)
+        self._thread.start()
+
+    def client(self, server: Serving) -> Client:
+        """A client of the server that is connected by this wire."""
+        wire = socket.create_connection(self._listener.getsockname())
+        return Client(server.url, sock=wire, close_timeout=0.1)
+
+    def _carry(self) -> None:
+        client, _ = self._listener.accept()
+        server = socket.create_connection(("127.0.0.1", self._server))
+        self.held += [client, server]
+        while not self.cut.is_set():
+            for ready in select.select([client, server], [], [], 0.01)[0]:
+                data = ready.recv(1024)
+                if ready is server:
+                    client.sendall(data)
+                elif self.left < 0 or len(data) < self.left:
+                    self.left -= len(data) if self.left >= 0 else 0
+                    server.sendall(data)
+                else:
+                    server.sendall(data[: self.left])
+                    self.cut.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.cut.set()
+        self._thread.join()
+        for end in (*self.held, self._listener):
+            end.close()
+
+
+def test_who_connects_and_does_not_say_what_for_is_sent_away(
+    server: Serving, friend: Client
+) -> None:
+    begun = [b"", b"GET /v1/rea", b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"\x16\x03\x01\x02\x00"]
+    with ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            for _ in range(40)
+        ]
+        for index, one in enumerate(silent):
+            one.settimeout(PATIENCE_S)
+            one.sendall(begun[index % len(begun)])
+        assert friend.write("What is the capital of France?")["status"] == "completed"
+        for one in silent:
+            try:
+                assert not one.recv(1000).startswith(b"HTTP/1.1 2")
+            except ConnectionResetError:
+                pass
+    assert connected(server) == 1
+
+
+def cut_off(client: Client, relay: Relay) -> None:
+    relay.cut.set()
+
+
+def cut_off_in_mid_message(client: Client, relay: Relay) -> None:
+    relay.left = 50_000
+    client.append(bytes(100_000))
+    assert relay.cut.wait(PATIENCE_S)
+
+
+def cut_off_in_mid_reply(client: Client, relay: Relay) -> None:
+    client.create("Why is the sky blue?")
+    client.send("response.create")
+    client.wait("response.output_audio.delta")
+    relay.cut.set()
+
+
+@pytest.mark.parametrize("vanish", [cut_off, cut_off_in_mid_message, cut_off_in_mid_reply])
+def test_who_is_gone_without_a_word_is_noticed(
+    server: Serving, friend: Client, vanish: Callable[[Client, Relay], None]
+) -> None:
+    with Relay(server.port) as relay, relay.client(server) as client:
+        client.wait("session.created")
+        assert connected(server) == 2
+        vanish(client, relay)
+        until(lambda: connected(server) == 1)
+
+
+def test_the_session_of_who_is_gone_without_a_word_waits_where_it_has_a_token(
+    server: Serving, friend: Client
+) -> None:
+    with Relay(server.port) as relay, relay.client(server) as client:
+        client.update(voiceloop={"resume": True})
+        token = client.wait("voiceloop.session.token")["token"]
+        client.write("What is 7 times 8?")
+        relay.cut.set()
+        until(lambda: (connected(server), parked(server)) == (1, 1))
+    with Client(server.url) as again:
+        again.send("voiceloop.resume", token=token)
+        again.wait("voiceloop.session.resumed")
+        again.wait("voiceloop.session.token")
+        assert len(again.all("conversation.item.added")) == 2
+        assert parked(server) == 0
+        again.update(voiceloop={"resume": False})
+
+
+def test_who_does_not_read_is_given_up(server: Serving, friend: Client) -> None:
+    content = [{"type": "input_text", "text": "x" * 200_000}]
+    item = {"type": "message", "role": "user", "content": content}
+    with connect(server.url, max_queue=1, close_timeout=1, ping_interval=None) as deaf:
+        with pytest.raises((ConnectionClosed, OSError)):
+            while True:
+                deaf.send(json.dumps({"type": "conversation.item.create", "item": item}))
+        until(lambda: connected(server) == 1)
+
+
+class Mute:
+    """A client that reads all it is sent, and answers no ping."""
+
+    def __init__(self, server: Serving) -> None:
+        self._protocol = ClientProtocol(parse_uri(server.url))
+        self._socket = socket.create_connection(("127.0.0.1", server.port))
+        self._socket.settimeout(0.05)
+        self._protocol.send_request(self._protocol.connect())
+        self._flush()
+        self.pings = 0
+        self.ended = False
+        self.code: int | None = None
+
+    def _flush(self) -> None:
+        self._socket.sendall(b"".join(self._protocol.data_to_send()))
+
+    def say(self, message: dict[str, object]) -> None:
+        self._protocol.data_to_send()  # the pongs that it would have sent
+        self._protocol.send_text(json.dumps(message).encode())
+        self._flush()
+
+    def read(self) -> None:
+        try:
+            data = self._socket.recv(100_000)
+        except TimeoutError:
+            return
+        if not data:
+            self.ended = True
+            return
+        self._protocol.receive_data(data)
+        for event in self._protocol.events_received():
+            if isinstance(event, Frame) and event.opcode is Opcode.PING:
+                self.pings += 1
+            elif isinstance(event, Frame) and event.opcode is Opcode.CLOSE:
+                self.code = int.from_bytes(event.data[:2])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._socket.close()
+
+
+def test_who_answers_no_ping_is_given_up_unless_it_says_something(
+    server: Serving, friend: Client
+) -> None:
+    with Mute(server) as mute:
+        while mute.pings < 6:
+            mute.read()
+            mute.say({"type": "input_audio_buffer.clear"})
+            assert not mute.ended
+        assert connected(server) == 2
+        while not mute.ended:
+            mute.read()
+        assert mute.code == 1011
+        until(lambda: connected(server) == 1)
