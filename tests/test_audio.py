@@ -23,6 +23,7 @@ from voiceloop.audio import (
     fade_in,
     fade_out,
     from_pcm16,
+    levels,
     samples,
     silence,
     to_pcm16,
@@ -86,6 +87,13 @@ def test_whoever_waits_gets_every_sample_at_once_in_any_chunking(
         given += len(piece)
         assert sum(map(len, pieces)) == math.ceil(given * target / source)
     assert np.array_equal(np.concatenate([silence(0), *pieces]), whole)
+
+
+@given(st.integers(0, 500), st.integers(1, 100), st.sampled_from([0.0, 1e-7, 0.01, 1.0]))
+def test_levels_are_those_of_the_pieces(length: int, step: int, loud: float) -> None:
+    pcm = (loud * np.random.default_rng(0).standard_normal(length)).astype(np.float32)
+    pieces = [dbfs(pcm[at : at + step]) for at in range(0, length, step)]
+    assert levels(pcm, step) == pytest.approx(pieces, abs=1e-6)
 
 
 @pytest.mark.parametrize("source", [8000, 24_000, 44_100, 48_000])

@@ -25,6 +25,8 @@ MIN_RATE, MAX_RATE = 8_000, 192_000
 SILENCE_DBFS = -120.0
 """The level that digital silence is given."""
 PCM16_SCALE = 32768.0
+FEW_PHASES = 8
+"""With more of them it is faster to compute each sample for itself than all for each phase."""
 
 
 def samples(milliseconds: float, rate: int = SPEECH_RATE) -> int:
@@ -117,14 +119,20 @@ class LiveResampler:
         if self._up == self._down:
             return pcm
         heard = np.concatenate((self._past, pcm))
-        places = np.arange(self._ahead, len(pcm) * self._up, self._down)
-        self._ahead += len(places) * self._down - len(pcm) * self._up
+        first, last = self._ahead, len(pcm) * self._up
+        count = max(0, -((first - last) // self._down))
+        self._ahead += count * self._down - last
         self._past = heard[len(pcm) :]
-        if not len(places):
-            return silence(0)
-        at, phases = np.divmod(places, self._up)
-        windows = sliding_window_view(heard, self._phases.shape[1])[at]
-        return np.einsum("nt,nt->n", windows, self._phases[phases])
+        if self._up > FEW_PHASES:
+            at, phases = np.divmod(np.arange(first, last, self._down), self._up)
+            windows = sliding_window_view(heard, self._phases.shape[1])[at]
+            return np.einsum("nt,nt->n", windows, self._phases[phases])
+        out = np.empty(count, np.float32)
+        for nth in range(min(self._up, count)):
+            at, phase = divmod(first + nth * self._down, self._up)
+            every = np.convolve(heard[at:], self._phases[phase, ::-1], "valid")
+            out[nth :: self._up] = every[:: self._down][: len(out[nth :: self._up])]
+        return out
 
 
 def _low_pass(taps: int, up: int, band: float) -> Pcm:
@@ -182,6 +190,16 @@ def dbfs(pcm: Pcm) -> float:
     """Root-mean-square level in dB below full scale; `SILENCE_DBFS` at the least."""
     power = float(np.mean(np.square(pcm, dtype=np.float64))) if len(pcm) else 0.0
     return max(SILENCE_DBFS, 10 * float(np.log10(power))) if power else SILENCE_DBFS
+
+
+def levels(pcm: Pcm, step: int) -> npt.NDArray[np.float64]:
+    """`dbfs` of each `step` samples, and of those that are left over."""
+    filled = np.zeros(-(-len(pcm) // step) * step)
+    filled[: len(pcm)] = pcm
+    power = np.einsum("nt,nt->n", *2 * (filled.reshape(-1, step),)) / step
+    if rest := len(pcm) % step:
+        power[-1] *= step / rest
+    return 10 * np.log10(np.maximum(power, 10 ** (SILENCE_DBFS / 10)))
 
 
 def fade_in(pcm: Pcm, length: int) -> Pcm:

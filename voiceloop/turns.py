@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from voiceloop.audio import SILENCE_DBFS, dbfs, samples
+from voiceloop.audio import SILENCE_DBFS, levels, samples
 from voiceloop.config import TurnConfig
 from voiceloop.types import AudioFrame
 
@@ -125,13 +125,14 @@ class TurnDetector:
         config = self._config
         self._seen = frame.end
         self._voiced = probability >= (config.release if self._voiced else config.threshold)
-        levels = [dbfs(frame.pcm[at : at + STEP]) for at in range(0, len(frame.pcm), STEP)]
-        self._levels = np.append(self._levels, levels)[-samples(FLOOR_MS) // STEP :]
+        now = levels(frame.pcm, STEP)
+        self._levels = np.concatenate((self._levels, now))[-samples(FLOOR_MS) // STEP :]
+        loudest = float(now.max(initial=SILENCE_DBFS))
         if self._voiced:
-            self._peak = max(self._peak, *levels)
+            self._peak = max(self._peak, loudest)
         if not self._active:
             return self._idle(frame)
-        if self._voiced and probability < config.pause_below and self._quiet(levels):
+        if self._voiced and probability < config.pause_below and self._quiet(loudest):
             self._voiced_end = frame.end
             events = self._pause()
         else:
@@ -152,8 +153,9 @@ class TurnDetector:
         if self._speech_end is None or self._voiced:
             return []
         wait = samples(self._config.hangover_ms if hangover_ms is None else hangover_ms)
-        levels = [dbfs(rest.pcm[at : at + STEP]) for at in range(0, len(rest.pcm), STEP)]
-        if rest.end - self._speech_end < wait or (levels and not self._quiet(levels)):
+        if rest.end - self._speech_end < wait:
+            return []
+        if not self._quiet(float(levels(rest.pcm, STEP).max(initial=SILENCE_DBFS))):
             return []
         self._seen = rest.end
         return [self._end()]
@@ -227,8 +229,8 @@ class TurnDetector:
         loud = np.flatnonzero(near > self._speech_level)
         return first + (int(loud[-1]) + 1) * STEP if len(loud) else self._voiced_end
 
-    def _quiet(self, levels: list[float]) -> bool:
-        return max(levels) <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
+    def _quiet(self, level: float) -> bool:
+        return level <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
 
     @property
     def _speech_level(self) -> float:

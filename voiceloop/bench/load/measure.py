@@ -118,7 +118,7 @@ class Load:
     def run(self) -> dict[str, Any]:
         """Load the models, serve, and measure."""
         logger = logging.getLogger("voiceloop.server")
-        level = logger.level
+        level, logger.propagate = logger.level, False
         logger.setLevel(logging.INFO)
         logger.addHandler(self._floor)
         try:
@@ -127,6 +127,7 @@ class Load:
         finally:
             logger.removeHandler(self._floor)
             logger.setLevel(level)
+            logger.propagate = True
 
     async def _measure(self, engines: Engines) -> dict[str, Any]:
         binding = Binding("localhost", self._port)
@@ -224,7 +225,7 @@ class Load:
         gc.collect()
         return Left(
             app.sessions,
-            sum(isinstance(thing, Session) for thing in gc.get_objects()),
+            sum(type(thing) is Session for thing in gc.get_objects()),
             len(anyio.get_running_tasks()),
             threading.active_count(),
             memory_mb(),
