@@ -61,6 +61,10 @@ class Framer:
         """The samples that are no frame yet."""
         return AudioFrame(self._rest, self.rate, self.position)
 
+    def drop(self) -> None:
+        """Forget the samples that are no frame yet."""
+        self._rest = silence(0)
+
     def flush(self) -> AudioFrame | None:
         """The samples left over at the end of the stream, shorter than `size`, if there are any."""
         rest, self._rest = self._rest, silence(0)

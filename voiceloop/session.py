@@ -112,6 +112,8 @@ class Session:
         self._policy = config.turns
         """How turns are ended."""
         self._recent = SampleBuffer()
+        self._forgotten = 0
+        """No turn begins before this sample."""
         self._arrivals: deque[tuple[int, float]] = deque(maxlen=3000)
         self._heard_turn: Turn | None = None
         """The turn that is being heard."""
@@ -156,11 +158,15 @@ class Session:
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Find turns in another way from now on; a turn that is being heard is forgotten."""
-        self.forget()
+        self._dismiss()
         self._detector, self._policy = detector, policy
 
     def forget(self) -> None:
-        """The turn that is being heard has never been."""
+        """The turn that is being heard has never been, and no other has what was heard so far."""
+        self._dismiss()
+        self._forgotten = self._recent.end
+
+    def _dismiss(self) -> None:
         turn, self._heard_turn = self._heard_turn, None
         if turn is not None and not turn.over.is_set():
             turn.dismissed = True
@@ -268,7 +274,8 @@ class Session:
 
     def _begin_turn(self, event: SpeechStarted) -> None:
         # Less has been kept than is wanted where the pre-roll was shorter until now.
-        event = replace(event, start=max(event.start, self._recent.start))
+        start = max(event.start, self._recent.start, self._forgotten)
+        event = replace(event, start=start, speech_start=max(start, event.speech_start))
         previous = self._last_turn
         self._turns += 1
         recorder = Recorder(self._turns)

@@ -76,6 +76,8 @@ class SocketMicrophone:
         """Forget what nobody has heard yet; marks stay in line."""
         self._line = deque(entry for entry in self._line if callable(entry))
         self._waiting = 0
+        self._resampler = LiveResampler(RATE, SPEECH_RATE)
+        self._framer.drop()
 
     def close(self) -> None:
         """End the stream."""
