@@ -13,6 +13,7 @@ from tests.sounds import chunks, sizes
 from voiceloop.audio import Framer, samples, silence
 from voiceloop.config import TurnConfig
 from voiceloop.turns import (
+    HUSH_MS,
     STEP,
     SpeechPaused,
     SpeechResumed,
@@ -258,6 +259,30 @@ def test_a_turn_ends_in_mid_window_where_it_would_end_with_the_window(
         )
     others = [event for event in whole if not isinstance(event, TurnEnded)]
     assert [event for event in early if not isinstance(event, TurnEnded)] == others
+
+
+@pytest.mark.parametrize(("probability", "begins"), [(0.9, True), (0.99, False), (0.1, False)])
+def test_a_pause_begins_in_mid_window_where_the_network_doubts(
+    probability: float, begins: bool
+) -> None:
+    # Below `release` the network says itself that it is over, and the pause has its own length.
+    detector = TurnDetector(TurnConfig(pause_ms=200, pause_below=0.95))
+    last = 16 * WINDOW
+    spoken = last + 4 * STEP
+    pcm = np.concatenate((silence(10 * WINDOW), voice(spoken - 10 * WINDOW), silence(4 * WINDOW)))
+    events: list[TurnEvent] = []
+    for frame in Framer(size=WINDOW).feed(pcm[: last + WINDOW]):
+        sure = float(frame.start >= 10 * WINDOW)
+        events += detector.feed(frame, probability if frame.start == last else sure)
+    assert [type(event) for event in events] == [SpeechStarted]
+    for length in range(0, WINDOW, 16):
+        rest = AudioFrame(pcm[last + WINDOW :][:length], 16_000, last + WINDOW)
+        found = detector.between(rest)
+        if begins and rest.end - spoken >= samples(HUSH_MS):
+            assert found == [SpeechPaused(rest.end, spoken)]
+            return
+        assert found == []
+    assert not begins
 
 
 def test_a_sound_in_mid_window_keeps_the_turn_open() -> None:

@@ -139,7 +139,7 @@ class TurnConfig:
     """Voiced audio that makes a beginning."""
     pause_ms: Count = 32
     """Silence at which the end of the turn is guessed and the final decode begins."""
-    pause_below: Fraction = 0.9
+    pause_below: Fraction = 0.95
     """Speech probability below which a frame that is as quiet as the background begins a pause too:
     the voice detector notices an end late, and a guess costs little. 0 leaves it to `release`."""
     endpoint: Literal["auto", "p-eot", "trailing-words", "fixed"] = "auto"
@@ -160,7 +160,7 @@ class TurnConfig:
     """Audio before the beginning that is recognised too."""
     max_turn_s: Annotated[float, Range(1)] = 60.0
     """A longer turn is ended where it stands."""
-    max_guesses: Count = 3
+    max_guesses: Count = 6
     """Replies begun before the end of a turn, each at a silence that may be it; 0 begins none."""
 
 

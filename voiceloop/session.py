@@ -265,11 +265,11 @@ class Session:
             self._recent.drop(self._recent.end - kept)
 
     def _look_between(self, now: float) -> None:
-        """A turn need not wait for a whole window to end."""
+        """Neither a pause nor the end of a turn waits for a whole window."""
         if self._heard_turn is not None:
             hangover_ms = self._heard_turn.hangover_ms
             for event in self._detector.between(self._framer.rest, hangover_ms):
-                assert isinstance(event, TurnEnded), "nothing else is decided there"
+                assert isinstance(event, SpeechPaused | TurnEnded), "nothing begins there"
                 self._turn_event(event, now)
 
     def _begin_turn(self, event: SpeechStarted) -> None:

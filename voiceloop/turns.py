@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from voiceloop.audio import SILENCE_DBFS, levels, samples
 from voiceloop.config import TurnConfig
@@ -37,6 +38,8 @@ FLOOR_MS = 400
 """Recent audio in which the level of the background is found."""
 FLOOR_PERCENT = 10.0
 """Percentile of its levels that stands for the background."""
+HUSH_MS = 24
+"""Quiet of which a pause is guessed, where the network begins to doubt."""
 SETTLED_MS = 64
 """Silence, as the network sees it, after which the end of speech is looked for again."""
 ABOVE_FLOOR_DB = 5.0
@@ -110,6 +113,8 @@ class TurnDetector:
         """End of the last turn's audio: no later turn begins before it."""
         self._paused = 0
         """Where the silence after it was noticed."""
+        self._doubted = False
+        """The network takes the last window for speech, and is not sure of it."""
         self._seen = 0
         self._levels = np.zeros(0)
         self._peak = SILENCE_DBFS
@@ -132,7 +137,8 @@ class TurnDetector:
             self._peak = max(self._peak, loudest)
         if not self._active:
             return self._idle(frame)
-        if self._voiced and probability < config.pause_below and self._quiet(loudest):
+        self._doubted = self._voiced and probability < config.pause_below
+        if self._doubted and self._hushed(self._levels):
             self._voiced_end = frame.end
             events = self._pause()
         else:
@@ -146,16 +152,18 @@ class TurnDetector:
         return events
 
     def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
-        """What `rest`, the beginning of the next window, decides: its quiet may end the turn.
-
-        It may be empty, where only the hangover has changed.
+        """What `rest`, the beginning of the next window, decides: its quiet may end the turn, or
+        begin a pause. It may be empty, where only the hangover has changed.
         """
-        if self._speech_end is None or self._voiced:
+        heard = np.concatenate(
+            (self._levels, levels(rest.pcm[: len(rest.pcm) // STEP * STEP], STEP))
+        )
+        if not self._active or not self._hushed(heard):
             return []
+        if self._speech_end is None:
+            return self._pause(rest.end) if self._doubted else []
         wait = samples(self._config.hangover_ms if hangover_ms is None else hangover_ms)
-        if rest.end - self._speech_end < wait:
-            return []
-        if not self._quiet(float(levels(rest.pcm, STEP).max(initial=SILENCE_DBFS))):
+        if self._voiced or rest.end - self._speech_end < wait:
             return []
         self._seen = rest.end
         return [self._end()]
@@ -204,10 +212,10 @@ class TurnDetector:
                 return self._pause()
         return []
 
-    def _pause(self) -> list[TurnEvent]:
+    def _pause(self, seen: int | None = None) -> list[TurnEvent]:
         """A silence begins, or the one that there is has turned out to begin later."""
         if self._speech_end is None or self._speech_end > self._paused:
-            self._speech_end, self._paused = self._refined_end(), self._seen
+            self._speech_end, self._paused = self._refined_end(), seen or self._seen
             return [SpeechPaused(self._paused, self._speech_end)]
         return []
 
@@ -229,8 +237,10 @@ class TurnDetector:
         loud = np.flatnonzero(near > self._speech_level)
         return first + (int(loud[-1]) + 1) * STEP if len(loud) else self._voiced_end
 
-    def _quiet(self, level: float) -> bool:
-        return level <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
+    def _hushed(self, heard: npt.NDArray[np.float64]) -> bool:
+        """The last of these levels are those of a pause."""
+        loudest = float(heard[-samples(HUSH_MS) // STEP :].max(initial=SILENCE_DBFS))
+        return loudest <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
 
     @property
     def _speech_level(self) -> float:
