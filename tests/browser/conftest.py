@@ -19,7 +19,11 @@ from tests.browser.standin import StandIn, standing_in
 from tests.conftest import lacking
 
 HERE = Path(__file__).parent
-EXPECTED = re.compile(r"WebSocket connection to .* failed: *($|.*ERR_CONNECTION_REFUSED)")
+EXPECTED = re.compile(
+    r"WebSocket connection to .* failed: *($|.*ERR_CONNECTION_REFUSED)"
+    # It asks for the page's icon when all else has been loaded.
+    r"|Failed to load resource: net::ERR_(CONNECTION_(REFUSED|RESET|CLOSED)|EMPTY_RESPONSE)"
+)
 """What a browser prints where a server is gone."""
 
 
