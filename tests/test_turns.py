@@ -227,7 +227,7 @@ def test_no_turn_ends_behind_the_pause_that_was_noticed_last(
                 paused = None
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.booleans(), st.integers(1, 30)), max_size=10),
     st.integers(0, 400),
