@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -257,40 +258,42 @@ WRONG_FORMATS = st.builds(
 )
 
 
-def huge() -> dict[str, Message]:
-    """Messages as large as can be, and larger; each says what it is."""
-    tool = {"name": "t", "description": "d" * 10_000}
-    return {
-        "a text as long as may be": Message(b"x" * MAX_CHARACTERS),
-        "a text too long": Message(b" " * (MAX_CHARACTERS + 1)),
-        "audio as long as may be": Message(bytes(MAX_BYTES), text=False),
-        "audio too long": Message(bytes(MAX_BYTES + 2), text=False),
-        "a frame too long": Message(bytes(MAX_CHARACTERS + 2), text=False),
-        "more base64 than waits": event("input_audio_buffer.append", audio="A" * 4_100_000),
-        "brackets alone": Message(b"[" * 1_000_000),
-        "quotes alone": Message(b'"' * 1_000_001),
-        "escapes alone": Message(b'"' + b"\\" * 2_000_001),
-        "more values than may be": text({"type": [0] * (MAX_VALUES + 1)}),
-        "as many keys as may be": text(dict.fromkeys(map(str, range(MAX_VALUES - 2)), 0)),
-        "a long message": create("x " * 100_000),
-        "a message larger than a conversation": create("x" * 300_000),
-        "long instructions": update(instructions="y " * 50_000),
-        "instructions too long": update(instructions="y" * 100_001),
-        "many tools": update(tools=[tool] * 100),
-        "too many tools": update(tools=[tool] * 128),
-        "a long name": event("x" * 1_000_000),
-        "a long id": event("response.cancel", event_id="e" * 513),
-        "a long key": text({"type": "response.cancel", "k" * 1_000_000: 0}),
-        "a long number": Message(b'{"type": "response.cancel", "event_id": ' + b"9" * 10**6 + b"}"),
-    }
+TOOL = {"name": "t", "description": "d" * 10_000}
+LARGE: dict[str, Callable[[], Message]] = {
+    "a text as long as may be": lambda: Message(b"x" * MAX_CHARACTERS),
+    "a text too long": lambda: Message(b" " * (MAX_CHARACTERS + 1)),
+    "audio as long as may be": lambda: Message(bytes(MAX_BYTES), text=False),
+    "audio too long": lambda: Message(bytes(MAX_BYTES + 2), text=False),
+    "a frame too long": lambda: Message(bytes(MAX_CHARACTERS + 2), text=False),
+    "more base64 than waits": lambda: event("input_audio_buffer.append", audio="A" * 4_100_000),
+    "brackets alone": lambda: Message(b"[" * 1_000_000),
+    "quotes alone": lambda: Message(b'"' * 1_000_001),
+    "escapes alone": lambda: Message(b'"' + b"\\" * 2_000_001),
+    "more values than may be": lambda: text({"type": [0] * (MAX_VALUES + 1)}),
+    "as many keys as may be": lambda: text(dict.fromkeys(map(str, range(MAX_VALUES - 2)), 0)),
+    "a long message": lambda: create("x " * 100_000),
+    "a message larger than a conversation": lambda: create("x" * 300_000),
+    "long instructions": lambda: update(instructions="y " * 50_000),
+    "instructions too long": lambda: update(instructions="y" * 100_001),
+    "many tools": lambda: update(tools=[TOOL] * 100),
+    "too many tools": lambda: update(tools=[TOOL] * 128),
+    "a long name": lambda: event("x" * 1_000_000),
+    "a long id": lambda: event("response.cancel", event_id="e" * 513),
+    "a long key": lambda: text({"type": "response.cancel", "k" * 1_000_000: 0}),
+    "a long number": lambda: Message(
+        b'{"type": "response.cancel", "event_id": ' + b"9" * 10**6 + b"}"
+    ),
+}
+"""Messages as large as can be, and larger."""
 
 
 @cache
-def _huge() -> dict[str, Message]:
-    return huge()
+def large(name: str) -> Message:
+    """One of them, made once."""
+    return LARGE[name]()
 
 
-HUGE = st.sampled_from(sorted(huge())).map(lambda name: _huge()[name])
+HUGE = st.sampled_from(sorted(LARGE)).map(large)
 
 KINDS = {
     "valid": (23, VALID.map(text)),
