@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from voiceloop.config import Config, TurnConfig
 from voiceloop.replay.run import play
-from voiceloop.replay.scenario import Answer, Scenario, UserSound
-from voiceloop.trace import Mark
+from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
+from voiceloop.trace import Mark, endpoint_to_sound_ms
 from voiceloop.types import TurnTrace
 
 pytestmark = pytest.mark.virtual
@@ -29,12 +29,16 @@ CHANCES = {
 
 
 def turns(
-    text: str, *, config: TurnConfig = TURNS, overlap: str = "speculative"
+    text: str,
+    *,
+    config: TurnConfig = TURNS,
+    overlap: str = "speculative",
+    says: str = "Of course. It is.",
 ) -> list[TurnTrace]:
     scenario = Scenario(
         overlap=overlap,
         user=(UserSound(text, at=0.5),),
-        reply=(Answer(says="Of course. It is."),),
+        reply=(Answer(says=says),),
         end_of_turn=CHANCES,
         silence_s=2.0,
         config=replace(Config(), turns=config),
@@ -67,6 +71,19 @@ def test_a_pause_after_words_that_ask_for_more_ends_no_turn() -> None:
     assert trace.counters["replies_dropped"] == 1
     assert waited_ms(trace) < 250
     assert len(turns("What time is it (0.9) in Paris")) == 2, "this could be all"
+
+
+def test_little_is_thought_of_a_guess_that_is_probably_wrong_and_all_of_it_in_time() -> None:
+    says = "That depends on what you are thinking of just now. Go on."
+    (short,) = turns("Tell me about (0.4) the sky", says=says)
+    first = short.counters["wasted_tokens"]
+    assert first == Stages().llm_burst_words, "one step tells how probable it is"
+    (longer,) = turns("Tell me about (0.9) the sky", says=says)
+    assert longer.counters["wasted_tokens"] > first, "by now it may be all"
+    (whole,) = turns("Tell me about", says=says)
+    assert endpoint_to_sound_ms(whole) == pytest.approx(0, abs=1), "the answer was there"
+    (sure,) = turns("Tell me about the sky")
+    assert "wasted_tokens" not in sure.counters
 
 
 def test_the_last_word_decides_where_no_model_is_asked() -> None:

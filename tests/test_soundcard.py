@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.soundcards import HandCard
 from tests.sounds import chunks, sizes, tone
 from tests.speakers import Act, acts, play_all, reply, running, virtually
-from voiceloop.audio import LiveResampler
+from voiceloop.audio import FRAME_MS, LiveResampler, samples
 from voiceloop.devices import AHEAD_S
 from voiceloop.errors import DeviceError
 from voiceloop.player import Player
@@ -36,7 +36,7 @@ from voiceloop.types import AudioFrame, Pcm
 pytestmark = pytest.mark.virtual
 
 RATE = 16_000
-FRAME = 320
+FRAME = samples(FRAME_MS)
 
 
 def numbered(start: int, count: int) -> Pcm:

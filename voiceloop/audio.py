@@ -20,7 +20,7 @@ from voiceloop.types import AudioFrame, Pcm
 
 SPEECH_RATE = 16_000
 """Hertz of everything that voice activity detection and recognition see."""
-FRAME_MS = 20
+FRAME_MS = 10
 MIN_RATE, MAX_RATE = 8_000, 192_000
 SILENCE_DBFS = -120.0
 """The level that digital silence is given."""

@@ -65,7 +65,7 @@ class Microphone(Protocol):
         ...
 
     def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Frames of 20 ms, each as soon as its last sample has been recorded."""
+        """Frames of 10 ms, each as soon as its last sample has been recorded."""
         ...
 
     def hold(self) -> None:
@@ -230,7 +230,7 @@ class FileMicrophone:
         self._wake()
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Frames of 20 ms at 16 kHz, once, until `stop`."""
+        """Frames of 10 ms at 16 kHz, once, until `stop`."""
         self._begun = anyio.current_time()
         if self._held_at is not None:
             self._held_at = self._begun

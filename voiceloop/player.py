@@ -11,12 +11,14 @@ from collections.abc import Callable
 
 import anyio
 
-from voiceloop.audio import FRAME_MS, samples
+from voiceloop.audio import samples
 from voiceloop.devices import Speaker, unplayed
 from voiceloop.playback import FADE_MS, Block, Heard, Playback
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.types import Clause, SpeechChunk
 
+BLOCK_MS = 20
+"""What the speaker is handed at once."""
 AUDIBLE_GAP_S = 0.001
 """A shorter break within a reply is no underrun."""
 
@@ -55,7 +57,7 @@ class Player:
 
     async def run(self) -> None:
         """Move audio to the speaker until cancelled."""
-        size = samples(FRAME_MS, self._speaker.rate)
+        size = samples(BLOCK_MS, self._speaker.rate)
         while True:
             await self._speaker.room()
             changed = self._changed

@@ -107,6 +107,7 @@ class Reply:
         self._gate = anyio.Event()
         self._flowing = anyio.Event()
         self._flowing.set()
+        self._hesitates_s = 0.0
         self._withheld: list[Event] = []
         self._counts: Counter[str] = Counter()
 
@@ -136,6 +137,10 @@ class Reply:
     def cancel(self) -> None:
         """The guess was wrong; `run` returns False within one step of each model."""
         self._scope.cancel()
+
+    def hesitate(self, seconds: float) -> None:
+        """Think no further for so long or until `commit`: the guess is probably wrong."""
+        self._hesitates_s = seconds
 
     def suspend(self) -> None:
         """Think and synthesise no more, but for the steps that run, until `resume`."""
@@ -224,6 +229,10 @@ class Reply:
                     else:
                         self.said += item.text
                         yield item
+                    if self._hesitates_s:
+                        with anyio.move_on_after(self._hesitates_s):
+                            await self._gate.wait()
+                        self._hesitates_s = 0.0
                     await self._flowing.wait()
                     begun = anyio.current_time()
             if call is None:

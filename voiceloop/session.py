@@ -547,6 +547,10 @@ class Session:
             asked = self._asks_model() and self._overlap.prefill
             probability = self._conversation.end_of_turn_probability() if asked else None
             self._judged(turn, text, begun, probability)
+            if turn.reply and probability is not None:
+                if probability < self._policy.incomplete_below:
+                    # They will probably go on. Should they not, there is time enough to answer.
+                    turn.reply.hesitate(self._policy.incomplete_ms / 2000)
 
     def _call_tool(self, call: ToolCall) -> str | None:
         if self._foreign(call.name):

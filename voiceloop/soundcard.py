@@ -116,7 +116,7 @@ class SoundcardMicrophone(_Card):
             self._deaf_until = self._ring.end + tail
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Frames of 20 ms at 16 kHz, from now on; DeviceError once the microphone is gone."""
+        """Frames of 10 ms at 16 kHz, from now on; DeviceError once the microphone is gone."""
         loop, filled = asyncio.get_running_loop(), asyncio.Event()
         with self._lock:
             self._woken = False

@@ -61,7 +61,7 @@ class Room:
         """See `Microphone.release`."""
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Frames of 20 ms, each as soon as its last sample has been recorded."""
+        """Frames of 10 ms, each as soon as its last sample has been recorded."""
         await anyio.lowlevel.checkpoint()
         self._begun = anyio.current_time()
         while True:

@@ -18,10 +18,11 @@ from typing import Literal
 import anyio
 import numpy as np
 
-from voiceloop.audio import FRAME_MS, SPEECH_RATE, samples, silence
+from voiceloop.audio import SPEECH_RATE, samples, silence
 from voiceloop.types import AudioFrame, Clause, Event, Pcm, TokenBurst, Transcript, TurnTrace, Word
 
-FRAME = samples(FRAME_MS)
+FRAME = samples(20)
+"""Twice as long as a live microphone's: long conversations are heard in seconds."""
 LEVEL, STEP = 0.25, 2.0**-20
 """Word k sounds at `LEVEL + k * STEP`, which is exact in float32; what is no word, at `LEVEL`."""
 ENOUGH = 0.9

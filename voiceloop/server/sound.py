@@ -31,6 +31,8 @@ what came before, and a recogniser wants to hear that it is over."""
 
 PIECE = round(0.02 * RATE)
 """Samples that wait together."""
+FRAME = round(0.02 * SPEECH_RATE)
+"""What is heard at once: clients send as much, and shorter frames would cost more."""
 
 Mark = Callable[[], None]
 
@@ -48,7 +50,7 @@ class SocketMicrophone:
         self._waiting = 0
         self._more = anyio.Event()
         self._closed = False
-        self._resampler, self._framer = LiveResampler(RATE, SPEECH_RATE), Framer()
+        self._resampler, self._framer = LiveResampler(RATE, SPEECH_RATE), Framer(size=FRAME)
         self.position = 0
         """Samples at 16 kHz that have been heard."""
 
