@@ -355,10 +355,12 @@ class Session:
 
     def _when(self, sample: int) -> float:
         """When a sample was recorded: frames arrive as their last sample is."""
-        for end, arrival in self._arrivals:
-            if end >= sample:
-                return arrival - (end - sample) / SPEECH_RATE
-        return anyio.current_time()
+        when = anyio.current_time()
+        for end, arrival in reversed(self._arrivals):
+            if end < sample:
+                break
+            when = arrival - (end - sample) / SPEECH_RATE
+        return when
 
     # ---- a turn
 

@@ -36,8 +36,8 @@ LOOK_AHEAD_MS = 64
 """How far after the end of the last voiced window speech may have gone on."""
 FLOOR_MS = 400
 """Recent audio in which the level of the background is found."""
-FLOOR_PERCENT = 10.0
-"""Percentile of its levels that stands for the background."""
+FLOOR_SHARE = 0.1
+"""Share of its levels that are no louder than what stands for the background."""
 HUSH_MS = 24
 """Quiet of which a pause is guessed, where the network begins to doubt."""
 SETTLED_MS = 64
@@ -245,7 +245,8 @@ class TurnDetector:
     @property
     def _speech_level(self) -> float:
         """Decibels above which a step is as loud as speech."""
-        floor = float(np.percentile(self._levels, FLOOR_PERCENT))
+        quieter = int(len(self._levels) * FLOOR_SHARE)
+        floor = float(np.partition(self._levels, quieter)[quieter])
         return max(floor + ABOVE_FLOOR_DB, self._peak - BELOW_PEAK_DB)
 
 
