@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sounds import chunks
-from voiceloop.asr.silero import Silero, silero
+from voiceloop.asr.silero import MUTE, MUTE_WINDOWS, Silero, silero
 from voiceloop.audio import Framer, Resampler, dbfs, samples, silence
 from voiceloop.audiofiles import AudioFile
 from voiceloop.config import TtsConfig, TurnConfig, VadConfig
@@ -58,11 +58,22 @@ def events(pcm: Pcm, config: TurnConfig) -> list[TurnEvent]:
 
 
 def test_streaming_gives_exactly_what_the_batch_use_gives() -> None:
-    pcm = np.concatenate((silence(7000), say(TEXTS[0]), noise(1.0, 0.01)))
+    pcm = np.concatenate((noise(0.5, 0.001), say(TEXTS[0]), silence(1000), noise(1.0, 0.01)))
     whole = len(pcm) // WINDOW * WINDOW
     # The batch use blanks the end of its last window, so one more is appended and left out.
     batch = get_vad_model()(np.concatenate((pcm[:whole], silence(WINDOW)))).ravel()[:-1]
     assert np.abs(np.array(stream(pcm[:whole])) - batch).max() < 1e-6
+
+
+def test_after_a_microphone_was_off_a_stream_begins_anew() -> None:
+    speech = say(TEXTS[0])
+    off = np.tile(np.array([MUTE, -MUTE], np.float32), MUTE_WINDOWS * WINDOW // 2)
+    found = stream(np.concatenate((speech[: 20 * WINDOW], off, off, speech)))
+    assert max(found[:20]) > 0.9
+    assert min(found[20 : 20 + MUTE_WINDOWS - 1]) > 0, "a pause may be as quiet"
+    assert set(found[20 + MUTE_WINDOWS : 20 + 2 * MUTE_WINDOWS]) == {0.0}
+    assert found[20 + 2 * MUTE_WINDOWS :] == stream(speech)
+    assert min(stream(2 * off)) > 0, "what is louder is listened to"
 
 
 @settings(max_examples=10)

@@ -25,6 +25,11 @@ from voiceloop.types import Pcm
 WINDOW = 512
 CONTEXT = 64
 STATE = (1, 1, 128)
+MUTE = 4 / 32768
+"""Loudest sample of a microphone that is off: what dither leaves of silence."""
+MUTE_WINDOWS = 8
+"""After so many of them the network remembers no speech, and is asked no more until there is sound:
+clients that stream silence would cost more than those who speak."""
 
 
 class Silero:
@@ -38,6 +43,11 @@ class Silero:
 
     def probability(self, pcm: Pcm) -> float:
         """Probability that these 512 samples at 16 kHz, next in the stream, are speech."""
+        self._muted = self._muted + 1 if np.abs(pcm).max() <= MUTE else 0
+        if self._muted >= MUTE_WINDOWS:
+            self.reset()
+            self._muted = MUTE_WINDOWS
+            return 0.0
         window = np.concatenate((self._context, pcm))[None]
         output, self._h, self._c = self._session.run(
             None, {"input": window, "h": self._h, "c": self._c}
@@ -47,6 +57,7 @@ class Silero:
 
     def reset(self) -> None:
         """Forget the stream so far."""
+        self._muted = 0
         self._context = silence(CONTEXT)
         self._h = np.zeros(STATE, np.float32)
         self._c = np.zeros(STATE, np.float32)

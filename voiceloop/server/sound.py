@@ -108,8 +108,8 @@ class SocketMicrophone:
                 self.position = frame.end
                 yield frame
                 self._heard(frame.end)
-                # A client may send a minute at once; others want to be heard meanwhile.
-                await anyio.lowlevel.checkpoint()
+                if self._line:  # a client may send a minute at once; others want to be heard
+                    await anyio.lowlevel.checkpoint()
 
 
 class SocketSpeaker:
