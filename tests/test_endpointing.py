@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voiceloop.config import Config, TurnConfig
+from voiceloop.config import AsrConfig, Config, TurnConfig
 from voiceloop.replay.run import play
 from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
 from voiceloop.trace import Mark, endpoint_to_sound_ms
@@ -34,18 +35,30 @@ def turns(
     config: TurnConfig = TURNS,
     overlap: str = "speculative",
     says: str = "Of course. It is.",
+    word_s: float = 0.3,
+    stages: Stages = Stages(),  # noqa: B008
+    partial_every_ms: int = 240,
 ) -> list[TurnTrace]:
     scenario = Scenario(
         overlap=overlap,
-        user=(UserSound(text, at=0.5),),
+        user=(UserSound(text, at=0.5, word_s=word_s),),
+        stages=stages,
         reply=(Answer(says=says),),
         end_of_turn=CHANCES,
         silence_s=2.0,
-        config=replace(Config(), turns=config),
+        config=replace(Config(), turns=config, asr=AsrConfig(partial_every_ms=partial_every_ms)),
     )
     replay = play(scenario)
     assert not replay.problem
     return replay.traces
+
+
+QUICK: dict[str, Any] = {
+    "word_s": 1.0,
+    "partial_every_ms": 40,
+    "stages": Stages(asr_partial_s=0.01, llm_prefill_s=0.01, llm_burst_s=0.01),
+}
+"""A word is recognised a tenth of a second before its end."""
 
 
 def waited_ms(trace: TurnTrace) -> float:
@@ -84,6 +97,23 @@ def test_little_is_thought_of_a_guess_that_is_probably_wrong_and_all_of_it_in_ti
     assert endpoint_to_sound_ms(whole) == pytest.approx(0, abs=1), "the answer was there"
     (sure,) = turns("Tell me about the sky")
     assert "wasted_tokens" not in sure.counters
+
+
+def test_words_that_may_be_all_are_answered_before_the_user_falls_silent() -> None:
+    (trace,) = turns("Tell me about the sky", **QUICK)
+    at = trace.marks
+    assert at[Mark.FIRST_BURST] < at[Mark.SPEECH_END], "most of the last word had been heard"
+    assert at[Mark.FIRST_SYNTHESIS] < at[Mark.ENDPOINT] == at[Mark.FIRST_SOUND]
+    assert TURNS.complete_ms <= waited_ms(trace) < TURNS.complete_ms + WINDOW_S * 1000
+    assert trace.outcome == "done" and "replies_dropped" not in trace.counters
+
+
+@pytest.mark.parametrize("pause", ["", "(0.07) "])
+def test_an_answer_begun_too_early_is_never_heard(pause: str) -> None:
+    (trace,) = turns(f"What time is it {pause}in Paris", **QUICK)
+    assert trace.outcome == "done" and trace.heard == "Of course. It is."
+    assert trace.counters["replies_dropped"] >= 1
+    assert trace.marks[Mark.FIRST_SOUND] >= trace.marks[Mark.ENDPOINT]
 
 
 def test_the_last_word_decides_where_no_model_is_asked() -> None:

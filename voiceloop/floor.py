@@ -62,8 +62,12 @@ class Turn:
     """The text for which `hangover_ms` holds; none while nobody knows."""
     hangover_ms: int | None = None
     """Silence that ends the turn."""
+    chance: tuple[str, float] | None = None
+    """Words that the model has read, and how likely the user ends with them."""
     reply: Reply | None = None
     """The newest attempt at an answer."""
+    ahead: bool = False
+    """It was begun while the user spoke."""
     voiced: dict[Clause, list[SpeechChunk]] = field(default_factory=dict[Clause, list[SpeechChunk]])
     """Audio of attempts that were dropped."""
     rival: Turn | None = None
@@ -89,10 +93,18 @@ class Turn:
         if reply is None or reply.committed or reply.dropped:
             return
         text, whole = self.understood()
-        if not whole or text != reply.text:
+        if not whole:
+            text = self.hypothesis if self.ahead else ""
+        if text != reply.text:
             reply.cancel()
         elif self.final is not None:
             reply.commit()
+
+    @property
+    def hypothesis(self) -> str:
+        """What the user seems to have said by now, settled or not."""
+        heard = self.heard.text if self.heard else ""
+        return f"{self.carried} {heard}".strip()
 
     def understood(self) -> tuple[str, bool]:
         """What the user has said, as far as it is settled, and whether that may be all of it."""

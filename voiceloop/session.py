@@ -438,6 +438,9 @@ class Session:
         self._show(transcript)
         turn.wake()
         self._weigh(turn)
+        text, whole = turn.understood()
+        if turn.final is None and whole and turn.chance and turn.chance[0] == bare(text):
+            self._judged(turn, text, now, turn.chance[1])  # it was read while they spoke
 
     async def _respond(self, turn: Turn, previous: Turn | None) -> bool:
         """Keep the language model at what the user has said, and answer once that may be all.
@@ -480,11 +483,28 @@ class Session:
                 if await self._answer(turn, text):
                     return True
                 prefilled = ""
-            elif text != prefilled and self._overlap.prefill:
-                await self._prefill(turn, text)
-                prefilled = text
-            else:
+                continue
+            if not whole and self._asks_model():
+                text = bare(turn.hypothesis)
+            if text == prefilled or not self._overlap.prefill:
                 await changed.wait()
+                continue
+            await self._prefill(turn, text)
+            prefilled = text
+            if not whole and guessing and self._may_end(turn, text):
+                turn.guesses -= 1
+                if await self._answer(turn, turn.hypothesis, ahead=True):
+                    return True
+                prefilled = ""
+
+    def _may_end(self, turn: Turn, words: str) -> bool:
+        """Whether the user, who still speaks, is likely to have said all with these `words`."""
+        probability = self._conversation.end_of_turn_probability() if self._asks_model() else None
+        if probability is None:
+            return False
+        turn.chance = words, probability
+        still = not turn.understood()[1] and bare(turn.hypothesis) == words
+        return still and probability >= self._policy.complete_above
 
     async def _judge_end(self, turn: Turn, text: str, prefilled: str) -> str:
         """Find out how long a silence ends the turn after `text`; returns what is prefilled."""
@@ -525,9 +545,13 @@ class Session:
                 pass
         turn.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
 
-    async def _answer(self, turn: Turn, text: str) -> bool:
-        """Reply to `text`; False where it turned out not to be what the user said."""
+    async def _answer(self, turn: Turn, text: str, *, ahead: bool = False) -> bool:
+        """Reply to `text`; False where it turned out not to be what the user said.
+
+        `ahead` of the user's silence, it goes on for as long as they seem to have said just that.
+        """
         assert self._stage is not None
+        turn.ahead = ahead
         self._replying = turn
         turn.reply = Reply(
             text,
