@@ -23,7 +23,7 @@ demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json
 	@$(BIN)/voiceloop ask $(DEMO) --out reply.wav --trace trace.json
 
 test: packages lint types ## lint, check types, run all tests
-	@$(TEST_ENV) $(BIN)/pytest
+	@$(TEST_ENV) $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 test-full: packages .venv/test ## the whole grids of the properties of decoding; minutes
 	@$(TEST_ENV) $(BIN)/pytest -m full --timeout 0

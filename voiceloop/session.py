@@ -255,6 +255,7 @@ class Session:
         if self._heard_turn is not None:
             self._heard_turn.wake()
             self._weigh(self._heard_turn)
+            self._recall(self._heard_turn)
         self._keep_recent()
 
     def _keep_recent(self) -> None:
@@ -438,9 +439,14 @@ class Session:
         self._show(transcript)
         turn.wake()
         self._weigh(turn)
+        self._recall(turn)
+
+    def _recall(self, turn: Turn) -> None:
+        """The words before a silence may have been read while the user still spoke."""
         text, whole = turn.understood()
-        if turn.final is None and whole and turn.chance and turn.chance[0] == bare(text):
-            self._judged(turn, text, now, turn.chance[1])  # it was read while they spoke
+        known = turn.chance is not None and turn.chance[0] == bare(text)
+        if turn.chance and known and whole and turn.final is None and turn.judged != text:
+            self._judged(turn, text, anyio.current_time(), turn.chance[1])
 
     async def _respond(self, turn: Turn, previous: Turn | None) -> bool:
         """Keep the language model at what the user has said, and answer once that may be all.

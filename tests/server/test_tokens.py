@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     file.write_text("\n".join(KEYS))
     file.chmod(0o600)
     options = ("--api-key-file", str(file), "--server.max-sessions", str(PLACES))
-    options += ("--server.max-sessions-per-key", str(PLACES), "--server.resume-s", "4")
+    options += ("--server.max-sessions-per-key", str(PLACES), "--server.resume-s", "8")
     with serving(folder, *options) as server:
         yield server
         assert "Traceback" not in server.log.read_text()

@@ -46,12 +46,13 @@ def serve(command: Serve) -> int:
     from datetime import UTC, datetime
 
     import anyio
+    from websockets.asyncio.server import Server
 
     from voiceloop.bundled import bundled
     from voiceloop.loading import open_engines
     from voiceloop.server import logs, tls
     from voiceloop.server.access import Access, Binding
-    from voiceloop.server.app import App, Place
+    from voiceloop.server.app import LOOP, App, Place
     from voiceloop.server.keys import read_keys
     from voiceloop.server.static import load
 
@@ -70,5 +71,9 @@ def serve(command: Serve) -> int:
     with open_engines(command.settings) as engines:
         app = App(engines, command.settings, place)
         where = f"{scheme}://{command.host}:{command.port}"
-        anyio.run(app.run, lambda server: print(f"listening on {where}, Ctrl-C ends", flush=True))
+
+        def ready(server: Server) -> None:
+            print(f"listening on {where}, Ctrl-C ends", flush=True)
+
+        anyio.run(app.run, ready, backend_options=LOOP)
     return 0

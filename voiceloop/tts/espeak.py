@@ -120,7 +120,8 @@ class _Library:
 
     def _take(self, wav: Any, count: int, events: Any) -> int:
         if count > 0:
-            self._pieces.append(np.ctypeslib.as_array(wav, (count,)).copy())
+            # As an array it would be of a type of its own for each length, and ctypes keeps those.
+            self._pieces.append(np.frombuffer(ctypes.string_at(wav, 2 * count), np.int16))
         index = 0
         while events[index].type != _LIST_ENDS:
             if events[index].type == _WORD:

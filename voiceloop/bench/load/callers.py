@@ -36,6 +36,8 @@ BETWEEN_S = (0.3, 1.0)
 """Silence of a client between an answer and what it says next."""
 INTERRUPT_AFTER_S = 0.7
 """From an answer's first audio to the interruption."""
+LOOP = {"use_uvloop": sys.platform != "win32"}
+"""Clients are to leave the server as much of the machine as they can."""
 LEAVING_AT_ONCE = 8
 """Clients that come and vanish at the same time."""
 
@@ -294,7 +296,7 @@ async def _told_of(socket: ClientConnection, kind: str) -> None:
 def main() -> None:
     """Read a plan, carry it out, and print what was seen."""
     calls = Calls(**json.loads(sys.stdin.readline()))
-    seen = anyio.run(Clients(calls).run)
+    seen = anyio.run(Clients(calls).run, backend_options=LOOP)
     print(json.dumps(seen.to_json()), flush=True)
 
 

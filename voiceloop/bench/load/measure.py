@@ -36,7 +36,7 @@ from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.loading import open_engines
 from voiceloop.server.access import Access, Binding
-from voiceloop.server.app import App, Place
+from voiceloop.server.app import LOOP, App, Place
 from voiceloop.server.static import load
 from voiceloop.session import Session
 from voiceloop.types import Pcm
@@ -123,7 +123,7 @@ class Load:
         logger.addHandler(self._floor)
         try:
             with open_engines(self._settings) as engines:
-                return anyio.run(self._measure, engines)
+                return anyio.run(self._measure, engines, backend_options=LOOP)
         finally:
             logger.removeHandler(self._floor)
             logger.setLevel(level)
