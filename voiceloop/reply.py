@@ -107,6 +107,8 @@ class Reply:
         self._gate = anyio.Event()
         self._flowing = anyio.Event()
         self._flowing.set()
+        self.doubted = False
+        """It answers what is probably not all that the user says."""
         self._hesitates_s = 0.0
         self._withheld: list[Event] = []
         self._counts: Counter[str] = Counter()
@@ -140,6 +142,7 @@ class Reply:
 
     def hesitate(self, seconds: float) -> None:
         """Think no further for so long or until `commit`: the guess is probably wrong."""
+        self.doubted = True
         self._hesitates_s = seconds
 
     def suspend(self) -> None:

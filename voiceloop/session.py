@@ -529,6 +529,7 @@ class Session:
         now = anyio.current_time()
         if probability is not None:
             words = bare(text)
+            turn.chance = words, probability
             turn.recorder.span(
                 Lane.VAD, "end of turn?", begun, now, probability=probability, text=words
             )
@@ -564,7 +565,8 @@ class Session:
             turn.recorder,
             self._stage,
             turn.voiced,
-            anew=turn.reply is not None,
+            # An answer to half a sentence is no draft of the answer to the whole.
+            anew=turn.reply is not None and not turn.reply.doubted,
             returned=turn.returned,
             spoken=self.spoken,
             read=partial(self._read, turn, text, anyio.current_time()),
@@ -579,10 +581,11 @@ class Session:
             asked = self._asks_model() and self._overlap.prefill
             probability = self._conversation.end_of_turn_probability() if asked else None
             self._judged(turn, text, begun, probability)
-            if turn.reply and probability is not None:
-                if probability < self._policy.incomplete_below:
-                    # They will probably go on. Should they not, there is time enough to answer.
-                    turn.reply.hesitate(self._policy.incomplete_ms / 2000)
+        known, probability = turn.chance or ("", 1.0)
+        unlikely = known == bare(text) and probability < self._policy.incomplete_below
+        if turn.final is None and unlikely and turn.reply and not turn.reply.doubted:
+            # They will probably go on. Should they not, there is time enough to answer.
+            turn.reply.hesitate(self._policy.incomplete_ms / 2000)
 
     def _call_tool(self, call: ToolCall) -> str | None:
         if self._foreign(call.name):
