@@ -161,7 +161,8 @@ class TurnConfig:
     max_turn_s: Annotated[float, Range(1)] = 60.0
     """A longer turn is ended where it stands."""
     max_guesses: Count = 6
-    """Replies begun before the end of a turn, each at a silence that may be it; 0 begins none."""
+    """Replies begun before the end of a turn, where the words or a silence may be it; 0 begins
+    none."""
 
 
 @dataclass(frozen=True, slots=True)

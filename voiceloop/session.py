@@ -1,8 +1,8 @@
 """Session: the conversation loop, from a microphone's frames to a speaker's samples.
 
 Each turn of the user is one task with one cancel scope. While the user talks, it recognises what
-has been said so far and prefills the language model with the words that are settled. At the first
-silence the final decode and then the reply are begun, on the guess that the user has finished; the
+has been said so far and prefills the language model with it. Where those words may be all, and at
+the first silence at the latest, the reply is begun on the guess that the user has finished; the
 endpoint decision commits the reply, and a user who goes on makes it be dropped and begun again,
 unseen. The only things that flow back are back-pressure, cancellation, and how much was heard.
 
