@@ -127,6 +127,8 @@ class LiveResampler:
         count = max(0, -((first - last) // self._down))
         self._ahead += count * self._down - last
         self._past = heard[len(pcm) :]
+        if not count:
+            return silence(0)
         if self._up > FEW_PHASES:
             at, phases = np.divmod(np.arange(first, last, self._down), self._up)
             windows = sliding_window_view(heard, self._phases.shape[1])[at]
