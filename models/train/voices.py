@@ -133,7 +133,6 @@ class _Espeak:
         self.pcm: list[np.ndarray] = []
         self.words: list[tuple[int, float]] = []  # (1-based character position, seconds)
         self.callback = _CALLBACK(self._heard)  # kept: the library holds a bare pointer
-        self.lib.espeak_SetSynthCallback(self.callback)
 
     def _heard(self, wav, samples: int, events) -> int:
         if samples > 0:
@@ -159,9 +158,13 @@ def _espeak(text: str, voice: Voice) -> Speech:
     engine.lib.espeak_SetParameter(_PITCH, min(99, max(0, round(50 * voice.pitch))), 0)
     engine.lib.espeak_SetParameter(_RANGE, min(99, max(0, round(50 * voice.spread))), 0)
     engine.pcm, engine.words = [], []
+    # Each time: voiceloop's own synthesizer may have spoken in this process meanwhile.
+    engine.lib.espeak_SetSynthCallback(engine.callback)
     data = text.encode()
     engine.lib.espeak_Synth(data, C.c_size_t(len(data) + 1), 0, 1, 0, _UTF8, None, None)
-    pcm = np.concatenate(engine.pcm or [np.zeros(1, np.int16)]).astype(np.float32) / 32768
+    if not engine.pcm:
+        raise RuntimeError(f"espeak-ng says nothing for {text!r}")
+    pcm = np.concatenate(engine.pcm).astype(np.float32) / 32768
     return Speech(pcm, engine.rate, _ends(text, engine.words, pcm, engine.rate))
 
 
