@@ -136,7 +136,8 @@ class _Espeak:
 
     def _heard(self, wav, samples: int, events) -> int:
         if samples > 0:
-            self.pcm.append(np.ctypeslib.as_array(wav, (samples,)).copy())
+            # As an array it would be of a type of its own for each length; ctypes keeps those.
+            self.pcm.append(np.frombuffer(C.string_at(wav, 2 * samples), np.int16))
         i = 0
         while events[i].type != _LIST_TERMINATED:
             if events[i].type == _WORD:

@@ -78,7 +78,9 @@ def test_replies_are_understood_as_our_own_synthesis_speaks_them(engine: Sphinx)
         chunks = voice.synthesize(Clause(1, 0, text, text, last=True))
         pcm = np.concatenate([chunk.pcm for chunk in chunks if chunk])
         resampler = Resampler(voice.rate, 16_000)
-        sounds.append(np.concatenate((resampler.feed(pcm), resampler.flush(), silence(3200))))
+        sounds.append(
+            np.concatenate((silence(3200), resampler.feed(pcm), resampler.flush(), silence(3200)))
+        )
     assert errors(engine, REPLIES, sounds) <= 0.2
 
 
@@ -89,7 +91,7 @@ def test_words_are_written_forms_in_order_within_the_window(engine: Sphinx) -> N
         [chunk.pcm for chunk in voice.synthesize(Clause(1, 0, text, text, last=True)) if chunk]
     )
     resampler = Resampler(voice.rate, 16_000)
-    pcm = np.concatenate((resampler.feed(pcm), resampler.flush(), silence(3200)))
+    pcm = np.concatenate((silence(3200), resampler.feed(pcm), resampler.flush(), silence(3200)))
     words = engine.transcribe(pcm, final=True)
     assert words[0].text == "I" and words[-1].text == "minutes."
     times = [time for word in words for time in (word.start, word.end)]

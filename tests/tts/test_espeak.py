@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from itertools import pairwise
 from threading import Thread
 
+import espeakng_loader  # pyright: ignore[reportMissingTypeStubs]
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -70,6 +72,29 @@ def check_words(chunk: SpeechChunk) -> None:
     assert [word.span for word in chunk.words] == list(range(len(chunk.clause.spans)))
     times = [0, *(time for word in chunk.words for time in (word.start, word.end)), len(chunk.pcm)]
     assert times == sorted(times)
+
+
+def fundamental(chunk: SpeechChunk, rate: int) -> float:
+    """The fundamental in Hz, by the autocorrelation of the loudest 100 ms."""
+    size = rate // 10
+    loud = int(np.argmax(np.convolve(chunk.pcm**2, np.ones(size), "valid")))
+    piece = chunk.pcm[loud : loud + size]
+    similar = np.correlate(piece, piece, "full")[size - 1 :]
+    lags = slice(rate // 300, rate // 60)
+    return rate / (lags.start + int(np.argmax(similar[lags])))
+
+
+@pytest.mark.parametrize("pitch", [10, 90])
+def test_who_else_speaks_in_the_process_does_not_change_the_voice(engine: Tts, pitch: int) -> None:
+    def pitches() -> list[float]:
+        chunks = [say(engine, spoken(f"{word}.")) for word in ("you", "are", "now", "here")]
+        return [fundamental(chunk, engine.rate) for chunk in chunks]
+
+    alone = pitches()
+    library = ctypes.CDLL(espeakng_loader.get_library_path())
+    for parameter in (3, 4):  # its pitch and its range
+        library.espeak_SetParameter(parameter, pitch, 0)
+    assert np.median(np.divide(pitches(), alone)) == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.parametrize("reply", REPLIES)

@@ -34,7 +34,9 @@ WORDS_PER_MINUTE = 175
 
 _SYNCHRONOUS, _DO_NOT_EXIT, _UTF8, _POSITION_IS_CHARACTER = 2, 0x8000, 1, 1
 _LIST_ENDS, _WORD = 0, 1
-_RATE = 1
+_RATE, _PITCH, _RANGE = 1, 3, 4
+_OWN = 50
+"""The library's number for a voice's own pitch, and for its own range of pitch."""
 # The library reads commands behind control characters; it cannot be given half a surrogate pair.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LOCK = threading.RLock()
@@ -107,11 +109,15 @@ class _Library:
         data = text.encode()
         # Everything is set each time: that takes a fifth of a millisecond, and voices cannot mix.
         lib.espeak_SetSynthCallback(self._callback)
-        failed = lib.espeak_SetVoiceByName(voice.encode()) or lib.espeak_SetParameter(
-            _RATE, pace, 0
-        )
-        failed = failed or lib.espeak_Synth(
-            data, ctypes.c_size_t(len(data) + 1), 0, _POSITION_IS_CHARACTER, 0, _UTF8, None, None
+        failed = (
+            lib.espeak_SetVoiceByName(voice.encode())
+            or lib.espeak_SetParameter(_RATE, pace, 0)
+            or lib.espeak_SetParameter(_PITCH, _OWN, 0)
+            or lib.espeak_SetParameter(_RANGE, _OWN, 0)
+            or lib.espeak_Synth(
+                *(data, ctypes.c_size_t(len(data) + 1)),
+                *(0, _POSITION_IS_CHARACTER, 0, _UTF8, None, None),
+            )
         )
         if failed:
             raise EngineError(f"espeak-ng failed with error {failed}", "please report this")
