@@ -13,7 +13,7 @@ import soundfile as sf
 
 from models.train.questions import spoken
 from models.train.voices import Voice
-from tests.server.serving import RATE, Client, Serving, free_port, kinds, serving, to_wire
+from tests.server.serving import RATE, Client, Serving, free_port, kinds, serving, to_wire, until
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
@@ -208,7 +208,7 @@ def test_a_response_can_be_cancelled_and_truncated_beyond_its_end(client: Client
     client.create(LONG)
     client.send("response.create")
     delta = client.wait("response.output_audio.delta")
-    time.sleep(1.0)
+    until(lambda: len(client.heard(delta["item_id"])) >= RATE // 2)
     client.send("response.cancel")
     done = client.wait("response.done")["response"]
     assert done["status_details"]["reason"] == "client_cancelled"
