@@ -58,12 +58,10 @@ class Turn:
     """Set once every sample before the endpoint has been decoded."""
     carried: str = ""
     """What the user said before, where they went on before it was answered."""
-    judged: str | None = None
-    """The text for which `hangover_ms` holds; none while nobody knows."""
     hangover_ms: int | None = None
-    """Silence that ends the turn."""
-    chance: tuple[str, float] | None = None
-    """Words that the model has read, and how likely the user ends with them."""
+    """Silence that ends the turn; none while nobody knows."""
+    chance: tuple[str, float | None] | None = None
+    """Words that the model has read, and how likely the user ends with them, if it can tell."""
     reply: Reply | None = None
     """The newest attempt at an answer."""
     ahead: bool = False

@@ -218,13 +218,16 @@ class Reply:
             steps = conversation.tool_result(*self._returned, turn)
         else:
             steps = begin(self.text, turn)
+        unread = True
         for _ in range(TOOL_ROUNDS):
             call: ToolCall | None = None
             begun = anyio.current_time()
             runner = self._stage.engines.llm_runner
             async with aclosing(runner.stream(steps, priority=self._priority)) as items:
                 async for item in items:
-                    self._read()
+                    if unread:
+                        unread = False
+                        self._read()
                     self._note(item, begun)
                     self._tell(item)
                     if isinstance(item, ToolCall):

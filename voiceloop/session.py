@@ -13,10 +13,8 @@ and all its waiting goes through anyio, so it runs the same on a virtual clock.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -24,7 +22,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from voiceloop.asr.stream import StreamingTranscriber
-from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer, samples
 from voiceloop.bargein import Verdict
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import Microphone, Speaker
@@ -32,6 +29,7 @@ from voiceloop.endpoint import bare, hangover_ms
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.floor import Floor, Turn
+from voiceloop.hearing import Hearing
 from voiceloop.player import Player
 from voiceloop.reply import EVERYTHING, Overlap, Reply, Stage
 from voiceloop.runner import FIRST, LATER
@@ -106,15 +104,8 @@ class Session:
         )
         self._rewritten: Callable[[], None] | None = None
         """Puts another history in place, before the next thing is read."""
-        self._framer = Framer(size=engines.vad.frame)
-        self._detector = detector or TurnDetector(config.turns)
+        self._hearing = Hearing(engines.vad, detector or TurnDetector(config.turns), config.turns)
         self._floor = Floor(self._player)
-        self._policy = config.turns
-        """How turns are ended."""
-        self._recent = SampleBuffer()
-        self._forgotten = 0
-        """No turn begins before this sample."""
-        self._arrivals: deque[tuple[int, float]] = deque(maxlen=3000)
         self._heard_turn: Turn | None = None
         """The turn that is being heard."""
         self._last_turn: Turn | None = None
@@ -159,12 +150,12 @@ class Session:
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Find turns in another way from now on; a turn that is being heard is forgotten."""
         self._dismiss()
-        self._detector, self._policy = detector, policy
+        self._hearing.listen(detector, policy)
 
     def forget(self) -> None:
         """The turn that is being heard has never been, and no other has what was heard so far."""
         self._dismiss()
-        self._forgotten = self._recent.end
+        self._hearing.forget()
 
     def _dismiss(self) -> None:
         turn, self._heard_turn = self._heard_turn, None
@@ -237,52 +228,31 @@ class Session:
 
     def _hear(self, frame: AudioFrame) -> None:
         now = anyio.current_time()
-        self._arrivals.append((frame.end, now))
-        self._recent.append(frame.pcm)
         if self._heard_turn is not None and self._heard_turn.transcriber is not None:
             self._heard_turn.transcriber.feed(frame)
-        for window in self._framer.feed(frame.pcm):
-            turn = self._heard_turn
-            hangover_ms = turn.hangover_ms if turn else None
-            probability = self._engines.vad.probability(window.pcm)
-            for event in self._detector.feed(window, probability, hangover_ms):
-                match event:
-                    case SpeechStarted():
-                        self._begin_turn(event)
-                    case SpeechPaused() | SpeechResumed() | TurnEnded():
-                        self._turn_event(event, now)
-        self._look_between(now)
+        for event in self._hearing.feed(frame, now, self._hangover_ms):
+            if isinstance(event, SpeechStarted):
+                self._begin_turn(event)
+            else:
+                self._turn_event(event, now)
         if self._heard_turn is not None:
             self._heard_turn.wake()
             self._weigh(self._heard_turn)
-            self._recall(self._heard_turn)
-        self._keep_recent()
 
-    def _keep_recent(self) -> None:
-        """Keep what the next turn may begin with; the rest goes in large pieces, to copy little."""
-        turns = self._policy
-        kept = samples(turns.pre_roll_ms + turns.min_speech_ms) + 2 * self._engines.vad.frame
-        if self._recent.end - self._recent.start > 2 * kept:
-            self._recent.drop(self._recent.end - kept)
-
-    def _look_between(self, now: float) -> None:
-        """Neither a pause nor the end of a turn waits for a whole window."""
-        if self._heard_turn is not None:
-            hangover_ms = self._heard_turn.hangover_ms
-            for event in self._detector.between(self._framer.rest, hangover_ms):
-                assert isinstance(event, SpeechPaused | TurnEnded), "nothing begins there"
-                self._turn_event(event, now)
+    def _hangover_ms(self) -> int | None:
+        return self._heard_turn.hangover_ms if self._heard_turn else None
 
     def _begin_turn(self, event: SpeechStarted) -> None:
-        # Less has been kept than is wanted where the pre-roll was shorter until now.
-        start = max(event.start, self._recent.start, self._forgotten)
-        event = replace(event, start=start, speech_start=max(start, event.speech_start))
         previous = self._last_turn
         self._turns += 1
         recorder = Recorder(self._turns)
-        recorder.mark(Mark.SPEECH_START, self._when(event.speech_start))
+        recorder.mark(Mark.SPEECH_START, self._hearing.when(event.speech_start))
         transcriber = StreamingTranscriber(
-            self._turns, event, self._recent, self._config.asr, self._engines.asr.max_window_s
+            self._turns,
+            event,
+            self._hearing.recent,
+            self._config.asr,
+            self._engines.asr.max_window_s,
         )
         guesses = self._config.turns.max_guesses if self._overlap.early_reply else 0
         turn = Turn(self._turns, recorder, transcriber, guesses, asked=self.answers)
@@ -311,23 +281,24 @@ class Session:
         match event:
             case SpeechResumed():
                 turn.speaking = True
-                turn.judged = turn.hangover_ms = None
                 if turn.dismissed and turn.rival is not None:
                     self._contest(turn, turn.rival)
                 turn.dismissed = False
                 turn.transcriber.resume(event)
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
+                self._judge(turn)
                 turn.wake()
             case SpeechPaused():
                 turn.speaking = False
                 turn.transcriber.pause(event)
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
-                turn.recorder.mark(Mark.SPEECH_END, self._when(event.speech_end))
+                turn.recorder.mark(Mark.SPEECH_END, self._hearing.when(event.speech_end))
                 turn.recorder.mark(Mark.PAUSE, now)
+                self._judge(turn)
             case TurnEnded():
                 turn.ended, turn.speaking = True, False
                 turn.recorder.retract(Mark.SPEECH_END)  # a pause tells it before all is known
-                turn.recorder.mark(Mark.SPEECH_END, self._when(event.speech_end))
+                turn.recorder.mark(Mark.SPEECH_END, self._hearing.when(event.speech_end))
                 turn.recorder.mark(Mark.ENDPOINT, now)
                 if not turn.dismissed:
                     self._show(TurnHeard(turn.number, event.sample, over=True))
@@ -353,15 +324,6 @@ class Session:
             turn.scope.cancel()
             if self._last_turn is turn:
                 self._last_turn = turn.rival
-
-    def _when(self, sample: int) -> float:
-        """When a sample was recorded: frames arrive as their last sample is."""
-        when = anyio.current_time()
-        for end, arrival in reversed(self._arrivals):
-            if end < sample:
-                break
-            when = arrival - (end - sample) / SPEECH_RATE
-        return when
 
     # ---- a turn
 
@@ -439,14 +401,8 @@ class Session:
         self._show(transcript)
         turn.wake()
         self._weigh(turn)
-        self._recall(turn)
-
-    def _recall(self, turn: Turn) -> None:
-        """The words before a silence may have been read while the user still spoke."""
-        text, whole = turn.understood()
-        known = turn.chance is not None and turn.chance[0] == bare(text)
-        if turn.chance and known and whole and turn.final is None and turn.judged != text:
-            self._judged(turn, text, anyio.current_time(), turn.chance[1])
+        self._judge(turn)
+        self._look(turn)
 
     async def _respond(self, turn: Turn, previous: Turn | None) -> bool:
         """Keep the language model at what the user has said, and answer once that may be all.
@@ -467,8 +423,9 @@ class Session:
                 continue
             text, whole = turn.understood()
             guessing = turn.asked and turn.guesses > 0
-            if turn.final is None and whole and text != turn.judged and not guessing:
-                prefilled = await self._judge_end(turn, text, prefilled)
+            if turn.final is None and whole and turn.hangover_ms is None and not guessing:
+                prefilled = bare(text)
+                await self._ask(turn, prefilled)
                 continue
             if self._rewritten is not None:
                 rewritten, self._rewritten, prefilled = self._rewritten, None, ""
@@ -480,6 +437,7 @@ class Session:
                 if not text or moved_on:
                     if moved_on:
                         newer.carried = text
+                        self._judge(newer)
                     if prefilled or turn.reply is not None:
                         await self._prefill(turn, "")
                     return False
@@ -505,41 +463,58 @@ class Session:
 
     def _may_end(self, turn: Turn, words: str) -> bool:
         """Whether the user, who still speaks, is likely to have said all with these `words`."""
-        probability = self._conversation.end_of_turn_probability() if self._asks_model() else None
-        if probability is None:
+        if not self._asks_model():
             return False
+        probability = self._conversation.end_of_turn_probability()
         turn.chance = words, probability
-        still = not turn.understood()[1] and bare(turn.hypothesis) == words
-        return still and probability >= self._policy.complete_above
+        if probability is None or probability < self._hearing.policy.complete_above:
+            return False
+        return not turn.understood()[1] and bare(turn.hypothesis) == words
 
-    async def _judge_end(self, turn: Turn, text: str, prefilled: str) -> str:
-        """Find out how long a silence ends the turn after `text`; returns what is prefilled."""
-        begun, probability = anyio.current_time(), None
-        if self._asks_model() and self._overlap.prefill and (words := bare(text)):
-            await self._prefill(turn, words)
-            prefilled, probability = words, self._conversation.end_of_turn_probability()
-        self._judged(turn, text, begun, probability)
-        return prefilled
+    async def _ask(self, turn: Turn, words: str) -> None:
+        """Have the model read `words`, and learn how likely the user has ended with them."""
+        begun = anyio.current_time()
+        await self._prefill(turn, words)
+        self._learn(turn, words, begun)
 
-    def _judged(self, turn: Turn, text: str, begun: float, probability: float | None) -> None:
-        """`text` has been read since `begun`, with that `probability` that it is all."""
-        if turn.understood() == (text, True):  # the user may have gone on meanwhile
-            turn.judged = text
-            turn.hangover_ms = hangover_ms(text, probability, self._policy)
-        now = anyio.current_time()
-        if probability is not None:
-            words = bare(text)
-            turn.chance = words, probability
-            turn.recorder.span(
-                Lane.VAD, "end of turn?", begun, now, probability=probability, text=words
-            )
+    def _learn(self, turn: Turn, words: str, begun: float) -> None:
+        """The model has read `words`, as it was asked to at `begun`."""
+        turn.chance = words, self._conversation.end_of_turn_probability()
+        self._judge(turn, begun)
+        self._look(turn)
+
+    def _judge(self, turn: Turn, begun: float | None = None) -> None:
+        """Find how long a silence ends the turn, as far as that is known: whenever what the user
+        has said has changed, or what the model makes of it, which it was asked for at `begun`."""
+        judged, turn.hangover_ms = turn.hangover_ms, None
+        text, whole = turn.understood()
+        if not whole or turn.final is not None:
+            return
+        words, policy = bare(text), self._hearing.policy
+        if not words or not self._asks_model():
+            turn.hangover_ms = hangover_ms(text, None, policy)
+        elif turn.chance is not None and turn.chance[0] == words:
+            probability = turn.chance[1]
+            turn.hangover_ms = hangover_ms(text, probability, policy)
+            if judged is None and probability is not None:
+                now = anyio.current_time()
+                since = now if begun is None else begun
+                turn.recorder.span(
+                    Lane.VAD, "end of turn?", since, now, probability=probability, text=words
+                )
+
+    def _look(self, turn: Turn) -> None:
+        """The silence that there is may be enough by now."""
         if turn is self._heard_turn:
-            self._look_between(now)
+            for event in self._hearing.between(turn.hangover_ms):
+                assert not isinstance(event, SpeechStarted), "it began long ago"
+                self._turn_event(event, anyio.current_time())
 
     def _asks_model(self) -> bool:
         # What a model makes of a silence has to be calibrated; the bundled one's is.
-        policy, starter = self._policy.endpoint, self._config.llm.target == "starter"
-        return policy == "p-eot" or (policy == "auto" and starter)
+        policy, starter = self._hearing.policy.endpoint, self._config.llm.target == "starter"
+        asks = policy == "p-eot" or (policy == "auto" and starter)
+        return asks and self._overlap.prefill
 
     async def _prefill(self, turn: Turn, text: str) -> None:
         begun = anyio.current_time()
@@ -577,15 +552,15 @@ class Session:
 
     def _read(self, turn: Turn, text: str, begun: float) -> None:
         """The reply's first words are there, and with them what the model thinks of the end."""
-        if turn.final is None and turn.judged != text:
-            asked = self._asks_model() and self._overlap.prefill
-            probability = self._conversation.end_of_turn_probability() if asked else None
-            self._judged(turn, text, begun, probability)
-        known, probability = turn.chance or ("", 1.0)
-        unlikely = known == bare(text) and probability < self._policy.incomplete_below
-        if turn.final is None and unlikely and turn.reply and not turn.reply.doubted:
+        words = bare(text)
+        if turn.final is None and turn.hangover_ms is None and self._asks_model():
+            self._learn(turn, words, begun)
+        known, probability = turn.chance or ("", None)
+        if turn.final is not None or known != words or probability is None:
+            return
+        if probability < self._hearing.policy.incomplete_below and turn.reply is not None:
             # They will probably go on. Should they not, there is time enough to answer.
-            turn.reply.hesitate(self._policy.incomplete_ms / 2000)
+            turn.reply.hesitate(self._hearing.policy.incomplete_ms / 2000)
 
     def _call_tool(self, call: ToolCall) -> str | None:
         if self._foreign(call.name):

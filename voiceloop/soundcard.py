@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from functools import partial
 from time import sleep
@@ -37,7 +38,7 @@ POLL_S = 0.002
 """Shortest wait for room: callbacks come in steps of a few milliseconds."""
 
 
-class _Card:
+class _Card(ABC):
     """What both ways have in common: a device that is open until the block ends."""
 
     kind: Kind
@@ -67,8 +68,9 @@ class _Card:
         except Exception as error:  # sounddevice's own, which has no name here
             raise self._gone() from error
 
+    @abstractmethod
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
-        raise NotImplementedError
+        """The device gives these samples, or wants them; called from a thread of its own."""
 
     def _finished(self) -> None:
         self._ended = True

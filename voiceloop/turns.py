@@ -155,15 +155,14 @@ class TurnDetector:
         """What `rest`, the beginning of the next window, decides: its quiet may end the turn, or
         begin a pause. It may be empty, where only the hangover has changed.
         """
-        heard = np.concatenate(
-            (self._levels, levels(rest.pcm[: len(rest.pcm) // STEP * STEP], STEP))
-        )
-        if not self._active or not self._hushed(heard):
+        if not self._active:
             return []
         if self._speech_end is None:
-            return self._pause(rest.end) if self._doubted else []
+            begins = self._doubted and self._hushed_until(rest)
+            return self._pause(rest.end) if begins else []
         wait = samples(self._config.hangover_ms if hangover_ms is None else hangover_ms)
-        if self._voiced or rest.end - self._speech_end < wait:
+        waited = not self._voiced and rest.end - self._speech_end >= wait
+        if not waited or not self._hushed_until(rest):
             return []
         self._seen = rest.end
         return [self._end()]
@@ -241,6 +240,11 @@ class TurnDetector:
         """The last of these levels are those of a pause."""
         loudest = float(heard[-samples(HUSH_MS) // STEP :].max(initial=SILENCE_DBFS))
         return loudest <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
+
+    def _hushed_until(self, rest: AudioFrame) -> bool:
+        """So are the last ones before the end of `rest`, which follows the last window."""
+        later = levels(rest.pcm[: len(rest.pcm) // STEP * STEP], STEP)
+        return self._hushed(np.concatenate((self._levels, later)))
 
     @property
     def _speech_level(self) -> float:

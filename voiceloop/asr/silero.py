@@ -44,9 +44,9 @@ class Silero:
     def probability(self, pcm: Pcm) -> float:
         """Probability that these 512 samples at 16 kHz, next in the stream, are speech."""
         self._muted = self._muted + 1 if np.abs(pcm).max() <= MUTE else 0
+        if self._muted == MUTE_WINDOWS:
+            self._forget()
         if self._muted >= MUTE_WINDOWS:
-            self.reset()
-            self._muted = MUTE_WINDOWS
             return 0.0
         window = np.concatenate((self._context, pcm))[None]
         output, self._h, self._c = self._session.run(
@@ -58,6 +58,9 @@ class Silero:
     def reset(self) -> None:
         """Forget the stream so far."""
         self._muted = 0
+        self._forget()
+
+    def _forget(self) -> None:
         self._context = silence(CONTEXT)
         self._h = np.zeros(STATE, np.float32)
         self._c = np.zeros(STATE, np.float32)

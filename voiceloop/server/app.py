@@ -10,13 +10,11 @@ from __future__ import annotations
 import logging
 import signal
 import ssl
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
 from http import HTTPStatus
 from random import SystemRandom
-from typing import Any
 
 import anyio
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -61,10 +59,6 @@ class Place:
     access: Access
     site: Site
     tls: ssl.SSLContext | None = None
-
-
-LOOP: dict[str, Any] = {"use_uvloop": sys.platform != "win32"}
-"""For `anyio.run`: of the same work with sockets uvloop makes a good deal less."""
 
 
 class App:

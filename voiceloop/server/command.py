@@ -52,8 +52,9 @@ def serve(command: Serve) -> int:
     from voiceloop.loading import open_engines
     from voiceloop.server import logs, tls
     from voiceloop.server.access import Access, Binding
-    from voiceloop.server.app import LOOP, App, Place
+    from voiceloop.server.app import App, Place
     from voiceloop.server.keys import read_keys
+    from voiceloop.server.loop import LOOP
     from voiceloop.server.static import load
 
     # What can be wrong with the options is found before the models are loaded.

@@ -287,7 +287,6 @@ class Dialogue:
     def _clear(self) -> None:
         self._uncommitted = 0
         self.microphone.clear()
-        self._detector.forget()
         self.session.forget()
         self._line.put(InputCleared())
 

@@ -15,7 +15,7 @@ import anyio
 import anyio.lowlevel
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, Framer, LiveResampler
+from voiceloop.audio import SPEECH_RATE, Framer, LiveResampler, samples
 from voiceloop.devices import unplayed
 from voiceloop.types import AudioFrame, Pcm
 
@@ -29,10 +29,8 @@ TAIL_S = 0.3
 """Silence behind the last sample of a turn that a client ends: resampler and framer hold some of
 what came before, and a recogniser wants to hear that it is over."""
 
-PIECE = round(0.02 * RATE)
-"""Samples that wait together."""
-FRAME = round(0.02 * SPEECH_RATE)
-"""What is heard at once: clients send as much, and shorter frames would cost more."""
+PIECE_MS = 20
+"""What waits together, and is heard at once: clients send as much, and less would cost more."""
 
 Mark = Callable[[], None]
 
@@ -50,7 +48,8 @@ class SocketMicrophone:
         self._waiting = 0
         self._more = anyio.Event()
         self._closed = False
-        self._resampler, self._framer = LiveResampler(RATE, SPEECH_RATE), Framer(size=FRAME)
+        self._resampler = LiveResampler(RATE, SPEECH_RATE)
+        self._framer = Framer(size=samples(PIECE_MS))
         self.position = 0
         """Samples at 16 kHz that have been heard."""
 
@@ -64,7 +63,8 @@ class SocketMicrophone:
         pcm = np.frombuffer(audio, "<i2").astype(np.float32) / np.float32(32768)
         self._waiting += len(pcm)
         # In small pieces, since what is not heard yet may still be forgotten.
-        self._line.extend(pcm[at : at + PIECE] for at in range(0, len(pcm), PIECE))
+        size = samples(PIECE_MS, RATE)
+        self._line.extend(pcm[at : at + size] for at in range(0, len(pcm), size))
         self._more.set()
 
     def then(self, mark: Mark, *, over: bool = False) -> None:

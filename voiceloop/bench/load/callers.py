@@ -27,6 +27,7 @@ from websockets.exceptions import ConnectionClosed
 
 from voiceloop.bench.load.plan import FRAME_MS, RATE, Calls, Seen, Turn
 from voiceloop.playback import AUDIBLE
+from voiceloop.server.loop import LOOP
 
 FRAME = RATE * FRAME_MS // 1000
 PER_MS = RATE // 1000
@@ -36,8 +37,6 @@ BETWEEN_S = (0.3, 1.0)
 """Silence of a client between an answer and what it says next."""
 INTERRUPT_AFTER_S = 0.7
 """From an answer's first audio to the interruption."""
-LOOP = {"use_uvloop": sys.platform != "win32"}
-"""Clients are to leave the server as much of the machine as they can."""
 LEAVING_AT_ONCE = 8
 """Clients that come and vanish at the same time."""
 

@@ -36,7 +36,8 @@ from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.loading import open_engines
 from voiceloop.server.access import Access, Binding
-from voiceloop.server.app import LOOP, App, Place
+from voiceloop.server.app import App, Place
+from voiceloop.server.loop import LOOP
 from voiceloop.server.static import load
 from voiceloop.session import Session
 from voiceloop.types import Pcm
