@@ -301,7 +301,7 @@ class Session:
                 turn.recorder.mark(Mark.SPEECH_END, self._hearing.when(event.speech_end))
                 turn.recorder.mark(Mark.ENDPOINT, now)
                 if not turn.dismissed:
-                    self._show(TurnHeard(turn.number, event.sample, over=True))
+                    self._show(TurnHeard(turn.number, event.sample, True, event.speech_end))
                 if final := turn.transcriber.end(event):
                     self._note_transcript(turn, final)
                 turn.wake()

@@ -187,6 +187,8 @@ class TurnHeard:
     sample: int
     """Where it begins or ends in the stream, at 16 kHz."""
     over: bool
+    speech_end: int | None = None
+    """Where it is over: the sample after the last voiced one."""
 
 
 @dataclass(frozen=True, slots=True)

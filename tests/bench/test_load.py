@@ -15,7 +15,7 @@ from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
 
-TURN = Turn(0, "what", "item_1", "done", "What?", "That.", 24_000, "", 30.0, 28.0, 0, 100.0)
+TURN = Turn(0, "what", "item_1", "done", "What?", "That.", 24_000, "", 130.0, 128.0, 28.0, 0, 100.0)
 
 
 def test_clients_speak_listen_interrupt_and_vanish(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,14 +50,16 @@ def test_a_load_of_nobody_is_one_line_and_a_hint(
 
 
 def test_what_clients_saw_survives_the_way_between_the_processes() -> None:
-    seen = Seen((TURN, replace(TURN, outcome="lost", endpoint_to_sound_ms=None)), ("gone",), 3)
+    seen = Seen((TURN, replace(TURN, outcome="lost", voice_to_voice_ms=None)), ("gone",), 3)
     assert Seen.of(json.loads(json.dumps(seen.to_json()))) == seen
     assert asdict(seen)["turns"][0]["said"] == "what"
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(1, 500)), min_size=1, max_size=30))
 def test_nobody_waits_less_than_the_luckiest(waits: list[tuple[int, float]]) -> None:
-    turns = [replace(TURN, client=client, endpoint_to_sound_ms=ms) for client, ms in waits]
+    turns = [
+        replace(TURN, client=client, served_endpoint_to_sound_ms=ms - 2) for client, ms in waits
+    ]
     fairness = figures.fairness(turns)
     assert fairness is not None and fairness >= 1
     if len({client for client, _ in waits}) == 1:

@@ -66,7 +66,9 @@ class TraceTold(Event):
     item_id: str | None
     """The user's message; null where there was none."""
     trace: Mapping[str, object]
-    """Moments and spans, in seconds from the turn's start; see docs/latency.md."""
+    """`voice_to_voice_ms`, its `parts`, and what else docs/latency.md explains; `speech_end_ms` is
+    where in the input audio the user's voice ended, so that a client can tell by its own clock how
+    long that was before the first sound."""
 
 
 @dataclass(frozen=True, slots=True)

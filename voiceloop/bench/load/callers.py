@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import random
 import sys
 import time
@@ -107,8 +108,6 @@ class Caller:
         self._sending: deque[str] = deque()
         self._sent: list[float] = []
         """When each frame was sent."""
-        self._ended: dict[str, float] = {}
-        """When the last audio before each endpoint was sent, by the user's item."""
         self._transcripts: dict[str, str] = {}
         self._replies: dict[str, str] = {}
         self._answers: dict[str, Answer] = {}
@@ -147,9 +146,6 @@ class Caller:
                 case "response.output_audio.delta":
                     answer = self._answers.setdefault(event["item_id"], Answer())
                     answer.add(base64.b64decode(event["delta"]), now)
-                case "input_audio_buffer.speech_stopped":
-                    last = (event["audio_end_ms"] * PER_MS - 1) // FRAME
-                    self._ended[event["item_id"]] = self._sent[min(last, len(self._sent) - 1)]
                 case "conversation.item.input_audio_transcription.completed":
                     self._transcripts[event["item_id"]] = event["transcript"]
                 case "response.output_audio_transcript.done":
@@ -195,24 +191,30 @@ class Caller:
     def _told(self, turn: Turn, event: Event) -> Turn:
         item_id = self._items.get(event["response_id"], "")
         answer = self._answers.get(item_id, Answer())
-        ended = self._ended.get(event["item_id"] or "")
-        pcm = b"".join(answer.pcm)
-        elapsed = None
-        if ended is not None and answer.first_audible is not None:
-            elapsed = round((answer.first_audible - ended) * 1000, 3)
+        trace, pcm = event["trace"], b"".join(answer.pcm)
+        ended_ms, first, elapsed = trace["speech_end_ms"], answer.first_audible, None
+        if ended_ms is not None and first is not None:
+            elapsed = round((first - self._said_at(ended_ms)) * 1000, 3)
         return replace(
             turn,
             item_id=item_id,
-            outcome=event["trace"]["outcome"],
+            outcome=trace["outcome"],
             transcript=self._transcripts.get(event["item_id"] or "", ""),
             reply=self._replies.get(item_id, ""),
             samples=len(pcm) // 2,
             digest=hashlib.sha256(pcm).hexdigest(),
-            endpoint_to_sound_ms=elapsed,
-            served_ms=event["trace"]["endpoint_to_sound_ms"],
+            voice_to_voice_ms=elapsed,
+            served_voice_to_voice_ms=trace["voice_to_voice_ms"],
+            served_endpoint_to_sound_ms=trace["endpoint_to_sound_ms"],
             underruns=answer.underruns,
             last_audio=answer.last + time.time() - anyio.current_time(),
         )
+
+    def _said_at(self, audio_ms: float) -> float:
+        """When that moment of the audio was spoken: a frame is sent once all of it is there."""
+        sample = audio_ms * PER_MS
+        frame = max(0, math.ceil(sample / FRAME) - 1)
+        return self._sent[frame] - ((frame + 1) * FRAME - sample) / RATE
 
 
 class Clients:

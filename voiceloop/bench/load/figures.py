@@ -18,17 +18,11 @@ def answers(turns: Sequence[Turn]) -> dict[str, Any]:
     return {
         "turns": len(turns),
         "answered": len(done),
+        "voice_to_voice_ms": spread([turn.voice_to_voice_ms for turn in done]),
         "endpoint_to_sound_ms": spread([turn.endpoint_to_sound_ms for turn in done]),
-        "added_ms": spread([added_ms(turn) for turn in done]),
+        "added_ms": spread([turn.added_ms for turn in done]),
         "underruns": sum(turn.underruns for turn in turns),
     }
-
-
-def added_ms(turn: Turn) -> float | None:
-    """What the way to the server and back adds to the session's own endpoint-to-sound."""
-    if turn.endpoint_to_sound_ms is None or turn.served_ms is None:
-        return None
-    return turn.endpoint_to_sound_ms - turn.served_ms
 
 
 def same_transcripts(alone: Sequence[Turn], loaded: Sequence[Turn]) -> float | None:

@@ -47,15 +47,31 @@ class Turn:
     """Audio of the answer that arrived."""
     digest: str = ""
     """Of that audio."""
-    endpoint_to_sound_ms: float | None = None
-    """From the sending of the audio at whose end the server decided, to the arrival of the first
+    voice_to_voice_ms: float | None = None
+    """From the last of the client's voice, as its microphone had it, to the arrival of the first
     audible sample."""
-    served_ms: float | None = None
+    served_voice_to_voice_ms: float | None = None
     """The same as the server's trace has it, without the way there and back."""
+    served_endpoint_to_sound_ms: float | None = None
+    """The part of that which is behind the server's decision that the turn is over."""
     underruns: int = 0
     """Times that a client that plays at once had nothing to play in mid-answer."""
     last_audio: float = 0.0
     """When the last audio of the answer arrived."""
+
+    @property
+    def added_ms(self) -> float | None:
+        """What the way to the server and back adds to what the session takes itself."""
+        if self.voice_to_voice_ms is None or self.served_voice_to_voice_ms is None:
+            return None
+        return self.voice_to_voice_ms - self.served_voice_to_voice_ms
+
+    @property
+    def endpoint_to_sound_ms(self) -> float | None:
+        """From the decision that the turn is over to the first sound, with that way."""
+        if self.added_ms is None or self.served_endpoint_to_sound_ms is None:
+            return None
+        return self.served_endpoint_to_sound_ms + self.added_ms
 
 
 @dataclass(frozen=True, slots=True)
