@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from voiceloop.audio import samples
+from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import ProtocolError
@@ -59,7 +59,7 @@ from voiceloop.realtime.settings import (
 )
 from voiceloop.server.history import history, text_of
 from voiceloop.server.listening import Listening
-from voiceloop.server.sound import RATE, SocketMicrophone, in_audio_ms
+from voiceloop.server.sound import RATE, SocketMicrophone
 from voiceloop.server.speaking import Out, Speaking
 from voiceloop.session import Session
 from voiceloop.trace import PARTS, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
@@ -515,7 +515,7 @@ def told(trace: TurnTrace, speech_end: int | None) -> dict[str, object]:
         "turn": trace.turn,
         "outcome": trace.outcome,
         "heard": trace.heard,
-        "speech_end_ms": None if speech_end is None else in_audio_ms(speech_end),
+        "speech_end_ms": None if speech_end is None else speech_end * 1000 / SPEECH_RATE,
         "voice_to_voice_ms": voice_to_voice_ms(trace),
         "endpoint_to_sound_ms": endpoint_to_sound_ms(trace),
         "parts": [

@@ -35,11 +35,6 @@ PIECE_MS = 20
 Mark = Callable[[], None]
 
 
-def in_audio_ms(sample: int) -> float:
-    """Where in the client's audio that is which is heard as this `sample` at 16 kHz."""
-    return round(1000 * (sample / SPEECH_RATE - LiveResampler.DELAY_S), 3)
-
-
 class SocketMicrophone:
     """What a client sends; implements `devices.Microphone`."""
 
