@@ -132,7 +132,8 @@ class Caller:
                     tasks.cancel_scope.cancel()
 
     async def _stream(self, socket: ClientConnection) -> None:
-        begun = anyio.current_time()
+        # Microphones are not in step with each other.
+        begun = anyio.current_time() + self._rng.uniform(0, FRAME_MS / 1000)
         while True:
             await anyio.sleep_until(begun + len(self._sent) * FRAME_MS / 1000)
             await socket.send(self._sending.popleft() if self._sending else SILENCE)

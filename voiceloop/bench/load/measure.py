@@ -133,12 +133,19 @@ class Load:
     async def _measure(self, engines: Engines) -> dict[str, Any]:
         binding = Binding("localhost", self._port)
         app = App(engines, self._settings, Place(binding, Access(binding), load(bundled("web"))))
-        listening = anyio.Event()
+        listening, found = anyio.Event(), None
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(app.run, lambda server: listening.set())
+
+            async def serve() -> None:
+                await app.run(lambda server: listening.set())
+                tasks.cancel_scope.cancel()  # somebody has ended it
+
+            tasks.start_soon(serve)
             await listening.wait()
             found = await self._phases(app)
             tasks.cancel_scope.cancel()
+        if found is None:
+            raise KeyboardInterrupt
         return found
 
     async def _phases(self, app: App) -> dict[str, Any]:
