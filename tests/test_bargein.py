@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.bargein import BACKCHANNELS, DECIDE_MS, Verdict, judge
+from voiceloop.bargein import ARTICLES, BACKCHANNELS, DECIDE_MS, Verdict, judge
 
 pytestmark = pytest.mark.pure
 
@@ -25,6 +25,16 @@ def verdict(words: list[str], *, speaking: bool, waited_ms: float = 100.0) -> Ve
 def test_a_cough_and_politeness_let_the_reply_go_on(words: list[str], waited_ms: float) -> None:
     said = [word.title() + "," for word in words]
     assert verdict(said, speaking=False, waited_ms=waited_ms) is Verdict.RESUME
+
+
+@given(polite, st.sampled_from(sorted(ARTICLES)), waits)
+def test_a_cough_that_is_taken_for_an_article_lets_the_reply_go_on(
+    words: list[str], article: str, waited_ms: float
+) -> None:
+    said = [*words, article.title()]
+    assert verdict(said, speaking=False, waited_ms=waited_ms) is Verdict.RESUME
+    goes_on = verdict([article], speaking=True, waited_ms=DECIDE_MS + waited_ms)
+    assert goes_on is Verdict.INTERRUPT, "more words come"
 
 
 @given(polite, meant, polite, waits)

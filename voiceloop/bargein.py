@@ -24,6 +24,8 @@ BACKCHANNELS = frozenset(
     "uhhuh um uhm well wow yeah yep yes yup".split()
 )
 """What listeners say to be polite."""
+ARTICLES = frozenset({"a", "an", "the"})
+"""What nobody says alone, and recognisers make of a cough."""
 
 
 class Verdict(Enum):
@@ -54,7 +56,7 @@ def judge(
         return Verdict.RESUME if said and not meant else Verdict.INTERRUPT
     if not settled:
         return Verdict.WAIT
-    return Verdict.INTERRUPT if meant else Verdict.RESUME
+    return Verdict.RESUME if ARTICLES.issuperset(meant) else Verdict.INTERRUPT
 
 
 def _echo(said: Sequence[str], spoken: Sequence[str]) -> bool:
