@@ -136,8 +136,8 @@ class Caller:
         begun = anyio.current_time() + self._rng.uniform(0, FRAME_MS / 1000)
         while True:
             await anyio.sleep_until(begun + len(self._sent) * FRAME_MS / 1000)
-            await socket.send(self._sending.popleft() if self._sending else SILENCE)
             self._sent.append(anyio.current_time())
+            await socket.send(self._sending.popleft() if self._sending else SILENCE)
 
     async def _read(self, socket: ClientConnection) -> None:
         async for message in socket:
