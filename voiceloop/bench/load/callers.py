@@ -90,7 +90,7 @@ class Answer:
         if self.first_audible is None:
             loud = np.flatnonzero(np.abs(np.frombuffer(pcm, "<i2")) >= AUDIBLE * 32768)
             if len(loud):
-                self.first_audible = now + float(loud[0]) / RATE
+                self.first_audible = max(now, self.plays_until) + float(loud[0]) / RATE
         self.plays_until = max(now, self.plays_until) + len(pcm) / 2 / RATE
         self.last = now
         self.pcm.append(pcm)
