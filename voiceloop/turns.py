@@ -242,7 +242,7 @@ class TurnDetector:
         return loudest <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
 
     def _hushed_until(self, rest: AudioFrame) -> bool:
-        """So are the last ones before the end of `rest`, which follows the last window."""
+        """The last levels are those of a pause, where `rest` follows the last window."""
         later = levels(rest.pcm[: len(rest.pcm) // STEP * STEP], STEP)
         return self._hushed(np.concatenate((self._levels, later)))
 

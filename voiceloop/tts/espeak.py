@@ -107,6 +107,7 @@ class _Library:
         lib = self._lib
         self._pieces, self._words = [], []
         data = text.encode()
+        size = ctypes.c_size_t(len(data) + 1)
         # Everything is set each time: that takes a fifth of a millisecond, and voices cannot mix.
         lib.espeak_SetSynthCallback(self._callback)
         failed = (
@@ -114,10 +115,7 @@ class _Library:
             or lib.espeak_SetParameter(_RATE, pace, 0)
             or lib.espeak_SetParameter(_PITCH, _OWN, 0)
             or lib.espeak_SetParameter(_RANGE, _OWN, 0)
-            or lib.espeak_Synth(
-                *(data, ctypes.c_size_t(len(data) + 1)),
-                *(0, _POSITION_IS_CHARACTER, 0, _UTF8, None, None),
-            )
+            or lib.espeak_Synth(data, size, 0, _POSITION_IS_CHARACTER, 0, _UTF8, None, None)
         )
         if failed:
             raise EngineError(f"espeak-ng failed with error {failed}", "please report this")
