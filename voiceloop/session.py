@@ -300,8 +300,9 @@ class Session:
                 turn.recorder.retract(Mark.SPEECH_END)  # a pause tells it before all is known
                 turn.recorder.mark(Mark.SPEECH_END, self._hearing.when(event.speech_end))
                 turn.recorder.mark(Mark.ENDPOINT, now)
+                turn.recorder.speech_end = event.speech_end
                 if not turn.dismissed:
-                    self._show(TurnHeard(turn.number, event.sample, True, event.speech_end))
+                    self._show(TurnHeard(turn.number, event.sample, over=True))
                 if final := turn.transcriber.end(event):
                     self._note_transcript(turn, final)
                 turn.wake()

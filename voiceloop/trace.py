@@ -92,6 +92,8 @@ class Recorder:
 
     def __init__(self, turn: int) -> None:
         self.turn = turn
+        self.speech_end: int | None = None
+        """See `TurnTrace`."""
         self._marks: dict[Mark, float] = {}
         self._counters: Counter[str] = Counter()
         self._spans: list[StageSpan] = []
@@ -126,7 +128,15 @@ class Recorder:
     def trace(self, outcome: Outcome, heard: str = "") -> TurnTrace:
         """The record so far, closed with how the turn ended and what of it was heard."""
         marks = {str(mark): self._marks[mark] for mark in Mark if mark in self._marks}
-        return TurnTrace(self.turn, marks, dict(self._counters), heard, outcome, tuple(self._spans))
+        return TurnTrace(
+            self.turn,
+            marks,
+            dict(self._counters),
+            heard,
+            outcome,
+            tuple(self._spans),
+            self.speech_end,
+        )
 
 
 # Latency ------------------------------------------------------------------------------------------

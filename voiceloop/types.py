@@ -187,8 +187,6 @@ class TurnHeard:
     sample: int
     """Where it begins or ends in the stream, at 16 kHz."""
     over: bool
-    speech_end: int | None = None
-    """Where it is over: the sample after the last voiced one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +229,8 @@ class TurnTrace:
     outcome: Outcome = "done"
     spans: tuple[StageSpan, ...] = ()
     """What each stage did and when, in the order recorded."""
+    speech_end: int | None = None
+    """The sample of the stream after the user's last voiced one, where a voice was heard."""
 
 
 Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnHeard | FloorChange | TurnTrace

@@ -150,8 +150,6 @@ class Dialogue:
         """Samples that have come since the client last ended a turn."""
         self._waiting = 0
         """Responses asked for before all audio that came earlier was heard."""
-        self._speech_ends: dict[int, int] = {}
-        """Where the user's voice ended, by turn, until the turn is over."""
         self._silent_since: int | None = None
         """Sample of the microphone at which the last response ended, if nobody spoke since."""
         self.microphone = SocketMicrophone(self._note_silence)
@@ -387,8 +385,6 @@ class Dialogue:
         match event:
             case TurnHeard():
                 self._silent_since = None
-                if event.speech_end is not None:
-                    self._speech_ends[event.turn] = event.speech_end
                 self._listening.turn(event, self.settings)
             case FloorChange():
                 self._note_floor(event)
@@ -451,7 +447,6 @@ class Dialogue:
 
     def _note_end(self, trace: TurnTrace) -> None:
         item_id = self._listening.forget(trace.turn)
-        speech_end = self._speech_ends.pop(trace.turn, None)
         if trace.turn == self._answering or trace.outcome in ("done", "failed"):
             self._begin_response(trace.turn)  # where it ends before its first word
         response = self._speaking.end(trace, self._noticed)
@@ -463,7 +458,7 @@ class Dialogue:
             self._apply()
         if self.settings.voiceloop.traces:
             response_id = response.id if response else None
-            self._line.put(TraceTold(response_id, item_id, told(trace, speech_end)))
+            self._line.put(TraceTold(response_id, item_id, told(trace)))
         read, self._read = self._read, self._conversation.tokens_read
         self._ended(trace, self._read - read)
 
@@ -508,14 +503,14 @@ def _seen(settings: SessionSettings | ResponseSettings) -> object:
     return settings.instructions, _offered(settings)
 
 
-def told(trace: TurnTrace, speech_end: int | None) -> dict[str, object]:
+def told(trace: TurnTrace) -> dict[str, object]:
     """A turn's record as the client is told it; durations in milliseconds."""
-    parts = parts_ms(trace) or {}
+    parts, end = parts_ms(trace) or {}, trace.speech_end
     return {
         "turn": trace.turn,
         "outcome": trace.outcome,
         "heard": trace.heard,
-        "speech_end_ms": None if speech_end is None else speech_end * 1000 / SPEECH_RATE,
+        "speech_end_ms": None if end is None else end * 1000 / SPEECH_RATE,
         "voice_to_voice_ms": voice_to_voice_ms(trace),
         "endpoint_to_sound_ms": endpoint_to_sound_ms(trace),
         "parts": [
