@@ -38,6 +38,9 @@ STARTER_WINDOW_S = 14.0
 """The starter model was trained on utterances of at most this length."""
 SHORTEST_WINDOW_S = 0.5
 FRAMES_PER_STATE = 2
+FRAMES_PER_STEP = 20
+"""Windows are encoded in lengths of whole steps of 0.2 s: the encoder's convolutions compile, and
+keep for good, a kernel of some 0.2 MB for each length they have met."""
 STATE_S = 0.02
 """Time from one state of the encoder to the next."""
 MAX_LENGTH = 448
@@ -105,8 +108,8 @@ class Whisper:
             raise ValueError(f"a window of {seconds:.1f} s is longer than {self.max_window_s} s")
         if float(np.abs(pcm).max(initial=0.0)) < QUIETEST:
             return ()
-        frames = math.ceil(max(seconds, self._least) * SPEECH_RATE / HOP / FRAMES_PER_STATE)
-        states = self._model.encode(self._log_mel(pcm, frames * FRAMES_PER_STATE))
+        steps = math.ceil(max(seconds, self._least) * SPEECH_RATE / HOP / FRAMES_PER_STEP)
+        states = self._model.encode(self._log_mel(pcm, steps * FRAMES_PER_STEP))
         most = SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds)
         (result,) = self._model.model.generate(
             states,
