@@ -112,9 +112,9 @@ class LiveResampler:
         check_rate(target)
         common = math.gcd(source, target)
         self._up, self._down = target // common, source // common
-        taps = round(2 * self.DELAY_S * source)
-        self._phases = _low_pass(taps, self._up, min(source, target) / source)
-        self._past = silence(taps - 1)
+        self._taps = round(2 * self.DELAY_S * source)
+        self._phases = _low_pass(self._taps, self._up, min(source, target) / source)
+        self._past = silence(self._taps - 1)
         self._ahead = 0
         """Of the next sample's place, in upsampled samples from the next that is fed."""
 
@@ -132,13 +132,26 @@ class LiveResampler:
         if self._up > FEW_PHASES:
             at, phases = np.divmod(np.arange(first, last, self._down), self._up)
             windows = sliding_window_view(heard, self._phases.shape[1])[at]
-            return np.einsum("nt,nt->n", windows, self._phases[phases])
+            return np.vecdot(windows, self._phases[phases])
         out = np.empty(count, np.float32)
         for nth in range(min(self._up, count)):
             at, phase = divmod(first + nth * self._down, self._up)
-            every = np.convolve(heard[at:], self._phases[phase, ::-1], "valid")
-            out[nth :: self._up] = every[:: self._down][: len(out[nth :: self._up])]
+            these = out[nth :: self._up]
+            np.vecdot(
+                _windows(heard[at:], len(these), self._down, self._taps),
+                self._phases[phase],
+                out=these,
+            )
         return out
+
+
+def _windows(pcm: Pcm, count: int, step: int, width: int) -> Pcm:
+    """The first `count` windows of `width` samples, each `step` after the one before; a view.
+
+    numpy's own function for this takes longer than the filter that is applied to 20 ms.
+    """
+    size = pcm.itemsize
+    return np.ndarray((count, width), pcm.dtype, pcm, strides=(step * size, size))
 
 
 def _low_pass(taps: int, up: int, band: float) -> Pcm:
@@ -202,7 +215,8 @@ def levels(pcm: Pcm, step: int) -> npt.NDArray[np.float64]:
     """`dbfs` of each `step` samples, and of those that are left over."""
     filled = np.zeros(-(-len(pcm) // step) * step)
     filled[: len(pcm)] = pcm
-    power = np.einsum("nt,nt->n", *2 * (filled.reshape(-1, step),)) / step
+    steps = filled.reshape(-1, step)
+    power = np.vecdot(steps, steps) / step
     if rest := len(pcm) % step:
         power[-1] *= step / rest
     return 10 * np.log10(np.maximum(power, 10 ** (SILENCE_DBFS / 10)))

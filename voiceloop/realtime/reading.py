@@ -195,23 +195,29 @@ def _tagged(objects: list[Any], value: dict[str, object], where: str) -> Any:
 
 def _having(tag: str, objects: list[Any], value: dict[str, object], where: str) -> list[Any]:
     """Those of `objects` whose tag is that of `value`."""
+    found = [one for one in objects if tags_of(kind_of(one)).get(tag) == value.get(tag, MISSING)]
+    if not found:
+        raise _wrong_tag(tag, objects, value, where)
+    return found
+
+
+def _wrong_tag(tag: str, objects: list[Any], value: dict[str, object], where: str) -> ProtocolError:
+    """The error for a tag that none of `objects` has, or that is not there."""
     param = _join(where, tag)
     if tag not in value:
-        raise missing(param)
-    found = [one for one in objects if tags_of(kind_of(one)).get(tag) == value[tag]]
-    if not found:
-        known = [tags_of(kind_of(one)) for one in objects]
-        choices = tuple(dict.fromkeys(tags[tag] for tags in known if tag in tags))
-        code = "invalid_value" if isinstance(value[tag], str) else "invalid_type"
-        raise _mismatch(Literal[choices], value[tag], param, code)
-    return found
+        return missing(param)
+    known = [tags_of(kind_of(one)) for one in objects]
+    choices = tuple(dict.fromkeys(tags[tag] for tags in known if tag in tags))
+    code = "invalid_value" if isinstance(value[tag], str) else "invalid_type"
+    return _mismatch(Literal[choices], value[tag], param, code)
 
 
 def _read_object(hint: Any, entries: dict[str, object], where: str) -> Any:
     kind, partial = kind_of(hint), get_origin(hint) is Patch
     tags, hints = tags_of(kind), hints_of(kind)
-    for tag in tags:
-        _having(tag, [kind], entries, where)
+    for tag, constant in tags.items():
+        if entries.get(tag) != constant:
+            raise _wrong_tag(tag, [kind], entries, where)
     found: dict[str, Any] = {}
     for key, entry in entries.items():
         if key not in hints and key not in tags:

@@ -100,11 +100,13 @@ def objects_in(hint: Any) -> list[Any]:
     return [kind for member in members for kind in objects_in(member)]
 
 
+@cache
 def is_told(kind: Any, name: str) -> bool:
     """Whether only the server can set a field."""
     return any(field.name == name and "told" in field.metadata for field in fields(kind))
 
 
+@cache
 def default_of(kind: Any, name: str) -> object:
     """What a field is where its key is absent; `dataclasses.MISSING` where it must not be."""
     field = next(field for field in fields(kind) if field.name == name)
