@@ -108,8 +108,7 @@ class Whisper:
             raise ValueError(f"a window of {seconds:.1f} s is longer than {self.max_window_s} s")
         if float(np.abs(pcm).max(initial=0.0)) < QUIETEST:
             return ()
-        steps = math.ceil(max(seconds, self._least) * SPEECH_RATE / HOP / FRAMES_PER_STEP)
-        states = self._model.encode(self._log_mel(pcm, steps * FRAMES_PER_STEP))
+        states = self._model.encode(self._log_mel(pcm, self._frames(seconds)))
         most = SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds)
         (result,) = self._model.model.generate(
             states,
@@ -134,6 +133,15 @@ class Whisper:
             Word(word.text, i * step, (i + 1) * step, math.exp(mean))
             for i, word in enumerate(words)
         ]
+
+    def _frames(self, seconds: float) -> int:
+        """Frames of the window for so much audio."""
+        steps = math.ceil(max(seconds, self._least) * SPEECH_RATE / HOP / FRAMES_PER_STEP)
+        frames = steps * FRAMES_PER_STEP
+        # CTranslate2 would take as many states as there are mel bands for features, and encode
+        # them once more: whatever is said in just 1.6 s would be lost.
+        mels = len(self._model.feature_extractor.mel_filters)
+        return frames + FRAMES_PER_STATE * (frames == mels * FRAMES_PER_STATE)
 
     def _spell(self, tokens: list[int]) -> list[_Spelling]:
         """Tokens joined to words at the spaces between them."""
