@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import cast
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from voiceloop.config import Config
 from voiceloop.engines import Asr, Engines, Llm, Tts, Vad, load
@@ -29,6 +30,8 @@ def set_threads(config: Config) -> None:
     """
     count = config.threads or max(1, (os.cpu_count() or 1) // 2)
     os.environ.setdefault(THREADS, str(count))
+    # numpy's products are small: further threads would only spin until the next one.
+    ThreadpoolController().select(internal_api="openblas").limit(limits=1)
 
 
 def load_asr(config: Config) -> Asr:
