@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import aclosing
+from functools import partial
 
 import anyio
 import pytest
@@ -94,7 +95,7 @@ async def test_between_steps_without_a_result_others_go_first_and_closing_is_see
                 pass
 
     async def submit(runner: ModelThread, name: str, priority: int) -> None:
-        await runner.call(lambda: log.append(name), priority=priority)
+        await runner.call(lambda: log.append(name), priority=lambda: priority)
 
     with ModelThread("test") as runner:
         async with anyio.create_task_group() as tasks:
@@ -143,7 +144,7 @@ async def test_waiting_jobs_run_by_priority_then_in_order(runner: ModelThread) -
     hold = threading.Event()
 
     async def submit(name: str, priority: int) -> None:
-        await runner.call(lambda: ran.append(name), priority=priority)
+        await runner.call(lambda: ran.append(name), priority=lambda: priority)
 
     async with anyio.create_task_group() as tasks:
         if isinstance(runner, InlineRunner):
@@ -175,7 +176,7 @@ async def test_a_stream_is_as_urgent_as_it_says_before_each_step(runner: ModelTh
                 urgency = 9
 
     async def submit(name: str) -> None:
-        await runner.call(lambda: ran.append(name), priority=5)
+        await runner.call(lambda: ran.append(name), priority=lambda: 5)
 
     hold = threading.Event()
     async with anyio.create_task_group() as tasks:
@@ -191,6 +192,59 @@ async def test_a_stream_is_as_urgent_as_it_says_before_each_step(runner: ModelTh
         await anyio.wait_all_tasks_blocked()
         hold.set()
     assert ran == ["step", "a", "b", "step", "step"]
+
+
+@pytest.mark.anyio
+async def test_what_becomes_urgent_while_it_waits_goes_before(runner: ModelThread) -> None:
+    ran: list[str] = []
+    priorities = {"a": 5, "b": 9}
+
+    async def submit(name: str) -> None:
+        await runner.call(lambda: ran.append(name), priority=lambda: priorities[name])
+
+    hold = threading.Event()
+    async with anyio.create_task_group() as tasks:
+        if isinstance(runner, InlineRunner):
+            tasks.start_soon(runner.call, lambda: Timed(None, 1.0))
+        else:
+            tasks.start_soon(runner.call, hold.wait)
+        await anyio.wait_all_tasks_blocked()
+        for name in priorities:
+            tasks.start_soon(submit, name)
+            await anyio.wait_all_tasks_blocked()
+        priorities["b"] = 0
+        hold.set()
+    assert ran == ["b", "a"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["thread"], indirect=True)
+async def test_the_next_step_of_what_is_urgent_goes_before_what_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("voiceloop.runner.LINGER_S", 10.0)
+    ran: list[str] = []
+    hold = threading.Event()
+
+    def steps() -> Steps[int]:
+        hold.wait()
+        for i in range(3):
+            ran.append(f"step {i}")
+            yield i
+
+    async def consume(runner: ModelThread) -> None:
+        async with aclosing(runner.stream(steps())) as items:
+            async for _ in items:
+                pass
+
+    with ModelThread("test") as runner:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(consume, runner)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(partial(runner.call, partial(ran.append, "late"), priority=lambda: 9))
+            await anyio.wait_all_tasks_blocked()
+            hold.set()
+    assert ran == ["step 0", "step 1", "step 2", "late"]
 
 
 @pytest.mark.anyio

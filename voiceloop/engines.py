@@ -160,8 +160,12 @@ def first() -> int:
 class Runner(Protocol):
     """Executes the steps of one model's engines, one at a time."""
 
-    async def call(self, job: Callable[[], T], *, priority: int = 0) -> T:
-        """Run one bounded call; the smallest waiting `priority` goes first."""
+    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
+        """Run one bounded call; the smallest waiting `priority` goes first.
+
+        It is asked, on any thread, whenever there is a choice: what is urgent changes while it
+        waits, with what has been committed and what there is to hear.
+        """
         ...
 
     def stream(
@@ -169,9 +173,8 @@ class Runner(Protocol):
     ) -> AsyncGenerator[T, None]:
         """Advance a step generator as its consumer asks for results, dropping the Nones.
 
-        `priority` is asked before each step, since what is urgent changes with what has been
-        committed and what there is to hear. Closing the returned generator closes `steps` within
-        one step.
+        Each step has the `priority` of a call. Closing the returned generator closes `steps`
+        within one step.
         """
         ...
 

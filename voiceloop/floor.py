@@ -15,6 +15,7 @@ from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.bargein import Verdict, judge
 from voiceloop.player import Player
 from voiceloop.reply import Reply, Returned
+from voiceloop.runner import FIRST, LATER
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.types import Clause, SpeechChunk, Transcript
 
@@ -82,6 +83,10 @@ class Turn:
     def answered(self) -> bool:
         """A reply is there to be heard; one that is only a guess is not."""
         return self.reply is not None and self.reply.committed
+
+    def urgency(self) -> int:
+        """Priority of what is done for the turn: while the user may go on, it is a guess."""
+        return FIRST if self.ended else LATER
 
     def wake(self) -> None:
         """Let the turn's tasks look again, and judge a reply that was begun on a guess."""

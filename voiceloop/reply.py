@@ -83,6 +83,7 @@ class Reply:
         recorder: Recorder,
         stage: Stage,
         voiced: dict[Clause, list[SpeechChunk]],
+        urgency: Callable[[], int],
         *,
         anew: bool = False,
         returned: Returned | None = None,
@@ -90,15 +91,17 @@ class Reply:
         read: Callable[[], None] = lambda: None,
     ) -> None:
         """`voiced` is audio of former attempts at the turn, which is taken where it fits and added
-        to; `anew` says that there have been some. What a tool `returned` stands in for `text`. A
-        reply that is not `spoken` is written alone. `read` is called when the model has read the
-        text, with the first thing that it says."""
+        to; `anew` says that there have been some. `urgency` is the priority of what is done until
+        it is committed. What a tool `returned` stands in for `text`. A reply that is not `spoken`
+        is written alone. `read` is called when the model has read the text, with the first thing
+        that it says."""
         self.text = text
         self.said = ""
         """What has been thought so far, as written."""
         self._recorder = recorder
         self._stage = stage
         self._voiced = voiced
+        self._urgency = urgency
         self._anew = anew
         self._returned = returned
         self._spoken = spoken
@@ -110,6 +113,8 @@ class Reply:
         self.doubted = False
         """It answers what is probably not all that the user says."""
         self._hesitates_s = 0.0
+        self._ahead = 0
+        """Whole seconds of sound that there are to go on with."""
         self._withheld: list[Event] = []
         self._counts: Counter[str] = Counter()
 
@@ -210,8 +215,9 @@ class Reply:
 
     async def _think(self) -> AsyncGenerator[TokenBurst, None]:
         """The reply's bursts, with the tools that it calls run in between."""
-        conversation, turn = self._stage.conversation, self._recorder.turn
-        carried = self._anew and self._stage.overlap.carry_over
+        stage, turn = self._stage, self._recorder.turn
+        conversation = stage.conversation
+        carried = self._anew and stage.overlap.carry_over
         begin = conversation.revise if carried else conversation.reply
         steps: Steps[TokenBurst | ToolCall]
         if self._returned:
@@ -222,7 +228,7 @@ class Reply:
         for _ in range(TOOL_ROUNDS):
             call: ToolCall | None = None
             begun = anyio.current_time()
-            runner = self._stage.engines.llm_runner
+            runner = stage.engines.llm_runner
             async with aclosing(runner.stream(steps, priority=self._priority)) as items:
                 async for item in items:
                     if unread:
@@ -240,11 +246,11 @@ class Reply:
                             await self._gate.wait()
                         self._hesitates_s = 0.0
                     await self._flowing.wait()
-                    begun = anyio.current_time()
+                    begun, self._ahead = anyio.current_time(), int(stage.player.ahead_s)
             if call is None:
                 break
             await self._gate.wait()
-            result = self._stage.call(call)
+            result = stage.call(call)
             if result is None:
                 break
             steps = conversation.tool_result(call, result, turn)
@@ -252,9 +258,7 @@ class Reply:
 
     def _priority(self) -> int:
         """A reply that nobody hears yet before those that have seconds of sound to go on with."""
-        if not self.committed:
-            return LATER
-        return min(FIRST + int(self._stage.player.ahead_s), LATER - 1)
+        return min(FIRST + self._ahead, LATER - 1) if self.committed else self._urgency()
 
     def _tell(self, event: Event) -> None:
         if self.committed:
@@ -318,7 +322,8 @@ class Reply:
             for chunk in known:
                 yield chunk
             return
-        engines, name = self._stage.engines, f"clause {clause.index + 1}"
+        engines, player = self._stage.engines, self._stage.player
+        name = f"clause {clause.index + 1}"
         voiced: list[SpeechChunk] = []
         took, begun = 0.0, anyio.current_time()
         steps = engines.tts.synthesize(clause)
@@ -331,7 +336,7 @@ class Reply:
                 voiced.append(chunk)
                 yield chunk
                 await self._flowing.wait()
-                begun = anyio.current_time()
+                begun, self._ahead = anyio.current_time(), int(player.ahead_s)
         audio_s = sum(len(chunk.pcm) / chunk.rate for chunk in voiced)
         self._stage.pace.observe(audio_s, took)
         if not self.committed:

@@ -9,12 +9,11 @@ thread would count as idleness on trio's MockClock. Neither knows what a step do
 from __future__ import annotations
 
 import asyncio
-import heapq
 import itertools
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from types import TracebackType
@@ -30,19 +29,27 @@ T = TypeVar("T")
 FIRST, LATER = 0, 10
 """Priorities on a model: committed work before speculative, a final decode before a partial one.
 Between them lies committed work that can wait for some seconds, a level for each."""
-URGENT = -1_000_000
-"""Priority of closing a generator: a cancelled reply gives its model back before anything runs."""
+LINGER_S = 0.002
+"""A thread that has just given a result waits so long for its consumer to ask for the next one
+before it begins something less urgent, which may take many times that (anticipatory scheduling,
+Iyer and Druschel 2001)."""
 
 _DONE: Any = object()
 
 
-@dataclass(order=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Job:
-    priority: int
+    priority: Callable[[], int]
     number: int
-    run: Callable[[], object] = field(compare=False)
-    done: asyncio.Future[Any] = field(compare=False)
-    queued: float = field(compare=False)
+    run: Callable[[], object]
+    done: asyncio.Future[Any]
+    queued: float
+    goes_on: bool
+    """A stream's: another is likely to follow."""
+
+    def key(self) -> tuple[int, int]:
+        """The smallest goes first."""
+        return self.priority(), self.number
 
 
 class ModelThread:
@@ -57,6 +64,7 @@ class ModelThread:
         self.waited: Callable[[str, float], None] = lambda name, seconds: None
         """Told how long each job waited for the thread, on the thread."""
         self._jobs: list[_Job] = []
+        """Few: a handful for each session that is being spoken to."""
         self._count = itertools.count()
         self._changed = threading.Condition()
         self._open = True
@@ -77,16 +85,12 @@ class ModelThread:
             self._changed.notify()
         self._thread.join()
 
-    async def call(self, job: Callable[[], T], *, priority: int = 0) -> T:
+    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
         """Run `job` on the thread.
 
         A cancelled call that has begun runs to its end unseen; one that has not is dropped.
         """
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        with self._changed:
-            heapq.heappush(self._jobs, _Job(priority, next(self._count), job, done, perf_counter()))
-            self._changed.notify()
-        return await done
+        return await self._submit(job, priority, goes_on=False)
 
     def stream(
         self, steps: Steps[T], *, priority: Callable[[], int] = first
@@ -98,33 +102,62 @@ class ModelThread:
         """
         closed = threading.Event()
 
-        def advance(level: int) -> T | None:
+        def advance() -> T | None:
             while (item := next(steps, _DONE)) is None:
-                if closed.is_set() or self._goes_before(level):
+                if closed.is_set() or self._goes_before(priority()):
                     break
             return item
 
-        return _stream(self.call, advance, steps, priority, closed.set)
+        async def step() -> T | None:
+            return await self._submit(advance, priority, goes_on=True)
+
+        return _stream(step, self.call, steps, closed.set)
+
+    async def _submit(
+        self, run: Callable[[], T], priority: Callable[[], int], *, goes_on: bool
+    ) -> T:
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        with self._changed:
+            number = next(self._count)
+            self._jobs.append(_Job(priority, number, run, done, perf_counter(), goes_on))
+            self._changed.notify()
+        return await done
 
     def _goes_before(self, priority: int) -> bool:
         """Whether a job waits that must not wait for one of `priority`."""
         with self._changed:
-            return bool(self._jobs) and self._jobs[0].priority <= priority
+            return any(job.priority() <= priority for job in self._jobs)
+
+    def _next(self, after: int | None) -> _Job | None:
+        """The most urgent job, once there is one; none where there will be no more.
+
+        Where one of priority `after` has just given a result, its next step may be about to come.
+        """
+        with self._changed:
+            while self._open and not self._jobs:
+                self._changed.wait()
+            if after is not None and self._open:
+                self._changed.wait_for(
+                    lambda: any(job.priority() <= after for job in self._jobs), LINGER_S
+                )
+            if not self._jobs:
+                return None
+            job = min(self._jobs, key=_Job.key)
+            self._jobs.remove(job)
+            return job
 
     def _work(self) -> None:
-        while True:
-            with self._changed:
-                while self._open and not self._jobs:
-                    self._changed.wait()
-                if not self._jobs:
-                    return
-                job = heapq.heappop(self._jobs)
+        after: int | None = None
+        while (job := self._next(after)) is not None:
+            after = None
             if job.done.cancelled():
                 continue
             self.waited(self.name, perf_counter() - job.queued)
             deliver: Callable[[Any], None]
             try:
                 outcome, deliver = job.run(), job.done.set_result
+                if job.goes_on and outcome is not _DONE:
+                    after = job.priority()
             except BaseException as error:  # the caller's to handle, on the loop
                 outcome, deliver = error, job.done.set_exception
             job.done.get_loop().call_soon_threadsafe(_settle, job.done, deliver, outcome)
@@ -150,11 +183,11 @@ class InlineRunner:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, int, anyio.Event]] = []
+        self._waiting: list[_Ticket] = []
         self._count = itertools.count()
         self._busy = False
 
-    async def call(self, job: Callable[[], T], *, priority: int = 0) -> T:
+    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
         """Run `job` now, or once the step that occupies the runner is over."""
         await anyio.lowlevel.checkpoint()  # as on a thread, a cancelled call does not begin
         async with self._turn(priority):
@@ -169,19 +202,22 @@ class InlineRunner:
         self, steps: Steps[T], *, priority: Callable[[], int] = first
     ) -> AsyncGenerator[T, None]:
         """Advance `steps`, a step at a time, as the consumer asks."""
-        return _stream(self.call, lambda level: next(steps, _DONE), steps, priority)
+
+        async def step() -> T | None:
+            return await self.call(partial(next, steps, _DONE), priority=priority)
+
+        return _stream(step, self.call, steps)
 
     @asynccontextmanager
-    async def _turn(self, priority: int) -> AsyncGenerator[None, None]:
+    async def _turn(self, priority: Callable[[], int]) -> AsyncGenerator[None, None]:
         if self._busy:
-            ticket = (priority, next(self._count), anyio.Event())
-            heapq.heappush(self._waiting, ticket)
+            ticket = _Ticket(priority, next(self._count), anyio.Event())
+            self._waiting.append(ticket)
             try:
-                await ticket[2].wait()
+                await ticket.called.wait()
             except BaseException:
                 if ticket in self._waiting:
                     self._waiting.remove(ticket)
-                    heapq.heapify(self._waiting)
                 else:  # the runner was handed over in the moment of cancellation
                     self._pass_on()
                 raise
@@ -193,28 +229,39 @@ class InlineRunner:
 
     def _pass_on(self) -> None:
         if self._waiting:
-            heapq.heappop(self._waiting)[2].set()
+            ticket = min(self._waiting, key=lambda one: (one.priority(), one.number))
+            self._waiting.remove(ticket)
+            ticket.called.set()
         else:
             self._busy = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ticket:
+    """A place in an `InlineRunner`'s line."""
+
+    priority: Callable[[], int]
+    number: int
+    called: anyio.Event
+
+
 async def _stream(
-    call: Callable[..., Any],
-    advance: Callable[[int], T | None],
+    step: Callable[[], Awaitable[T | None]],
+    call: Callable[..., Awaitable[object]],
     steps: Steps[T],
-    priority: Callable[[], int],
     closing: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[T, None]:
     try:
-        while True:
-            level = priority()
-            item = await call(partial(advance, level), priority=level)
-            if item is _DONE:
-                break
+        while (item := await step()) is not _DONE:
             if item is not None:
                 yield item
     finally:
         closing()
         # Only here does the engine's own clean-up run, on its own thread and after its last step.
         with anyio.CancelScope(shield=True):
-            await call(steps.close, priority=URGENT)
+            await call(steps.close, priority=_at_once)
+
+
+def _at_once() -> int:
+    """The priority of closing: a cancelled reply gives its model back before anything runs."""
+    return -1

@@ -26,13 +26,12 @@ from voiceloop.bargein import Verdict
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import Microphone, Speaker
 from voiceloop.endpoint import bare, hangover_ms
-from voiceloop.engines import Conversation, Engines
+from voiceloop.engines import Conversation, Engines, first
 from voiceloop.errors import VoiceloopError
 from voiceloop.floor import Floor, Turn
 from voiceloop.hearing import Hearing
 from voiceloop.player import Player
 from voiceloop.reply import EVERYTHING, Overlap, Reply, Stage
-from voiceloop.runner import FIRST, LATER
 from voiceloop.tools import ToolResult, run_tool
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.turns import (
@@ -381,7 +380,7 @@ class Session:
             begun = anyio.current_time()
             words = await self._engines.asr_runner.call(
                 partial(self._engines.asr.transcribe, job.pcm, final=job.final),
-                priority=FIRST if job.final else LATER,
+                priority=first if job.final else turn.urgency,
             )
             name = "final" if job.final else "partial"
             text = " ".join(word.text for word in words)
@@ -523,7 +522,7 @@ class Session:
             turn.recorder.mark(Mark.PREFILL_START, begun)
         steps = self._conversation.prefill(text, turn.number)
         runner = self._engines.llm_runner
-        async with aclosing(runner.stream(steps, priority=lambda: LATER)) as chunks:
+        async with aclosing(runner.stream(steps, priority=turn.urgency)) as chunks:
             async for _ in chunks:
                 pass
         turn.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
@@ -541,6 +540,7 @@ class Session:
             turn.recorder,
             self._stage,
             turn.voiced,
+            turn.urgency,
             # An answer to half a sentence is no draft of the answer to the whole.
             anew=turn.reply is not None and not turn.reply.doubted,
             returned=turn.returned,

@@ -139,6 +139,7 @@ def test_the_words_are_those_of_a_plain_decode_of_the_padded_window(
 def test_a_window_of_any_length_is_heard() -> None:
     (clip,) = build("bargein", 1)  # a question of little more than a second
     asr, said = whisper(AsrConfig()), clip.said
+    assert said.start is not None and said.end is not None
     lengths = range(said.end - said.start, 2 * SPEECH_RATE, samples(20))
     assert lengths[0] < 1.5 * SPEECH_RATE  # from there to 1.6 s CTranslate2 has as many states
     for length in lengths:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar, cast
 import trio
 
 from voiceloop.devices import AHEAD_S, NullSpeaker
+from voiceloop.engines import first
 from voiceloop.runner import InlineRunner
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ class LateRunner(InlineRunner):
         self._clock = clock
         self._rank = rank
 
-    async def call(self, job: Callable[[], T], *, priority: int = 0) -> T:
+    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
         """Run `job`; see `InlineRunner`."""
         begun = self._clock.current_time()
         result = await super().call(job, priority=priority)
