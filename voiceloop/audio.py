@@ -50,7 +50,9 @@ class Framer:
         self._rest = silence(0)
 
     def feed(self, pcm: Pcm) -> list[AudioFrame]:
-        """Frames that `pcm`, the next samples of the stream, completes."""
+        """Frames that `pcm`, the next samples of the stream, completes; some may be parts of it."""
+        if len(pcm) == self.size and not len(self._rest):
+            return [self._next(pcm)]
         joined = np.concatenate((self._rest, pcm))
         whole = len(joined) - len(joined) % self.size
         self._rest = joined[whole:].copy()
@@ -242,7 +244,7 @@ def to_pcm16(pcm: Pcm) -> npt.NDArray[np.int16]:
 
 def from_pcm16(integers: npt.NDArray[np.int16]) -> Pcm:
     """Float samples of 16-bit integers."""
-    return integers.astype(np.float32) / np.float32(PCM16_SCALE)
+    return np.multiply(integers, np.float32(1 / PCM16_SCALE), dtype=np.float32)
 
 
 def check_rate(rate: int, what: object = "audio") -> None:

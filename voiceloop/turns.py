@@ -19,6 +19,7 @@ a window, where the part of it that is there is quiet.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy.typing as npt
 
 from voiceloop.audio import SILENCE_DBFS, levels, samples
 from voiceloop.config import TurnConfig
-from voiceloop.types import AudioFrame
+from voiceloop.types import AudioFrame, Pcm
 
 STEP = 64
 """Samples over which a level is taken."""
@@ -117,6 +118,10 @@ class TurnDetector:
         """The network takes the last window for speech, and is not sure of it."""
         self._seen = 0
         self._levels = np.zeros(0)
+        """Of the newest steps, but for those of `_quiet`, which come after them."""
+        self._quiet = deque[Pcm]()
+        """Windows outside of any turn; most streams are silent most of the time, and the levels of
+        a silence are wanted only where a turn follows."""
         self._peak = SILENCE_DBFS
 
     def feed(
@@ -130,9 +135,9 @@ class TurnDetector:
         config = self._config
         self._seen = frame.end
         self._voiced = probability >= (config.release if self._voiced else config.threshold)
-        now = levels(frame.pcm, STEP)
-        self._levels = np.concatenate((self._levels, now))[-samples(FLOOR_MS) // STEP :]
-        loudest = float(now.max(initial=SILENCE_DBFS))
+        if not self._voiced and not self._active:
+            return self._rest(frame)
+        loudest = self._measure(frame)
         if self._voiced:
             self._peak = max(self._peak, loudest)
         if not self._active:
@@ -179,11 +184,22 @@ class TurnDetector:
         self._peak = SILENCE_DBFS
         self._taken = self._seen
 
+    def _rest(self, frame: AudioFrame) -> list[TurnEvent]:
+        self._run = None
+        self._peak = SILENCE_DBFS
+        self._quiet.append(frame.pcm)
+        if (len(self._quiet) - 1) * len(frame.pcm) >= samples(FLOOR_MS):
+            self._quiet.popleft()
+        return []
+
+    def _measure(self, frame: AudioFrame) -> float:
+        """Take down the levels of all that has come up to the end of `frame`; its loudest."""
+        found = [levels(pcm, STEP) for pcm in (*self._quiet, frame.pcm)]
+        self._quiet.clear()
+        self._levels = np.concatenate((self._levels, *found))[-samples(FLOOR_MS) // STEP :]
+        return float(found[-1].max(initial=SILENCE_DBFS))
+
     def _idle(self, frame: AudioFrame) -> list[TurnEvent]:
-        if not self._voiced:
-            self._run = None
-            self._peak = SILENCE_DBFS
-            return []
         if self._run is None:
             self._run = frame.start
         if frame.end - self._run < samples(self._config.min_speech_ms):

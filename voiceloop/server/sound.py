@@ -15,7 +15,7 @@ import anyio
 import anyio.lowlevel
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, Framer, LiveResampler, samples
+from voiceloop.audio import SPEECH_RATE, Framer, LiveResampler, from_pcm16, samples
 from voiceloop.devices import unplayed
 from voiceloop.types import AudioFrame, Pcm
 
@@ -60,7 +60,7 @@ class SocketMicrophone:
 
     def feed(self, audio: bytes) -> None:
         """More audio, as it is in messages."""
-        pcm = np.frombuffer(audio, "<i2").astype(np.float32) / np.float32(32768)
+        pcm = from_pcm16(np.frombuffer(audio, "<i2"))
         self._waiting += len(pcm)
         # In small pieces, since what is not heard yet may still be forgotten.
         size = samples(PIECE_MS, RATE)
