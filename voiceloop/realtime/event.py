@@ -6,6 +6,9 @@ import json
 
 from voiceloop.realtime.schema import plain
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+"""Made once: `json.dumps` would make one for every event."""
+
 
 class Event:
     """What all events of the server have in common.
@@ -21,4 +24,4 @@ class Event:
         ValueError for a number that JSON has not: it would break the peer's parser, not ours.
         """
         told = {**plain(self), "event_id": event_id}
-        return json.dumps(told, separators=(",", ":"), allow_nan=False)
+        return _ENCODER.encode(told)
