@@ -134,12 +134,12 @@ class ModelThread:
         Where one of priority `after` has just given a result, its next step may be about to come.
         """
         with self._changed:
-            while self._open and not self._jobs:
-                self._changed.wait()
             if after is not None and self._open:
                 self._changed.wait_for(
                     lambda: any(job.priority() <= after for job in self._jobs), LINGER_S
                 )
+            while self._open and not self._jobs:
+                self._changed.wait()
             if not self._jobs:
                 return None
             job = min(self._jobs, key=_Job.key)
