@@ -148,7 +148,7 @@ class TurnConfig:
     until thresholds have been found for them."""
     hangover_ms: Count = 500
     """Silence that ends the user's turn where nothing tells whether they have finished."""
-    complete_ms: Count = 96
+    complete_ms: Count = 88
     """Silence that ends a turn that is evidently complete."""
     incomplete_ms: Annotated[int, Range(0, 1200)] = 1100
     """Silence that ends a turn that is evidently not."""

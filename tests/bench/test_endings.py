@@ -140,7 +140,7 @@ def test_a_fixed_wait_is_the_wait(one: Silence, wait: int) -> None:
 
 
 def test_a_policy_waits_for_its_judgement_and_as_configured_after_it() -> None:
-    sure = Silence("a", "end", None, "what is the time", 0.9, 90.0)
+    sure = Silence("a", "end", None, "what is the time", 0.9, 80.0)
     config = replace(CONFIG, endpoint="p-eot")
     assert wait_ms(sure, config) == CONFIG.complete_ms
     assert wait_ms(replace(sure, judged_ms=210.0), config) == 210.0
