@@ -6,7 +6,6 @@ nothing else is ever raised, whatever the bytes. This module does nothing about 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
@@ -171,17 +170,11 @@ UNSUPPORTED = {
 """Events that the API has and voiceloop has not, with what to do instead."""
 
 
-_AUDIO = re.compile(r'\{"type": ?"input_audio_buffer\.append", ?"audio": ?"([\w+/=]*)"\}', re.ASCII)
-"""What nearly all messages are; it is told at a glance, and read as in any other way of writing."""
-
-
 def parse(text: str) -> ClientEvent:
     """The event in a text message.
 
     Raises ProtocolError, with the client's id of the event where one can be read.
     """
-    if len(text) <= MAX_CHARACTERS and (audio := _AUDIO.fullmatch(text)):
-        return InputAudioAppend(read(bytes, audio[1], "audio"))
     message = parse_object(text)
     event_id = message.get("event_id")
     try:

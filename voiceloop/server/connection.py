@@ -210,24 +210,24 @@ class Connection:
         self._heard = True
         await anyio.lowlevel.checkpoint()  # others are served between two messages of one client
         await self._outbox.room()
-        now = await self._within(Kind.MESSAGES, 1, anyio.current_time())
+        await self._within(Kind.MESSAGES, 1)
         event_id = None
         try:
             event = parse(message) if isinstance(message, str) else parse_binary(message)
             event_id = event.event_id
-            await self._do(event, now)
+            await self._do(event)
             self._errors = 0
         except ProtocolError as error:
             self._refuse(error, event_id)
         self._silent = False
 
-    async def _do(self, event: ClientEvent, now: float) -> None:
+    async def _do(self, event: ClientEvent) -> None:
         if isinstance(event, Resume) and self._silent:
             await self._take_up(event)
             return
         if isinstance(event, InputAudioAppend):
             seconds = len(event.audio) / 2 / RATE
-            await self._within(Kind.AUDIO, seconds, now)
+            await self._within(Kind.AUDIO, seconds)
             self._metrics.heard(seconds)
             if self.dialogue.microphone.backlog_s + seconds > self._limits.audio_backlog_s:
                 raise ProtocolError(
@@ -241,16 +241,13 @@ class Connection:
             if self.dialogue.settings.voiceloop.resume and not self.resumable:
                 self._give(self._token)
 
-    async def _within(self, kind: Kind, amount: float, now: float) -> float:
-        """Wait until the client may have `amount`, and return when that is; one that is far ahead
-        of that is told."""
-        while refusal := self._budget.spend(kind, amount, now):
+    async def _within(self, kind: Kind, amount: float) -> None:
+        """Wait until the client may have `amount`; one that is far ahead of that is told."""
+        while refusal := self._budget.spend(kind, amount, anyio.current_time()):
             if refusal.retry_after_s is None or refusal.retry_after_s > PATIENCE_S:
                 self._metrics.refused(refusal.reason)
                 raise _too_much(refusal)
             await anyio.sleep(refusal.retry_after_s)
-            now = anyio.current_time()
-        return now
 
     def charge(self, kind: Kind, tokens: float) -> None:
         """The session has cost so many tokens; too many end it."""

@@ -76,7 +76,6 @@ class Metrics:
         self._audio = counter(
             "audio_seconds", "Audio from clients and to them.", "direction", ("in", "out")
         )
-        self._audio_in = self._audio.labels("in")
         self._underruns = Counter(
             "voiceloop_underruns", "Gaps in replies that sounded.", registry=registry
         )
@@ -111,7 +110,7 @@ class Metrics:
 
     def heard(self, seconds: float) -> None:
         """So much audio came from a client."""
-        self._audio_in.inc(seconds)
+        self._audio.labels("in").inc(seconds)
 
     def sent(self, seconds: float) -> None:
         """So much audio went to a client."""
