@@ -13,7 +13,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 import soxr
-from numpy.lib.stride_tricks import sliding_window_view
 
 from voiceloop.errors import AudioError
 from voiceloop.types import AudioFrame, Pcm
@@ -50,9 +49,7 @@ class Framer:
         self._rest = silence(0)
 
     def feed(self, pcm: Pcm) -> list[AudioFrame]:
-        """Frames that `pcm`, the next samples of the stream, completes; some may be parts of it."""
-        if len(pcm) == self.size and not len(self._rest):
-            return [self._next(pcm)]
+        """Frames that `pcm`, the next samples of the stream, completes."""
         joined = np.concatenate((self._rest, pcm))
         whole = len(joined) - len(joined) % self.size
         self._rest = joined[whole:].copy()
@@ -133,21 +130,18 @@ class LiveResampler:
             return silence(0)
         if self._up > FEW_PHASES:
             at, phases = np.divmod(np.arange(first, last, self._down), self._up)
-            windows = sliding_window_view(heard, self._phases.shape[1])[at]
-            return np.vecdot(windows, self._phases[phases])
+            windows = _windows(heard, len(pcm), self._taps)
+            return np.vecdot(windows[at], self._phases[phases])
         out = np.empty(count, np.float32)
         for nth in range(min(self._up, count)):
             at, phase = divmod(first + nth * self._down, self._up)
             these = out[nth :: self._up]
-            np.vecdot(
-                _windows(heard[at:], len(these), self._down, self._taps),
-                self._phases[phase],
-                out=these,
-            )
+            windows = _windows(heard[at:], len(these), self._taps, self._down)
+            np.vecdot(windows, self._phases[phase], out=these)
         return out
 
 
-def _windows(pcm: Pcm, count: int, step: int, width: int) -> Pcm:
+def _windows(pcm: Pcm, count: int, width: int, step: int = 1) -> Pcm:
     """The first `count` windows of `width` samples, each `step` after the one before; a view.
 
     numpy's own function for this takes longer than the filter that is applied to 20 ms.
