@@ -136,12 +136,12 @@ class TurnDetector:
         self._seen = frame.end
         self._voiced = probability >= (config.release if self._voiced else config.threshold)
         if not self._voiced and not self._active:
-            return self._rest(frame)
+            return self._quiet_window(frame)
         loudest = self._measure(frame)
         if self._voiced:
             self._peak = max(self._peak, loudest)
         if not self._active:
-            return self._idle(frame)
+            return self._first_windows(frame)
         self._doubted = self._voiced and probability < config.pause_below
         if self._doubted and self._hushed(self._levels):
             self._voiced_end = frame.end
@@ -184,7 +184,7 @@ class TurnDetector:
         self._peak = SILENCE_DBFS
         self._taken = self._seen
 
-    def _rest(self, frame: AudioFrame) -> list[TurnEvent]:
+    def _quiet_window(self, frame: AudioFrame) -> list[TurnEvent]:
         self._run = None
         self._peak = SILENCE_DBFS
         self._quiet.append(frame.pcm)
@@ -199,7 +199,7 @@ class TurnDetector:
         self._levels = np.concatenate((self._levels, *found))[-samples(FLOOR_MS) // STEP :]
         return float(found[-1].max(initial=SILENCE_DBFS))
 
-    def _idle(self, frame: AudioFrame) -> list[TurnEvent]:
+    def _first_windows(self, frame: AudioFrame) -> list[TurnEvent]:
         if self._run is None:
             self._run = frame.start
         if frame.end - self._run < samples(self._config.min_speech_ms):
