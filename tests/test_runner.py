@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 from trio.testing import MockClock
 
 from voiceloop.engines import Steps
@@ -41,6 +42,20 @@ def counting(log: list[str], n: int) -> Steps[int]:
             yield i
     finally:
         log.append("closed")
+
+
+@asynccontextmanager
+async def occupied(runner: ModelThread | InlineRunner) -> AsyncIterator[TaskGroup]:
+    """A runner at work on something else until the block ends, and tasks that end after it."""
+    hold = threading.Event()
+    busy = (lambda: Timed(None, 1.0)) if isinstance(runner, InlineRunner) else hold.wait
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(runner.call, busy)
+        await anyio.wait_all_tasks_blocked()
+        try:
+            yield tasks
+        finally:
+            hold.set()
 
 
 @pytest.mark.anyio
@@ -141,21 +156,14 @@ async def test_an_error_in_a_step_reaches_the_consumer(runner: ModelThread) -> N
 @pytest.mark.anyio
 async def test_waiting_jobs_run_by_priority_then_in_order(runner: ModelThread) -> None:
     ran: list[str] = []
-    hold = threading.Event()
 
     async def submit(name: str, priority: int) -> None:
         await runner.call(lambda: ran.append(name), priority=lambda: priority)
 
-    async with anyio.create_task_group() as tasks:
-        if isinstance(runner, InlineRunner):
-            tasks.start_soon(runner.call, lambda: Timed(None, 1.0))
-        else:
-            tasks.start_soon(runner.call, hold.wait)
-        await anyio.wait_all_tasks_blocked()
+    async with occupied(runner) as tasks:
         for name, priority in (("b", 5), ("a", 1), ("c", 5), ("first", -1)):
             tasks.start_soon(submit, name, priority)
             await anyio.wait_all_tasks_blocked()
-        hold.set()
     assert ran == ["first", "a", "b", "c"]
 
 
@@ -178,19 +186,12 @@ async def test_a_stream_is_as_urgent_as_it_says_before_each_step(runner: ModelTh
     async def submit(name: str) -> None:
         await runner.call(lambda: ran.append(name), priority=lambda: 5)
 
-    hold = threading.Event()
-    async with anyio.create_task_group() as tasks:
-        if isinstance(runner, InlineRunner):
-            tasks.start_soon(runner.call, lambda: Timed(None, 1.0))
-        else:
-            tasks.start_soon(runner.call, hold.wait)
-        await anyio.wait_all_tasks_blocked()
+    async with occupied(runner) as tasks:
         for name in ("a", "b"):
             tasks.start_soon(submit, name)
             await anyio.wait_all_tasks_blocked()
         tasks.start_soon(consume)
         await anyio.wait_all_tasks_blocked()
-        hold.set()
     assert ran == ["step", "a", "b", "step", "step"]
 
 
@@ -202,18 +203,11 @@ async def test_what_becomes_urgent_while_it_waits_goes_before(runner: ModelThrea
     async def submit(name: str) -> None:
         await runner.call(lambda: ran.append(name), priority=lambda: priorities[name])
 
-    hold = threading.Event()
-    async with anyio.create_task_group() as tasks:
-        if isinstance(runner, InlineRunner):
-            tasks.start_soon(runner.call, lambda: Timed(None, 1.0))
-        else:
-            tasks.start_soon(runner.call, hold.wait)
-        await anyio.wait_all_tasks_blocked()
+    async with occupied(runner) as tasks:
         for name in priorities:
             tasks.start_soon(submit, name)
             await anyio.wait_all_tasks_blocked()
         priorities["b"] = 0
-        hold.set()
     assert ran == ["b", "a"]
 
 
@@ -250,14 +244,9 @@ async def test_the_next_step_of_what_is_urgent_goes_before_what_waits(
 @pytest.mark.anyio
 async def test_a_cancelled_waiting_job_never_runs(runner: ModelThread) -> None:
     ran: list[str] = []
-    hold = threading.Event()
-    async with anyio.create_task_group() as tasks:
-        busy = (lambda: Timed(None, 1.0)) if isinstance(runner, InlineRunner) else hold.wait
-        tasks.start_soon(runner.call, busy)
-        await anyio.wait_all_tasks_blocked()
+    async with occupied(runner):
         with anyio.move_on_after(0.01):
             await runner.call(lambda: ran.append("late"))
-        hold.set()
     assert ran == []
     await runner.call(lambda: ran.append("next"))
     assert ran == ["next"]

@@ -37,19 +37,30 @@ Iyer and Druschel 2001)."""
 _DONE: Any = object()
 
 
-@dataclass(slots=True, eq=False)
-class _Job:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    """A place in a runner's line."""
+
     priority: Callable[[], int]
     number: int
+
+    def key(self) -> tuple[int, int]:
+        """The smallest goes first."""
+        return self.priority(), self.number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job(_Waiting):
     run: Callable[[], object]
     done: asyncio.Future[Any]
     queued: float
     goes_on: bool
     """A stream's: another is likely to follow."""
 
-    def key(self) -> tuple[int, int]:
-        """The smallest goes first."""
-        return self.priority(), self.number
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ticket(_Waiting):
+    called: anyio.Event
 
 
 class ModelThread:
@@ -229,20 +240,11 @@ class InlineRunner:
 
     def _pass_on(self) -> None:
         if self._waiting:
-            ticket = min(self._waiting, key=lambda one: (one.priority(), one.number))
+            ticket = min(self._waiting, key=_Ticket.key)
             self._waiting.remove(ticket)
             ticket.called.set()
         else:
             self._busy = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ticket:
-    """A place in an `InlineRunner`'s line."""
-
-    priority: Callable[[], int]
-    number: int
-    called: anyio.Event
 
 
 async def _stream(
