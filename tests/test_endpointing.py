@@ -104,7 +104,8 @@ def test_words_that_may_be_all_are_answered_before_the_user_falls_silent() -> No
     at = trace.marks
     assert at[Mark.FIRST_BURST] < at[Mark.SPEECH_END], "most of the last word had been heard"
     assert at[Mark.FIRST_SYNTHESIS] < at[Mark.ENDPOINT] == at[Mark.FIRST_SOUND]
-    assert 0 <= waited_ms(trace) - TURNS.complete_ms < WINDOW_S * 1000 + 0.1
+    assert TURNS.complete_ms <= waited_ms(trace)
+    assert at[Mark.ENDPOINT] == at[Mark.TRANSCRIPT_FINAL], "by then it had been silent for long"
     assert trace.outcome == "done" and "replies_dropped" not in trace.counters
 
 
