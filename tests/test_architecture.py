@@ -28,6 +28,7 @@ ORDER = (
     ("player", "soundcard"),
     ("reply",),
     ("floor",),
+    ("endpointing",),
     ("session",),
     ("loading",),
     ("realtime",),

@@ -25,7 +25,8 @@ from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.bargein import Verdict
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import Microphone, Speaker
-from voiceloop.endpoint import bare, hangover_ms
+from voiceloop.endpoint import bare
+from voiceloop.endpointing import Endpointing
 from voiceloop.engines import Conversation, Engines, first
 from voiceloop.errors import VoiceloopError
 from voiceloop.floor import Floor, Turn
@@ -104,6 +105,12 @@ class Session:
         self._rewritten: Callable[[], None] | None = None
         """Puts another history in place, before the next thing is read."""
         self._hearing = Hearing(engines.vad, detector or TurnDetector(config.turns), config.turns)
+        self._endpointing = Endpointing(
+            self._conversation,
+            self._hearing,
+            prefills=overlap.prefill,
+            calibrated=config.llm.target == "starter",
+        )
         self._floor = Floor(self._player)
         self._heard_turn: Turn | None = None
         """The turn that is being heard."""
@@ -285,7 +292,7 @@ class Session:
                 turn.dismissed = False
                 turn.transcriber.resume(event)
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
-                self._judge(turn)
+                self._endpointing.judge(turn)
                 turn.wake()
             case SpeechPaused():
                 turn.speaking = False
@@ -293,7 +300,7 @@ class Session:
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
                 turn.recorder.mark(Mark.SPEECH_END, self._hearing.when(event.speech_end))
                 turn.recorder.mark(Mark.PAUSE, now)
-                self._judge(turn)
+                self._endpointing.judge(turn)
             case TurnEnded():
                 turn.ended, turn.speaking = True, False
                 turn.recorder.retract(Mark.SPEECH_END)  # a pause tells it before all is known
@@ -401,7 +408,7 @@ class Session:
         self._show(transcript)
         turn.wake()
         self._weigh(turn)
-        self._judge(turn)
+        self._endpointing.judge(turn)
         self._look(turn)
 
     async def _respond(self, turn: Turn, previous: Turn | None) -> bool:
@@ -437,7 +444,7 @@ class Session:
                 if not text or moved_on:
                     if moved_on:
                         newer.carried = text
-                        self._judge(newer)
+                        self._endpointing.judge(newer)
                     if prefilled or turn.reply is not None:
                         await self._prefill(turn, "")
                     return False
@@ -448,28 +455,18 @@ class Session:
                     return True
                 prefilled = ""
                 continue
-            if not whole and self._asks_model():
+            if not whole and self._endpointing.asks_model:
                 text = bare(turn.hypothesis)
             if text == prefilled or not self._overlap.prefill:
                 await changed.wait()
                 continue
             await self._prefill(turn, text)
             prefilled = text
-            if not whole and guessing and self._may_end(turn, text):
+            if not whole and guessing and self._endpointing.expects(turn, text):
                 turn.guesses -= 1
                 if await self._answer(turn, turn.hypothesis, ahead=True):
                     return True
                 prefilled = ""
-
-    def _may_end(self, turn: Turn, words: str) -> bool:
-        """Whether the user, who still speaks, is likely to have said all with these `words`."""
-        if not self._asks_model():
-            return False
-        probability = self._conversation.end_of_turn_probability()
-        turn.chance = words, probability
-        if probability is None or probability < self._hearing.policy.complete_above:
-            return False
-        return not turn.understood()[1] and bare(turn.hypothesis) == words
 
     async def _ask(self, turn: Turn, words: str) -> None:
         """Have the model read `words`, and learn how likely the user has ended with them."""
@@ -478,30 +475,8 @@ class Session:
         self._learn(turn, words, begun)
 
     def _learn(self, turn: Turn, words: str, begun: float) -> None:
-        """The model has read `words`, as it was asked to at `begun`."""
-        turn.chance = words, self._conversation.end_of_turn_probability()
-        self._judge(turn, begun)
+        self._endpointing.learn(turn, words, begun)
         self._look(turn)
-
-    def _judge(self, turn: Turn, begun: float | None = None) -> None:
-        """Find how long a silence ends the turn, as far as that is known: whenever what the user
-        has said has changed, or what the model makes of it, which it was asked for at `begun`."""
-        judged, turn.hangover_ms = turn.hangover_ms, None
-        text, whole = turn.understood()
-        if not whole or turn.final is not None:
-            return
-        words, policy = bare(text), self._hearing.policy
-        if not words or not self._asks_model():
-            turn.hangover_ms = hangover_ms(text, None, policy)
-        elif turn.chance is not None and turn.chance[0] == words:
-            probability = turn.chance[1]
-            turn.hangover_ms = hangover_ms(text, probability, policy)
-            if judged is None and probability is not None:
-                now = anyio.current_time()
-                since = now if begun is None else begun
-                turn.recorder.span(
-                    Lane.VAD, "end of turn?", since, now, probability=probability, text=words
-                )
 
     def _look(self, turn: Turn) -> None:
         """The silence that there is may be enough by now."""
@@ -509,12 +484,6 @@ class Session:
             for event in self._hearing.between(turn.hangover_ms):
                 assert not isinstance(event, SpeechStarted), "it began long ago"
                 self._turn_event(event, anyio.current_time())
-
-    def _asks_model(self) -> bool:
-        # What a model makes of a silence has to be calibrated; the bundled one's is.
-        policy, starter = self._hearing.policy.endpoint, self._config.llm.target == "starter"
-        asks = policy == "p-eot" or (policy == "auto" and starter)
-        return asks and self._overlap.prefill
 
     async def _prefill(self, turn: Turn, text: str) -> None:
         begun = anyio.current_time()
@@ -554,13 +523,10 @@ class Session:
     def _read(self, turn: Turn, text: str, begun: float) -> None:
         """The reply's first words are there, and with them what the model thinks of the end."""
         words = bare(text)
-        if turn.final is None and turn.hangover_ms is None and self._asks_model():
+        if turn.final is None and turn.hangover_ms is None and self._endpointing.asks_model:
             self._learn(turn, words, begun)
-        known, probability = turn.chance or ("", None)
-        if turn.final is not None or known != words or probability is None:
-            return
-        if probability < self._hearing.policy.incomplete_below and turn.reply is not None:
-            # They will probably go on. Should they not, there is time enough to answer.
+        if turn.reply is not None and self._endpointing.doubts(turn, words):
+            # Should they not go on after all, there is time enough to answer.
             turn.reply.hesitate(self._hearing.policy.incomplete_ms / 2000)
 
     def _call_tool(self, call: ToolCall) -> str | None:
