@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from voiceloop.bargein import DECIDE_MS
 from voiceloop.config import Config, TurnConfig
 from voiceloop.replay.run import Replay, play
 from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
@@ -90,8 +89,19 @@ def test_the_reply_pauses_at_once_and_is_decided_on_within_half_a_second() -> No
         silent = spans(first, "speaker")[0].end
         assert silent - began < 0.2
         (decision,) = [span for span in spans(second, "vad") if span.name == "interrupt"]
-        assert (decision.end - decision.start) * 1000 <= DECIDE_MS + 40
+        assert (decision.end - decision.start) * 1000 <= 500
         assert first.outcome == "interrupted"
+
+
+@pytest.mark.parametrize("word_s", [0.3, 0.34, 0.38, 0.42, 0.46, 0.5, 0.54, 0.58, 0.62])
+def test_one_word_of_any_length_is_decided_on_within_half_a_second_and_its_decode(
+    word_s: float,
+) -> None:
+    first, second = talk(during("Stop", word_s=word_s)).traces
+    assert first.outcome == "interrupted"
+    (decision,) = [span for span in spans(second, "vad") if span.name == "interrupt"]
+    if (decision.end - decision.start) * 1000 > 500:
+        assert decision.end in [span.end for span in spans(second, "asr")], "as soon as understood"
 
 
 def test_a_cough_and_then_a_word_is_an_interruption() -> None:

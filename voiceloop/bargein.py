@@ -12,8 +12,9 @@ from enum import Enum, auto
 
 from voiceloop.asr.agreement import normalise
 
-DECIDE_MS = 500.0
-"""From the sound to the decision at most, unless recognition takes longer."""
+DECIDE_MS = 480.0
+"""From the sound to the decision at most, unless recognition takes longer: half a second, less the
+frame in which it is noticed."""
 CLEAR = 2
 """Words that leave no doubt before then, backchannels not counted."""
 ECHO = 2

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from voiceloop.asr.stream import StreamingTranscriber
-from voiceloop.bargein import Verdict, judge
+from voiceloop.bargein import DECIDE_MS, Verdict, judge
 from voiceloop.player import Player
 from voiceloop.reply import Reply, Returned
 from voiceloop.runner import FIRST, LATER
@@ -147,15 +147,16 @@ class Floor:
         words = [word.text for word in heard.committed + heard.tentative] if heard else []
         now = anyio.current_time()
         ended = turn.recorder.at(Mark.SPEECH_END)
-        quiet = ended is not None and now - ended >= QUIET_S
+        waited_ms = (now - turn.contested_at) * 1000
+        over = ended is not None and (now - ended >= QUIET_S or waited_ms >= DECIDE_MS)
         verdict = judge(
             words,
             speaking=turn.speaking,
             settled=guess is not None,
-            waited_ms=(now - turn.contested_at) * 1000,
+            waited_ms=waited_ms,
             spoken=self._player.heard().words,
         )
-        if verdict is Verdict.INTERRUPT and not (turn.speaking or quiet or turn.ended):
+        if verdict is Verdict.INTERRUPT and not (turn.speaking or over or turn.ended):
             return Verdict.WAIT
         if turn.dismissed:
             # A "yes" let the reply go on, and what follows is more than that.
