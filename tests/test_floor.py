@@ -109,6 +109,16 @@ def test_a_cough_and_then_a_word_is_an_interruption() -> None:
     assert first.outcome == "interrupted" and second.outcome == "done"
 
 
+def test_words_that_let_the_reply_go_on_are_not_said_again_by_those_that_end_it() -> None:
+    replay = talk(during("Okay (0.3) stop it"))
+    first, second = replay.traces
+    assert first.outcome == "interrupted" and first.counters["resumed"] == 1
+    windows = [span.args["text"] for span in spans(second, "asr")]
+    assert "Okay" in windows and windows[-1] == "stop it", "each was heard by itself"
+    finals = [one.text for _, one in replay.shown if isinstance(one, Transcript) and one.final]
+    assert finals[1] == "Okay stop it"
+
+
 SLOW = Stages(
     asr_partial_s=0.25,
     asr_final_s=0.25,

@@ -287,10 +287,10 @@ class Session:
         match event:
             case SpeechResumed():
                 turn.speaking = True
+                turn.transcriber.resume(event, anew=turn.dismissed)
                 if turn.dismissed and turn.rival is not None:
                     self._contest(turn, turn.rival)
                 turn.dismissed = False
-                turn.transcriber.resume(event)
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
                 self._endpointing.judge(turn)
                 turn.wake()

@@ -401,3 +401,81 @@ def test_a_result_that_was_not_asked_for_is_refused() -> None:
 def test_normalised_words_compare_without_case_width_and_punctuation() -> None:
     assert normalise("“Don't!”") == normalise("dont")
     assert normalise("ＣＡＦÉ.") == normalise("café")
+
+
+def pause_after(turn: StreamingTranscriber, text: str) -> int:
+    """`text` is said, understood, and followed by 600 ms that need not be silent."""
+    end = more(turn, 0, 400)
+    turn.pause(SpeechPaused(end, end - samples(50)))
+    job = turn.next_job()
+    assert job is not None
+    turn.accept(job, said(text))
+    return more(turn, end, 600)
+
+
+def test_what_follows_words_that_stand_is_decoded_by_itself() -> None:
+    turn = begin(AsrConfig(), silence(0))
+    at = pause_after(turn, "okay")
+    turn.resume(SpeechResumed(at, at - samples(200)), anew=True)
+    end = more(turn, at, 300)
+    turn.pause(SpeechPaused(end, end - samples(50)))
+    job = turn.next_job()
+    assert job is not None and job.final
+    assert (job.start, job.end) == (at - samples(200 + PAUSE_EDGE_MS), end)
+    transcript = turn.accept(job, said("Stop it"))
+    assert transcript.text == "okay stop it"
+    final = turn.end(TurnEnded(end + 100, end - samples(50)))
+    assert final is not None and final.text == "okay stop it" and not turn.retracted
+    okay, stop, _ = final.committed
+    assert okay.start == 0 and stop.start == pytest.approx(job.start / RATE)
+
+
+@pytest.mark.parametrize("why", ["a short gap", "one saying", "not decoded", "being decoded"])
+def test_otherwise_it_is_decoded_with_what_was_said_before(why: str) -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    out = None
+    if why in ("not decoded", "being decoded"):
+        end = more(turn, 0, 600)
+        if why == "being decoded":  # once more, though it has been understood
+            job = turn.next_job()
+            assert job is not None
+            turn.accept(job, said("okay"))
+            end = more(turn, end, 200)
+            out = turn.next_job()
+            assert out is not None
+        turn.pause(SpeechPaused(end, samples(350)))
+        assert (turn.guess is not None) is (why == "being decoded")
+        at = more(turn, end, 400)
+    else:
+        at = pause_after(turn, "okay")
+    resumed = samples(350 + 100) if why == "a short gap" else at - samples(200)
+    turn.resume(SpeechResumed(at, resumed), anew=why != "one saying")
+    if out is not None:
+        turn.accept(out, said("okay"))
+    end = more(turn, at, 300)
+    turn.pause(SpeechPaused(end, end - samples(50)))
+    job = turn.next_job()
+    assert job is not None and job.start == 0
+    assert turn.accept(job, said("okay stop")).text == "okay stop"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "both"),
+    [
+        ("Okay", "Stop.", "Okay stop."),
+        ("Okay,", "I'm done.", "Okay, I'm done."),
+        ("Okay,", "I see.", "Okay, I see."),
+        ("Okay", "NASA", "Okay NASA"),
+        ("Okay.", "Stop.", "Okay. Stop."),
+        ("", "Stop.", "Stop."),
+    ],
+)
+def test_a_sentence_that_goes_on_has_one_capital(before: str, after: str, both: str) -> None:
+    turn = begin(AsrConfig(), silence(0))
+    at = pause_after(turn, before)
+    turn.resume(SpeechResumed(at, at - samples(200)), anew=True)
+    end = more(turn, at, 300)
+    turn.pause(SpeechPaused(end, end - samples(50)))
+    job = turn.next_job()
+    assert job is not None and job.start > 0
+    assert turn.accept(job, said(after)).text == both

@@ -107,6 +107,8 @@ class StreamingTranscriber:
         """While paused or ended: end of the final decode's window. It is where the pause was
         decided, whenever the decode runs, so that guessing early changes no transcript."""
         self._ended: TurnEnded | None = None
+        self._goes_on = False
+        """The window begins within a sentence, which the decoder cannot know."""
         self._silences: list[tuple[int, int]] = []
         """Stretches within pauses that are not decoded."""
 
@@ -124,12 +126,18 @@ class StreamingTranscriber:
         self._needed = paused.speech_end
         self._stop = paused.sample
 
-    def resume(self, resumed: SpeechResumed) -> None:
-        """The user has gone on: the guess is void."""
+    def resume(self, resumed: SpeechResumed, *, anew: bool = False) -> None:
+        """The user has gone on: the guess is void.
+
+        `anew`, what they said before is understood, and not begun again with what follows: of two
+        sayings that have nothing to do with each other a decoder may give the first alone.
+        """
         if self._needed is not None:
             begin = self._needed + samples(PAUSE_EDGE_MS)
             end = resumed.speech_start - samples(PAUSE_EDGE_MS)
-            if end > begin:
+            if end > begin and anew and self.guess is not None and self._running is None:
+                self._let_stand(end)
+            elif end > begin:
                 self._silences.append((begin, end))
         self._needed = self._stop = None
 
@@ -184,6 +192,8 @@ class StreamingTranscriber:
         timed = tuple(
             replace(word, start=job.when(word.start), end=job.when(word.end)) for word in words
         )
+        if self._goes_on and timed:
+            timed = (replace(timed[0], text=_within_sentence(timed[0].text)), *timed[1:])
         self._latest = (job, timed)
         if self._ended is not None and (finished := self._finish()):
             return finished
@@ -204,6 +214,16 @@ class StreamingTranscriber:
             confirmed = common_prefix(committed, [normalise(w.text) for w in final.committed])
             self.retracted = len(committed) - confirmed
         return final
+
+    def _let_stand(self, until: int) -> None:
+        """Freeze all words, and forget the audio before sample `until`."""
+        assert self._latest is not None, "there is a guess"
+        _, words = self._latest
+        self._frozen += self._agreement.commit(len(words)).committed
+        self._goes_on = bool(self._frozen) and not self._frozen[-1].text.endswith((".", "?", "!"))
+        self._agreement = LocalAgreement()
+        self._buffer.drop(until)
+        self._latest = None
 
     def _trim(
         self, job: DecodeJob, words: Sequence[Word], cuts: Sequence[int], before: Transcript
@@ -230,6 +250,7 @@ class StreamingTranscriber:
             self._frozen += self._agreement.freeze(len(words))
         self._buffer.drop(sample)
         self._latest = None
+        self._goes_on = False
         return before
 
     def _quietest(self, job: DecodeJob, words: Sequence[Word], cut: int) -> tuple[float, int, int]:
@@ -245,6 +266,12 @@ class StreamingTranscriber:
             return 0.0, round(words[cut - 1].end * SPEECH_RATE), cut
         best = int(np.argmin(levels))
         return levels[best], job.start + places[best] + size // 2, cut
+
+
+def _within_sentence(word: str) -> str:
+    """`word`, which a decoder took for the first of a sentence, without its capital."""
+    alone = word.split("'")[0]
+    return word if alone == "I" or not alone[1:].islower() else word[0].lower() + word[1:]
 
 
 def listen(
