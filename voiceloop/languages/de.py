@@ -1,0 +1,424 @@
+"""German.
+
+Verbs come last in clauses and leave their prefixes at the end ("Mach das Licht an", "Wann geht die
+Sonne unter?", "Weißt du, wie spät es ist?"): prepositions that are such prefixes too, and the verbs
+of clauses, ask for more in certain company only.
+"""
+
+# ruff: noqa: RUF001 - the look-alikes among the signs are meant
+
+from __future__ import annotations
+
+import re
+
+from voiceloop.languages.language import INTERNATIONAL, Language, endings
+from voiceloop.languages.numbers import (
+    ROMAN,
+    Gender,
+    Noun,
+    Numbers,
+    Others,
+    Prefixed,
+    noun,
+    roman,
+    units,
+)
+from voiceloop.languages.spoken import APART, LETTER, Match, Rules, Spoken, alternatives, final
+
+# ---- what is said when nobody has finished
+
+_WORDS = frozenset(
+    # articles, possessives and other words before a noun
+    "der die den dem des eine einen einem einer eines kein keinen keinem mein meine meinen meinem "
+    "meiner meines dein deine deinen deinem deiner deines unser unsere unseren unserem unserer "
+    "ihre ihren ihrem seine seinen seinem seiner dieser dieses diese diesen diesem jeden jedem "
+    "jedes welche welcher welches welchen welchem "
+    # prepositions that are no prefixes of verbs
+    "für von in im am vom zum zur beim ins ans aufs fürs ohne gegen bis seit während wegen trotz "
+    "außer innerhalb außerhalb zwischen hinter neben über mit zu bei durch pro "
+    # conjunctions and question words
+    "und oder aber sondern weil dass daß ob wenn als wie obwohl bevor nachdem falls sobald solange "
+    "sodass indem entweder weder sowie beziehungsweise sowohl was wer wen wem wessen wo wann "
+    # requests that something must follow, sums, degrees, fillers
+    "stell stelle schalte schalt setz setze berechne nenn nenne gib erinnere füge buchstabiere "
+    "übersetze plus minus geteilt multipliziert dividiert komma sehr ungefähr circa etwa ziemlich "
+    "mindestens ich herr frau dr äh ähm öh öhm hm hmm".split()
+)
+_SUBJECTS = "ich|du|er|sie|es|wir|ihr|man|das"
+_ASKING = "was|wer|wie|wo|wann|warum|woher|wohin|welcher|welche|welches"
+_PHRASES = endings(
+    # "das" and "ein" are often the last word, but not behind these
+    "in|auf|an|für|durch|über|um|ohne|gegen|hinter|neben das",
+    "mach|mache|schalt|schalte|stell|stelle|dreh|drehe|spiel|spiele|öffne das",
+    "ist|hat|wie|als|oder|und|so|noch|wiegt|in|für|auf|über|um|ohne|gegen|von|an|durch ein",
+    "es|das|ich|du|er|man|wir|mir|uns|möchte|will|brauche|hätte|gern|gerne ein",
+    "spiel|spiele|schreib|schreibe|mach|mache ein",
+    "erstelle|erzähl|erzähle|such|suche|kennst|nimm|buche|plane ein",
+    # prefixes that are prepositions behind these
+    "erinnere|erinner mich an|um|daran",
+    "denk|denke an",
+    "heißt|ist|nennt|sagt|übersetze das|man|es auf",
+    "timer|wecker|lautstärke|temperatur|termin|warte|lust|antwort|bezug auf",
+    "besteht|bestehen aus",
+    "wecker|alarm|termin|treffen|weck|wecke|mich|heute|morgen|abend|früh um",
+    "montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag um",
+    "suche|such|weg|zug|bus|flug|fahrt|reise|route|ich|viertel|minuten|kommt nach",
+    "kilometer|kilometern|jahre|tage nach",
+    "viertel|minuten|kommt|angst|kurz|jahren|jahre vor",
+    # the verb of a main clause or a question, in its second place
+    f"{_ASKING} ist|sind|war|waren|hat|haben|hatte|kann|soll|muss|darf|wird|werden|wurde|wurden",
+    f"{_ASKING} bin|bist|habe|hast|möchte|würde|würdest|heißt|bedeutet|gibt|kostet|kosten",
+    "viel|viele|lange ist|sind|war|waren|hat|haben|kostet|kosten|wiegt",
+    "ich bin|habe|hab|möchte|will|kann|muss|brauche|hätte|würde|werde|soll|war|darf|suche",
+    "das|dies|es|er|sie ist|war|wird|hat",
+    "weit|spät|alt|groß|hoch|lang|teuer|schnell|schwer|warm|kalt ist|war|wird",
+    "es gibt|sind",
+    "gibt es",
+    "kann|kannst|könnte|könntest|würdest|willst|hast|bist|wirst|magst|weißt|möchtest|sollst du|ich",
+    "soll|muss|darf|habe|bin|möchte|will|brauche|würde ich",
+    "kann|muss|soll|darf man",
+    f"dass|ob|wenn|weil|wo|wann|wie|was|wer|warum {_SUBJECTS}",
+    "kannst|könntest|würdest du|sie mir|bitte|mich",
+    "du|sie mir bitte",
+    "gib|sag|sage|zeig|zeige|erzähl|erzähle|nenn|nenne|erklär|erkläre|schick|schicke mir",
+    "such|suche|spiel|spiele|bring|schreib|lies|hol|stell|stelle|mach|mache|buche|bestell mir",
+    "weck|wecke mich",
+    "würde|hätte|möchte|will gern|gerne|wissen",
+    "gern|gerne wissen",
+    # measures and examples
+    "wie viel|viele|lange|weit|groß|alt|hoch|oft|spät|schnell|schwer|teuer|tief|warm|kalt",
+    "viel uhr",
+    "um|dreiviertel halb|viertel",
+    "zum beispiel",
+    "# mal|durch|hoch",
+    "timer auf|für|von #",
+)
+_FINISHED = endings(
+    "ja|bitte|dann mach das",
+    "noch|auch einen|eine|einer",
+    "kosten|heißt|heißen|macht|machen der|die",
+    "kennst du|ihr den|die",
+    "es|noch|auch|sind welche",
+    # prefixes of verbs
+    "komm|kommst|kommt|spiel|spielst|mach|macht mit",
+    "du|ich|er|sie|ihr|jemand mit",
+    "mir das mit",
+    "hör|hört|mir|uns|mach|stimmt|gar|tür|fenster|und|nimmt zu",
+    "mir|dir|uns das|etwas|spanisch|deutsch|englisch bei",
+    "das|es|alles|text|noch|mal durch",
+    "bleiben|bleibt|läuft|noch über",
+    # short answers and questions
+    "und|aber|wieso|ach wie|wo|was|wer",
+    "noch|so|weißt|erzähl|erzähle|sag|ach|kannst|irgend was",
+    "mir was",
+    "seit|bis wann",
+    "danke|bitte|so sehr",
+    "meine frau",
+    "und|auch|nur|nicht ich",
+    "wer|wo|was bin ich",
+    "was|wer|wo|wie|alt|groß kannst|bist|hast|weißt|magst|willst|möchtest du",
+    "wie alt|groß bist du",
+    "was muss|kann|soll|darf man",
+    "was gibt es",
+    "wie|was ist das",
+    "was|wie|wo|noch|auch gibt es",
+    # the verb of a clause, in its last place
+    "wo|was|wie|wer|alt|woher|ob|dass|weil|wenn|spät|was|groß ich bin|war|will|möchte|habe|kann",
+    "wo|was|wie|ob|dass|wenn ich brauche|muss|soll|darf|suche|werde|würde",
+    "wer|was|wie|wo|wann|ob|dass|weil|wenn das|es|er|sie ist|war",
+    "spät|alt|groß|weit|hoch|teuer|lange|viel das|es|er|sie ist|war",
+    "was|wie|wo|ob|dass|weil|wenn|warm|kalt|viel das|es|er|sie wird|hat",
+    "was|ob|wo|wie es gibt|sind",
+    "wie oft|viel|lange|alt|spät das|es",
+    "sag|weiß|zu|egal|genau wie viel|viele|oft|lange",
+    "um wie viel uhr",
+)
+_BACKCHANNELS = INTERNATIONAL | frozenset(
+    "ach achja achso äh ähm ahja alles cool danke echt eben genau gut interessant ja jaja jep jo "
+    "jup klar mhmm na naja natürlich okey prima richtig schön sicher so soso stimmt super toll "
+    "verstehe wow".split()
+)
+
+# ---- how written things are said
+
+
+class _German(Numbers):
+    def agreeing(self, number: str, gender: Gender) -> str:
+        """A single thing has an article: ein Kilometer, eine Stunde."""
+        if number == "1":
+            return "eine" if gender == "f" else "ein"
+        return self.cardinal(number)
+
+    def standing(self, number: str, before: str, after: str) -> str:
+        """One is an article before what it counts: ein Tag, eine Minute, but Kapitel eins."""
+        counts = number == "1" and re.match(r" [A-ZÄÖÜ][^\W\d_]{2}", after)
+        if not counts or re.search(r"\b[A-ZÄÖÜ]\w* $", before):
+            return super().standing(number, before, after)
+        feminine = r" \w+(?:e|ung|heit|keit|schaft|ion|tät|in|son)\b"
+        return self.agreeing(number, "f" if re.match(feminine, after) else "m")
+
+    def inflected(self, number: str, before: str, *, alone: str) -> str:
+        """The ordinal of `number` behind the text `before`; its ending `alone` without a word that
+        tells it."""
+        return self.ordinal(number) + _ending(before, alone)
+
+
+NUMBERS = _German("de", group=".", decimal=",", marks={",": "Komma", ".": "Punkt"})
+_OWN = Rules()
+
+_MONTHS = (
+    "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
+).split()
+_SHORT = {name[:3]: name for name in _MONTHS if name != "Mai"} | {"Sept": "September"}
+_MONTH = "|".join([*_MONTHS, "Jänner", *(rf"{name}\." for name in _SHORT)])
+_WEAK = (
+    r"(?:am|im|vom|zum|zur|beim|ans|ins|bis|ab|seit|vor|nach|dem|den|des|einem|einen|einer|eines)"
+)
+_STRONG = r"(?:der|die|das|ein|eine|jede|jeder|jedes|diese|dieser|dieses)"
+_DATIVE = r"\b(?:in|an|auf|aus|bei|mit|nach|seit|von|vor|zu|unter|über|neben|zwischen) der $"
+_TOLD = (
+    rf"\b(?:{_WEAK}|{_STRONG}|jede[nm]|diese[nm]|(?:mein|dein|sein|ihr|unser)e?[nmrs]?|und|oder)"
+)
+
+
+def _ending(before: str, alone: str) -> str:
+    """What an ordinal ends with behind `before`, after its own -e: `am` 3. -> n."""
+    before = before.rstrip() + " "
+    if re.search(rf"(?i){_DATIVE}|\b(?:{_WEAK}|jede[nm]|diese[nm]|\w+em) $", before):
+        return "n"
+    if re.search(r"(?i)\b(?:ein|mein|dein|sein|unser) $", before):
+        return "r"
+    if re.search(rf"(?i)\b{_STRONG} $", before):
+        return ""
+    if pair := re.search(r"(\S+) (?:und|oder) $", before):
+        return _ending(before[: pair.start(1)], alone)
+    return alone
+
+
+def _date(match: Match, day: str, month: str, year: str | None) -> str:
+    said = NUMBERS.inflected(day, match.string[: match.start()], alone="r")
+    said += f" {month}"
+    return f"{said} {NUMBERS.year(year)}" if year else said
+
+
+def _units() -> dict[str, Noun]:
+    prefixed: Prefixed = (
+        ({"m": "Meter"}, "m", {"": "", "k": "Kilo", "c": "Zenti", "m": "Milli", "d": "Dezi"}),
+        ({"g": "Gramm"}, "n", {"": "", "k": "Kilo", "m": "Milli"}),
+        ({"l": "Liter", "L": "Liter"}, "m", {"": "", "m": "Milli", "c": "Zenti", "d": "Dezi"}),
+        ({"W": "Watt", "V": "Volt"}, "n", {"": "", "k": "Kilo", "M": "Mega", "G": "Giga"}),
+        ({"Wh": "Wattstunde Wattstunden"}, "f", {"": "", "k": "Kilo", "M": "Mega"}),
+        ({"B": "Byte"}, "n", {"k": "Kilo", "K": "Kilo", "M": "Mega", "G": "Giga", "T": "Tera"}),
+        ({"Hz": "Hertz"}, "n", {"": "", "k": "Kilo", "M": "Mega", "G": "Giga"}),
+        ({"s": "Sekunde Sekunden"}, "f", {"": "", "m": "Milli"}),
+    )
+    others: Others = (
+        ("h Std. Std", "Stunde Stunden", "f"),
+        ("min Min. Min", "Minute Minuten", "f"),
+        ("sek Sek. Sek", "Sekunde Sekunden", "f"),
+        ("t", "Tonne Tonnen", "f"),
+        ("EL", "Esslöffel", "m"),
+        ("TL", "Teelöffel", "m"),
+        ("Stk. Stk", "Stück", "n"),
+        ("kcal", "Kilokalorie Kilokalorien", "f"),
+        ("ha", "Hektar", "n"),
+    )
+    found = units(
+        prefixed, others, lambda before, form: before + (form.lower() if before else form)
+    )
+    for symbol in ("m", "km", "cm", "mm"):
+        name = found[symbol].one.lower()
+        found[f"{symbol}²"] = noun(f"Quadrat{name}", "m")
+        found[f"{symbol}³"] = noun(f"Kubik{name}", "m")
+    return found
+
+
+_UNITS = _units()
+
+
+@_OWN.add(r"(?<![\w/])(\d{4})-(\d\d)-(\d\d)(?![\w-])")
+def _iso_date(match: Match) -> str:
+    month, day = int(match[2]), int(match[3])
+    if not 1 <= month <= 12 or not 1 <= day <= 31:
+        return NUMBERS.digits(match[0].replace("-", ""))
+    return _date(match, str(day), _MONTHS[month - 1], match[1])
+
+
+@_OWN.add(r"(?<![\d.,])(0?[1-9]|[12]\d|3[01])\.\s?(0?[1-9]|1[0-2])\.(?:\s?(\d{4})(?!\.?\d)|(?!\d))")
+def _numeric_date(match: Match) -> str:
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    if match[3] or re.search(rf"(?i){_TOLD} $", before) or re.match(r"\s+[a-zäöü]", after):
+        said = _date(match, str(int(match[1])), _MONTHS[int(match[2]) - 1], match[3])
+        return said + final(match)
+    return f"{NUMBERS.cardinal(match[1])} Punkt {NUMBERS.cardinal(match[2])} ."
+
+
+@_OWN.add(rf"(?<![\d.,])(\d{{1,2}})\.\s?[-–]\s?(\d{{1,2}})\.(?=\s+({_MONTH})|\s|$)")
+def _ordinals(match: Match) -> str:
+    before = match.string[: match.start()]
+    days = (NUMBERS.inflected(day, before, alone="r" * bool(match[3])) for day in match.group(1, 2))
+    return " bis ".join(days) + final(match)
+
+
+@_OWN.add(rf"(?<![\d.,])(\d{{1,2}})\. ({_MONTH})(?:(?<=\w) (\d{{4}})|(?<=\.) (\d{{4}}))?{APART}")
+def _day(match: Match) -> str:
+    month = next((one for one in _MONTHS if one[:3] == match[2][:3]), match[2])
+    return _date(match, match[1], month, match[3] or match[4]) + final(match)
+
+
+@_OWN.add(r"(?:\+\d{1,3} |\b0)\d{1,4}[ /-]\d{3,8}(?:[ -]\d{2,6})*(?!\d)")
+def _phone(match: Match) -> str:
+    return ", ".join(NUMBERS.digits(group) for group in re.findall(r"\d+", match[0]))
+
+
+@_OWN.add(
+    r"(?<![\d:.,])([01]?\d|2[0-4])(?::([0-5]\d)(?::([0-5]\d))?(?![\d:])(?: Uhr\b)?"
+    r"|\.([0-5]\d) Uhr\b| Uhr (?:([0-5]?\d)(?![\w.,:]\w))| Uhr\b)"
+)
+def _clock(match: Match) -> str:
+    minute = next((part for part in match.group(2, 4, 5) if part), "0")
+    said = f"{NUMBERS.agreeing(str(int(match[1])), 'n')} Uhr"
+    if int(minute):
+        said += f" {NUMBERS.cardinal(str(int(minute)))}"
+    if match[3]:
+        said += f" und {NUMBERS.count(str(int(match[3])), noun('Sekunde Sekunden', 'f'))}"
+    return said
+
+
+@_OWN.add(rf"\b((?:1[1-9]|20)?\d0)er{APART}")
+def _decade(match: Match) -> str:
+    return f"{NUMBERS.year(match[1])}er"
+
+
+@_OWN.add(
+    r"(?<![\d/.,])(?:(\d+) )?(\d{1,2})/(2|3|4|5|6|7|8|9|10|12|16|100)(?![\d/.]*\d)"
+    rf"(?:\s?({alternatives(_UNITS)}){APART})?"
+)
+def _fraction(match: Match) -> str:
+    whole, above, below, unit = match.groups()
+    counted = _UNITS[unit] if unit else None
+    if not 0 < int(above) < int(below):
+        said = f"{NUMBERS.cardinal(above)} durch {NUMBERS.cardinal(below)}"
+    elif below != "2":
+        said = f"{NUMBERS.agreeing(above, 'n')} {NUMBERS.ordinal(below)}l"
+    elif whole:
+        return f"{NUMBERS.agreeing(whole, 'n')}einhalb" + (f" {counted.many}" if counted else "")
+    elif counted:
+        return {"m": "ein halber", "f": "eine halbe", "n": "ein halbes"}[counted.gender] + (
+            f" {counted.one}"
+        )
+    else:  # most things that end so are feminine: eine halbe Tasse
+        told = re.match(r"\s+[A-ZÄÖÜ]\w*e\b", match.string[match.end() :])
+        return "eine halbe" if told else "ein halb"
+    if whole:
+        said = f"{NUMBERS.cardinal(whole)} {said}"
+    return f"{said} {counted.one}" if counted else said
+
+
+@_OWN.add(r"(?<![\d.,])(\d{1,3})\.(?=\s+[^\W\d_]|[\"')]*\s*$)")
+def _ordinal(match: Match) -> str:
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    told = re.search(rf"(?i){_TOLD}\s$", before)
+    if told or re.match(r"\s+[a-zäöü]", after):
+        return NUMBERS.inflected(match[1], before, alone="") + final(match)
+    return f"{NUMBERS.cardinal(match[1])} ."
+
+
+@_OWN.add(rf"(?<=[a-zäöüß] )({ROMAN}|V|X)(?:\.|(?={APART}))(?!')")
+def _roman(match: Match) -> str:
+    number = roman(match[1])
+    if match[0].endswith(".") and re.search(r"[A-ZÄÖÜ]\w+ $", match.string[: match.start()]):
+        return f"der {NUMBERS.ordinal(number)}{final(match)}"
+    if len(match[1]) == 1 or match[0].endswith("."):
+        return match[1] + final(match)
+    return NUMBERS.cardinal(number)
+
+
+@_OWN.add(rf"({LETTER}{{2,}})str\.")
+def _street(match: Match) -> str:
+    return f"{match[1]}straße" + final(match)
+
+
+_SPOKEN = Spoken(
+    numbers=NUMBERS,
+    own=_OWN,
+    units=_UNITS,
+    signs={
+        "+": "plus", "=": "gleich", "×": "mal", "÷": "geteilt durch", "±": "plus minus",
+        "≈": "ungefähr", "≤": "kleiner oder gleich", "≥": "größer oder gleich", "≠": "ungleich",
+        "&": "und", "@": "ät", "%": "Prozent", "°": "Grad", "²": "Quadrat", "³": "hoch drei",
+        "§": "Paragraf",
+    },
+    address_signs={
+        ".": "Punkt", "/": "Schrägstrich", "-": "Bindestrich", "_": "Unterstrich", "@": "ät",
+        "+": "plus", "~": "Tilde", ":": "Doppelpunkt",
+    },
+    currencies={
+        "€": (noun("Euro", "m"), noun("Cent", "m")),
+        "$": (noun("Dollar", "m"), noun("Cent", "m")),
+        "£": (noun("Pfund", "n"), noun("Penny Pence", "m")),
+        "¥": (noun("Yen", "m"), noun("Sen", "m")),
+        "₹": (noun("Rupie Rupien", "f"), noun("Paisa", "m")),
+    },
+    magnitudes={
+        **dict.fromkeys(("Tausend", "tausend", "Tsd."), noun("tausend")),
+        **dict.fromkeys(("Million", "Millionen", "Mio.", "Mio"), noun("Million Millionen", "f")),
+        **dict.fromkeys(
+            ("Milliarde", "Milliarden", "Mrd.", "Mrd"), noun("Milliarde Milliarden", "f")
+        ),
+        **dict.fromkeys(("Billion", "Billionen", "Bio."), noun("Billion Billionen", "f")),
+    },
+    dotted={
+        "Abb": "Abbildung", "Abs": "Absatz", "Bd": "Band", "Hr": "Herr", "Hrn": "Herrn",
+        "Fr": "Frau", "Frl": "Fräulein", "Jh": "Jahrhundert", "Jhd": "Jahrhundert",
+        "Kap": "Kapitel", "Str": "Straße", "St": "Sankt", "Tel": "Telefon",
+        "Ing": "Ingenieur", "Mio": "Millionen", "Mrd": "Milliarden", "Tsd": "tausend",
+        "Std": "Stunden", "Min": "Minuten", "Sek": "Sekunden", "geb": "geboren",
+        "gest": "gestorben", "max": "maximal", "min": "minimal", "mind": "mindestens",
+        "v.Chr": "vor Christus", "n.Chr": "nach Christus",
+        **_SHORT,
+    },
+    undotted={
+        "Dr": "Doktor", "Prof": "Professor", "bzw": "beziehungsweise", "ca": "circa",
+        "etc": "et cetera", "evtl": "eventuell", "ggf": "gegebenenfalls", "inkl": "inklusive",
+        "exkl": "exklusive", "usw": "und so weiter", "usf": "und so fort", "vgl": "vergleiche",
+        "bspw": "beispielsweise", "sog": "sogenannt", "vs": "gegen", "zzgl": "zuzüglich",
+        "MwSt": "Mehrwertsteuer", "Dipl": "Diplom",
+    },
+    asides={
+        "z.B": "zum Beispiel", "d.h": "das heißt", "u.a": "unter anderem", "z.T": "zum Teil",
+        "i.d.R": "in der Regel", "u.U": "unter Umständen", "o.Ä": "oder Ähnliches",
+        "s.o": "siehe oben", "s.u": "siehe unten", "u.v.m": "und vieles mehr",
+    },
+    number_signs=("Nr.", "Nrn.", "No."),
+    percent=noun("Prozent"),
+    degree=noun("Grad"),
+    scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
+    number="Nummer",
+    coins="und",
+    per="pro",
+    to="bis",
+    ratio="zu",
+    equals="gleich",
+    minus="minus",
+    times="mal",
+    by="mal",
+    over="durch",
+    divided_by="geteilt durch",
+    power="hoch",
+    less="kleiner als",
+    greater="größer als",
+    about="etwa",
+    point="Punkt",
+    dot="Punkt",
+    runs_on=r"(?<![\d.,])\d{1,2}\.",
+)  # fmt: skip
+
+GERMAN = Language(
+    "de",
+    unfinished=_WORDS | _PHRASES,
+    finished=_FINISHED,
+    backchannels=_BACKCHANNELS,
+    articles=frozenset("der die das den ein eine".split()),
+    spoken=_SPOKEN,
+)

@@ -1,0 +1,364 @@
+"""English."""
+
+# ruff: noqa: RUF001 - the look-alikes among the signs are meant
+
+from __future__ import annotations
+
+import re
+
+from voiceloop.languages.language import INTERNATIONAL, Language, endings
+from voiceloop.languages.numbers import ROMAN, Noun, Numbers, Prefixed, noun, roman, units
+from voiceloop.languages.spoken import APART, Match, Rules, Spoken, alternatives, final
+
+# ---- what is said when nobody has finished
+
+_WORDS = frozenset(
+    # articles, possessives and other words before a noun
+    "a an the my your our their its every each whose which what such some other "
+    # prepositions, but for those that verbs end with (turn it on, start over)
+    "of to in at by for from with about into onto under between without during until since against "
+    "among toward towards upon via versus except near per than as "
+    # conjunctions and question words
+    "and or but nor if because so while although unless whether before after when where who how "
+    # verbs that something must follow, in their usual place
+    "am be been being do does did have has had can could will would shall should "
+    "might must don't doesn't didn't isn't aren't wasn't weren't couldn't wouldn't shouldn't "
+    "i he we she they i'm i've i'll i'd you're you've you'll you'd he's she's it's we're we've "
+    "we'll they're they've that's there's here's what's who's where's when's how's let's "
+    "tell give set convert spell define calculate add "
+    # sums, degrees, fillers
+    "plus minus times divided multiplied "
+    "very just um uh er uhm erm hmm well mr mrs ms".split()
+)
+_PHRASES = endings(
+    "tell|give|show|teach|remind|let|send|ask|read|bring|make me",
+    "are|can|could|would|will|do|did|have|should|if|when|what|because|where you",
+    "can|could|would|will you please",
+    "will|does|can|could|would it",
+    "i want|need|think|wonder|mean",
+    "i'm wondering|looking",
+    "i'd|would|we'd|they'd like",
+    "something|anything|someone like",
+    "like|want|need|love to know",
+    "i|to know|hear|learn|read|talk more about",
+    "do you know",
+    "make sure|certain",
+    "remind me that",
+    "so|think|sure|hope that",
+    "based|depends|depending|information|news|article|reminder on",
+    "what|who|where|when|how|why|which|whose|there|here|and|or|so|because is|are|was|were",
+    "time|day|date|year|color|kind|old|far|tall|big|long|much|many is|are|was|were",
+    "it|that|this|he|she is|was",
+    "you|they|we|these|those are|were",
+    "^ is|are|was|were",
+    "timer for|of|to #",
+    "convert #",
+    "how many|much|long|far|old|tall|big|often|fast|deep|high|heavy",
+    "what time|day|year|month|kind|color|language|country|city",
+    "half|quarter past",
+    "as well as",
+)
+_FINISHED = endings(
+    # prepositions that a question leaves behind: "Where do rainbows come from?"
+    "you|he|she|they|it|that|this|come|comes|came from",
+    "it|this|that|known|famous|used|stand|stands|what for",
+    "it|this|that|book|movie|film|song|talking|thinking about",
+    "what can|could|do|will you help me with",
+    "to talk|speak|play with",
+    "made|heard|think|thinking|kind|sort of",
+    "i|you|we talking|listening|speaking to",
+    "good|look|looking|laugh at",
+    "come|log|sign|check|zoom|me|what's|it in",
+    # verbs at the end of a question or of a clause
+    "you|i|we|they|to|can|will|please do",
+    "he|she|it|that does",
+    "i|you|he|she|it|we|they did",
+    "do|did i|we have",
+    "what do you have",
+    "you|we|i can|could|would|should",
+    "i|he|she|it|you|we|they|that don't|doesn't|didn't|isn't|aren't|wasn't|couldn't|wouldn't",
+    "what|who|where|how|time|day|date|year|old|far|tall|big|long|it it|he|she|that|this is|was",
+    "what|who|where|how|old|tall|many there|you|they|we|those|these are|were",
+    "who|where|what|how|old i am",
+    "so|yes|sure i am",
+    "who|what|where|how old|tall am i",
+    "who|where|what|how am i",
+    "who|where|what|how|old|tall|far is|was he|she",
+    "who|where|what|how|old|tall are|were they|we|you",
+    "not sure are you",
+    "can|could|will|would|should|might|to|what it|that|he|she|they be",
+    "you been",
+    "^ how have you been",
+    "what|that's|all|not|how|do i need|want|think|mean",
+    # words that end what others would begin
+    "guess|so|now|you what|who",
+    "each|any|every other",
+    "think|hope|say|guess|is that|why|said|told so|you so",
+    "think|hope|believe|guess|say so",
+    "ever|long since",
+    "day|month|week|night|year|never|ever|me|met|said before|after",
+    "look|soon after",
+    "many|few|several|of|old times",
+    "that|it # times",
+    "two|three|four|five|six|ten times",
+    "feel|as|very|pretty|quite|sleep|work|going well",
+    "at what time",
+    "what about|with you",
+)
+_BACKCHANNELS = INTERNATIONAL | frozenset(
+    "aye er erm good great huh nice right sure true uh uhhuh uhm um well wow yeah yep yes "
+    "yup".split()
+)
+
+# ---- how written things are said
+
+
+class _English(Numbers):
+    def fraction(self, above: str, below: str) -> str:
+        """`3`, `4` -> three quarters."""
+        part = {2: "half", 4: "quarter"}.get(int(below)) or self.ordinal(below)
+        if int(above) == 1:
+            return f"one {part}"
+        return f"{self.cardinal(above)} {'halves' if part == 'half' else part + 's'}"
+
+
+NUMBERS = _English("en", group=",", decimal=".", marks={".": "point", ",": "point"})
+_OWN = Rules()
+
+_MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
+_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]}|t?\.)" if name != "May" else name for name in _MONTHS)
+_HALF = r"(?:\s?([aApP])(?:[mM]\b|\.[mM]\b\.?))"
+_COUNTED = "War|Chapter|Part|Act|Volume|Book|Phase|Type|Level|Episode|Section|Class|Stage"
+
+
+def _units() -> dict[str, Noun]:
+    prefixed: Prefixed = (
+        ({"m": "meter meters"}, "n", {"": "", "k": "kilo", "c": "centi", "m": "milli"}),
+        ({"g": "gram grams"}, "n", {"": "", "k": "kilo", "m": "milli"}),
+        ({"l": "liter liters", "L": "liter liters"}, "n", {"": "", "m": "milli"}),
+        (
+            {"W": "watt watts", "Wh": "watt_hour watt_hours", "V": "volt volts"},
+            "n",
+            {"": "", "k": "kilo", "M": "mega"},
+        ),
+        (
+            {"B": "byte bytes"},
+            "n",
+            {"k": "kilo", "K": "kilo", "M": "mega", "G": "giga", "T": "tera"},
+        ),
+        ({"s": "second seconds"}, "n", {"": "", "m": "milli"}),
+    )
+    others = {
+        "Hz": "hertz",
+        "kHz": "kilohertz",
+        "MHz": "megahertz",
+        "GHz": "gigahertz",
+        "mi": "mile miles",
+        "ft": "foot feet",
+        "yd": "yard yards",
+        "in.": "inch inches",
+        "gal": "gallon gallons",
+        "lb lbs": "pound pounds",
+        "oz": "ounce ounces",
+        "tsp": "teaspoon teaspoons",
+        "tbsp": "tablespoon tablespoons",
+        "h hr hrs": "hour hours",
+        "min mins": "minute minutes",
+        "sec secs": "second seconds",
+        "mph": "mile_per_hour miles_per_hour",
+        "kph": "kilometer_per_hour kilometers_per_hour",
+        "cal": "calorie calories",
+        "kcal": "kilocalorie kilocalories",
+    }
+    found = units(prefixed, [(symbols, forms, "n") for symbols, forms in others.items()])
+    for symbol in ("m", "km", "cm", "mm", "mi", "ft", "yd"):
+        length = found[symbol]
+        found[f"{symbol}²"] = Noun(f"square {length.one}", f"square {length.many}")
+        found[f"{symbol}³"] = Noun(f"cubic {length.one}", f"cubic {length.many}")
+    return found
+
+
+@_OWN.add(r"(?<![\w/])(\d{4})-(\d\d)-(\d\d)(?![\w-])")
+def _iso_date(match: Match) -> str:
+    month, day = int(match[2]), int(match[3])
+    if not 1 <= month <= 12 or not 1 <= day <= 31:
+        return NUMBERS.digits(match[0].replace("-", ""))
+    return f"{_MONTHS[month - 1]} {NUMBERS.ordinal(str(day))}, {NUMBERS.year(match[1])}"
+
+
+@_OWN.add(r"(?:\+\d{1,3}[ -])?(?:\(\d{3}\) ?|\d{3}[-. ])\d{3}[-. ]\d{4}(?!\d)|\d{3}-\d{4}(?!\d)")
+def _phone(match: Match) -> str:
+    return ", ".join(NUMBERS.digits(group) for group in re.findall(r"\d+", match[0]))
+
+
+@_OWN.add(rf"\b({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?{APART}(?:(,?) (\d{{4}}){APART})?(?![.:]\d)")
+def _date(match: Match) -> str:
+    day = f"{_month(match[1])} {NUMBERS.ordinal(match[2])}"
+    return f"{day}, {NUMBERS.year(match[4])}" if match[4] else day
+
+
+@_OWN.add(rf"\b(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?({_MONTH})(?: (\d{{4}}))?{APART}")
+def _day(match: Match) -> str:
+    day = f"{NUMBERS.ordinal(match[1])} of {_month(match[2])}"
+    return f"{day} {NUMBERS.year(match[3])}" if match[3] else day
+
+
+def _month(name: str) -> str:
+    return next(month for month in _MONTHS if month.startswith(name[:3]))
+
+
+@_OWN.add(rf"(?<![\d:.,])([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?(?![\d:]){_HALF}?")
+def _clock(match: Match) -> str:
+    hour, minute, second = (part and str(int(part)) for part in match.groups()[:3])
+    half = match[4]
+    said = NUMBERS.cardinal(hour)
+    if second:
+        said += f" {NUMBERS.cardinal(minute)} {NUMBERS.cardinal(second)}"
+    elif minute != "0":
+        said += f" {'oh ' * (match[2][0] == '0')}{NUMBERS.cardinal(minute)}"
+    elif not half:
+        said += " o'clock" if 0 < int(hour) < 13 else " hundred"
+    return said + _half(match, half) if half else said
+
+
+@_OWN.add(rf"(?<![\w.])(\d{{1,2}}){_HALF}")
+def _hour(match: Match) -> str:
+    return NUMBERS.cardinal(match[1]) + _half(match, match[2])
+
+
+def _half(match: Match, letter: str) -> str:
+    return f" {letter.upper()} M{final(match)}"
+
+
+@_OWN.add(r"(?:'(\d0)|\b((?:1[1-9]|20)\d0))'?s\b")
+def _decade(match: Match) -> str:
+    words = NUMBERS.year(match[2]) if match[2] else NUMBERS.cardinal(match[1])
+    return f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
+
+
+@_OWN.add(rf"({NUMBERS.whole})(?:st|nd|rd|th){APART}")
+def _ordinal(match: Match) -> str:
+    return NUMBERS.ordinal(match[1])
+
+
+@_OWN.add(r"(\d{1,2})/(\d{1,2})/(\d{4})(?![\d/])")
+def _numeric_date(match: Match) -> str:
+    day = f"{NUMBERS.cardinal(match[1])} {NUMBERS.cardinal(match[2])}"
+    return f"{day} {NUMBERS.year(match[3])}"
+
+
+_UNITS = _units()
+
+
+@_OWN.add(
+    r"(?<![\d/.,])(?:(\d+) )?(\d{1,2})/(2|3|4|5|6|7|8|9|10|12|16|32|64|100)(?![\d/.]*\d)"
+    rf"(?:\s?({alternatives(_UNITS)}){APART})?"
+)
+def _fraction(match: Match) -> str:
+    whole, above, below, unit = match.groups()
+    if not 0 < int(above) < int(below):
+        said = f"{NUMBERS.cardinal(above)} over {NUMBERS.cardinal(below)}"
+    else:
+        said = NUMBERS.fraction(above, below)
+        if whole:
+            said = f"and {said.replace('one', 'a', 1) if above == '1' else said}"
+    said = f"{NUMBERS.cardinal(whole)} {said}" if whole else said
+    if not unit:
+        return said
+    return f"{said} {_UNITS[unit].many if whole else _UNITS[unit].one}"
+
+
+@_OWN.add(rf"(?<=[a-z] )({ROMAN}|V|X){APART}(?!')")
+def _roman(match: Match) -> str:
+    before = match.string[: match.start()]
+    if re.search(rf"\b(?:{_COUNTED}) $", before):
+        return NUMBERS.cardinal(roman(match[1]))
+    if len(match[1]) > 1 and re.search(r"\b[A-Z][a-z]+ $", before):
+        return f"the {NUMBERS.ordinal(roman(match[1]))}"
+    return match[1]
+
+
+@_OWN.add(r"\bSt\.(?=\s+[A-Z])")
+def _saint(match: Match) -> str:
+    return "Saint"
+
+
+@_OWN.add(r"\bSt\.")
+def _street(match: Match) -> str:
+    return "Street" + final(match)
+
+
+_SPOKEN = Spoken(
+    numbers=NUMBERS,
+    own=_OWN,
+    units=_UNITS,
+    signs={
+        "+": "plus", "=": "equals", "×": "times", "÷": "divided by", "±": "plus or minus",
+        "≈": "about", "≤": "less than or equal to", "≥": "greater than or equal to",
+        "≠": "is not equal to", "&": "and", "@": "at", "%": "percent", "°": "degrees",
+        "²": "squared", "³": "cubed", "§": "section",
+    },
+    address_signs={
+        ".": "dot", "/": "slash", "-": "dash", "_": "underscore", "@": "at", "+": "plus",
+        "~": "tilde", ":": "colon",
+    },
+    currencies={
+        "$": (noun("dollar dollars"), noun("cent cents")),
+        "€": (noun("euro euros"), noun("cent cents")),
+        "£": (noun("pound pounds"), noun("penny pence")),
+        "¥": (noun("yen"), noun("sen")),
+        "₹": (noun("rupee rupees"), noun("paisa paise")),
+    },
+    magnitudes={
+        **{name: noun(name) for name in ("hundred", "thousand", "million", "billion", "trillion")},
+        **dict.fromkeys("kK", noun("thousand")),
+        **dict.fromkeys("mM", noun("million")),
+        **dict.fromkeys(("bn", "b", "B"), noun("billion")),
+        "tn": noun("trillion"),
+    },
+    dotted={
+        "Gen": "General", "Gov": "Governor", "Sen": "Senator", "Rep": "Representative",
+        "Capt": "Captain", "Col": "Colonel", "Lt": "Lieutenant", "Sgt": "Sergeant",
+        "Rev": "Reverend", "Co": "Company", "Corp": "Corporation", "Inc": "Incorporated",
+        "Fig": "Figure", "fig": "figure", "Ave": "Avenue", "Rd": "Road", "Mt": "Mount",
+        "dept": "department", "Dept": "Department",
+    },
+    undotted={
+        "Mr": "Mister", "Mrs": "Missus", "Ms": "Miz", "Dr": "Doctor", "Prof": "Professor",
+        "Jr": "Junior", "Sr": "Senior", "Ltd": "Limited", "vs": "versus", "etc": "et cetera",
+        "approx": "approximately", "Ph.D": "P H D", "PhD": "P H D", "Blvd": "Boulevard",
+    },
+    asides={"e.g": "for example", "i.e": "that is"},
+    number_signs=("No.", "Nos.", "no."),
+    percent=noun("percent"),
+    degree=noun("degree degrees"),
+    scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
+    number="number",
+    coins="and",
+    per="per",
+    to="to",
+    ratio="to",
+    equals="equals",
+    minus="minus",
+    times="times",
+    by="by",
+    over="over",
+    divided_by="divided by",
+    power="to the power of",
+    less="less than",
+    greater="greater than",
+    about="about",
+    point="point",
+    dot="dot",
+)  # fmt: skip
+
+ENGLISH = Language(
+    "en",
+    unfinished=_WORDS | _PHRASES,
+    finished=_FINISHED,
+    backchannels=_BACKCHANNELS,
+    articles=frozenset({"a", "an", "the"}),
+    spoken=_SPOKEN,
+)

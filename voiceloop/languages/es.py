@@ -1,0 +1,398 @@
+"""Spanish.
+
+Prepositions, articles and the pronouns before a verb never end a sentence. Accents tell words apart
+("qué", "tú", "mí", "sé"), but recognisers leave some out: what is also a last word without its
+accent is not counted.
+"""
+
+# ruff: noqa: RUF001 - the look-alikes among the signs are meant
+
+from __future__ import annotations
+
+import re
+
+from voiceloop.languages.language import INTERNATIONAL, Language, endings
+from voiceloop.languages.numbers import (
+    ROMAN,
+    Gender,
+    Noun,
+    Numbers,
+    Others,
+    Prefixed,
+    noun,
+    roman,
+    units,
+)
+from voiceloop.languages.spoken import APART, Match, Rules, Spoken, alternatives, final
+
+# ---- what is said when nobody has finished
+
+_WORDS = frozenset(
+    # articles, possessives and other words before a noun
+    "el la los las lo un una unos unas al del mi tu su mis tus sus nuestro nuestra nuestros "
+    "nuestras cada algún ningún cualquier gran buen primer tercer san don doña cuántos cuántas "
+    "cuánto cuánta "
+    # prepositions
+    "a de en con por para sin sobre entre hasta desde hacia contra según durante mediante ante "
+    "tras "
+    # conjunctions and question words
+    "y e o u ni pero sino porque que si aunque mientras donde cuando como pues "
+    "qué quién quiénes cuál cuáles dónde cuándo cómo adónde "
+    # auxiliaries, and pronouns before a verb
+    "ha he has han hemos había habían habré me te se le les nos os "
+    # requests that something must follow, sums, degrees, fillers
+    "dime dame pon ponme muéstrame enséñame recuérdame explícame cuéntame léeme tradúceme traduce "
+    "calcula convierte añade agrega despiértame dividido multiplicado muy tan casi eh em ehm "
+    "mmm".split()
+)
+_PHRASES = endings(
+    "qué|cuál|quién es|era|fue",
+    "cuáles|quiénes|qué son|eran",
+    "dónde está|están|queda|hay",
+    "esto|hoy|nombre|cumpleaños es",
+    "^ es|son|está|hay|puedes|podrías|puede|podría|puedo|quiero|necesito|quisiera|quieres|tengo",
+    "yo quiero|necesito|quisiera|tengo",
+    "me puedes|podrías|puede|podría|gustaría",
+    "qué|cómo|dónde|cuándo puedo|puedes|puede",
+    "te gustaría",
+    "qué significa",
+    "se dice",
+    "o sea",
+    "a ver",
+    "desde hace",
+    "por ejemplo",
+    "# más|menos|por|entre",
+    "temporizador de #",
+)
+_FINISHED = endings(
+    "es|a la una",
+    "^|ya|vale|ok|okay|alto|no para",
+    "^ si",
+    "que|pues|yo si",
+    "por qué",
+    "desde|hasta cuándo|cuando",
+    "por|a cuánto",
+    "dime|sé|sabes|di qué|quién|cuál|cómo es|era",
+    "dime|sé|sabes dónde está|están|queda|hay",
+    "no|ya|lo se",
+    "y|eres|para tu",
+    "para|de|sin|con mi",
+    "ahora|así|tan como",
+    "sí|no pues",
+)
+_BACKCHANNELS = INTERNATIONAL | frozenset(
+    "ajá ajam anda bien bueno bravo cierto claro entiendo eso exacto genial guay listo mira "
+    "perfecto sí si sip vale vaya verdad ya".split()
+)
+
+# ---- how written things are said
+
+
+_NO_NOUN = (
+    "(?:más|menos|por|entre|con|que|para|son|era|fue|como|está|están|hasta|desde|pero|sin|sobre|"
+    "igual|elevado|grados|punto|coma|dividido|multiplicado|millones?|mil)"
+)
+"""What may follow a number that counts nothing."""
+
+
+class _Spanish(Numbers):
+    def fractional(self, number: str) -> str:
+        """Two digits are said as one number: tres coma catorce, dos coma cero cinco."""
+        pair = len(number) == 2 and not number.startswith("0")
+        return self.integer(number) if pair else self.digits(number)
+
+    def agreeing(self, number: str, gender: Gender) -> str:
+        """`21` horas -> veintiuna; `21` euros -> veintiún; `200` libras -> doscientas."""
+        said = self.cardinal(number)
+        if gender == "n" or self.marks[self.decimal] in said:
+            return said
+        if gender == "m":
+            return re.sub(r"veintiuno$", "veintiún", re.sub(r"\buno$", "un", said))
+        # Only what is below a million agrees: doscientos millones de libras.
+        above, million, below = said.rpartition("illones ")
+        below = re.sub(r"uno$", "una", below)
+        return above + million + re.sub(r"(ciento|quinient|cient)os\b", r"\1as", below)
+
+    def standing(self, number: str, before: str, after: str) -> str:
+        """It agrees with what it counts: una hora, veintiún días, doscientas personas."""
+        if not re.match(rf" (?!{_NO_NOUN}\b)[^\W\d_A-Z]{{3,}}", after):
+            return self.cardinal(number)
+        return self.agreeing(number, "f" if re.match(r" [^\W\d_]+as?\b", after) else "m")
+
+    def count(self, number: str, counted: Noun) -> str:
+        said = super().count(number, counted)
+        return re.sub(r"(illón|illones) (?!de )", r"\1 de ", said) if self.even(number) else said
+
+    def even(self, number: str) -> bool:
+        """`1.000.000` -> True: nothing below a million, which then takes de."""
+        return bool(re.search(r"[1-9]0{6,}$", number.replace(self.group, "")))
+
+    def words(self, number: int, to: str = "cardinal") -> str:
+        # num2words has veintiuno mil, treinta y uno millones.
+        said = re.sub(r"veintiuno (?=mil|\w+illones)", "veintiún ", super().words(number, to))
+        return re.sub(r"\buno (?=mil|\w+illones)", "un ", said)
+
+    def year(self, number: str) -> str:
+        return self.words(int(number))
+
+
+NUMBERS = _Spanish("es", group=".", decimal=",", marks={",": "coma", ".": "punto"})
+_OWN = Rules()
+
+_MONTHS = (
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"
+).split()
+_HALF = r"(?:\s?([ap])\.?\s?m\b\.?)"
+_COUNTED = "siglo|siglos|capítulo|tomo|volumen|parte|acto|fase|tipo|nivel|guerra|sección"
+
+
+def _units() -> dict[str, Noun]:
+    prefixed: Prefixed = (
+        ({"m": "metro metros"}, "m", {"": "", "k": "kiló", "c": "centí", "m": "milí", "d": "decí"}),
+        ({"g": "gramo gramos"}, "m", {"": "", "k": "kilo", "m": "mili"}),
+        (
+            {"l": "litro litros", "L": "litro litros"},
+            "m",
+            {"": "", "m": "mili", "c": "centi", "d": "deci"},
+        ),
+        (
+            {"W": "vatio vatios", "V": "voltio voltios"},
+            "m",
+            {"": "", "k": "kilo", "M": "mega", "G": "giga"},
+        ),
+        ({"s": "segundo segundos"}, "m", {"": "", "m": "mili"}),
+    )
+    others: Others = (
+        ("Wh", "vatio_hora vatios_hora", "m"),
+        ("kWh", "kilovatio_hora kilovatios_hora", "m"),
+        ("KB kB", "kilobyte kilobytes", "m"),
+        ("MB", "megabyte megabytes", "m"),
+        ("GB", "gigabyte gigabytes", "m"),
+        ("TB", "terabyte terabytes", "m"),
+        ("Hz", "hercio hercios", "m"),
+        ("kHz", "kilohercio kilohercios", "m"),
+        ("MHz", "megahercio megahercios", "m"),
+        ("GHz", "gigahercio gigahercios", "m"),
+        ("h hs hrs", "hora horas", "f"),
+        ("min mins", "minuto minutos", "m"),
+        ("seg", "segundo segundos", "m"),
+        ("t", "tonelada toneladas", "f"),
+        ("ha", "hectárea hectáreas", "f"),
+        ("lb lbs", "libra libras", "f"),
+        ("oz", "onza onzas", "f"),
+        ("cda cdas", "cucharada cucharadas", "f"),
+        ("cdta cdtas", "cucharadita cucharaditas", "f"),
+        ("kcal", "kilocaloría kilocalorías", "f"),
+        ("cal", "caloría calorías", "f"),
+    )
+    found = units(prefixed, others)
+    for symbol in ("m", "km", "cm", "mm"):
+        name = found[symbol]
+        found[f"{symbol}²"] = Noun(f"{name.one} cuadrado", f"{name.many} cuadrados", "m")
+        found[f"{symbol}³"] = Noun(f"{name.one} cúbico", f"{name.many} cúbicos", "m")
+    return found
+
+
+_UNITS = _units()
+
+
+@_OWN.add(r"(?<![\w/])(\d{4})-(\d\d)-(\d\d)(?![\w-])")
+def _iso_date(match: Match) -> str:
+    return _date(match[3], match[2], match[1]) or NUMBERS.digits(match[0].replace("-", ""))
+
+
+@_OWN.add(r"(?<![\d/])(\d{1,2})[/-](\d{1,2})[/-](\d{4})(?![\d/])")
+def _numeric_date(match: Match) -> str:
+    day, month, year = match.groups()
+    return _date(day, month, year) or " ".join(NUMBERS.integer(part) for part in (day, month, year))
+
+
+def _date(day: str, month: str, year: str) -> str:
+    """Empty where there is no such date."""
+    if not 1 <= int(month) <= 12 or not 1 <= int(day) <= 31:
+        return ""
+    name = _MONTHS[int(month) - 1]
+    return f"{NUMBERS.words(int(day))} de {name} de {NUMBERS.year(year)}"
+
+
+@_OWN.add(
+    r"\+\d{1,3}(?:[ -]\d{2,4}){2,5}(?!\d)|(?<![\d.,])\d{3} \d{3} \d{3}(?!\d|\s?[€$£%])"
+    r"|(?<![\d.,])[6-9]\d{2}(?: \d\d){3}(?!\d)"
+)
+def _phone(match: Match) -> str:
+    return ", ".join(NUMBERS.digits(group) for group in re.findall(r"\d+", match[0]))
+
+
+@_OWN.add(
+    rf"(?<![\d:.,])([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:{_HALF}|\s?(?:h|hs|hrs)\b\.?)?"
+)
+def _clock(match: Match) -> str:
+    hour, minute = int(match[1]), int(match[2])
+    said = _hour_words(hour)
+    if match[3]:
+        said += f" {NUMBERS.words(minute)} y {NUMBERS.count(str(int(match[3])), _SECOND)}"
+    elif not 0 < hour < 13:
+        said += " horas" if not minute else f" {'cero ' * (minute < 10)}{NUMBERS.words(minute)}"
+    elif minute:
+        said += f" y {({15: 'cuarto', 30: 'media'}).get(minute) or NUMBERS.words(minute)}"
+    elif not match[4]:
+        said += " en punto"
+    return said + _half(match[4], hour) + final(match)
+
+
+@_OWN.add(rf"(?<![\w.,])(\d{{1,2}}){_HALF}")
+def _hour(match: Match) -> str:
+    return _hour_words(int(match[1])) + _half(match[2], int(match[1])) + final(match)
+
+
+_SECOND = noun("segundo segundos", "m")
+
+
+def _hour_words(hour: int) -> str:
+    return NUMBERS.agreeing(str(hour), "f")
+
+
+def _half(letter: str | None, hour: int) -> str:
+    """What part of the day `letter` (`a` or `p`) stands for."""
+    if not letter:
+        return ""
+    if letter == "a":
+        return " de la noche" if hour == 12 else " de la mañana"
+    return " de la noche" if 8 <= hour < 12 else " de la tarde"
+
+
+@_OWN.add(
+    r"(?<![\d/.,])(?:(\d+) )?(\d{1,2})/(2|3|4|5|6|7|8|9|10|12|16|100)(?![\d/.]*\d)"
+    rf"(?:\s?({alternatives(_UNITS)}){APART})?"
+)
+def _fraction(match: Match) -> str:
+    whole, above, below, unit = match.groups()
+    counted = _UNITS[unit] if unit else None
+    if not 0 < int(above) < int(below):
+        said = f"{NUMBERS.cardinal(above)} entre {NUMBERS.cardinal(below)}"
+    elif below == "2":
+        ends_in_a = re.match(r"\s+[^\W\d_]+as?\b", match.string[match.end() :])
+        feminine = counted.gender == "f" if counted else ends_in_a
+        half = "media" if feminine else "medio"
+        if not whole:
+            return f"{half} {counted.one}" if counted else half
+        said = f"{NUMBERS.agreeing(whole, 'f' if feminine else 'm' if counted else 'n')}"
+        # The thing counted stands before its half: dos litros y medio.
+        if counted:
+            return f"{said} {counted.one if whole == '1' else counted.many} y {half}"
+        return f"{said} y {half}"
+    else:
+        part = {3: "tercio", 12: "doceavo", 16: "dieciseisavo"}.get(int(below))
+        part = part or NUMBERS.ordinal(below)
+        said = f"{NUMBERS.agreeing(above, 'm')} {part}{'s' * (above != '1')}"
+    if whole:
+        said = f"{NUMBERS.cardinal(whole)} y {said}"
+    return f"{said} de {counted.one}" if counted else said
+
+
+@_OWN.add(r"(?<![\d.,])(\d{1,3})\.?(º|ª|er|o|a|os|as)(?![^\W_])")
+def _ordinal(match: Match) -> str:
+    said = NUMBERS.ordinal(match[1])
+    match match[2]:
+        case "ª" | "a":
+            return re.sub(r"o\b", "a", said)
+        case "as":
+            return re.sub(r"o\b", "a", said) + "s"
+        case "os":
+            return f"{said}s"
+        case "er":
+            return re.sub(r"(primer|tercer)o$", r"\1", said)
+        case _:
+            return said
+
+
+@_OWN.add(rf"(?<=[a-záéíóúñ] )({ROMAN}|V|X){APART}")
+def _roman(match: Match) -> str:
+    before, number = match.string[: match.start()], roman(match[1])
+    if re.search(rf"(?i)\b(?:{_COUNTED}) $", before) or re.search(r"(?i)\bsiglos? \w+ y $", before):
+        return NUMBERS.cardinal(number)
+    if len(match[1]) > 1 and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
+        if int(number) > 10:
+            return NUMBERS.cardinal(number)
+        feminine = name[1].endswith("a") or name[1] == "Isabel"
+        said = NUMBERS.ordinal(number)
+        return re.sub(r"o$", "a", said) if feminine else said
+    return match[1]
+
+
+_SPOKEN = Spoken(
+    numbers=NUMBERS,
+    own=_OWN,
+    units=_UNITS,
+    signs={
+        "+": "más", "=": "igual a", "×": "por", "÷": "entre", "±": "más menos",
+        "≈": "aproximadamente", "≤": "menor o igual que", "≥": "mayor o igual que",
+        "≠": "distinto de", "&": "y", "@": "arroba", "%": "por ciento", "°": "grados",
+        "²": "al cuadrado", "³": "al cubo", "§": "sección",
+    },
+    address_signs={
+        ".": "punto", "/": "barra", "-": "guion", "_": "guion bajo", "@": "arroba", "+": "más",
+        "~": "virgulilla", ":": "dos puntos",
+    },
+    currencies={
+        "€": (noun("euro euros", "m"), noun("céntimo céntimos", "m")),
+        "$": (noun("dólar dólares", "m"), noun("centavo centavos", "m")),
+        "£": (noun("libra libras", "f"), noun("penique peniques", "m")),
+        "¥": (noun("yen yenes", "m"), noun("sen", "m")),
+        "₹": (noun("rupia rupias", "f"), noun("paisa paisas", "f")),
+    },
+    magnitudes={
+        "mil": noun("mil"),
+        **dict.fromkeys(
+            ("millón de", "millones de", "millón", "millones", "M"),
+            noun("millón_de millones_de", "m"),
+        ),
+        **dict.fromkeys(
+            ("mil millones de", "mil millones"), noun("mil_millones_de", "m")
+        ),
+    },
+    dotted={
+        "Sr": "señor", "Sra": "señora", "Srta": "señorita", "Sres": "señores", "Dr": "doctor",
+        "Dra": "doctora", "Dña": "doña", "Ud": "usted", "Uds": "ustedes", "Vd": "usted",
+        "Vds": "ustedes", "Prof": "profesor", "Profa": "profesora", "Ing": "ingeniero",
+        "Lic": "licenciado", "Av": "avenida", "Avda": "avenida", "pág": "página",
+        "págs": "páginas", "cap": "capítulo", "vol": "volumen", "art": "artículo",
+        "tel": "teléfono", "Tel": "teléfono", "Cía": "compañía", "máx": "máximo",
+        "mín": "mínimo", "a.C": "antes de Cristo", "d.C": "después de Cristo",
+        "EE.UU": "Estados Unidos", "JJ.OO": "Juegos Olímpicos", "S.A": "S A",
+    },
+    undotted={
+        "etc": "etcétera", "aprox": "aproximadamente", "vs": "contra", "EEUU": "Estados Unidos",
+    },
+    asides={"p.ej": "por ejemplo", "P.ej": "por ejemplo"},
+    number_signs=("n.º", "N.º", "nº", "Nº", "núm.", "Núm.", "No."),
+    percent=noun("por_ciento"),
+    degree=noun("grado grados", "m"),
+    scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
+    number="número",
+    coins="con",
+    per="por",
+    to="a",
+    ratio="a",
+    equals="igual a",
+    minus="menos",
+    times="por",
+    by="por",
+    over="entre",
+    divided_by="entre",
+    power="elevado a",
+    less="menor que",
+    greater="mayor que",
+    about="unos",
+    point="punto",
+    dot="punto",
+)  # fmt: skip
+
+SPANISH = Language(
+    "es",
+    unfinished=_WORDS | _PHRASES,
+    finished=_FINISHED,
+    backchannels=_BACKCHANNELS,
+    articles=frozenset("el la un una los las".split()),
+    spoken=_SPOKEN,
+)

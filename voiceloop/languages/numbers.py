@@ -1,0 +1,159 @@
+"""Numbers in words, by num2words; what it leaves to its caller differs from language to language.
+
+What a number means (a year, a price, a phone number) is decided by the rules of each language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+LONGEST = 15
+"""Digits of the longest number that is said as one; a longer one is said digit by digit."""
+
+Gender = Literal["m", "f", "n"]
+
+YEAR = re.compile(r"(?:1[1-9]|20)\d\d")
+"""A number without groups that is most likely a year."""
+
+_ROMAN: Sequence[str] = (
+    "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX XXI XXII XXIII"
+).split()
+ROMAN = "|".join(sorted(_ROMAN[1:], key=len, reverse=True))
+"""Pattern of a Roman number from II to XXIII."""
+
+
+def roman(number: str) -> str:
+    """`XIV` -> `14`."""
+    return str(_ROMAN.index(number) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """What can be counted."""
+
+    one: str
+    many: str
+    gender: Gender = "n"
+    """Tells how the number before it is said, where the language cares."""
+
+
+def noun(forms: str, gender: Gender = "n") -> Noun:
+    """`minute minutes` -> a noun with its plural; a single form is both. `_` is a space."""
+    one, _, many = forms.partition(" ")
+    return Noun(one.replace("_", " "), (many or one).replace("_", " "), gender)
+
+
+Prefixed = Sequence[tuple[Mapping[str, str], Gender, Mapping[str, str]]]
+"""Forms by symbol, their gender, and what stands before them by the symbol's prefix."""
+
+Others = Sequence[tuple[str, str, Gender]]
+"""Symbols with spaces between, their forms and gender."""
+
+
+def units(
+    prefixed: Prefixed,
+    others: Others,
+    joined: Callable[[str, str], str] = str.__add__,
+) -> dict[str, Noun]:
+    """Nouns by symbol, from tables of forms as `noun` takes them.
+
+    `joined` puts a prefix before a form.
+    """
+    found = dict[str, Noun]()
+    for symbols, gender, prefixes in prefixed:
+        for symbol, forms in symbols.items():
+            for prefix, before in prefixes.items():
+                whole = " ".join(joined(before, form) for form in forms.split())
+                found[prefix + symbol] = noun(whole, gender)
+    for symbols, forms, gender in others:
+        found |= dict.fromkeys(symbols.split(), noun(forms, gender))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """How a language writes and says numbers. Subclasses say what differs."""
+
+    code: str
+    """The language, as num2words calls it."""
+    group: str
+    """Mark between groups of three digits."""
+    decimal: str
+    """Mark before the part after the point."""
+    marks: dict[str, str]
+    """How each mark within a number is said."""
+
+    @property
+    def number(self) -> str:
+        """Pattern of a number without its sign; it has no groups."""
+        group, decimal = re.escape(self.group), re.escape(self.decimal)
+        grouped = rf"\d{{1,3}}(?:{group}\d{{3}})+(?!\d)(?:{decimal}\d+)?"
+        return rf"(?:{grouped}|\d+(?:\.\d+){{2,}}|\d+(?:[{decimal}.]\d+)?)"
+
+    @property
+    def whole(self) -> str:
+        """Pattern of a whole number, likewise."""
+        return rf"(?:\d{{1,3}}(?:{re.escape(self.group)}\d{{3}})+(?!\d)|\d+)"
+
+    def cardinal(self, number: str) -> str:
+        """`1,234.5` -> one thousand two hundred and thirty-four point five; `007` digit by digit.
+
+        Marks are those of the language.
+        """
+        first, *rest = re.split(r"([.,])", self._ungrouped(number))
+        said = [self.integer(first)]
+        for mark, part in zip(rest[::2], rest[1::2], strict=True):
+            said += [self.marks[mark], self.fractional(part)]
+        return " ".join(said)
+
+    def standing(self, number: str, before: str, after: str) -> str:
+        """`number` where nothing tells what it is but the text `before` and `after` it."""
+        return self.year(number) if YEAR.fullmatch(number) else self.cardinal(number)
+
+    def integer(self, number: str) -> str:
+        """`21` -> twenty-one: digits alone."""
+        if len(number) > LONGEST or (number.startswith("0") and len(number) > 1):
+            return self.digits(number)
+        return self.words(int(number))
+
+    def fractional(self, number: str) -> str:
+        """What follows the point: `14` -> one four."""
+        return self.digits(number)
+
+    def digits(self, number: str) -> str:
+        """`042` -> zero four two."""
+        return " ".join(self.words(int(digit)) for digit in number)
+
+    def ordinal(self, number: str) -> str:
+        """`21` -> twenty-first."""
+        plain = self._ungrouped(number)
+        return self.words(int(plain), "ordinal") if len(plain) <= LONGEST else self.digits(plain)
+
+    def year(self, number: str) -> str:
+        """`1984` -> nineteen eighty-four."""
+        return self.words(int(number), "year" if 1100 <= int(number) < 2100 else "cardinal")
+
+    def count(self, number: str, counted: Noun) -> str:
+        """`2`, foot -> two feet."""
+        words = self.agreeing(number, counted.gender)
+        return f"{words} {counted.one if number == '1' else counted.many}"
+
+    def agreeing(self, number: str, gender: Gender) -> str:
+        """`number` before a noun of `gender`."""
+        return self.cardinal(number)
+
+    def words(self, number: int, to: str = "cardinal") -> str:
+        """What num2words says."""
+        import num2words  # pyright: ignore[reportMissingTypeStubs]  # where numbers are said
+
+        said = cast(Any, num2words).num2words(number, lang=self.code, to=to)
+        return str(said).replace(",", "")
+
+    def _ungrouped(self, number: str) -> str:
+        whole, mark, rest = number.partition(self.decimal)
+        if re.fullmatch(rf"\d{{1,3}}(?:{re.escape(self.group)}\d{{3}})+", whole):
+            return whole.replace(self.group, "") + mark + rest
+        return number
