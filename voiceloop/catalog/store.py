@@ -1,0 +1,221 @@
+"""Where models lie, which of them are whole, and what there is to know of them.
+
+A model is a folder of the store with a record of its files beside them. It gets its name by one
+rename when everything is there and on the disk, so whatever has a name is whole. What is on its way
+lies under `.partial`. This module does not know where files come from.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from errno import EDQUOT, ENOSPC
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from voiceloop.catalog.cards import Card, parse, size
+from voiceloop.errors import VoiceloopError
+
+RECORD = "voiceloop.json"
+BLOCK = 1 << 20
+
+
+@cache
+def cards() -> tuple[Card, ...]:
+    """The cards that ship with voiceloop."""
+    return parse((files("voiceloop.catalog") / "cards.toml").read_text(encoding="utf-8"))
+
+
+def sha256(path: Path, tick: Callable[[int], object] = lambda count: None) -> str:
+    """The checksum of a file; `tick` is told of each block's bytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+            tick(len(block))
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file as it was when its model was put into the store."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model in the store."""
+
+    name: str
+    origin: str
+    """`hub`, `packages`, or `file` for what was converted from a file of the user's."""
+    folder: Path
+    files: Mapping[str, Stored]
+    source: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Where it came from: repository and commit, packages, or a file's path, size and time."""
+
+    @property
+    def bytes(self) -> int:
+        """What it takes on the disk."""
+        return sum(file.bytes for file in self.files.values())
+
+    def damaged(self, tick: Callable[[int], object] = lambda count: None) -> list[str]:
+        """The names of its files that are missing or not what they were."""
+        return [name for name, stored in self.files.items() if not self._sound(name, stored, tick)]
+
+    def _sound(self, name: str, stored: Stored, tick: Callable[[int], object]) -> bool:
+        path = self.folder / name
+        same = path.is_file() and path.stat().st_size == stored.bytes
+        return same and sha256(path, tick) == stored.sha256
+
+
+class Store:
+    """The folder in which models lie."""
+
+    def __init__(self, root: Path | None = None, environ: Mapping[str, str] = os.environ) -> None:
+        """`root`, or $VOICELOOP_MODELS, or `voiceloop/models` in the user's cache folder."""
+        if root is None:
+            base = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+            named = environ.get("VOICELOOP_MODELS")
+            root = Path(named).expanduser() if named else Path(base) / "voiceloop" / "models"
+        self.root = root
+
+    def models(self) -> list[Model]:
+        """All that is here and whole, as far as names and sizes tell; by name."""
+        if not self.root.is_dir():
+            return []
+        found = (self._read(path) for path in sorted(self.root.iterdir()) if path.name[0] != ".")
+        return [model for model in found if model is not None]
+
+    def find(self, name: str, origin: str | None = None) -> Model | None:
+        """The model called `name`, from `origin` or else from the hub or packages."""
+        for each in [origin] if origin else ["hub", "packages"]:
+            model = self._read(self._folder(name, each))
+            if model and all(
+                (model.folder / file).is_file()
+                and (model.folder / file).stat().st_size == stored.bytes
+                for file, stored in model.files.items()
+            ):
+                return model
+        return None
+
+    def known(self, name: str, origin: str) -> Model | None:
+        """What the store's record says of a model, whether its files are whole or not."""
+        return self._read(self._folder(name, origin))
+
+    def remove(self, model: Model) -> None:
+        """Delete a model: first its name, so that no half of it is ever found."""
+        gone = self.root / ".partial" / f"{model.folder.name}.removed"
+        with explained(self.root):
+            gone.parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(gone, ignore_errors=True)
+            model.folder.rename(gone)
+            shutil.rmtree(gone)
+
+    @contextmanager
+    def workshop(self, name: str, origin: str) -> Iterator[Path]:
+        """A folder in which a model is put together; it stays for the next try if that fails.
+
+        Raises VoiceloopError where another process is at work in it.
+        """
+        folder = self.root / ".partial" / self._folder(name, origin).name
+        with explained(self.root):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = (folder / "lock").open("w")
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise VoiceloopError(
+                    f"another process is fetching {name}", "wait until it has finished"
+                ) from None
+            yield folder
+            shutil.rmtree(folder)
+
+    def put(self, made: Path, name: str, origin: str, source: Mapping[str, Any]) -> Model:
+        """Give the folder `made`, in a workshop, its name; what had that name before goes.
+
+        Files and record are on the disk before it has the name.
+        """
+        stored = {
+            path.name: Stored(path.stat().st_size, sha256(path))
+            for path in sorted(made.iterdir())
+            if path.name != RECORD
+        }
+        record = {
+            "name": name,
+            "origin": origin,
+            "source": dict(source),
+            "files": {file: asdict(what) for file, what in stored.items()},
+        }
+        (made / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
+        for path in made.iterdir():
+            path.chmod(made.stat().st_mode & 0o666)  # some writers keep files to their owner
+            _sync(path)
+        _sync(made)
+        folder = self._folder(name, origin)
+        old = made.with_name("old")
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.rename(old)
+        made.rename(folder)
+        _sync(self.root)
+        return Model(name, origin, folder, stored, source)
+
+    def _folder(self, name: str, origin: str) -> Path:
+        return self.root / f"{name.replace('/', '--')}@{origin}"
+
+    @staticmethod
+    def _read(folder: Path) -> Model | None:
+        try:
+            record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+            stored = {name: Stored(**file) for name, file in record["files"].items()}
+            return Model(record["name"], record["origin"], folder, stored, record["source"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # no model, or none that was finished
+
+
+def make_room(folder: Path, needed: int) -> None:
+    """Raise VoiceloopError unless the disk of `folder` has room for so many bytes."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise VoiceloopError(
+            f"the disk of {folder} has {size(free)} free, and {size(needed)} are needed",
+            "make room, or name another folder in VOICELOOP_MODELS",
+        )
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Say in one line why files cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (ENOSPC, EDQUOT):
+            raise VoiceloopError(
+                f"the disk of {folder} is full", "make room and pull again: what has come is kept"
+            ) from error
+        raise VoiceloopError(
+            f"{error.filename or folder} cannot be written: {error.strerror or error}",
+            "check its permissions, or name another folder in VOICELOOP_MODELS",
+        ) from error
+
+
+def _sync(path: Path) -> None:
+    """Have a file, or a folder's list of names, written to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
