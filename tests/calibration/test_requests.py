@@ -1,0 +1,84 @@
+"""The bundled requests: what they are made of, and that no model has learnt them."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+
+import pytest
+
+from models.train.domain import utterance
+from models.train.domain.talk import TALKS
+from voiceloop.bench.sentences import LONG_ANSWERS, QUESTIONS
+from voiceloop.calibration.requests import bundled_requests, request
+from voiceloop.endpoint import bare
+from voiceloop.languages import LANGUAGES
+from voiceloop.languages.en import ENGLISH
+
+pytestmark = pytest.mark.pure
+
+BUNDLED = bundled_requests()
+
+
+def plain(text: str) -> str:
+    return " ".join(re.findall(r"[\w']+", text.lower()))
+
+
+def test_a_request_is_cut_where_it_is_marked() -> None:
+    made = request("Turn the / kitchen / lights off, | please.", ENGLISH, "commands")
+    assert made.text == "Turn the kitchen lights off, please."
+    assert [(cut.words, cut.kind) for cut in made.cuts] == [
+        ("Turn the", "function word"),
+        ("Turn the kitchen", "content word"),
+        ("Turn the kitchen lights off", "whole"),
+        ("Turn the kitchen lights off, please", "end"),
+    ]
+    assert [cut.unfinished for cut in made.cuts][:2] == [True, False]
+
+
+@pytest.mark.parametrize("language", sorted(BUNDLED))
+def test_what_is_bundled_is_of_every_kind(language: str) -> None:
+    assert language in LANGUAGES
+    assert len(BUNDLED[language].history) == 2
+    asked = BUNDLED[language].asked
+    kinds = Counter(cut.kind for one in asked for cut in one.cuts)
+    assert set(kinds) == {"end", "whole", "function word", "content word"}
+    assert kinds["content word"] >= kinds["function word"]
+    assert kinds["whole"] >= 0.1 * len(asked)
+    assert len({one.style for one in asked}) >= 5
+    assert len({plain(one.text) for one in asked}) == len(asked)
+    for one in asked:
+        assert all(cut.words == bare(cut.words) != "" for cut in one.cuts)
+        assert len({cut.words for cut in one.cuts}) == len(one.cuts)
+        assert not re.search(r"[/|]", one.text)
+
+
+def test_there_are_several_hundred_in_english_and_half_of_the_cuts_end_in_a_content_word() -> None:
+    asked = BUNDLED["en"].asked
+    cuts = [cut for one in asked for cut in one.cuts[:-1]]
+    assert len(asked) > 300
+    assert sum(not cut.unfinished for cut in cuts) >= len(cuts) / 2
+
+
+def test_the_starter_models_were_trained_on_none_of_them() -> None:
+    rng = random.Random("overlap")
+    learnt = {plain(utterance(rng, split)) for split in ("train", "heldout") for _ in range(10_000)}
+    learnt |= {
+        plain(carrier)
+        for talk in TALKS
+        for whole in talk.carriers
+        for carrier in _written_out(whole)
+    }
+    learnt |= {plain(sentence.text) for sentence in (*QUESTIONS, *LONG_ANSWERS)}
+    assert plain("How are you doing?") in learnt
+    assert not [one.text for one in BUNDLED["en"].asked if plain(one.text) in learnt]
+
+
+def _written_out(carrier: str) -> list[str]:
+    """All that a carrier without a slot may be."""
+    choice = re.search(r"\(([^()]*)\)", carrier)
+    if choice is None:
+        return [carrier]
+    before, after = carrier[: choice.start()], carrier[choice.end() :]
+    return [one for part in choice[1].split("|") for one in _written_out(before + part + after)]

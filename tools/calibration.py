@@ -1,0 +1,160 @@
+"""Calibrate a language model on the bundled requests, and say what was found: the areas under the
+curves by kind of silence, what each policy costs, and the entry for shipped.toml.
+
+    python -m tools.calibration starter --domain
+    python -m tools.calibration path/of/a/model
+    python -m tools.calibration path/of/a/model --spoken tiny.en --every 5
+
+With --spoken the words are what a recogniser understands of the requests, said in the voices of
+flite; `as it is known` is then what the calibration is worth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import cycle
+from tempfile import NamedTemporaryFile
+
+import numpy as np
+
+from voiceloop.audio import samples, silence
+from voiceloop.audiofiles import AudioFile
+from voiceloop.bench.scoring import roc_auc
+from voiceloop.bench.sentences import QUESTIONS, Sentence
+from voiceloop.calibration.fitting import (
+    Judged,
+    calibrate,
+    cost,
+    probability_ms,
+    shift_of,
+    words_at,
+)
+from voiceloop.calibration.idle import judgements
+from voiceloop.calibration.keeping import written
+from voiceloop.calibration.requests import Cut, Kind, Request, bundled_requests
+from voiceloop.config import Config, LlmConfig, TurnConfig
+from voiceloop.endpoint import bare, comparable
+from voiceloop.engines import Asr
+from voiceloop.languages import LANGUAGES, Language
+from voiceloop.loading import load_asr, set_threads
+from voiceloop.types import Calibration, Pcm
+
+PARTS: tuple[tuple[str, tuple[Kind, ...]], ...] = (
+    ("incomplete, function word", ("function word",)),
+    ("incomplete, content word", ("content word",)),
+    ("incomplete, both", ("function word", "content word")),
+    ("whole request that goes on", ("whole",)),
+)
+
+
+VOICES = ("slt", "rms", "awb", "kal16")
+"""Of flite."""
+PAUSE = silence(samples(500))
+"""What a recogniser hears after the words, where the user is silent."""
+
+
+def areas(judged: Sequence[Judged]) -> list[tuple[str, int, float, float]]:
+    """For each kind of silence how many there are, and how well an end is told from it by the
+    probability and by the last word: areas under ROC curves."""
+
+    scale = Calibration(0.0, 0.0, 0, shift_of(judged))
+
+    def scores(kinds: Sequence[Kind]) -> tuple[list[float], list[float]]:
+        own = [one for one in judged if one.kind in kinds]
+        chances = [comparable(one.probability, scale, one.exchanges) for one in own]
+        return chances, [float(not one.unfinished) for one in own]
+
+    chances, words = scores(("end",))
+    return [
+        (name, len(own[0]), roc_auc(chances, own[0]), roc_auc(words, own[1]))
+        for name, own in ((name, scores(kinds)) for name, kinds in PARTS)
+        if own[0]
+    ]
+
+
+def in_kinds(sentence: Sentence, language: Language) -> Request:
+    """A sentence of the bench as a request: every place between two words is a cut."""
+
+    def cut(words: int) -> Cut:
+        said = sentence.prefix(words)
+        asks = language.asks_for_more(said)
+        if words == len(sentence.words):
+            return Cut(bare(said), "end", asks)
+        if sentence.standings[words - 1] == "whole":
+            return Cut(bare(said), "whole", asks)
+        return Cut(bare(said), "function word" if asks else "content word", asks)
+
+    cuts = tuple(cut(words + 1) for words in range(len(sentence.words)))
+    return Request(sentence.text, "starter's domain", cuts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Calibrate a language model")
+    parser.add_argument("model", help="`starter`, a folder, or a name on the hub")
+    parser.add_argument("--domain", action="store_true", help="the starter's domain, not the list")
+    parser.add_argument("--spoken", metavar="ASR", help="as this recogniser understands them")
+    parser.add_argument("--every", type=int, default=1, help="only every so many requests")
+    parser.add_argument("--system", default="", help="the system prompt")
+    parser.add_argument("--language", choices=sorted(bundled_requests()), action="append")
+    given = parser.parse_args()
+    set_threads(Config())
+    from voiceloop.llm.engine import speculative
+
+    llm = speculative(LlmConfig(target=given.model, draft="none", system=given.system))
+    found = {}
+    for code, asked in bundled_requests().items():
+        if given.language and code not in given.language:
+            continue
+        if given.domain and code == "en":
+            asked = replace(asked, asked=tuple(in_kinds(one, LANGUAGES[code]) for one in QUESTIONS))
+        asked = replace(asked, asked=asked.asked[:: given.every])
+        if given.spoken:
+            asr = load_asr(replace(Config(), asr=replace(Config().asr, model=given.spoken)))
+            asked = replace(asked, asked=understood(asked.asked, asr, LANGUAGES[code]))
+        judged = [one for one in judgements(llm, asked) if one is not None]
+        found[code] = calibrate(judged, TurnConfig())
+        shipped = llm.calibrations.get(code)
+        print(f"\n{code}: {len(asked.asked)} requests, {len(judged)} silences")
+        print(f"{'area under the ROC curve':<30}{'silences':>10}{'P(end)':>10}{'last word':>11}")
+        for name, count, probability, words in areas(judged):
+            print(f"{name:<30}{count:>10}{probability:>10.3f}{words:>11.3f}")
+        for name, calibration in (("calibrated here", found[code]), ("as it is known", shipped)):
+            if calibration is None:
+                print(f"{name}: the last word decides")
+                continue
+            own = cost(judged, probability_ms(judged, calibration, TurnConfig()))
+            words = words_at(judged, own.delay_ms, TurnConfig())
+            print(f"{name}: {calibration}")
+            print(f"  probability {own}")
+            print(f"  last word   {words}")
+    print(f"\n[{llm.fingerprint}]\n{written(found, llm.name)}")
+
+
+def understood(asked: Sequence[Request], asr: Asr, language: Language) -> tuple[Request, ...]:
+    """What `asr` understands of each request and its beginnings, which are said by themselves, as
+    by someone who hesitates; without those of which it understands nothing."""
+    found = list[Request]()
+    for request, voice in zip(asked, cycle(VOICES), strict=False):
+        said = [*(f"{cut.words}," for cut in request.cuts[:-1]), request.text]
+        cuts = list[Cut]()
+        for text, cut in zip(said, request.cuts, strict=True):
+            heard = asr.transcribe(np.concatenate((_spoken(text, voice), PAUSE)), final=True)
+            words = bare(" ".join(word.text for word in heard))
+            if words:
+                cuts.append(Cut(words, cut.kind, language.asks_for_more(words)))
+        found.append(Request(request.text, request.style, tuple(cuts)))
+    return tuple(found)
+
+
+def _spoken(text: str, voice: str) -> Pcm:
+    with NamedTemporaryFile(suffix=".wav") as file:
+        subprocess.run(["flite", "-voice", voice, "-t", text, "-o", file.name], check=True)
+        with AudioFile(file.name) as sound:
+            return np.concatenate([*sound.blocks()])
+
+
+if __name__ == "__main__":
+    main()

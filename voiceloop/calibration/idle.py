@@ -1,0 +1,92 @@
+"""Calibration in idle time: what the language model makes of the bundled requests, while nobody
+wants anything of it.
+
+A step is one pass of the model over a few words, and none begins before all models have been quiet
+for a while, so a user who begins to speak has to wait for none: until there are words to read, the
+step that runs has long been over.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+
+from voiceloop.calibration.fitting import Judged, calibrate
+from voiceloop.calibration.keeping import keep
+from voiceloop.calibration.requests import Requests, bundled_requests
+from voiceloop.config import TurnConfig
+from voiceloop.engines import Engines, Llm, Steps, idle
+
+logger = logging.getLogger(__name__)
+
+QUIET_S = 2.0
+"""Nobody has wanted anything for so long: it is idle time."""
+
+
+def judgements(llm: Llm, requests: Requests) -> Steps[Judged]:
+    """What the model makes of each silence in the requests, one a step; nothing where it does not
+    tell how likely an end is.
+
+    Every other request begins its conversation, and the others follow the list's history.
+    """
+    conversation = llm.conversation()
+    first, later = requests.asked[::2], requests.asked[1::2]
+    try:
+        for asked, history in ((first, ()), (later, requests.history)):
+            conversation.rewrite("", history)
+            for turn, request in enumerate(asked):
+                for cut in request.cuts:
+                    yield from conversation.prefill(cut.words, turn)
+                    found = conversation.end_of_turn_probability()
+                    if found is not None:
+                        yield Judged(cut.words, cut.kind, found, cut.unfinished, len(history))
+    finally:
+        conversation.close()
+
+
+async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
+    """Find out what the model's P(end of turn) means in each language of which that is not known,
+    and keep it in `folder`."""
+    try:
+        await _calibrate(engines, folder)
+    except Exception as error:
+        # It ends with its failure; who converses goes on, and the words go on deciding.
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        logger.error("the end of turn could not be calibrated", exc_info=error)
+
+
+async def _calibrate(engines: Engines, folder: Path) -> None:
+    llm = engines.llm
+    for language, asked in bundled_requests().items():
+        if language in llm.calibrations:
+            continue
+        judged = await _judged(engines, asked)
+        if not judged:
+            return  # the engine knows no probabilities
+        llm.calibrations[language] = calibrate(judged, TurnConfig())
+        keep(llm.fingerprint, llm.name, llm.calibrations, folder)
+        logger.info("calibrated the end of turn of '%s' in '%s'", llm.name, language)
+
+
+async def _judged(engines: Engines, asked: Requests) -> list[Judged]:
+    found = list[Judged]()
+    steps = engines.llm_runner.stream(judgements(engines.llm, asked), priority=idle)
+    async with aclosing(steps):
+        while True:
+            await _quiet(engines)
+            one = await anext(steps, None)
+            if one is None:
+                return found
+            found.append(one)
+
+
+async def _quiet(engines: Engines) -> None:
+    """Wait until nobody has wanted anything of any model for a while."""
+    runners = engines.asr_runner, engines.llm_runner, engines.tts_runner
+    # Nothing happens when it has been quiet for long: there is no event to wait for.
+    while (left := QUIET_S - min(runner.quiet_s() for runner in runners)) > 0:  # noqa: ASYNC110
+        await anyio.sleep(left)

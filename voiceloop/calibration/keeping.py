@@ -1,0 +1,113 @@
+"""Where calibrations are kept: those that ship with voiceloop, and those found on this machine.
+
+Each belongs to a model's fingerprint and a language. A file says for each language what was found:
+the three figures of a `Calibration`, or that the last word tells as much.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+from voiceloop.types import Calibration
+
+logger = logging.getLogger(__name__)
+
+METHOD = 1
+"""Goes up with every change of how the probability is read or calibrated: what was found before
+does not hold any more."""
+
+Calibrations = dict[str, Calibration | None]
+"""By the language's code; None where the last word tells as much."""
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where this user's calibrations are kept."""
+    base = environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "voiceloop" / "calibrations"
+
+
+def recall(fingerprint: str, folder: Path) -> Calibrations:
+    """What is known of a model: shipped, or else found before and kept in `folder`.
+
+    A file that makes no sense is as good as none; one line tells so.
+    """
+    return _shipped().get(fingerprint) or _kept(folder / f"{fingerprint}.toml")
+
+
+def keep(fingerprint: str, name: str, found: Calibrations, folder: Path) -> None:
+    """Keep what was found out of the model that is called `name`; one line tells where that is
+    impossible."""
+    path = folder / f"{fingerprint}.toml"
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial.write_text(written(found, name), encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        logger.warning("the calibration of '%s' is not kept: %s", name, error)
+        with suppress(OSError):
+            partial.unlink()
+
+
+def written(found: Calibrations, name: str) -> str:
+    """The text of a file, as `recall` reads it."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in name)
+    lines = [f"# How the end of a user's turn is told with {shown}.", f"method = {METHOD}"]
+    for language, calibration in found.items():
+        lines += ["", f"[{language}]"]
+        if calibration is None:
+            lines.append('judge = "words"')
+            continue
+        lines.append('judge = "probability"')
+        lines.append(f"complete_above = {calibration.complete_above!r}")
+        lines.append(f"incomplete_below = {calibration.incomplete_below!r}")
+        lines.append(f"complete_ms = {calibration.complete_ms}")
+        lines.append(f"shift = {calibration.shift!r}")
+    return "\n".join(lines) + "\n"
+
+
+def _shipped() -> dict[str, Calibrations]:
+    text = Path(__file__).with_name("shipped.toml").read_text(encoding="utf-8")
+    return {fingerprint: _calibrations(table) for fingerprint, table in tomllib.loads(text).items()}
+
+
+def _kept(path: Path) -> Calibrations:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        if table.pop("method") != METHOD:
+            return {}
+        return _calibrations(table)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError) as error:
+        logger.warning("%s is not a calibration and is not used: %s", path, error)
+        return {}
+
+
+def _calibrations(table: Mapping[str, Any]) -> Calibrations:
+    """Raises ValueError or KeyError for what is none."""
+    return {language: _calibration(own) for language, own in table.items()}
+
+
+def _calibration(table: object) -> Calibration | None:
+    if not isinstance(table, dict):
+        raise ValueError("a language needs a section")
+    own = cast("dict[str, object]", table)
+    if own["judge"] == "words":
+        return None
+    above, below, shift = own["complete_above"], own["incomplete_below"], own["shift"]
+    silence = own["complete_ms"]
+    if not isinstance(above, float) or not isinstance(below, float) or not isinstance(shift, float):
+        raise ValueError("two probabilities and a shift are needed")
+    if type(silence) is not int:
+        raise ValueError("a number of milliseconds is needed")
+    if not 0 <= below <= above <= 1 or not 0 <= silence <= 1200 or not math.isfinite(shift):
+        raise ValueError("it is out of range")
+    return Calibration(above, below, silence, shift)

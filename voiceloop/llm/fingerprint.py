@@ -1,0 +1,39 @@
+"""What tells a model from others: not where it lies, nor how its files are written.
+
+What a calibration depends on is the model's weights and its template. Reading gigabytes to hash
+them would take seconds at every start; any training changes nearly every weight, so some of each
+tensor do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import torch
+
+from voiceloop.llm.checkpoint import Checkpoint
+from voiceloop.llm.template import ChatTemplate
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+SAMPLES = 64
+"""Weights of each tensor that count, at equal steps."""
+
+
+def fingerprint(model: Checkpoint | PreTrainedModel, template: ChatTemplate) -> str:
+    """32 hexadecimal digits; the same for float32 and bfloat16 copies of one checkpoint, however
+    it was read."""
+    digest = hashlib.sha256()
+    named = model.weights if isinstance(model, Checkpoint) else dict(model.named_parameters())
+    for name, weight in sorted(named.items()):
+        count = min(SAMPLES, weight.numel())
+        places = torch.linspace(0, weight.numel() - 1, count, dtype=torch.float64).long()
+        rows = places.to(weight.device)
+        sampled = weight.detach().flatten()[rows].to(torch.bfloat16).view(torch.int16)
+        digest.update(f"{name} {tuple(weight.shape)}".encode())
+        digest.update(sampled.cpu().numpy().astype("<i2").tobytes())
+    frame = template.opening(""), template.user_to_reply, template.reply_to_user, template.ends
+    digest.update(repr(frame).encode())
+    return digest.hexdigest()[:32]
