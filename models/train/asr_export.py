@@ -27,7 +27,7 @@ from transformers import (
 )
 
 from models.train import asr_tokenizer
-from models.train.asr_data import Example
+from models.train.asr_data import LONGEST_S, Example
 from models.train.asr_model import config
 
 FILES = ("tokenizer.json", "preprocessor_config.json")
@@ -61,6 +61,9 @@ def export(weights: dict[str, torch.Tensor], tokenizer_folder: Path, out: Path) 
             known = json.loads(settings.read_text())
             known["lang_ids"] = [tokenizer.token_to_id("<|en|>")]  # the converter finds none
             settings.write_text(json.dumps(known, indent=1) + "\n")
+            # what the engine is to know: utterances were never padded
+            windows = {"longest_s": LONGEST_S, "any_length": True}
+            (Path(converted) / "windows.json").write_text(json.dumps(windows) + "\n")
             out.mkdir(parents=True, exist_ok=True)
             for file in Path(converted).iterdir():
                 shutil.copyfile(file, out / file.name)

@@ -32,7 +32,7 @@ def streaming(model: Path, count: int, seed: int) -> dict[str, float]:
     sentences whose two transcripts differ.
     """
     rng, noise = random.Random(f"{seed}-streaming"), np.random.default_rng(seed)
-    asr = whisper(AsrConfig(model=str(model), min_window_s=0.0))
+    asr = whisper(AsrConfig(model=str(model)))
     said: list[str] = []
     heard: dict[bool, list[str]] = {False: [], True: []}
     while len(said) < count:

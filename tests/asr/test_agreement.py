@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.asr.agreement import LocalAgreement, common_prefix, normalise
+from voiceloop.asr.agreement import LocalAgreement, common_prefix, normalise, repeats
 from voiceloop.types import Word
 
 pytestmark = pytest.mark.pure
@@ -158,3 +158,16 @@ def test_words_can_be_committed_by_order(hypothesis: list[str], count: int) -> N
     split = agreement.commit(min(count, len(hypothesis)))
     assert texts(split.committed + split.tentative) == hypothesis
     assert len(split.committed) == min(count, len(hypothesis))
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=5), st.lists(st.sampled_from("def"), min_size=2))
+def test_what_is_said_twice_in_a_row_at_the_end_is_noticed(
+    said: list[str], last: list[str]
+) -> None:
+    assert repeats([*said, *last, *(f"{word.upper()}," for word in last)])
+    assert not repeats([*said, *last, *last, "end"])
+
+
+@pytest.mark.parametrize("text", ["", "no no", "a b c", "stop it stop", "bye bye"])
+def test_one_word_again_is_no_repetition(text: str) -> None:
+    assert not repeats(text.split())

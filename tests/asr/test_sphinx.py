@@ -147,4 +147,4 @@ def test_without_the_extra_the_way_to_install_it_is_named() -> None:
         [sys.executable, "-c", code], text=True, capture_output=True, check=True,
         cwd=Path(__file__).parents[2],
     )  # fmt: skip
-    assert "voiceloop[sphinx]" in done.stdout
+    assert "-e '.[sphinx]'" in done.stdout

@@ -7,7 +7,7 @@ recogniser reads from the samples of a window which words lie in it, and how muc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -61,9 +61,10 @@ class LevelAsr:
     said: Sequence[Said]
     max_window_s: float = 30.0
     name: str = "levels"
+    languages: tuple[str, ...] = ("en",)
     windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
 
-    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
         self.windows.append((len(pcm), final))
         assert len(pcm) <= samples(1000 * self.max_window_s)
         index = np.rint((pcm - 0.1) * 1000).astype(int)
@@ -129,7 +130,9 @@ def test_of_a_long_silence_the_edges_are_decoded_and_words_keep_their_times(
     said: list[Said], config: AsrConfig, window: float
 ) -> None:
     class Attentive(LevelAsr):
-        def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+        def transcribe(
+            self, pcm: Pcm, *, final: bool, language: str | None = None
+        ) -> Sequence[Word]:
             sound = np.flatnonzero(pcm)
             longest = int(np.diff(sound).max(initial=1)) - 1
             # The VAD's windows, of 32 ms, begin anywhere in a silence.
@@ -203,12 +206,13 @@ class Deaf:
 
     name = "deaf"
     max_window_s = 5.0
+    languages: tuple[str, ...] = ("en",)
 
     def __init__(self, words: int) -> None:
         self.words = words
         self.calls = 0
 
-    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
         self.calls += 1
         assert len(pcm) <= 5 * RATE
         step = len(pcm) / RATE / max(self.words, 1)
@@ -327,6 +331,25 @@ def test_a_running_partial_that_covers_the_end_is_the_final_where_beams_are_equa
     turn.accept(job, said("what time is it"))
     assert (turn.guess is not None) is enough
     assert (turn.next_job() is None) is enough
+
+
+@pytest.mark.parametrize(
+    ("words", "probability"), [("what time is it", 0.5), ("what time is it what time is it", 1.0)]
+)
+def test_a_partial_that_a_final_decode_might_correct_is_not_the_final(
+    words: str, probability: float
+) -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    end = more(turn, 0, 1000)
+    job = turn.next_job()
+    assert job is not None and not job.final
+    turn.pause(SpeechPaused(end, end - samples(100)))
+    turn.accept(job, [replace(word, probability=probability) for word in said(words)])
+    assert turn.guess is None
+    job = turn.next_job()
+    assert job is not None and job.final
+    turn.accept(job, said("what time is it"))
+    assert turn.guess is not None
 
 
 def test_a_partial_that_breaks_off_at_the_last_voiced_sample_is_not_the_final() -> None:

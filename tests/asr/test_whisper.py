@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
+import math
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,18 +28,21 @@ from transformers import (
 
 from voiceloop.asr.agreement import normalise
 from voiceloop.asr.whisper import (
+    QUIET,
+    UNSURE,
     Whisper,
+    Windows,
     _Spelling,
-    find,
     load,
     open_model,
     whisper,
+    windows,
     without_loop,
 )
 from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.bench.suites import build
 from voiceloop.config import AsrConfig
-from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound, OutOfMemory
+from voiceloop.errors import ConfigError, ModelCorrupt, OutOfMemory
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models
@@ -49,7 +50,7 @@ pytestmark = pytest.mark.models
 WORDS = 400
 SPECIALS = (
     *("<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|translate|>", "<|transcribe|>"),
-    *("<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"),
+    *("<|fr|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"),
     *(f"<|{i * 0.02:.2f}|>" for i in range(1501)),
 )
 
@@ -111,29 +112,85 @@ def noise(seconds: float) -> Pcm:
     return (0.1 * rng.standard_normal(int(16_000 * seconds))).astype(np.float32)
 
 
-@pytest.mark.parametrize("window", [0.0, 10.0, 30.0])
-@pytest.mark.parametrize("seconds", [0.3, 2.0, 7.77])
-def test_the_words_are_those_of_a_plain_decode_of_the_padded_window(
-    folder: Path, seconds: float, window: float
-) -> None:
-    pcm = noise(seconds)
-    asr = engine(folder, min_window_s=window)
-    words = asr.transcribe(pcm, final=False)
+def decoded(folder: Path, pcm: Pcm, frames: int, silence: bool) -> list[str]:
+    """The words of a plain decode of `pcm` in a window of `frames`; with `silence`, the states of a
+    silent window follow up to the end of a full one."""
     plain = WhisperModel(str(folder), device="cpu", compute_type="int8", local_files_only=True)
-    frames = -(-max(len(pcm), int(16_000 * max(window, 0.5))) // 3200) * 20
-    features = plain.feature_extractor(np.pad(pcm, (0, frames * 160 - len(pcm))))[:, :frames]
+    samples = frames * 160
+    features = plain.feature_extractor(np.pad(pcm, (0, samples - len(pcm))))[:, :frames]
+    states = np.array(plain.encode(features))
+    if silence:
+        after = np.array(plain.encode(np.full((80, 3000), QUIET, np.float32)))
+        states = np.concatenate((states, after[:, states.shape[1] :]), axis=1)
     tokenizer = plain.hf_tokenizer
     prompt = [tokenizer.token_to_id(t) for t in (*SPECIALS[1:3], SPECIALS[4], SPECIALS[8])]
     (result,) = plain.model.generate(
-        plain.encode(features), [prompt], beam_size=1,
-        max_length=min(448, 4 + 16 + int(np.ceil(20 * seconds))),
+        ctranslate2.StorageView.from_array(states), [prompt], beam_size=1,
+        max_length=min(448, 4 + 16 + int(np.ceil(20 * len(pcm) / 16_000))),
     )  # fmt: skip
-    expected = tokenizer.decode([t for t in result.sequences_ids[0] if t < 257 + WORDS]).split()
-    said = [word.text for word in words]
-    assert said == expected[: len(said)]
-    # Random weights may well loop; a loop is the only thing that is taken away.
-    assert said or not expected
-    assert len(said) == len(expected) or len(said) <= len(expected) - 6
+    return tokenizer.decode([t for t in result.sequences_ids[0] if t < 257 + WORDS]).split()
+
+
+@pytest.fixture(scope="module")
+def anylength(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model, said to have been trained on windows of any length."""
+    copy = tmp_path_factory.mktemp("anylength") / "tiny"
+    shutil.copytree(folder, copy)
+    (copy / "windows.json").write_text('{"longest_s": 20, "any_length": true}')
+    return copy
+
+
+@pytest.mark.parametrize("seconds", [0.3, 2.0, 7.77])
+def test_the_words_are_those_of_a_plain_decode_of_the_window(
+    folder: Path, anylength: Path, seconds: float
+) -> None:
+    pcm = noise(seconds)
+    steps = [-(-int(16_000 * max(seconds, least)) // 3200) for least in (0.5, 8.0 - 3.0)]
+    wholes = [
+        (engine(anylength), decoded(folder, pcm, 20 * steps[0], False)),
+        (engine(folder, pad_s=3.0), decoded(folder, pcm, 20 * (steps[1] + 15), True)),
+        (engine(folder, pad_s=None), decoded(folder, pcm, 3000, False)),
+    ]
+    for asr, expected in wholes:
+        said = [word.text for word in asr.transcribe(pcm, final=False)]
+        assert said == expected[: len(said)]
+        # Random weights may well loop; a loop is the only thing that is taken away.
+        assert said or not expected
+        assert len(said) == len(expected) or len(said) <= len(expected) - 6
+
+
+def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(folder: Path) -> None:
+    pcm = noise(2.0)  # of which random weights are never sure
+    short, full = engine(folder, pad_s=3.0), engine(folder, pad_s=None)
+    partial = short.transcribe(pcm, final=False)
+    assert math.log(partial[0].probability) < UNSURE
+    assert short.transcribe(pcm, final=True) == full.transcribe(pcm, final=True)
+    said = [[word.text for word in asr.transcribe(pcm, final=False)] for asr in (short, full)]
+    assert said[0] != said[1]
+
+
+@given(st.floats(0, 30), st.one_of(st.none(), st.floats(0, 30)))
+def test_a_window_holds_what_is_said_and_its_silence(seconds: float, pad_s: float | None) -> None:
+    for shape in (Windows(), Windows(20.0, any_length=True)):
+        frames = shape.frames(seconds, pad_s)
+        assert frames % 20 == 0
+        assert seconds - 1e-4 <= frames / 100 <= 30
+        if shape.any_length:
+            assert frames / 100 <= max(0.5, seconds) + 0.2001
+        elif pad_s is None:
+            assert frames == 3000
+        else:
+            assert frames / 100 >= min(30, max(8, seconds + pad_s)) - 1e-4
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3", '{"length": 3}'])
+def test_what_a_folder_says_of_its_windows_is_understood_or_refused(
+    folder: Path, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "windows.json").write_text(text)
+    with pytest.raises(ModelCorrupt, match=r"windows\.json"):
+        windows(tmp_path)
+    assert windows(folder) == Windows(30.0, any_length=False)
 
 
 def test_a_window_of_any_length_is_heard() -> None:
@@ -147,8 +204,8 @@ def test_a_window_of_any_length_is_heard() -> None:
         assert " ".join(word.text for word in words) == said.text, length
 
 
-def test_a_partial_shares_the_window_evenly_and_a_final_lies_within_it(folder: Path) -> None:
-    asr, pcm = engine(folder, min_window_s=0.0), noise(3.0)
+def test_a_partial_shares_the_window_evenly_and_a_final_lies_within_it(anylength: Path) -> None:
+    asr, pcm = engine(anylength), noise(3.0)
     partial, final = asr.transcribe(pcm, final=False), asr.transcribe(pcm, final=True)
     assert [word.text for word in partial] == [word.text for word in final]
     assert len(partial) > 1
@@ -162,7 +219,7 @@ def test_a_partial_shares_the_window_evenly_and_a_final_lies_within_it(folder: P
 
 
 def test_more_beams_are_used_for_the_final_decode_alone(folder: Path) -> None:
-    greedy, beams = engine(folder), engine(folder, beam_size=5)
+    greedy, beams = engine(folder, pad_s=None), engine(folder, pad_s=None, beam_size=5)
     pcm = noise(2.0)
     texts = [
         [word.text for word in asr.transcribe(pcm, final=final)]
@@ -209,44 +266,7 @@ def test_repeating_oneself_a_few_times_is_no_loop() -> None:
     assert normalise(said[0].text) == "no"
 
 
-# ---- finding and loading
-
-
-@pytest.mark.parametrize(
-    "name", ["./nowhere", "/nowhere/at/all", "~/no-such-model", "a/b/c", ".\\models"]
-)
-def test_a_name_written_like_a_path_is_never_looked_up_elsewhere(name: str) -> None:
-    with pytest.raises(ModelNotFound, match="there is no folder"):
-        find(name)
-
-
-def test_an_unknown_name_says_which_is_nearest() -> None:
-    with pytest.raises(ModelNotFound) as caught:
-        find("bsae.en")
-    assert "base.en" in caught.value.hint
-
-
-def test_a_file_is_not_a_model(folder: Path) -> None:
-    with pytest.raises(ModelNotFound, match="is a file"):
-        find(str(folder / "model.bin"))
-
-
-@pytest.mark.parametrize("name", ["base.en", "someone/some-whisper"])
-def test_a_hub_name_without_network_is_one_clear_line(tmp_path: Path, name: str) -> None:
-    code = (
-        "import sys; from voiceloop.asr.whisper import find; from voiceloop.errors import *\n"
-        "try: find(sys.argv[1])\n"
-        "except ModelNotFound as error: print(error.message); print(error.hint)"
-    )
-    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
-    nowhere |= {"HF_HUB_OFFLINE": "0"}
-    done = subprocess.run(
-        [sys.executable, "-c", code, name], env=os.environ | nowhere, text=True,
-        capture_output=True, timeout=120, check=True, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    message, hint = done.stdout.strip().splitlines()
-    assert message.startswith(f"{name} is not on this machine and could not be fetched")
-    assert "folder" in hint
+# ---- loading
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
@@ -282,6 +302,16 @@ def test_a_language_that_the_model_does_not_know_is_a_setting_to_change(folder: 
     for language in ("de", "klingon"):
         with pytest.raises(ConfigError, match=language):
             engine(folder, language=language)
+
+
+def test_a_language_of_one_decode_is_as_if_it_were_configured(folder: Path) -> None:
+    pcm = np.random.default_rng(0).normal(0, 0.1, SPEECH_RATE).astype(np.float32)
+    english, french = engine(folder), engine(folder, language="fr")
+    assert english.languages == ("en", "fr")
+    own, other = (one.transcribe(pcm, final=True) for one in (english, french))
+    assert own != other
+    assert english.transcribe(pcm, final=True, language="fr") == other
+    assert english.transcribe(pcm, final=True) == own
 
 
 def test_a_broken_gpu_library_falls_back_to_the_cpu_with_one_line(

@@ -26,6 +26,14 @@ def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
 
+def repeats(words: Sequence[str]) -> bool:
+    """Whether the last of `words`, two of them at least, have just been said: people do that now
+    and then, and decoders that hear no end do it again and again."""
+    said = [normalise(word) for word in words]
+    lengths = range(2, len(said) // 2 + 1)
+    return any(said[-length:] == said[-2 * length : -length] for length in lengths)
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """A hypothesis divided at the end of what is committed."""

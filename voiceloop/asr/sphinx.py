@@ -38,6 +38,7 @@ class Sphinx:
 
     name = "sphinx"
     max_window_s = 30.0
+    languages: tuple[str, ...] = ("en",)
 
     def __init__(self, folder: Path) -> None:
         """`folder` holds `domain.lm.bin` and `domain.dict`."""
@@ -68,9 +69,9 @@ class Sphinx:
                 "in a checkout, make it again with: python -m models.train.sphinx",
             ) from error
 
-    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
         """Words of a window at 16 kHz; see `engines.Asr`. Partials and finals are decoded alike."""
-        del final
+        del final, language
         peak = float(np.abs(pcm).max(initial=0.0))
         if peak < QUIETEST:
             return ()

