@@ -16,10 +16,15 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
+    Gemma2Config,
+    Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
+    GptOssConfig,
+    Llama4TextConfig,
     LlamaConfig,
     MistralConfig,
+    Phi3Config,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     Qwen2Config,
@@ -98,19 +103,56 @@ def config(kind: str, vocab: int) -> Any:
             return GPT2Config(n_embd=48, n_layer=2, n_head=4, n_positions=CONTEXT, **wide)
         case "gemma":
             return GemmaConfig(**LLAMA, **wide)
+        case "windowed-mistral":
+            return MistralConfig(**LLAMA, **wide, sliding_window=WINDOW)
+        case "windowed-phi3":
+            return Phi3Config(**LLAMA, **wide, sliding_window=WINDOW, pad_token_id=0)
+        case "windowed-qwen2" | "windowed-qwen3":
+            # The first layer sees everything, the second a window.
+            some: Any = {"use_sliding_window": True, "max_window_layers": 1}
+            some["sliding_window"] = WINDOW
+            if kind == "windowed-qwen3":
+                return Qwen3Config(**LLAMA, **wide, **some)
+            heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+            return Qwen2Config(**SIZES, **wide, **heads, **some, max_position_embeddings=CONTEXT)
+        case "windowed-gemma2":
+            return Gemma2Config(**LLAMA, **wide, sliding_window=WINDOW)
+        case "windowed-gemma3":
+            kinds = ["sliding_attention", "full_attention"]
+            return Gemma3TextConfig(**LLAMA, **wide, sliding_window=WINDOW, layer_types=kinds)
+        case "windowed-gpt-oss":
+            experts: Any = {"num_local_experts": 4, "num_experts_per_tok": 2}
+            # Its quicker ways to multiply know no double precision.
+            plain: Any = {"experts_implementation": "eager"}
+            return GptOssConfig(**LLAMA, **wide, **experts, **plain, sliding_window=WINDOW)
+        case "windowed-llama4":
+            # It sees the chunk of so many tokens that it is in.
+            dense: Any = {"moe_layers": [], "no_rope_layers": [1, 1], "intermediate_size_mlp": 64}
+            return Llama4TextConfig(**LLAMA, **wide, **dense, attention_chunk_size=WINDOW)
     raise ValueError(kind)
 
 
 LEAN = ("llama", "qwen2", "qwen3", "mistral")
 KINDS = (*LEAN, "gpt2", "gemma")
+WINDOW = 8
+"""Tokens that layers with a sliding window see, themselves included."""
+WINDOWED = tuple(
+    f"windowed-{kind}"
+    for kind in ("mistral", "phi3", "qwen2", "qwen3", "gemma2", "gemma3", "gpt-oss", "llama4")
+)
 
 
 def build_model(
     kind: str, vocab: int, seed: int = 0, dtype: torch.dtype = torch.float64
 ) -> PreTrainedModel:
+    return drawn(config(kind, vocab), dtype, seed)
+
+
+def drawn(shape: Any, dtype: torch.dtype, seed: int = 0) -> PreTrainedModel:
+    """A model of random weights."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = AutoModelForCausalLM.from_config(config(kind, vocab))
+        model = AutoModelForCausalLM.from_config(shape)
         for name, weight in model.named_parameters():
             if name.endswith("bias"):  # transformers begins them at zero
                 torch.nn.init.normal_(weight, std=0.25)
@@ -244,7 +286,7 @@ class Workshop:
             speculator,
             template or self.template,
             self.tokenizer,
-            pool=pool or CachePool(1),
+            pool=pool or CachePool(0),
             caches=(speculator.cache, *([guess.cache] if guess else [])),
             eos=eos,
             system=system,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.llm.conftest import KINDS, LEAN, WINDOW, WINDOWED, build_model
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import LeanDecoder, TransformersDecoder, feed
+from voiceloop.llm.decoder import LeanDecoder, decoder, feed
+from voiceloop.llm.hf import TransformersDecoder
 
 pytestmark = pytest.mark.models
-LEAN = ("llama", "qwen2", "qwen3", "mistral")
-KINDS = (*LEAN, "gpt2", "gemma")
 few = settings(max_examples=15)
 
 
@@ -26,14 +28,14 @@ def reference(workshop, kind, ids):
         return workshop.model(kind)(torch.tensor([ids])).logits[0]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS + WINDOWED)
 def test_the_llama_family_gets_the_lean_decoder_and_no_other_does(workshop, kind):
     lean = isinstance(workshop.decoder(kind), LeanDecoder)
     assert lean == (kind in LEAN)
     assert lean != isinstance(workshop.decoder(kind), TransformersDecoder)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS + WINDOWED)
 @few
 @given(data=st.data())
 def test_any_split_into_passes_gives_the_logits_of_one_pass_of_transformers(workshop, kind, data):
@@ -47,7 +49,7 @@ def test_any_split_into_passes_gives_the_logits_of_one_pass_of_transformers(work
     assert cache.length == len(ids)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS + WINDOWED)
 @few
 @given(data=st.data())
 def test_rows_after_a_rollback_replace_those_that_were_there(workshop, kind, data):
@@ -60,6 +62,35 @@ def test_rows_after_a_rollback_replace_those_that_were_there(workshop, kind, dat
     logits = model.forward(torch.tensor(second), cache, len(second))
     expected = reference(workshop, kind, first[:keep] + second)[keep:]
     assert close(logits, expected)
+
+
+@pytest.mark.parametrize("kind", WINDOWED)
+def test_what_lies_before_all_windows_does_not_matter(workshop, kind):
+    """Or the comparisons above would compare nothing."""
+    model, kinds = workshop.decoder(kind), getattr(workshop.model(kind).config, "layer_types", None)
+    ids = [i % 50 for i in range(3 * WINDOW)]
+    one, other = (
+        torch.cat([model.forward(torch.tensor([token]), cache, 1) for token in (first, *ids[1:])])
+        for first, cache in ((7, KvCache(64)), (9, KvCache(64)))
+    )
+    apart = (one - other).abs().amax(-1)
+    assert (apart[:WINDOW] > 1e-3).all()
+    reached = 2 * (WINDOW - 1) + 1  # through both layers
+    if "full_attention" not in (kinds or ()):
+        assert (apart[reached:] < 1e-12).all()
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "mistral"])
+def test_a_window_that_no_sequence_outgrows_is_none(workshop, kind):
+    model = build_model(f"windowed-{kind}", workshop.vocab)
+    ids = torch.arange(WINDOW) * 7 % workshop.vocab
+    with torch.no_grad():
+        expected = model(ids.unsqueeze(0)).logits[0]
+    windowed = decoder(copy.deepcopy(model), workshop.vocab, WINDOW + 1)
+    assert isinstance(windowed, TransformersDecoder)
+    lean = decoder(model, workshop.vocab, WINDOW)
+    assert isinstance(lean, LeanDecoder)
+    assert close(lean.forward(ids, KvCache(WINDOW), WINDOW), expected)
 
 
 @pytest.mark.parametrize("kind", LEAN)

@@ -5,15 +5,27 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+from collections import Counter
 
 import pytest
 import torch
-from transformers import LlamaForCausalLM, MambaConfig, MistralConfig, T5Config
+from transformers import LlamaForCausalLM, MambaConfig, Qwen3NextConfig, T5Config
 
+from tests.llm.conftest import build_model
+from tests.llm.ties import ties
+from voiceloop.catalog.fetch import Unreachable
 from voiceloop.config import LlmConfig
-from voiceloop.errors import EngineError, ModelCorrupt, ModelNotFound, VoiceloopError
+from voiceloop.errors import (
+    EngineError,
+    ModelCorrupt,
+    ModelNotFound,
+    OutOfMemory,
+    VoiceloopError,
+)
 from voiceloop.llm.decoder import LeanDecoder
-from voiceloop.llm.engine import speculative
+from voiceloop.llm.engine import chosen_device, speculative
+from voiceloop.llm.hf import TransformersDecoder
+from voiceloop.llm.sampling import Sampling
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models
@@ -46,17 +58,46 @@ def said(llm, **options):
     return [i for b in items if isinstance(b, TokenBurst) for i in b.ids], conversation
 
 
+def same(llm, alone, talk, temperature=0.0, seed=0):
+    """That the first replies of two conversations are the same, but for a near tie."""
+    start = talk._reply.start
+    assert alone.ids[:start] == talk.ids[:start]
+    sampling = Sampling(temperature, seed=seed)
+    return ties(llm._target, sampling, alone.ids[:start], alone.ids[start:], talk.ids[start:]) <= 1
+
+
 def test_a_pair_of_folders_decodes_as_its_target_does_alone(folders):
     options = {"max_new_tokens": 40, "context": 200, "temperature": 0.7, "seed": 5}
-    alone, _ = said(build(folders / "target", **options))
+    llm = build(folders / "target", **options)
+    _, alone = said(llm)
     for count in ("auto", 3):
         pair = build(folders / "target", folders / "draft", num_speculative_tokens=count, **options)
-        ids, conversation = said(pair, system="")
-        assert ids == alone and conversation.counters.drafted > 0
-    assert said(pair, seed=5)[0] == alone != said(pair, seed=6)[0]
+        _, talk = said(pair, system="")
+        assert same(llm, alone, talk, 0.7, 5) and talk.counters.drafted > 0
+    assert same(llm, alone, said(pair, seed=5)[1], 0.7, 5)
+    assert said(pair, seed=5)[0] != said(pair, seed=6)[0]
     no_guesses = build(folders / "target", folders / "draft", num_speculative_tokens=0, **options)
-    ids, conversation = said(no_guesses)
-    assert ids == alone and conversation.counters.drafted == 0
+    _, talk = said(no_guesses)
+    assert same(llm, alone, talk, 0.7, 5) and talk.counters.drafted == 0
+
+
+def test_a_seed_is_drawn_for_each_conversation_and_told_and_repeats_its_reply(folders):
+    llm = build(folders / "target", max_new_tokens=40, context=200, temperature=0.9)
+    (first, one), (second, other) = said(llm), said(llm)
+    assert first != second and one.seed != other.seed
+    assert said(llm, seed=one.seed)[0] == first
+    assert said(llm, seed=0)[0] == said(llm, seed=0)[0]
+    fixed = build(
+        folders / "target", max_new_tokens=40, context=200, temperature=0.9, seed=other.seed
+    )
+    assert said(fixed)[0] == said(fixed)[0] == second
+    assert said(fixed, seed=one.seed)[0] == first
+
+
+def test_greedy_decoding_knows_no_seed(folders):
+    llm = build(folders / "target", max_new_tokens=20, context=200)
+    (first, one), (second, _) = said(llm), said(llm, seed=9)
+    assert first == second and one.seed is None
 
 
 def test_the_configured_system_prompt_stands_in_for_none(folders):
@@ -97,15 +138,15 @@ def explained(kind, match, *arguments, **options):
 
 
 def test_a_folder_that_is_not_there_is_not_found(tmp_path):
-    explained(ModelNotFound, "does not exist", tmp_path / "nowhere")
-    explained(ModelNotFound, "does not exist", "./nowhere")
+    explained(ModelNotFound, "there is no folder", tmp_path / "nowhere")
+    explained(ModelNotFound, "there is no folder", "./nowhere")
     (tmp_path / "file").write_text("x")
-    explained(ModelNotFound, "is not a folder", tmp_path / "file")
+    explained(ModelNotFound, "is a file, not the folder of a model", tmp_path / "file")
     explained(ModelNotFound, "holds no config.json", tmp_path)
 
 
-def test_a_hub_name_that_cannot_be_fetched_is_not_found():
-    explained(ModelNotFound, "could not be fetched", "nobody/no-such-model")
+def test_a_repository_that_cannot_be_fetched_is_said_to_be_out_of_reach():
+    explained(Unreachable, "cannot be reached", "nobody/no-such-model")
 
 
 @pytest.mark.parametrize(
@@ -149,17 +190,26 @@ def test_weights_that_are_not_numbers_are_noticed(workshop, tmp_path, folders):
 
 @pytest.mark.parametrize(
     "config",
-    [
-        MistralConfig(sliding_window=64),
-        MambaConfig(),
-        T5Config(),
-    ],
-    ids=["sliding", "recurrent", "encoder-decoder"],
+    [MambaConfig(), Qwen3NextConfig(), T5Config()],
+    ids=["recurrent", "linear", "encoder-decoder"],
 )
 def test_a_model_whose_caches_cannot_be_rolled_back_is_refused(workshop, tmp_path, config):
     config.save_pretrained(tmp_path)
     workshop.tokenizer.save_pretrained(tmp_path)
     explained(EngineError, "cannot be rolled back", tmp_path)
+
+
+def test_a_model_with_a_window_says_the_same_with_a_draft_and_without(workshop, folders, tmp_path):
+    model = build_model("windowed-mistral", workshop.vocab)
+    folder = save(tmp_path, model, workshop.tokenizer)
+    options = {"max_new_tokens": 40, "context": 200, "dtype": "float32"}
+    _, alone = said(build(folder, **options))
+    pair = build(folder, folders / "draft", num_speculative_tokens=3, **options)
+    _, talk = said(pair)
+    assert isinstance(pair._target, TransformersDecoder)
+    assert talk.counters.drafted > 0
+    assert same(pair, alone, talk)
+    assert isinstance(build(folder, context=8)._target, LeanDecoder)
 
 
 def test_a_draft_with_another_vocabulary_is_refused(workshop, folders, tmp_path):
@@ -187,6 +237,48 @@ def test_a_draft_larger_than_its_target_is_refused(workshop, folders, tmp_path):
     explained(EngineError, "larger than its target", small, folders / "draft")
 
 
+def out_of_memory(match, call):
+    with pytest.raises(OutOfMemory, match=match) as caught:
+        call()
+    assert caught.value.hint and "\n" not in caught.value.message
+
+
+MORE_THAN_THERE_IS = 2**46
+"""Rows of a cache: more bytes than a processor can address."""
+
+
+def test_tables_that_do_not_fit_are_told_in_a_line(folders, tmp_path):
+    def longer(folder):
+        reshape(folder, max_position_embeddings=MORE_THAN_THERE_IS)
+
+    folder = damaged(folders, tmp_path, longer)
+    out_of_memory(
+        f"the model '{folder}' does not fit into memory",
+        lambda: build(folder, context=MORE_THAN_THERE_IS),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "chosen"),
+    [
+        ("auto", ("cuda", "mps"), "cuda"),
+        ("auto", ("mps",), "mps"),
+        ("auto", (), "cpu"),
+        ("cpu", ("cuda", "mps"), "cpu"),
+        ("mps", ("cuda", "mps"), "mps"),
+    ],
+)
+def test_the_device_is_the_quickest_that_there_is(name, there, chosen):
+    found = {device: device in (*there, "cpu") for device in ("cuda", "mps", "cpu")}
+    assert chosen_device(name, found) == chosen
+
+
+def test_a_device_that_is_not_there_is_no_choice():
+    for name in ("cuda", "mps"):
+        with pytest.raises(EngineError, match=f"finds no {name} device"):
+            chosen_device(name, {"cuda": False, "mps": False, "cpu": True})
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there_is_an_error(folders):
     with pytest.raises(EngineError, match="finds no cuda device"):
@@ -199,13 +291,15 @@ def test_a_device_that_is_not_there_is_an_error(folders):
 def test_the_starter_pair_says_what_its_target_says_alone_and_mostly_by_guessing():
     pair = speculative(LlmConfig(num_speculative_tokens=4))  # else the clock has a say
     alone = speculative(LlmConfig(draft="none"))
-    talks = pair.conversation(), alone.conversation()
-    for turn, text in enumerate(["What is the capital of France?", "Tell me a story about a fox."]):
-        replies = [
-            "".join(item.text for item in talk.reply(text, turn) if isinstance(item, TokenBurst))
-            for talk in talks
-        ]
-        assert replies[0] == replies[1] and replies[0].endswith(".")
-    assert talks[0].ids == talks[1].ids
-    assert talks[0].counters.accepted > 0.6 * talks[0].counters.tested
-    assert talks[0].counters.target_passes < 0.4 * talks[1].counters.target_passes
+    guessing, plain = Counter(), Counter()
+    for text in ("What is the capital of France?", "Tell me a story about a fox."):
+        talks = pair.conversation(), alone.conversation()
+        for talk, counts in zip(talks, (guessing, plain), strict=True):
+            items = [item for item in talk.reply(text, 1) if isinstance(item, TokenBurst)]
+            assert "".join(item.text for item in items).endswith(".")
+            counters = talk.counters
+            counts.update(tested=counters.tested, accepted=counters.accepted)
+            counts.update(passes=counters.target_passes)
+        assert same(pair, talks[1], talks[0])
+    assert guessing["accepted"] > 0.6 * guessing["tested"]
+    assert guessing["passes"] < 0.4 * plain["passes"]

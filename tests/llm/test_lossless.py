@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.llm.conftest import KINDS
+from tests.llm.conftest import CONTEXT, KINDS, WINDOWED, build_model
 from tests.llm.laws import CPU, Table, p_value
 from tests.llm.replies import (
     DRAFTS,
@@ -28,7 +28,9 @@ from tests.llm.replies import (
     say,
     speculator,
 )
+from tests.llm.ties import Uneven, ties
 from voiceloop.llm.cache import KvCache
+from voiceloop.llm.decoder import decoder
 from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
 
 pytestmark = pytest.mark.models
@@ -52,13 +54,14 @@ def alone(workshop, kind, sampling, prompt, turn, n):
 
 
 @pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS + WINDOWED)
 def test_the_target_alone_is_that_of_transformers_whatever_the_draft(workshop, kind, sampling):
+    model = workshop.decoder(kind)  # transformers normalises in single precision, whatever it is
     for i, prompt in enumerate(prompts(workshop.vocab, 3)):
         expected = alone(workshop, kind, sampling, prompt, 1, 16)
         for draft in (None, workshop.draft(("random", "unsteady", "same")[i], kind)):
-            made = speculator(workshop.decoder(kind), draft, sampling, 3)
-            assert say(made, prompt, 16).ids == expected
+            made = speculator(model, draft, sampling, 3)
+            assert ties(model, sampling, prompt, say(made, prompt, 16).ids, expected) <= 1
 
 
 SIZES = [
@@ -97,15 +100,15 @@ def test_every_draft_at_every_length_leaves_the_targets_own_reply(
         pytest.param(500, 64, id="all", marks=pytest.mark.full),
     ],
 )
-@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("temperature", [0.0, 0.8], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_architecture_says_the_same_with_every_kind_of_draft(
-    workshop, kind, precision, sampling, count, tokens
+    workshop, kind, precision, temperature, count, tokens
 ):
-    exact = workshop.decoder(kind)
+    sampling, exact = Sampling(temperature, seed=7), workshop.decoder(kind)
     target = exact if precision == "double" else workshop.single(kind)[1]
-    drafted, accepted, ties = Counter(), Counter(), 0
+    drafted, accepted, found = Counter(), Counter(), 0
     for prompt in prompts(workshop.vocab, count):
         plain = say(speculator(target, None, sampling, 4), prompt, tokens).ids
         for name, draft in (("ngram", "ngram"), ("model", Told(target, len(prompt), plain))):
@@ -113,13 +116,46 @@ def test_every_architecture_says_the_same_with_every_kind_of_draft(
             reply = say(made, prompt, tokens).ids
             drafted[name] += made.counts["drafted"]
             accepted[name] += made.counts["accepted"]
-            if reply != plain:
-                assert precision == "single", name
-                assert gap(exact, sampling, prompt, plain, reply) < 1e-5, name
-                ties += 1
+            found += ties(exact, sampling, prompt, plain, reply)
     assert 0 < accepted["model"] < drafted["model"]
     assert drafted["ngram"] > 0 or count < 100  # few prompts may never repeat themselves
-    print(f"{kind}, {precision}: {count} prompts, {ties} ties, {dict(accepted)} of {dict(drafted)}")
+    assert not found or precision == "single"
+    seen = f"{found} ties, {dict(accepted)} of {dict(drafted)}"
+    print(f"{kind}, {precision}: {count} prompts, {seen}")
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8], ids=["greedy", "sampled"])
+def test_where_rounding_depends_on_the_rows_of_a_pass_replies_are_the_same_but_for_ties(
+    workshop, temperature
+):
+    sampling, target = Sampling(temperature, seed=7), Uneven(workshop.single("llama")[1])
+    passes = [target.forward(torch.arange(rows), KvCache(9), 1) for rows in (1, 2, 3, 8)]
+    assert not torch.equal(passes[0], target.inner.forward(torch.arange(1), KvCache(9), 1))
+    found = 0
+    for prompt in prompts(workshop.vocab, 40):
+        plain = say(speculator(target, None, sampling, None), prompt, 48).ids
+        told = Told(target, len(prompt), plain)
+        reply = say(speculator(target, told, sampling, 4), prompt, 48).ids
+        found += ties(target.inner, sampling, prompt, plain, reply)
+        wrong = [*plain]
+        wrong[20] = (wrong[20] + 1) % workshop.vocab
+        with pytest.raises(AssertionError, match="apart"):
+            ties(target.inner, sampling, prompt, plain, wrong)
+    assert found < 10  # of 40 replies
+
+
+def test_a_tie_is_found_to_be_one(workshop):
+    model: Any = build_model("llama", workshop.vocab, dtype=torch.float32)
+    with torch.no_grad():
+        head = model.get_output_embeddings().weight
+        head[1::2] = head[::2]  # any two tokens are as good as each other
+    target, found = Uneven(decoder(model, workshop.vocab, CONTEXT)), 0
+    for prompt in prompts(workshop.vocab, 9):
+        plain = say(speculator(target, None, GREEDY, None), prompt, 24).ids
+        told = Told(target, len(prompt), plain)
+        reply = say(speculator(target, told, GREEDY, 4), prompt, 24).ids
+        found += ties(target.inner, GREEDY, prompt, plain, reply)
+    assert found > 0
 
 
 class Told:
@@ -139,17 +175,6 @@ class Told:
         logits = torch.zeros(keep, self.vocab, dtype=torch.float64)
         logits[-1, follows] = 1e4  # whatever noise is added
         return logits
-
-
-def gap(exact, sampling, prompt, one, other):
-    """How far apart the scores are, in double precision, of the first tokens that differ."""
-    place = next(i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
-    logits = exact.forward(torch.tensor([*prompt, *one[:place]]), KvCache(1024), 1)
-    noise = Noise(sampling.seed, exact.vocab, CPU)
-    scores = warp(logits, sampling)
-    if sampling.temperature:
-        scores = scores + noise.gumbel(noise.keys(Stream.CHOICE, 1, place, 1))
-    return abs(float(scores[0, one[place]] - scores[0, other[place]]))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +200,9 @@ def test_greedy_decoding_is_that_of_transformers_generate(workshop, kind, penalt
             eos_token_id=None,
             pad_token_id=0,
         )
-        assert output[0, len(prompt) :].tolist() == say(made, prompt, tokens).ids
+        reply = say(made, prompt, tokens).ids
+        expected = output[0, len(prompt) :].tolist()
+        assert ties(workshop.decoder(kind), sampling, prompt, reply, expected) <= 1
 
 
 def test_seeds_and_turns_change_what_is_said_and_nothing_else_does(workshop):

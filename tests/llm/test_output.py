@@ -89,20 +89,55 @@ def test_names_and_arguments_arrive_as_they_were_written(workshop, name, argumen
 
 
 @pytest.mark.parametrize(
-    "body",
-    ["", "{", "[]", "3", '{"name": 4}', '{"arguments": {}}', '{"name": "x", "arguments": 1}'],
+    "given",
+    [
+        '"arguments": {"minutes": 5}',
+        '"parameters": {"minutes": 5}',
+        r'"arguments": "{\"minutes\": 5}"',
+        r'"parameters": "{\"minutes\": 5}"',
+    ],
 )
-def test_a_call_that_cannot_be_read_is_dropped_with_a_warning(workshop, caplog, body):
+def test_arguments_come_under_either_name_and_as_text_too(workshop, given):
+    body = f'<tool_call>{{"name": "set_timer", {given}}}</tool_call>'
+    (call,) = items(workshop, workshop.template.encode(body))
+    assert (call.name, call.arguments, call.problem) == ("set_timer", {"minutes": 5}, "")
+
+
+@pytest.mark.parametrize("given", ["", ', "arguments": null', ', "arguments": ""'])
+def test_a_call_may_have_no_arguments(workshop, given):
+    ids = workshop.template.encode(f'<tool_call>{{"name": "get_time"{given}}}</tool_call>')
+    (call,) = items(workshop, ids)
+    assert (call.name, call.arguments, call.problem) == ("get_time", {}, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("", "no JSON"),
+        ("{", "no JSON"),
+        ("[]", "no name"),
+        ("3", "no name"),
+        ('{"name": 4}', "no name"),
+        ('{"arguments": {}}', "no name"),
+        ('{"name": "x", "arguments": 1}', "no object"),
+        ('{"name": "x", "parameters": [1]}', "no object"),
+        ('{"name": "x", "arguments": "five"}', "no object"),
+    ],
+)
+def test_of_a_call_that_cannot_be_read_it_is_told_why(workshop, body, problem):
     ids = workshop.template.encode(f"Well.<tool_call>{body}</tool_call> Bye.")
     found = items(workshop, ids)
-    assert spoken(found) == "Well. Bye." and not calls(found)
-    assert "cannot be read" in caplog.text
+    assert spoken(found) == "Well. Bye."
+    (call,) = calls(found)
+    assert problem in call.problem and not call.arguments
+    assert body in workshop.tokenizer.decode(call.ids)
 
 
-def test_a_call_that_the_reply_breaks_off_is_dropped_with_a_warning(workshop, caplog):
+def test_of_a_call_that_the_reply_breaks_off_it_is_told_why(workshop):
     found = items(workshop, workshop.template.encode("Well." + CALL[:40]))
-    assert spoken(found) == "Well." and not calls(found)
-    assert "unfinished" in caplog.text
+    assert spoken(found) == "Well."
+    (call,) = calls(found)
+    assert "ends before" in call.problem
 
 
 @given(before=texts, thought=texts, after=texts, sizes=sizes)

@@ -118,6 +118,11 @@ def carried(samples: int, fault: str = "none") -> tuple[float, Counter[str]]:
         for prompt in (OTHER, THIRD):
             made.rollback(0)
             match fault:
+                case "none":  # somebody began to read another prompt, and was cancelled
+                    cancelled = made.revise([*OTHER[:2], *[1] * CHUNK, *OTHER[2:]], old, turn, 0)
+                    next(cancelled)
+                    cancelled.close()
+                    made.rollback(0)
                 case "numbers used twice":
                     made._revision = -1
                 case "laws of the former prompt":

@@ -2,20 +2,22 @@
 
 A `KvCache` holds `capacity` rows for each layer and a length. Rows are written at the length, and
 rolling back moves the length: what lies beyond it is never attended and will be overwritten. That
-makes cancellation, rejection and truncation free. transformers' changing cache classes are hidden
-here: `TransformersCache` lets its models write into the same buffers. A `CachePool` bounds how many
-conversations have buffers at all. Which tokens the rows belong to is known to the owner of the
-cache alone.
+makes cancellation, rejection and truncation free. A `CachePool` bounds the memory that the buffers
+of idle conversations take. Which tokens the rows belong to is known to the owner of the cache
+alone.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torch import Tensor
-from transformers.cache_utils import Cache, CacheLayerMixin
+
+from voiceloop.errors import OutOfMemory
+
+MIB = 2**20
 
 
 class KvCache:
@@ -26,6 +28,8 @@ class KvCache:
         """Rows that fit."""
         self.length = 0
         """Rows that count."""
+        self.nbytes = 0
+        """Bytes of its buffers."""
         self._layers: dict[int, tuple[Tensor, ...]] = {}
 
     def extend(self, layer: int, *states: Tensor) -> list[Tensor]:
@@ -36,9 +40,9 @@ class KvCache:
         once all its layers have written.
         """
         if layer not in self._layers:
-            self._layers[layer] = tuple(
-                state.new_empty(self.capacity, *state.shape[1:]) for state in states
-            )
+            buffers = tuple(state.new_empty(self.capacity, *state.shape[1:]) for state in states)
+            self._layers[layer] = buffers
+            self.nbytes += sum(buffer.nbytes for buffer in buffers)
         end = self.length + len(states[0])
         for buffer, state in zip(self._layers[layer], states, strict=True):
             buffer[self.length : end] = state
@@ -54,14 +58,15 @@ class KvCache:
 
     def release(self) -> None:
         """Forget everything and free the buffers."""
-        self.length = 0
+        self.length = self.nbytes = 0
         self._layers.clear()
 
     def take(self, other: KvCache) -> None:
         """Take over the buffers of `other`, which is left without rows."""
+        self.release()
         self._layers, other._layers = other._layers, self._layers
+        self.nbytes = other.nbytes
         other.release()
-        self.length = 0
 
 
 Group = tuple[KvCache, ...]
@@ -69,20 +74,29 @@ Group = tuple[KvCache, ...]
 
 
 class CachePool:
-    """Buffers for the conversations of a pair of models, of which idle ones keep a few.
+    """Buffers for the conversations of a pair of models: those of idle ones are kept in a budget.
 
     A conversation holds its group while it computes. Once it is idle its rows stay for as long as
-    there is room; then they go, least recently used first, and it computes them again from its ids
-    when it comes back. Who computes always gets buffers: more than `slots` groups have them only
-    while more than that compute at once.
+    all groups together fit into the budget; then they go, least recently used first, and it
+    computes them again from its ids when it comes back. Who computes always gets buffers, and the
+    group that computed last keeps them: the budget binds nobody else.
     """
 
-    def __init__(self, slots: int) -> None:
-        self._slots = slots
-        self._held = 0
+    def __init__(self, budget: int) -> None:
+        """`budget` in bytes."""
+        self._budget = budget
+        self._held: Counter[Group] = Counter()
+        """Groups that are computing, and how often each is held."""
         self._idle: OrderedDict[Group, None] = OrderedDict()
         """Groups with buffers that nobody holds, the least recently used first."""
         self._evicted: set[Group] = set()
+        self._size = 0
+        """Bytes of a group, as far as one has been seen: all groups of a pool are alike."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the buffers of all groups take."""
+        return sum(map(_nbytes, (*self._held, *self._idle)))
 
     @contextmanager
     def hold(self, group: Group) -> Iterator[bool]:
@@ -91,17 +105,23 @@ class CachePool:
         self._evicted.discard(group)
         if group in self._idle:
             del self._idle[group]
-        elif self._idle and len(self._idle) + self._held >= self._slots:
-            oldest = self._evict()
-            for cache, other in zip(group, oldest, strict=True):
+        elif self._idle and self.nbytes + self._size > self._budget:
+            for cache, other in zip(group, self._evict(), strict=True):
                 cache.take(other)
-        self._held += 1
+        self._held[group] += 1
+        kept = self._budget
         try:
             yield evicted
+        except OutOfMemory:
+            kept = 0  # the budget was more than there is: whoever tries again finds room
+            raise
         finally:
-            self._held -= 1
-            self._idle[group] = None
-            while self._idle and len(self._idle) + self._held > self._slots:
+            self._held[group] -= 1
+            if not self._held[group]:
+                del self._held[group]
+                self._idle[group] = None
+            self._size = max(self._size, _nbytes(group))
+            while len(self._idle) > 1 and self.nbytes > kept:
                 for cache in self._evict():
                     cache.release()
 
@@ -118,37 +138,5 @@ class CachePool:
         return oldest
 
 
-class TransformersCache(Cache):
-    """What a model of transformers takes for its cache, writing into a `KvCache`."""
-
-    def __init__(self, cache: KvCache, layers: int) -> None:
-        super().__init__(layers=[_Layer(cache, index) for index in range(layers)])
-
-
-class _Layer(CacheLayerMixin):
-    is_sliding = False
-
-    def __init__(self, cache: KvCache, index: int) -> None:
-        super().__init__()
-        self._cache = cache
-        self._index = index
-        self.is_initialized = True
-
-    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing to do: the `KvCache` makes its own buffers."""
-
-    def update(
-        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
-    ) -> tuple[Tensor, Tensor]:
-        states = (state[0].transpose(0, 1) for state in (key_states, value_states))
-        keys, values = self._cache.extend(self._index, *states)
-        return keys.transpose(0, 1).unsqueeze(0), values.transpose(0, 1).unsqueeze(0)
-
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self._cache.length + query_length, 0
-
-    def get_seq_length(self) -> int:
-        return self._cache.length
-
-    def get_max_length(self) -> int:
-        return self._cache.capacity
+def _nbytes(group: Group) -> int:
+    return sum(cache.nbytes for cache in group)

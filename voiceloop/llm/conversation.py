@@ -17,11 +17,13 @@ from voiceloop.endpoint import bare
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
 from voiceloop.llm.cache import CachePool, Group
+from voiceloop.llm.memory import memory_for
 from voiceloop.llm.output import Call, Output, Speech
 from voiceloop.llm.speculator import LlmCounters, Round, Speculator
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.types import TokenBurst, Tool, ToolCall
 
+MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"
 BROKEN_OFF = "—"
 """Stands in the history where a reply was interrupted."""
 
@@ -102,16 +104,27 @@ class SpeculativeConversation:
         return self._speculator.counters
 
     @property
+    def exchanges(self) -> int:
+        """See `Conversation.exchanges`."""
+        return len(self._starts) - 1
+
+    @property
     def tokens_read(self) -> int:
         """See `Conversation.tokens_read`."""
         return self._speculator.counts["prefilled"]
 
+    @property
+    def seed(self) -> int | None:
+        """See `Conversation.seed`."""
+        return self._speculator.seed
+
     def end_of_turn_probability(self) -> float | None:
-        """How likely the user's turn ends after the text that `prefill` was last given.
+        """How likely the user's turn ends after the text that `prefill` was last given: the
+        probability of what closes it and of the marks that end a sentence, together.
 
         None unless that call computed the text's last token.
         """
-        return self._speculator.probability(self._template.user_to_reply[0], self._bare)
+        return self._speculator.probability(self._template.ends, self._bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
         """See `Conversation.prefill`.
@@ -129,7 +142,7 @@ class SpeculativeConversation:
         """See `Conversation.reply`."""
         with self._held():
             self._begin(turn)
-            self._old.clear()
+            self._old = []
             yield from self._answer_to(text, turn)
 
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
@@ -138,15 +151,18 @@ class SpeculativeConversation:
             self._begin(turn)
             yield from self._answer_to(text, turn)
 
-    def tool_result(self, call: ToolCall, result: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """See `Conversation.tool_result`. Nothing comes where the turn's reply is gone."""
+    def tool_results(
+        self, returned: Sequence[tuple[ToolCall, str]], turn: int
+    ) -> Steps[TokenBurst | ToolCall]:
+        """See `Conversation.tool_results`. Nothing comes where the turn's reply is gone."""
         reply = self._reply
         if reply is None or reply.turn != turn or len(self._ids) <= reply.start:
             return
-        returned = self._template.tool_result(result)
-        if len(self._ids) + len(returned) >= self._capacity:
-            raise _too_long(f"the result of {call.name}", self._capacity)
-        self._ids += returned
+        ids = self._template.tool_results([text for _, text in returned])
+        if len(self._ids) + len(ids) >= self._capacity:
+            names = " and ".join(call.name for call, _ in returned)
+            raise _too_long(f"the result of {names}", self._capacity)
+        self._ids += ids
         reply.returned = True
         with self._held():
             yield from self._answer(reply)
@@ -201,7 +217,8 @@ class SpeculativeConversation:
     @contextmanager
     def _held(self) -> Iterator[None]:
         """Hold the caches' buffers while the models compute."""
-        with self._pool.hold(self._caches) as evicted:
+        memory = memory_for("what a conversation computes", MEMORY_HINT)
+        with self._pool.hold(self._caches) as evicted, memory:
             if evicted:
                 self._speculator.rollback(0)
                 self._speculator.counts["evictions"] += 1
@@ -211,7 +228,7 @@ class SpeculativeConversation:
         """Go on with the user's `turn`, or close the exchange before it."""
         reply, self._reply = self._reply, None
         if turn == self._turn:
-            if reply is not None:
+            if reply is not None and reply.own:  # one that said nothing replaces no other
                 self._old = reply.own
             return
         self._turn = turn
@@ -239,11 +256,18 @@ class SpeculativeConversation:
         self._ids += tail[same:]
 
     def _make_room(self, tokens: int) -> None:
-        """Forget the oldest exchanges until `tokens` more and a reply fit."""
+        """Where `tokens` more and a reply do not fit, forget the older half of the exchanges.
+
+        What is left has to be read again, so more is forgotten than is needed: with room for one
+        turn alone, every turn to come would read the whole context.
+        """
         wanted = tokens + min(self._max_new_tokens, self._capacity // 4)
         if self._starts[0] + tokens >= self._capacity:
             raise _too_long("what the user said", self._capacity)
-        while self._starts[-1] + wanted > self._capacity and len(self._starts) > 1:
+        if self._starts[-1] + wanted <= self._capacity:
+            return
+        most = min(self._capacity // 2, self._capacity - wanted)
+        while self._starts[-1] > most and len(self._starts) > 1:
             first, second = self._starts[:2]
             self._speculator.rollback(first)
             del self._ids[first:second]
@@ -318,7 +342,7 @@ def _deliver(
         else:
             reply.calls += 1
             call_id = f"call_{reply.turn}_{reply.calls}"
-            yield ToolCall(reply.turn, call_id, item.name, item.arguments, item.ids)
+            yield ToolCall(reply.turn, call_id, item.name, item.arguments, item.ids, item.problem)
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

@@ -2,7 +2,7 @@
 
 `LeanDecoder` runs the Llama family from fused weights with a handful of calls for each layer:
 with models of a few million parameters, the layers of Python around the arithmetic cost more than
-the arithmetic. `TransformersDecoder` runs everything else through transformers' own forward. Both
+the arithmetic. Everything else runs through transformers' own forward, by the decoder in `hf`. Both
 write into a `KvCache` and know nothing of what the tokens mean.
 """
 
@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-from transformers import PreTrainedModel
+from torch import Tensor
 
-from voiceloop.llm.cache import KvCache, TransformersCache
+from voiceloop.llm.cache import KvCache
+from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint
 from voiceloop.llm.kernels import Linear, Norm, linear
 
-LEAN = ("llama", "qwen2", "qwen3", "mistral")
-"""Values of `model_type` that `LeanDecoder` may take."""
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 CHUNK = 64
 """Most tokens of a prompt in one step: a step bounds how long cancellation takes."""
@@ -45,15 +45,18 @@ class Decoder(Protocol):
         ...
 
 
-def decoder(model: PreTrainedModel, vocab: int, capacity: int) -> Decoder:
+def decoder(model: Checkpoint | PreTrainedModel, vocab: int, capacity: int) -> Decoder:
     """The quickest decoder there is for `model`, which may lose its weights to it.
 
     Logits are cut to the first `vocab` tokens: what lies beyond is padding. `capacity` is the
     longest sequence.
     """
-    if _is_lean(model):
+    if isinstance(model, Checkpoint):
         return LeanDecoder(model, vocab, capacity)
-    return TransformersDecoder(model, vocab)
+    from voiceloop.llm.hf import TransformersDecoder, checkpoint_of
+
+    taken = checkpoint_of(model, capacity)
+    return LeanDecoder(taken, vocab, capacity) if taken else TransformersDecoder(model, vocab)
 
 
 def feed(
@@ -70,32 +73,6 @@ def feed(
         chunk = ids[cache.length : cache.length + CHUNK]
         logits = model.forward(torch.tensor(chunk, device=model.device), cache, 1)
     return logits
-
-
-class TransformersDecoder:
-    """Any causal model with full attention, by transformers' own forward."""
-
-    def __init__(self, model: PreTrainedModel, vocab: int) -> None:
-        self.vocab = vocab
-        self.parameters = model.num_parameters()
-        self.device = model.device
-        self._model = cast(Any, model.eval())
-        self._layers: int = model.config.get_text_config().num_hidden_layers
-        embedding: Tensor = self._model.get_input_embeddings().weight
-        # Of an embedding that is not the head too, only rows are read.
-        tied = embedding is self._model.get_output_embeddings().weight
-        looked_up = 0 if tied else embedding.nbytes
-        self.pass_bytes = sum(weight.nbytes for weight in model.parameters()) - looked_up
-
-    @torch.inference_mode()
-    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """See `Decoder.forward`."""
-        states = TransformersCache(cache, self._layers)
-        output = self._model(
-            input_ids=ids.unsqueeze(0), past_key_values=states, use_cache=True, logits_to_keep=keep
-        )
-        cache.advance(len(ids))
-        return output.logits[0, -keep:, : self.vocab]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,32 +92,27 @@ class _Layer:
 class LeanDecoder:
     """Llama, Qwen2, Qwen3 and Mistral: RMSNorm, rotary positions, grouped queries, SwiGLU."""
 
-    def __init__(self, model: PreTrainedModel, vocab: int, capacity: int) -> None:
-        config = model.config
-        body = cast(Any, model).model
+    def __init__(self, model: Checkpoint, vocab: int, capacity: int) -> None:
+        """`model` loses its weights."""
+        weights, eps = model.weights, model.eps
         self.vocab = vocab
-        self.parameters = model.num_parameters()
-        self.device = model.device
-        attention = body.layers[0].self_attn
-        self._dim: int = attention.head_dim
-        self._queries: int = config.num_attention_heads
-        self._groups: int = config.num_key_value_heads
-        eps: float = config.rms_norm_eps
+        self.parameters = model.parameters
+        self._dim, self._queries, self._groups = model.dim, model.heads, model.groups
         with torch.inference_mode():
-            self._layers = [_fuse(layer, eps) for layer in body.layers]
-            self._embedding: Tensor = body.embed_tokens.weight.detach()
-            self._norm = Norm(body.norm.weight, eps)
-            self._head = linear(cast(Any, model).lm_head.weight[:vocab])
+            cos, sin = model.rotary(capacity)
+            self._layers = [_fuse(weights, index, eps) for index in range(model.layers)]
+            self._embedding = weights[EMBEDDING]
+            self.device = self._embedding.device
+            self._norm = Norm(weights[NORM], eps)
+            self._head = linear(weights.pop(HEAD, self._embedding)[:vocab])
             matrices = [self._head]
             for layer in self._layers:
                 matrices += (layer.qkv, layer.out, layer.gate_up, layer.down)
             self.pass_bytes = sum(matrix.nbytes for matrix in matrices)
-            positions = torch.arange(capacity, device=self.device).unsqueeze(0)
-            cos, sin = body.rotary_emb(body.norm.weight, positions)
             # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
-            sign = torch.ones_like(sin[0])
+            sign = torch.ones_like(sin)
             sign[:, : self._dim // 2] = -1
-            self._cos, self._sin = cos[0].unsqueeze(1), (sin[0] * sign).unsqueeze(1)
+            self._cos, self._sin = cos.unsqueeze(1), (sin * sign).unsqueeze(1)
 
     @torch.inference_mode()
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
@@ -176,38 +148,30 @@ class LeanDecoder:
         return self._head(self._norm(x[-keep:]))
 
 
-def _is_lean(model: PreTrainedModel) -> bool:
-    config = model.config
-    rope = getattr(config, "rope_parameters", None) or {}
-    return (
-        config.model_type in LEAN
-        and config.hidden_act == "silu"
-        # The tables of these two change with the length of the sequence.
-        and rope.get("rope_type", "default") not in ("dynamic", "longrope")
-        and not getattr(config, "mlp_bias", False)
-        and cast(Any, model).model.layers[0].self_attn.o_proj.bias is None
-        # Quantised linears are subclasses with weights of their own making.
-        and {type(part) for part in model.modules() if isinstance(part, nn.Linear)} == {nn.Linear}
-    )
+def _fuse(weights: dict[str, Tensor], index: int, eps: float) -> _Layer:
+    """Take the weights of a layer out of `weights`, so that no two copies of all are held."""
+    prefix = f"model.layers.{index}."
 
+    def take(*names: str) -> Tensor:
+        found = [weights.pop(f"{prefix}{name}") for name in names]
+        return torch.cat(found) if len(found) > 1 else found[0]
 
-def _fuse(layer: Any, eps: float) -> _Layer:
-    """Take the weights of one of transformers' layers out of it."""
-    attention, mlp = layer.self_attn, layer.mlp
-    projections = (attention.q_proj, attention.k_proj, attention.v_proj)
-    biases = [part.bias for part in projections if part.bias is not None]
-    heads = hasattr(attention, "q_norm")
-    fused = _Layer(
-        attention_norm=Norm(layer.input_layernorm.weight, eps),
+    def norm(name: str) -> Norm | None:
+        weight = weights.pop(f"{prefix}{name}.weight", None)
+        return None if weight is None else Norm(weight, eps)
+
+    projections = [f"self_attn.{which}_proj" for which in "qkv"]
+    biased = f"{prefix}{projections[0]}.bias" in weights
+    return _Layer(
+        attention_norm=Norm(take("input_layernorm.weight"), eps),
         qkv=linear(
-            torch.cat([part.weight for part in projections]), torch.cat(biases) if biases else None
+            take(*(f"{name}.weight" for name in projections)),
+            take(*(f"{name}.bias" for name in projections)) if biased else None,
         ),
-        q_norm=Norm(attention.q_norm.weight, eps) if heads else None,
-        k_norm=Norm(attention.k_norm.weight, eps) if heads else None,
-        out=linear(attention.o_proj.weight),
-        mlp_norm=Norm(layer.post_attention_layernorm.weight, eps),
-        gate_up=linear(torch.cat((mlp.gate_proj.weight, mlp.up_proj.weight))),
-        down=linear(mlp.down_proj.weight),
+        q_norm=norm("self_attn.q_norm"),
+        k_norm=norm("self_attn.k_norm"),
+        out=linear(take("self_attn.o_proj.weight")),
+        mlp_norm=Norm(take("post_attention_layernorm.weight"), eps),
+        gate_up=linear(take("mlp.gate_proj.weight", "mlp.up_proj.weight")),
+        down=linear(take("mlp.down_proj.weight")),
     )
-    layer.to("meta")  # or both copies would be held until the last layer is done
-    return fused

@@ -6,19 +6,23 @@ a conversation is, `speculator` and `conversation` know.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from random import SystemRandom
 
 import torch
 
 from voiceloop.bundled import bundled
+from voiceloop.calibration.keeping import cache_folder, recall
 from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelCorrupt
-from voiceloop.llm.cache import CachePool, KvCache
-from voiceloop.llm.conversation import SpeculativeConversation
+from voiceloop.llm.cache import MIB, CachePool, KvCache
+from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, decoder
 from voiceloop.llm.drafts import Draft, DraftLength, ModelDraft, NgramDraft
+from voiceloop.llm.fingerprint import fingerprint
 from voiceloop.llm.loading import Loaded, load_model
+from voiceloop.llm.memory import memory_for, memory_for_model
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculator import Speculator
 from voiceloop.llm.template import ChatTemplate
@@ -37,21 +41,23 @@ class SpeculativeLlm:
         """`target` and `draft` give up their weights.
 
         Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights
-        that compute nothing.
+        that compute nothing, OutOfMemory.
         """
         self.name = config.target
         self._config = config
         self._tokenizer = target.tokenizer
         self._eos = target.eos
         self._template = ChatTemplate(target.tokenizer, target.name)
+        self.fingerprint = fingerprint(target.model, self._template)
+        self.calibrations = recall(self.fingerprint, cache_folder())
         vocab = _vocabulary(target)
         if draft is not None:
             _check_pair(target, draft)
-        limits = [_longest(model) for model in (target, draft) if model is not None]
+        limits = [model.longest for model in (target, draft) if model and model.longest]
         self._capacity = min(config.context, *limits)
         self._target = _checked(target, vocab, self._capacity)
         self._draft = draft and _checked(draft, vocab, self._capacity)
-        self._pool = CachePool(config.slots)
+        self._pool = CachePool(config.cache_mb * MIB)
         fixed = config.num_speculative_tokens
         step = self._draft.parameters / self._target.parameters if self._draft else 0.0
         # What a round costs and gives is much the same in all conversations.
@@ -59,15 +65,27 @@ class SpeculativeLlm:
             None if fixed == "auto" else fixed, step, _ROW_COST.get(self._target.device.type, 0.02)
         )
 
-    def conversation(self, *, system: str = "", seed: int = 0) -> SpeculativeConversation:
-        """Begin a conversation; `system` and `seed` stand in for the configured ones if given."""
+    def conversation(self, *, system: str = "", seed: int | None = None) -> SpeculativeConversation:
+        """Begin a conversation; `system` and `seed` stand in for the configured ones if given.
+
+        Raises OutOfMemory.
+        """
+        with memory_for("another conversation", MEMORY_HINT):
+            return self._conversation(system, self._seed() if seed is None else seed)
+
+    def _seed(self) -> int:
+        """The configured one, or one of its own for each conversation."""
+        seed = self._config.seed
+        return SystemRandom().getrandbits(32) if seed == "auto" else seed
+
+    def _conversation(self, system: str, seed: int) -> SpeculativeConversation:
         config = self._config
         sampling = Sampling(
             temperature=config.temperature,
             top_k=config.top_k,
             top_p=config.top_p,
             min_p=config.min_p,
-            seed=seed or config.seed,
+            seed=seed,
             repetition_penalty=config.repetition_penalty,
             presence_penalty=config.presence_penalty,
             frequency_penalty=config.frequency_penalty,
@@ -103,8 +121,8 @@ def draft_of(config: LlmConfig) -> str:
     return config.draft
 
 
-def load_pair(config: LlmConfig) -> tuple[Loaded, Loaded | None]:
-    """The target that `config` names, and the draft if that is a model.
+def load_pair(config: LlmConfig, *, whole: bool = False) -> tuple[Loaded, Loaded | None]:
+    """The target that `config` names, and the draft if that is a model; `whole` as `load_model`.
 
     Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a device that is not there.
     """
@@ -112,10 +130,9 @@ def load_pair(config: LlmConfig) -> tuple[Loaded, Loaded | None]:
 
     def load(name: str, role: str) -> Loaded:
         if name != "starter":
-            return load_model(name, device, dtype)
-        return replace(
-            load_model(str(bundled(STARTER[role])), device, dtype), name=f"starter {role}"
-        )
+            return load_model(name, device, dtype, whole=whole)
+        found = load_model(str(bundled(STARTER[role])), device, dtype, whole=whole)
+        return replace(found, name=f"starter {role}")
 
     draft = draft_of(config)
     return load(config.target, "target"), (
@@ -128,7 +145,12 @@ def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
 
     Raises EngineError for a device that is not there.
     """
-    device = _device(config.device)
+    there = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    device = torch.device(chosen_device(config.device, there))
     auto = torch.float32 if device.type == "cpu" else None
     return device, auto if config.dtype == "auto" else getattr(torch, config.dtype)
 
@@ -141,26 +163,24 @@ def speculative(config: LlmConfig) -> SpeculativeLlm:
     return SpeculativeLlm(*load_pair(config), config)
 
 
-def _device(name: str) -> torch.device:
-    there = {
-        "cpu": True,
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-    }
+def chosen_device(name: str, there: Mapping[str, bool]) -> str:
+    """The device `name`, or for `auto` the first that is there.
+
+    Raises EngineError for a device that is not there.
+    """
     if name == "auto":
-        return torch.device("cuda" if there["cuda"] else "cpu")
+        return next(device for device, is_there in there.items() if is_there)
     if not there[name]:
         raise EngineError(f"torch finds no {name} device here", "set llm.device to cpu or auto")
-    return torch.device(name)
+    return name
 
 
 def _vocabulary(loaded: Loaded) -> int:
     """Number of tokens there are; models often have more rows, for padding."""
     tokens = max(loaded.tokenizer.get_vocab().values()) + 1
-    rows = cast(Any, loaded.model).get_output_embeddings().weight.shape[0]
-    if tokens > rows:
+    if tokens > loaded.rows:
         raise ModelCorrupt(
-            f"the tokenizer of '{loaded.name}' has {tokens} tokens, its model only {rows}",
+            f"the tokenizer of '{loaded.name}' has {tokens} tokens, its model only {loaded.rows}",
             "use the tokenizer that the model was trained with",
         )
     return tokens
@@ -173,23 +193,20 @@ def _check_pair(target: Loaded, draft: Loaded) -> None:
             "choose a draft of the same model family, or set llm.draft to none",
         )
     _vocabulary(draft)
-    if draft.model.num_parameters() > target.model.num_parameters():
+    if draft.parameters > target.parameters:
         raise EngineError(
             f"the draft '{draft.name}' is larger than its target '{target.name}'",
             "swap llm.target and llm.draft, or set llm.draft to none",
         )
 
 
-def _longest(loaded: Loaded) -> int:
-    config = loaded.model.config.get_text_config()
-    return getattr(config, "max_position_embeddings", None) or 2**31
-
-
 def _checked(loaded: Loaded, vocab: int, capacity: int) -> Decoder:
     """The model's decoder, if it computes numbers."""
-    built = decoder(loaded.model, vocab, capacity)
-    ids = torch.zeros(4, dtype=torch.long, device=built.device)
-    if not built.forward(ids, KvCache(4), 1).isfinite().all():
+    with memory_for_model(loaded.name):
+        built = decoder(loaded.model, vocab, capacity)
+        ids = torch.zeros(4, dtype=torch.long, device=built.device)
+        finite = bool(built.forward(ids, KvCache(4), 1).isfinite().all())
+    if not finite:
         raise ModelCorrupt(
             f"the model '{loaded.name}' is damaged: its weights are not numbers",
             "download or copy it again",

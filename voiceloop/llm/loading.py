@@ -1,7 +1,8 @@
-"""Getting a model and its tokenizer from a folder or from the hub, or saying why not.
+"""Getting a model and its tokenizer by name, or saying why not.
 
-This module knows what makes a model usable here (causal, full attention, complete files), not what
-it is used for.
+This module knows what makes a model usable here (causal, attention in every layer, complete files),
+not what it is used for. transformers takes seconds to import, and is imported where it is needed
+only: a folder with a plain model of the Llama family is read without it.
 """
 
 from __future__ import annotations
@@ -10,17 +11,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
-from transformers.utils import logging as transformers_logging
 
-from voiceloop.errors import EngineError, ModelCorrupt, ModelNotFound, OutOfMemory
+from voiceloop.catalog.names import FOLDERS, find
+from voiceloop.errors import EngineError, ModelCorrupt, ModelNotFound
+from voiceloop.llm.checkpoint import EMBEDDING, Checkpoint, read_checkpoint, read_json
+from voiceloop.llm.memory import memory_for_model
+from voiceloop.llm.tokens import read_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 _DAMAGE = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, SafetensorError)
 """What transformers raises over files it cannot make sense of."""
+_ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
+"""Layers that leave rows in a cache, of which the last can be taken away again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,71 +36,113 @@ class Loaded:
     """A model on its device, with its tokenizer."""
 
     name: str
-    model: PreTrainedModel
+    model: Checkpoint | PreTrainedModel
     tokenizer: Any
+    """One of transformers', or `tokens.Tokenizer`."""
+    eos: frozenset[int]
+    """Tokens with which the model ends a reply."""
+    rows: int
+    """Tokens that it has logits for; often more than there are, as padding."""
+    parameters: int
+    longest: int | None
+    """Tokens that it can take; None where nothing says."""
 
-    @property
-    def eos(self) -> frozenset[int]:
-        """Tokens with which the model ends a reply."""
-        ids = getattr(self.model.generation_config, "eos_token_id", None)
-        listed = ids if isinstance(ids, list) else [ids]
-        return frozenset(i for i in (*listed, self.tokenizer.eos_token_id) if i is not None)
+
+def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> Loaded:
+    """A model and a tokenizer of transformers."""
+    embeddings = cast(Any, model).get_output_embeddings()
+    return Loaded(
+        name,
+        model,
+        tokenizer,
+        eos=_ends(getattr(model.generation_config, "eos_token_id", None), tokenizer),
+        rows=embeddings.weight.shape[0],
+        parameters=model.num_parameters(),
+        longest=getattr(model.config.get_text_config(), "max_position_embeddings", None),
+    )
 
 
-def load_model(name: str, device: torch.device, dtype: torch.dtype | None) -> Loaded:
-    """Load a model from the folder or under the hub name `name`; None is the checkpoint's type.
+def load_model(
+    name: str, device: torch.device, dtype: torch.dtype | None, *, whole: bool = False
+) -> Loaded:
+    """Load the model called `name`, as `catalog.names.find` knows names.
 
-    Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a model that is not a
-    causal language model with full attention.
+    `dtype` None is the checkpoint's own. `whole` asks for transformers' own model, whatever else
+    would do. Raises what `find` raises, ModelCorrupt, OutOfMemory, and EngineError for a model that
+    is not a causal language model with attention in every layer.
     """
-    path = Path(name).expanduser()
-    local = path.exists() or name.startswith((".", "/", "~")) or name.endswith("/")
-    if local and not path.is_dir():
-        what = "is not a folder" if path.exists() else "does not exist"
-        raise ModelNotFound(f"the model folder '{name}' {what}", "name the folder of a model")
-    if local and not (path / "config.json").is_file():
+    folder = find(name, "llm")
+    if not (folder / "config.json").is_file():
         raise ModelNotFound(
-            f"there is no model in '{name}': it holds no config.json",
-            "name the folder that holds config.json, the weights and the tokenizer",
+            f"there is no model in '{name}': it holds no config.json", FOLDERS["llm"]
         )
-    source = str(path) if local else name
+    with _explained(name), memory_for_model(name):
+        read = None if whole else _read(name, folder, device, dtype)
+        return read or _load(name, folder, device, dtype)
+
+
+def _read(
+    name: str, folder: Path, device: torch.device, dtype: torch.dtype | None
+) -> Loaded | None:
+    """A plain model, without transformers' own; None where that is needed."""
+    config = read_json(folder / "config.json")
+    model = read_checkpoint(folder, config, device, dtype)
+    if model is None:
+        return None
+    tokenizer: Any = read_tokenizer(folder, config["model_type"])
+    if tokenizer is None:
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    generation = folder / "generation_config.json"
+    ends = (read_json(generation) if generation.is_file() else config).get("eos_token_id")
+    return Loaded(
+        name,
+        model,
+        tokenizer,
+        eos=_ends(ends, tokenizer),
+        rows=len(model.weights[EMBEDDING]),
+        parameters=model.parameters,
+        longest=config["max_position_embeddings"],
+    )
+
+
+def _load(name: str, folder: Path, device: torch.device, dtype: torch.dtype | None) -> Loaded:
+    """Any model, through transformers."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging as transformers_logging
+
     transformers_logging.disable_progress_bar()
-    with _explained(name, local):
-        config = AutoConfig.from_pretrained(source)
-        _check_attention(name, config)
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        model, report = cast(Any, AutoModelForCausalLM).from_pretrained(
-            source,
-            config=config,
-            dtype="auto" if dtype is None else dtype,
-            output_loading_info=True,
-        )
-        missing = sorted(report["missing_keys"])
-        if missing:
-            raise _corrupt(name, f"the weights lack {missing[0]}")
-        if getattr(model, "_is_stateful", False):
-            raise _unsuitable(name, "has recurrent layers")
-        model = model.to(device).eval()
-    return Loaded(name, model, tokenizer)
+    config = AutoConfig.from_pretrained(folder)
+    _check_attention(name, config)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model, report = cast(Any, AutoModelForCausalLM).from_pretrained(
+        folder,
+        config=config,
+        dtype="auto" if dtype is None else dtype,
+        output_loading_info=True,
+    )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise _corrupt(name, f"the weights lack {missing[0]}")
+    if getattr(model, "_is_stateful", False):
+        raise _unsuitable(name, "has recurrent layers")
+    return of_transformers(name, model.to(device).eval(), tokenizer)
+
+
+def _ends(told: int | list[int] | None, tokenizer: Any) -> frozenset[int]:
+    listed = told if isinstance(told, list) else [told]
+    return frozenset(i for i in (*listed, tokenizer.eos_token_id) if i is not None)
 
 
 @contextmanager
-def _explained(name: str, local: bool) -> Iterator[None]:
+def _explained(name: str) -> Iterator[None]:
     try:
         yield
     except EngineError:
         raise
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        raise _too_large(name) from error
     except _DAMAGE as error:
         said = str(error).strip().partition("\n")[0]
-        if "allocate memory" in said or "not enough memory" in said:
-            raise _too_large(name) from error
-        if isinstance(error, OSError) and not local:
-            raise ModelNotFound(
-                f"the model '{name}' could not be fetched: {said}",
-                "check its name and the network, or name a folder that holds the model",
-            ) from error
         raise _corrupt(name, said or type(error).__name__) from error
 
 
@@ -100,24 +150,16 @@ def _check_attention(name: str, config: Any) -> None:
     text = config.get_text_config()
     if getattr(text, "is_encoder_decoder", False):
         raise _unsuitable(name, "is an encoder-decoder")
-    kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
-    windowed = getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True)
-    if kinds != {"full_attention"} or (windowed and not hasattr(text, "layer_types")):
-        raise _unsuitable(name, "has sliding-window or recurrent layers")
+    if not set(getattr(text, "layer_types", None) or ()) <= _ATTENTION:
+        raise _unsuitable(name, "has recurrent layers")
 
 
 def _unsuitable(name: str, why: str) -> EngineError:
     return EngineError(
         f"the model '{name}' {why}, whose caches cannot be rolled back",
-        "choose a causal model with full attention (Llama, Qwen2.5, Qwen3, …)",
+        "choose a causal model with attention in every layer (Llama, Qwen3, Gemma 3, …)",
     )
 
 
 def _corrupt(name: str, why: str) -> ModelCorrupt:
     return ModelCorrupt(f"the model '{name}' is damaged: {why}", "download or copy it again")
-
-
-def _too_large(name: str) -> OutOfMemory:
-    return OutOfMemory(
-        f"the model '{name}' does not fit into memory", "choose a smaller model or dtype"
-    )

@@ -2,14 +2,14 @@
 
 Text leaves as soon as it is certain: characters whose bytes are not complete wait, and so does
 what may turn out to be the beginning of a tag. Tool calls come in the form of the Hermes and Qwen
-families, `<tool_call>{"name": …, "arguments": {…}}</tool_call>`; `<think>` spans are never spoken.
-This module knows no models.
+families, `<tool_call>{"name": …, "arguments": {…}}</tool_call>`; one that cannot be read is handed
+over with the reason, for the model to be told. `<think>` spans are never spoken. This module knows
+no models.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -18,7 +18,6 @@ from typing import Any
 from voiceloop.llm.template import special_tokens
 
 _TAGS = {"<tool_call>": "</tool_call>", "<think>": "</think>"}
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,8 @@ class Call:
     ids: tuple[int, ...]
     name: str
     arguments: Mapping[str, object]
+    problem: str = ""
+    """Why the call cannot be read; empty where it can."""
 
 
 class Detokenizer:
@@ -122,7 +123,7 @@ class Output:
         """What is left at the end of the reply."""
         left, self._pending = self._pending, []
         if self._end == _TAGS["<tool_call>"]:
-            _log.warning("a tool call was left unfinished: %s", _text(left))
+            return [Call(_ids(left), "", {}, "the reply ends before it does")]
         return [_speech(left)] if left and not self._end else []
 
     def _settle(self) -> Iterator[Speech | Call]:
@@ -136,7 +137,7 @@ class Output:
                 tag, self._end = self._end, ""
                 span = self._take(at + len(tag))
                 if tag == _TAGS["<tool_call>"]:
-                    yield from _call(span)
+                    yield _call(span)
                 continue
             # The first to be complete counts, however the text came in pieces.
             found = [
@@ -209,18 +210,39 @@ def _overlap(text: str, marks: Sequence[str]) -> int:
     )
 
 
-def _call(span: Sequence[_Piece]) -> Iterator[Call]:
+def _call(span: Sequence[_Piece]) -> Call:
     body = _text(span).removeprefix("<tool_call>").removesuffix("</tool_call>").strip()
-    try:
-        value = json.loads(body)
-    except ValueError:
-        value = None
+    return Call(_ids(span), *_read(body))
+
+
+def _read(body: str) -> tuple[str, Mapping[str, object], str]:
+    """Name and arguments of a call, and what is wrong with it.
+
+    Models also write the arguments under the name `parameters`, or as a text that holds JSON.
+    """
+    value = _json(body)
+    if value is _NO_JSON:
+        return "", {}, "it is no JSON"
     name = value.get("name") if isinstance(value, dict) else None
-    arguments = value.get("arguments", {}) if isinstance(value, dict) else None
-    if isinstance(name, str) and isinstance(arguments, dict):
-        yield Call(_ids(span), name, arguments)
-    else:
-        _log.warning("the model wrote a tool call that cannot be read: %s", body)
+    if not isinstance(name, str):
+        return "", {}, "it has no name"
+    given = value.get("arguments", value.get("parameters"))
+    if isinstance(given, str):
+        given = _json(given) if given.strip() else None
+    arguments = {} if given is None else given
+    if not isinstance(arguments, dict):
+        return name, {}, "its arguments are no object"
+    return name, arguments, ""
+
+
+_NO_JSON: Any = object()
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _NO_JSON
 
 
 def _joined(items: Sequence[Speech | Call]) -> Iterator[Speech | Call]:

@@ -81,7 +81,8 @@ class Speculator:
     the caches as they have to be for the sequence that was passed in.
 
     A reply depends on seed, turn and prompt alone; in rejection sampling also on the draft and on
-    the numbers of guesses, so that it repeats exactly only where those are fixed.
+    the numbers of guesses, so that it repeats only where those are fixed. This is up to rounding:
+    where two tokens score as alike as that, the number of rows in a pass may decide between them.
     """
 
     def __init__(
@@ -122,6 +123,11 @@ class Speculator:
         self._row_ms: list[float] = []
         """What each row of the target's cache took, its guess included."""
         self._accepted_by_position: Counter[int] = Counter()
+
+    @property
+    def seed(self) -> int | None:
+        """Seed of the tokens that are drawn; None for greedy decoding, which draws none."""
+        return self._sampling.seed if self._sampling.temperature else None
 
     @property
     def counters(self) -> LlmCounters:
@@ -245,11 +251,12 @@ class Speculator:
         self._length.observe(drafted, accepted, draft_ms, target_ms)
         return Round(tuple(tokens), drafted, accepted)
 
-    def probability(self, token: int, length: int) -> float | None:
-        """Probability of `token` after the first `length` ids; None unless just computed."""
+    def probability(self, tokens: Sequence[int], length: int) -> float | None:
+        """Probability that one of `tokens` follows the first `length` ids; None unless these were
+        just computed."""
         if self._next is None or self._next[0] != length:
             return None
-        return float(self._next[1].float().softmax(-1)[token])
+        return float(self._next[1].float().softmax(-1)[list(tokens)].sum())
 
     def rollback(self, length: int) -> None:
         """Forget everything from position `length` on."""

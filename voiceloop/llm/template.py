@@ -16,6 +16,8 @@ from jinja2 import TemplateError
 from voiceloop.errors import EngineError
 from voiceloop.types import Tool
 
+MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
+"""Marks that end a sentence, in any script."""
 _USER, _ASSISTANT, _NEXT = "\ue000user\ue001", "\ue000reply\ue001", "\ue000next\ue001"
 
 
@@ -43,6 +45,8 @@ class ChatTemplate:
         """From the end of a reply to where the user's next text begins."""
         self.user_to_reply = self.encode(after)
         """From the end of the user's text to where the reply begins."""
+        self.ends = self._ends(between, after)
+        """Tokens, one of which follows the user's last word where they have finished, ascending."""
         self.thinks_first = after.rfind("<think>") > after.rfind("</think>")
         """True if a reply begins inside a thinking span."""
 
@@ -70,10 +74,19 @@ class ChatTemplate:
         # With the tokenizers there are, the content's first token never swallows what precedes it.
         return whole[len(before) :] if whole[: len(before)] == before else self.encode(text)
 
-    def tool_result(self, result: str) -> list[int]:
-        """From the end of a reply that called a tool to where its continuation begins."""
-        before, after = self._around(self._turns(("tool", _NEXT)), _ASSISTANT, _NEXT)
-        return self.encode(before + self.harmless(result) + after)
+    def tool_results(self, results: Sequence[str]) -> list[int]:
+        """From the end of a reply that called tools to where its continuation begins.
+
+        The `results` are in the order of the calls, one for each.
+        """
+        marks = [f"{_NEXT}{index}\ue001" for index in range(len(results))]
+        turns = self._turns(*(("tool", mark) for mark in marks))
+        text, first = "", _ASSISTANT
+        for mark, result in zip(marks, results, strict=True):
+            before, _ = self._around(turns, first, mark)
+            text, first = text + before + self.harmless(result), mark
+        _, after = self._around(turns, _ASSISTANT, first)
+        return self.encode(text + after)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, with nothing added."""
@@ -87,8 +100,28 @@ class ChatTemplate:
             text = text.replace(found, "")
         return text
 
-    def _turns(self, last: tuple[str, str]) -> list[dict[str, str]]:
-        turns = (("user", _USER), ("assistant", _ASSISTANT), last)
+    def _ends(self, between: str, after: str) -> tuple[int, ...]:
+        """What may follow the last word of a user's turn: what ends a turn, and final marks.
+
+        Most models have only read turns that end with a mark: they expect that one first. Marks
+        and what follows them may be one token, so each is tokenised where it would stand.
+        """
+        before = self.encode(f"{between}yes")
+        special = set(special_tokens(self._tokenizer))
+        ends = set(self.user_to_reply[:1])
+        # A line break may stand before the token that closes the turn.
+        ends.update([one for one in self.user_to_reply if one in special][:1])
+        for mark in ("", *MARKS):
+            for rest in ("", after):
+                ids = self.encode(f"{between}yes{mark}{rest}")
+                first = ids[len(before) : len(before) + 1]
+                # A token that is a part of a mark's bytes begins much else.
+                if ids[: len(before)] == before and mark in self._tokenizer.decode(first):
+                    ends.update(first)
+        return tuple(sorted(ends))
+
+    def _turns(self, *last: tuple[str, str]) -> list[dict[str, str]]:
+        turns = (("user", _USER), ("assistant", _ASSISTANT), *last)
         return [{"role": role, "content": content} for role, content in turns]
 
     def _around(self, turns: list[dict[str, str]], first: str, second: str) -> tuple[str, str]:

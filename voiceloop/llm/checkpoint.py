@@ -1,0 +1,210 @@
+"""The weights and sizes of a model of the Llama family, as `LeanDecoder` takes them.
+
+They are read straight from the files of a folder where these describe a plain model: importing
+transformers and building its model takes seconds. Whatever goes beyond plain (scaled positions,
+windows, quantised weights, adapters) is not read here, and whoever loads turns to transformers.
+This module knows nothing of transformers and of tokenizers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
+
+_CLASSES = {
+    "llama": "LlamaForCausalLM",
+    "mistral": "MistralForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+}
+_COUNTS = (
+    "hidden_size",
+    "intermediate_size",
+    "max_position_embeddings",
+    "num_attention_heads",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "vocab_size",
+)
+_DTYPES = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float32", "float64")}
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model for `LeanDecoder`."""
+
+    layers: int
+    heads: int
+    """Of the queries."""
+    groups: int
+    """Heads of the keys, and as many of the values."""
+    dim: int
+    """Size of a head."""
+    eps: float
+    """What norms add to the mean square."""
+    weights: dict[str, Tensor]
+    """By the names that checkpoints give them; HEAD is missing where the embedding serves as it.
+    A decoder takes out what it fuses."""
+    rotary: Callable[[int], tuple[Tensor, Tensor]]
+    """Cosines and sines of the first so many positions, each [positions, dim]."""
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(weight.numel() for weight in self.weights.values())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file; an empty one where there is no file. ValueError where it holds none."""
+    if not path.is_file():
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(found, dict):
+        raise ValueError(f"{path.name} holds no object")
+    return cast("dict[str, Any]", found)
+
+
+def read_checkpoint(
+    folder: Path, config: Mapping[str, Any], device: torch.device, dtype: torch.dtype | None
+) -> Checkpoint | None:
+    """The model in `folder`, whose config.json is `config`; None where that is not plain.
+
+    `dtype` None is the type that the configuration names. ValueError where the weights are not
+    those that the configuration describes; SafetensorError or OSError where they cannot be read.
+    """
+    dtype = dtype or _DTYPES.get(config.get("dtype") or config.get("torch_dtype") or "")
+    theta = _theta(config)
+    if dtype is None or theta is None or not _plain(config):
+        return None
+    if (folder / "adapter_config.json").exists():  # its weights would be added
+        return None
+    dim: int = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    shapes = _shapes(config, dim)
+    weights: dict[str, Tensor] = {}
+    for file in _files(folder):
+        with safe_open(file, framework="pt", device=str(device)) as opened:
+            for name in opened.keys():
+                if name.endswith("rotary_emb.inv_freq"):  # follows from the configuration
+                    continue
+                if name not in shapes:
+                    return None
+                weight: Tensor = opened.get_tensor(name)
+                if tuple(weight.shape) != shapes[name]:
+                    told = f"{list(weight.shape)}, not {list(shapes[name])}"
+                    raise ValueError(f"{name} is {told} as config.json says")
+                weights[name] = weight.to(dtype)
+    if not weights:
+        return None
+    if missing := [name for name in shapes if name not in weights]:
+        raise ValueError(f"the weights lack {missing[0]}")
+    return Checkpoint(
+        layers=config["num_hidden_layers"],
+        heads=config["num_attention_heads"],
+        groups=config["num_key_value_heads"],
+        dim=dim,
+        eps=config["rms_norm_eps"],
+        weights=weights,
+        rotary=lambda positions: _rotary(positions, dim, theta, weights[NORM]),
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files that hold the weights; none where they are in another format."""
+    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if whole.is_file():
+        return [whole]
+    return [folder / name for name in sorted({*read_json(index).get("weight_map", {}).values()})]
+
+
+def _plain(config: Mapping[str, Any]) -> bool:
+    """Whether config.json says all that there is to say, and nothing that is not done here."""
+    kind = config.get("model_type", "")
+    # Where a key is left out, its default is another in each class: only what is said counts.
+    windows = (
+        config.get("sliding_window", 0) is not None
+        if kind == "mistral"
+        else bool(config.get("use_sliding_window"))
+    )
+    return (
+        config.get("architectures") == [_CLASSES.get(kind)]
+        and all(isinstance(config.get(key), int) and config[key] > 0 for key in _COUNTS)
+        and config["hidden_size"] % config["num_attention_heads"] == 0
+        and isinstance(config.get("head_dim"), int if kind == "qwen3" else int | None)
+        and isinstance(config.get("rms_norm_eps"), float)
+        and isinstance(config.get("tie_word_embeddings"), bool)
+        and config.get("hidden_act") == "silu"
+        and not windows
+        and {*(config.get("layer_types") or ())} <= {"full_attention"}
+        and not config.get("attention_bias")
+        and not config.get("mlp_bias")
+        and "quantization_config" not in config
+        and "auto_map" not in config
+    )
+
+
+def _theta(config: Mapping[str, Any]) -> float | None:
+    """The base of the rotary positions; None where they are scaled or otherwise changed."""
+    rope = config.get("rope_parameters")
+    if rope is None:  # as transformers wrote it before version 5
+        rope = {"rope_type": "default", "rope_theta": config.get("rope_theta")}
+    if config.get("rope_scaling") is not None or "partial_rotary_factor" in config:
+        return None
+    if not isinstance(rope, dict) or rope.keys() != {"rope_type", "rope_theta"}:
+        return None
+    theta = cast("dict[str, Any]", rope)["rope_theta"]
+    plain = rope["rope_type"] == "default" and isinstance(theta, int | float)
+    return float(theta) if plain else None
+
+
+def _shapes(config: Mapping[str, Any], dim: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every weight, by name."""
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    queries, keys = (config[name] * dim for name in ("num_attention_heads", "num_key_value_heads"))
+    layer: dict[str, tuple[int, ...]] = {
+        "input_layernorm.weight": (hidden,),
+        "self_attn.q_proj.weight": (queries, hidden),
+        "self_attn.k_proj.weight": (keys, hidden),
+        "self_attn.v_proj.weight": (keys, hidden),
+        "self_attn.o_proj.weight": (hidden, queries),
+        "post_attention_layernorm.weight": (hidden,),
+        "mlp.gate_proj.weight": (inner, hidden),
+        "mlp.up_proj.weight": (inner, hidden),
+        "mlp.down_proj.weight": (hidden, inner),
+    }
+    if config["model_type"] == "qwen2":
+        layer |= {
+            "self_attn.q_proj.bias": (queries,),
+            "self_attn.k_proj.bias": (keys,),
+            "self_attn.v_proj.bias": (keys,),
+        }
+    if config["model_type"] == "qwen3":
+        layer |= {"self_attn.q_norm.weight": (dim,), "self_attn.k_norm.weight": (dim,)}
+    shapes: dict[str, tuple[int, ...]] = {
+        EMBEDDING: (config["vocab_size"], hidden),
+        NORM: (hidden,),
+    }
+    if not config["tie_word_embeddings"]:
+        shapes[HEAD] = (config["vocab_size"], hidden)
+    for index in range(config["num_hidden_layers"]):
+        shapes |= {f"model.layers.{index}.{name}": shape for name, shape in layer.items()}
+    return shapes
+
+
+def _rotary(positions: int, dim: int, theta: float, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Rotary embeddings (Su et al. 2021), in the type and on the device of `like`.
+
+    Angles are computed in single precision for every type of weight, as models are trained.
+    """
+    steps = torch.arange(0, dim, 2, dtype=torch.float32, device=like.device) / dim
+    places = torch.arange(positions, dtype=torch.float32, device=like.device)
+    angles = torch.outer(places, 1.0 / theta**steps).repeat(1, 2)
+    return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
