@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from voiceloop.languages.en import ENGLISH
 from voiceloop.tts.clauses import FORCED_ANYWHERE, FORCED_WORDS, ClauseCutter
 from voiceloop.tts.normalize import normalize
 from voiceloop.types import Clause, TokenBurst
@@ -55,7 +56,7 @@ def burst(tokens: Sequence[str], first_id: int = 0) -> TokenBurst:
 
 def cut(tokens: Sequence[str], sizes: Sequence[int] = ()) -> list[Clause]:
     """The clauses of a reply whose tokens come in bursts of `sizes`, the rest in one."""
-    cutter, clauses, at = ClauseCutter(7), list[Clause](), 0
+    cutter, clauses, at = ClauseCutter(7, ENGLISH), list[Clause](), 0
     for size in [*sizes, len(tokens)]:
         clauses += cutter.feed(burst(tokens[at : at + size], at))
         at += size
@@ -64,7 +65,7 @@ def cut(tokens: Sequence[str], sizes: Sequence[int] = ()) -> list[Clause]:
 
 def emitted(text: str) -> Iterator[tuple[int, Clause]]:
     """Each clause with how many characters had been seen when it came, one at a time."""
-    cutter = ClauseCutter(7)
+    cutter = ClauseCutter(7, ENGLISH)
     for index, char in enumerate(text):
         for clause in cutter.feed(burst([char], index)):
             yield index + 1, clause
@@ -127,7 +128,7 @@ def test_clauses_say_the_words_that_the_whole_reply_says(pieces: list[str]) -> N
 
     reply = "".join(pieces)
     apart = [word for clause in cut(pieces) for word in words(clause.spoken)]
-    assert apart == words(normalize(reply).text)
+    assert apart == words(normalize(reply, ENGLISH).text)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,7 @@ def test_a_number_counts_once_all_its_words_have_been_said() -> None:
 
 
 def test_tokens_without_known_ends_share_their_text_evenly() -> None:
-    cutter = ClauseCutter(1)
+    cutter = ClauseCutter(1, ENGLISH)
     clauses = cutter.feed(TokenBurst(1, (1, 2, 3, 4), "aaaa bbbb cccc dddd ")) + cutter.flush()
     assert [span.tokens for span in clauses[0].spans] == [1, 2, 3, 4]
 

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError
+from voiceloop.languages import language
+from voiceloop.languages.en import ENGLISH
 from voiceloop.playback import AUDIBLE
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.espeak import espeak, trim
@@ -43,7 +45,7 @@ def engine() -> Tts:
 
 
 def cut(reply: str) -> list[Clause]:
-    cutter = ClauseCutter(1)
+    cutter = ClauseCutter(1, ENGLISH)
     return cutter.feed(TokenBurst(1, tuple(range(len(reply))), reply)) + cutter.flush()
 
 
@@ -57,14 +59,14 @@ def spoken(text: str, *, last: bool = True) -> Clause:
     return Clause(1, 0, text, text, tuple(spans), last)
 
 
-def say(engine: Tts, clause: Clause) -> SpeechChunk:
-    (chunk,) = engine.synthesize(clause)
+def say(engine: Tts, clause: Clause, voice: str | None = None) -> SpeechChunk:
+    (chunk,) = engine.synthesize(clause, voice)
     assert chunk is not None
     return chunk
 
 
-def seconds(engine: Tts, text: str) -> float:
-    return len(say(engine, spoken(text)).pcm) / engine.rate
+def seconds(engine: Tts, text: str, voice: str | None = None) -> float:
+    return len(say(engine, spoken(text), voice).pcm) / engine.rate
 
 
 def check_words(chunk: SpeechChunk) -> None:
@@ -240,9 +242,44 @@ def test_a_voice_goes_by_its_language_its_name_or_its_place(voice: str) -> None:
     assert seconds(espeak(TtsConfig(voice=voice)), "hello") > 0.2
 
 
+def test_a_clause_may_be_spoken_in_any_voice_that_is_offered() -> None:
+    engine, german = espeak(TtsConfig()), espeak(TtsConfig(voice="de"))
+    assert engine.voice == "en-us"
+    assert {"en-us", "de", "fr"} <= set(engine.voices())
+    for voice in (*engine.voices(), "en-gb", "de+f3"):
+        engine.check_voice(voice)
+    text = "the capital of France is Paris"
+    american, other = seconds(engine, text), seconds(german, text)
+    assert abs(american / other - 1) > 2 * FLUTTER
+    for asked in (engine, german):
+        assert seconds(asked, text, "en-us") == pytest.approx(american, rel=FLUTTER)
+        assert seconds(asked, text, "de") == pytest.approx(other, rel=FLUTTER)
+    assert seconds(engine, text) == pytest.approx(american, rel=FLUTTER)
+
+
+@pytest.mark.parametrize(
+    ("voice", "code"),
+    [
+        ("en-us", "en"),
+        ("English (Scotland)", "en"),
+        ("de+f3", "de"),
+        ("es-419", "es"),
+        ("fr", "fr"),
+    ],
+)
+def test_a_voice_tells_its_language(voice: str, code: str) -> None:
+    assert language(espeak(TtsConfig(voice=voice)).language()).code == code
+
+
 @pytest.mark.parametrize(
     ("voice", "hint"),
-    [("en-uss", "'en-us'"), ("en-us+f33", "'f3'"), ("zzzzzz", "en-gb"), ("", "en-gb")],
+    [
+        ("nosuch", "en-gb"),
+        ("en-uss", "'en-us'"),
+        ("en-us+f33", "'f3'"),
+        ("zzzzzz", "en-gb"),
+        ("", "en-gb"),
+    ],
 )
 def test_an_unknown_voice_is_an_error_that_names_the_nearest(voice: str, hint: str) -> None:
     with pytest.raises(ConfigError) as raised:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from voiceloop.languages.en import ENGLISH
 from voiceloop.tts.normalize import Said, normalize
 
 pytestmark = pytest.mark.pure
@@ -86,12 +87,12 @@ SAID = {
 
 @pytest.mark.parametrize(("written", "said"), SAID.items())
 def test_written_things_are_said_in_words(written: str, said: str) -> None:
-    assert normalize(written).text == said
+    assert normalize(written, ENGLISH).text == said
 
 
 @pytest.mark.parametrize("said", SAID.values())
 def test_what_is_said_is_said_the_same_again(said: str) -> None:
-    assert normalize(said).text == said
+    assert normalize(said, ENGLISH).text == said
 
 
 words = st.sampled_from(
@@ -102,7 +103,7 @@ plain_words = st.builds(lambda word, mark: word + mark, words, st.sampled_from([
 
 @given(st.lists(plain_words, min_size=1).map(" ".join))
 def test_plain_words_are_said_as_they_are(text: str) -> None:
-    said = normalize(text)
+    said = normalize(text, ENGLISH)
     assert said.text == text
     assert [word.written for word in said.words] == [word.end for word in said.words]
 
@@ -119,20 +120,20 @@ pieces = st.one_of(st.sampled_from([*SAID, *SAID.values()]), st.text(max_size=8)
 
 @given(st.lists(pieces).map("".join))
 def test_any_text_is_said_in_words_that_know_where_they_are_written(text: str) -> None:
-    said = normalize(text)
+    said = normalize(text, ENGLISH)
     check(said, text)
     assert not any(char.isdecimal() or ord(char) < 32 for char in said.text)
 
 
 @given(st.text(alphabet=st.sampled_from("0123456789.,:/-+=$%°'x amp#*_|()[]<>\n"), max_size=40))
 def test_any_jumble_of_digits_and_signs_can_be_said(text: str) -> None:
-    said = normalize(text)
+    said = normalize(text, ENGLISH)
     check(said, text)
     assert not any(char.isdecimal() for char in said.text)
 
 
 def test_a_thing_of_several_words_counts_with_its_last_word() -> None:
-    said = normalize("It is $3.50, ok")
+    said = normalize("It is $3.50, ok", ENGLISH)
     assert [(said.text[w.start : w.end], w.written) for w in said.words] == [
         ("It", 2), ("is", 5), ("three", 6), ("dollars", 6), ("and", 6), ("fifty", 6),
         ("cents,", 12), ("ok", 15),
@@ -140,7 +141,7 @@ def test_a_thing_of_several_words_counts_with_its_last_word() -> None:
 
 
 def test_quotes_that_close_count_with_their_word() -> None:
-    said = normalize('Say "hello," he said')
+    said = normalize('Say "hello," he said', ENGLISH)
     assert [word.written for word in said.words] == [3, 12, 15, 20]
 
 
@@ -168,4 +169,4 @@ def test_quotes_that_close_count_with_their_word() -> None:
 )
 def test_hostile_repetition_does_not_take_quadratic_work(piece: str) -> None:
     # Nothing is timed: with quadratic backtracking these would take minutes.
-    normalize(piece * 3_000)
+    normalize(piece * 3_000, ENGLISH)

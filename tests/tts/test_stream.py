@@ -10,6 +10,7 @@ import pytest
 
 from tests.fakes import ScriptedTts
 from voiceloop.engines import Runner, Tts
+from voiceloop.languages.en import ENGLISH
 from voiceloop.runner import InlineRunner
 from voiceloop.tts.stream import clauses
 from voiceloop.types import Clause, SpeechChunk, TokenBurst
@@ -31,7 +32,7 @@ async def speak(
     bursts: AsyncGenerator[TokenBurst, None], tts: Tts, runner: Runner
 ) -> AsyncGenerator[SpeechChunk, None]:
     """Both stages, one behind the other."""
-    async with aclosing(clauses(bursts)) as cut:
+    async with aclosing(clauses(bursts, ENGLISH)) as cut:
         async for clause in cut:
             async with aclosing(runner.stream(tts.synthesize(clause))) as chunks:
                 async for chunk in chunks:
@@ -42,7 +43,7 @@ async def test_a_clause_leaves_as_soon_as_it_is_cut() -> None:
     begun = anyio.current_time()
     left = [
         (round(anyio.current_time() - begun, 6), clause.text, clause.last)
-        async for clause in clauses(written(REPLY))
+        async for clause in clauses(written(REPLY), ENGLISH)
     ]
     assert left == [
         (0.2, "Sure, here it is,", False),
@@ -64,7 +65,7 @@ async def test_the_first_sound_comes_while_the_reply_is_still_being_written() ->
 async def test_speaking_stage_by_stage_gives_the_same_as_all_at_once() -> None:
     tts, runner = ScriptedTts(), InlineRunner()
     together = [chunk async for chunk in speak(written(REPLY), tts, runner)]
-    cut = [clause async for clause in clauses(written(REPLY))]
+    cut = [clause async for clause in clauses(written(REPLY), ENGLISH)]
     apart = [chunk for clause in cut async for chunk in runner.stream(tts.synthesize(clause))]
     assert [(c.clause, c.words, len(c.pcm)) for c in together] == [
         (c.clause, c.words, len(c.pcm)) for c in apart
@@ -73,7 +74,7 @@ async def test_speaking_stage_by_stage_gives_the_same_as_all_at_once() -> None:
 
 @pytest.mark.parametrize("texts", [(), ("",), (" ", "\n")])
 async def test_a_reply_without_words_ends_at_once(texts: Sequence[str]) -> None:
-    cut = [clause async for clause in clauses(written(texts))]
+    cut = [clause async for clause in clauses(written(texts), ENGLISH)]
     assert [(clause.spoken, clause.last) for clause in cut] == [("", True)] * bool(texts)
 
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import sentencex  # pyright: ignore[reportMissingTypeStubs]
 
+from voiceloop.languages import Language
 from voiceloop.tts.normalize import normalize
 from voiceloop.types import Clause, Span, TokenBurst
 
@@ -60,8 +61,11 @@ class ClauseCutter:
     so the space that follows begins the next clause, but a line break ends the clause before it.
     """
 
-    def __init__(self, turn: int) -> None:
+    def __init__(self, turn: int, language: Language) -> None:
+        """`language` is the one that the reply will be spoken in."""
         self._turn = turn
+        self._language = language
+        self._runs_on = language.spoken and re.compile(f"(?:{language.spoken.runs_on})$")
         self._index = 0
         self._piece = ""
         self._before = ""
@@ -164,6 +168,8 @@ class ClauseCutter:
             return False
         if _ENUMERATOR.search(self._before + head):
             return False
+        if self._runs_on and self._runs_on.search(head) and not line:
+            return False
         if line:
             return True
         if self._index == 0 and len(head.strip()) < FIRST_CHARS:
@@ -178,7 +184,7 @@ class ClauseCutter:
         mark = _SENTENCE_END.search(head)
         assert mark is not None
         latest = len(text) - len(text[len(head) :].lstrip())
-        boundaries = cast(Any, sentencex).get_sentence_boundaries("en", text)
+        boundaries = cast(Any, sentencex).get_sentence_boundaries(self._language.code, text)
         return any(mark.start(1) <= boundary["end_index"] <= latest for boundary in boundaries)
 
     def _cut(self, end: int, *, ends_sentence: bool) -> Clause:
@@ -188,7 +194,7 @@ class ClauseCutter:
         return self._clause(text, last=False)
 
     def _clause(self, text: str, *, last: bool) -> Clause:
-        said = normalize(text)
+        said = normalize(text, self._language)
         end = self._start + len(text)
         total = self._count if last else self._tokens_at(end)
         # What is written behind the last word is silent, so it counts with that word.

@@ -32,6 +32,9 @@ from voiceloop.types import Clause, SpeechChunk, SpokenWord
 # Phonemizers hand the text to another program: it cannot hold half a surrogate pair.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
+SINGLE = "default"
+"""The voice of a model that has but one, which has no name."""
+
 
 class _Tap(torch.nn.Module):
     """Stands where a model's decoder was, and keeps what that would have been given."""
@@ -68,11 +71,12 @@ class Coqui:
         self.name = f"coqui {name}"
         self.rate = int(model.config.audio.sample_rate)
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        speaker = _speaker(name, model, voice)
-        self._given = {
-            "speaker_ids": None if speaker is None else torch.tensor([speaker], device=self._device)
-        }
-        self._language = model.language_manager.language_names[0]
+        self._speakers: dict[str, int] = (
+            model.speaker_manager.name_to_id if model.speaker_manager else {}
+        )
+        self.voice = voice or next(iter(self._speakers), SINGLE)
+        self.check_voice(self.voice)
+        self._language = str(model.language_manager.language_names[0])
         fix_weights(model)
         model.to(self._device)
         model.length_scale /= speed
@@ -81,9 +85,29 @@ class Coqui:
         self._tap = model.waveform_decoder = _Tap()
         self._model = model
 
-    def synthesize(self, clause: Clause) -> Steps[SpeechChunk]:
+    def voices(self) -> Sequence[str]:
+        """The model's speakers."""
+        return sorted(self._speakers) or [SINGLE]
+
+    def check_voice(self, name: str) -> None:
+        """See `engines.Tts`."""
+        known = self.voices()
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"did you mean '{near}'?" if near else f"choose one of: {', '.join(known)}"
+            raise ConfigError(
+                f"{self.name} has no speaker called '{name}'",
+                hint if self._speakers else "it has only one: leave out tts.voice",
+            )
+
+    def language(self, voice: str | None = None) -> str:
+        """See `engines.Tts`: one for all speakers."""
+        del voice
+        return self._language
+
+    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
         """Speak a clause; one without anything to say gives no audio."""
-        encoded = self._encode(clause)
+        encoded = self._encode(clause, self.voice if voice is None else voice)
         if encoded is None:
             words = tuple(SpokenWord(0, 0, span) for span in range(len(clause.spans)))
             yield SpeechChunk(clause.turn, clause, silence(0), self.rate, 0, words, last=True)
@@ -106,7 +130,7 @@ class Coqui:
             yield chunk if last or len(pcm) else None
 
     @torch.inference_mode()
-    def _encode(self, clause: Clause) -> _Encoded | None:
+    def _encode(self, clause: Clause, voice: str) -> _Encoded | None:
         """What the decoder needs; None where nothing is to be said, or nothing can be."""
         text = _UNSAFE.sub(" ", clause.spoken).strip()
         if not any(map(str.isalnum, text)):
@@ -118,13 +142,19 @@ class Coqui:
         if not groups_of(symbols):
             return None
         with _seeded(text, self._device):
-            told = self._model.inference(torch.tensor([ids], device=self._device), self._given)
+            given = {"speaker_ids": self._speaker_ids(voice)}
+            told = self._model.inference(torch.tensor([ids], device=self._device), given)
         latent = told["model_outputs"]
         # A voice may be encoded at a lower rate than it is decoded at.
         hop = self._vocoder.hop * told["y_mask"].shape[-1] / told["alignments"].shape[-1]
         ends = told["durations"].flatten().cumsum(0) * hop
         words = word_times(clause.spoken, clause.spans, symbols, ends.tolist())
         return _Encoded(latent, self._tap.condition, words)
+
+    def _speaker_ids(self, voice: str) -> Tensor | None:
+        """As the model takes them; None where it has but one speaker."""
+        speaker = self._speakers.get(voice)
+        return None if speaker is None else torch.tensor([speaker], device=self._device)
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
         """The character of each token; none for those that stand between and around them."""
@@ -146,19 +176,6 @@ def _seeded(text: str, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(zlib.crc32(text.encode()))
         yield
-
-
-def _speaker(name: str, model: Any, voice: str) -> int | None:
-    """The speaker called `voice`; the first one if that is empty, None where there is but one."""
-    known: dict[str, int] = model.speaker_manager.name_to_id if model.speaker_manager else {}
-    if voice and voice not in known:
-        near = nearest(voice, known)
-        hint = f"did you mean '{near}'?" if near else f"choose one of: {', '.join(sorted(known))}"
-        raise ConfigError(
-            f"the voice '{name}' has no speaker called '{voice}'",
-            hint if known else "it has only one: leave out tts.voice",
-        )
-    return known[voice] if voice else next(iter(known.values()), None)
 
 
 def coqui(config: TtsConfig) -> Tts:

@@ -99,6 +99,8 @@ class _Library:
         self._callback = _CALLBACK(self._take)  # kept here: the library holds a bare pointer
         self._pieces: list[np.ndarray[Any, np.dtype[np.int16]]] = []
         self._words: list[tuple[int, int]] = []
+        self.languages = dict[str, str]()
+        """Code of the language that a voice speaks before all others, by identifier."""
         self.voices = self._list_voices()
         self.variants = self._list_variants()
 
@@ -139,7 +141,9 @@ class _Library:
         for voice in self._list(None):
             identifier = voice.identifier.decode()
             names = [(0, identifier), (0, identifier.rpartition("/")[2]), (0, voice.name.decode())]
-            for priority, name in [*names, *_languages(voice.languages)]:
+            spoken = _languages(voice.languages)
+            self.languages[identifier] = min(spoken)[1]
+            for priority, name in [*names, *spoken]:
                 entry = (priority, identifier)
                 ranked[name.lower()] = min(ranked.get(name.lower(), entry), entry)
         return {name: identifier for name, (_, identifier) in ranked.items()}
@@ -186,13 +190,30 @@ class Espeak:
         with _LOCK:
             self._library = _library()
         self.rate = self._library.rate
-        base, plus, variant = voice.partition("+")
-        self._voice = _choose(base, self._library.voices, "voice")
-        if plus:
-            self._voice += "+" + _choose(variant, self._library.variants, "variant")
+        self.voice = voice
+        self.check_voice(voice)
         self._speed = speed
 
-    def synthesize(self, clause: Clause) -> Steps[SpeechChunk]:
+    def voices(self) -> Sequence[str]:
+        """Each voice by its code, such as `en-us`; variants and other names are left out."""
+        identifiers = set(self._library.voices.values())
+        return sorted(identifier.rpartition("/")[2].lower() for identifier in identifiers)
+
+    def check_voice(self, name: str) -> None:
+        """See `engines.Tts`."""
+        self._identifier(name)
+
+    def language(self, voice: str | None = None) -> str:
+        """See `engines.Tts`."""
+        identifier = self._identifier(self.voice if voice is None else voice)
+        return self._library.languages[identifier.partition("+")[0]]
+
+    def _identifier(self, name: str) -> str:
+        base, plus, variant = name.partition("+")
+        voice = _choose(base, self._library.voices, "voice")
+        return voice + plus + (_choose(variant, self._library.variants, "variant") if plus else "")
+
+    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
         """Speak a clause; one without anything to say gives no audio."""
         pcm, starts = silence(0), list[tuple[int, int]]()
         text = _UNSAFE.sub(" ", clause.spoken)
@@ -201,7 +222,9 @@ class Espeak:
                 text += ","  # or it would sound like the end of the sentence
             with _LOCK:
                 pcm, starts = self._library.say(
-                    text, self._voice, round(WORDS_PER_MINUTE * self._speed)
+                    text,
+                    self._identifier(self.voice if voice is None else voice),
+                    round(WORDS_PER_MINUTE * self._speed),
                 )
         pcm, cut = trim(pcm, self.rate)
         words = _word_times(clause.spans, [(at, sample - cut) for at, sample in starts], pcm)
@@ -213,7 +236,7 @@ class Espeak:
 def _choose(name: str, known: Mapping[str, str], kind: str) -> str:
     if name.lower() in known:
         return known[name.lower()]
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean '{near[0]}'?" if near else "choose for example: en-us, en-gb or en-us+f3"
     raise ConfigError(f"espeak-ng has no {kind} called '{name}'", hint)
 

@@ -10,10 +10,14 @@ module knows nothing of tokens and of synthesizers.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
+from voiceloop.languages import Language
+from voiceloop.languages.spoken import Match
 from voiceloop.tts.plain import Plain, plain
-from voiceloop.tts.rules import MARKS, RULES
+from voiceloop.tts.rules import MARKS, rules
 
 
 class SaidWord(NamedTuple):
@@ -35,20 +39,29 @@ class Said(NamedTuple):
     words: list[SaidWord]
 
 
-_ALONE = {name: (re.compile(pattern), say) for name, (pattern, say) in RULES.items()}
-_ANY = re.compile("|".join(f"(?P<{name}>{pattern})" for name, (pattern, _) in RULES.items()))
+def normalize(written: str, language: Language) -> Said:
+    """`written`, a clause of a reply, as it is said in `language`; empty where nothing in it can
+    be said."""
+    return _join(plain(written), _compiled(language))
 
 
-def normalize(written: str) -> Said:
-    """`written`, a clause of a reply, as it is said; empty where nothing in it can be said."""
-    return _join(plain(written))
+_Compiled = tuple[re.Pattern[str], dict[str, tuple[re.Pattern[str], Callable[[Match], str]]]]
 
 
-def _join(source: Plain) -> Said:
+@cache
+def _compiled(language: Language) -> _Compiled:
+    """What finds the rule that comes first, and each rule by itself."""
+    found = rules(language)
+    first = re.compile("|".join(f"(?P<{name}>{rule.pattern})" for name, rule in found.items()))
+    return first, {name: (re.compile(rule.pattern), rule.say) for name, rule in found.items()}
+
+
+def _join(source: Plain, compiled: _Compiled) -> Said:
+    first, alone = compiled
     words, written = list[str](), list[int]()
-    for found in _ANY.finditer(source.text):
+    for found in first.finditer(source.text):
         # Groups are numbered within each rule, so the rule that was found is matched by itself.
-        pattern, say = _ALONE[str(found.lastgroup)]
+        pattern, say = alone[str(found.lastgroup)]
         match = pattern.match(source.text, found.start())
         assert match is not None
         before = source.at[found.start() - 1] if found.start() else 0

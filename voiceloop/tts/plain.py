@@ -12,6 +12,8 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from voiceloop.languages.spoken import KNOWN
+
 
 class Plain(NamedTuple):
     """A text and where it came from."""
@@ -20,9 +22,6 @@ class Plain(NamedTuple):
     at: list[int]
     """For each character, how much of the written text it stands for, counted from the start."""
 
-
-KNOWN = "–—°×÷±≈≤≥≠€£¥₹"
-"""Symbols outside ASCII that are left for `normalize` to say."""
 
 _UNIFIED = {
     **dict.fromkeys("‘’‛ʼ′", "'"),
@@ -34,9 +33,6 @@ _UNIFIED = {
     "、": ",",
     "。": ".",
     "⁄": "/",
-    "²": " squared",
-    "³": " cubed",
-    "№": "No. ",
 }
 
 # Each match is replaced by its group `keep`, or else by the filler.

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 
+from voiceloop.languages import Language
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.types import Clause, TokenBurst
 
 
-async def clauses(bursts: AsyncIterator[TokenBurst]) -> AsyncGenerator[Clause, None]:
-    """The clauses of one reply, each as soon as it is safe to cut; the last one has `last` set."""
+async def clauses(
+    bursts: AsyncIterator[TokenBurst], language: Language
+) -> AsyncGenerator[Clause, None]:
+    """The clauses of one reply, to be spoken in `language`, each as soon as it is safe to cut; the
+    last one has `last` set."""
     cutter: ClauseCutter | None = None
     async for burst in bursts:
-        cutter = cutter or ClauseCutter(burst.turn)
+        cutter = cutter or ClauseCutter(burst.turn, language)
         for clause in cutter.feed(burst):
             yield clause
     if cutter is not None:
