@@ -175,11 +175,14 @@ class App {
    * @param {import('./settings.js').Settings} before
    */
   settingsChanged(now, before) {
-    if (now.key !== before.key) {
+    // A session keeps the voice that has been heard in it.
+    const begun = this.transcript.entries.length > 0;
+    const anew = now.key !== before.key ? 'key' : begun && now.voice !== before.voice && 'voice';
+    if (anew) {
       void this.interrupt();
-      if (this.transcript.entries.length) this.note('With another key, a new conversation begins.');
+      if (begun) this.note(`With another ${anew}, a new conversation begins.`);
       this.connection.open(now.key);
-    } else this.connection.send(wire.sessionUpdate(now));
+    } else this.updateSession();
     const on = this.microphone.state === 'live' || this.microphone.state === 'silent';
     if (on && now.processing !== before.processing) this.start();
     this.refresh();
@@ -207,9 +210,14 @@ class App {
     if (start === 'forgotten') {
       this.note('The server has forgotten what was said before; this is a new conversation.');
     }
-    this.connection.send(wire.sessionUpdate(this.settings.current));
+    this.updateSession();
     // What was heard while nobody could be told.
     if (start === 'resumed' && this.lastPlayed) this.connection.send(this.lastPlayed);
+  }
+
+  updateSession() {
+    const own = wire.ownSettings(this.connection.created);
+    this.connection.send(wire.sessionUpdate(this.settings.current, own));
   }
 
   /** @param {WireEvent} event */
@@ -256,6 +264,8 @@ class App {
       }
       case 'error':
         this.note(wire.errorSentence(event));
+        // A voice that there is not, perhaps of another server, is to spoil nothing else.
+        if (event.error?.param === wire.VOICE && this.settings.forgetVoice()) this.updateSession();
         break;
     }
     if (changed) this.show(changed);

@@ -41,6 +41,8 @@ export class Connection {
   #key = '';
   #failures = 0;
   #timer = 0;
+  /** How the server described the last fresh session. @type {WireEvent | null} */
+  created = null;
   /** @type {Link} */
   link = { state: 'connecting', retryAt: 0, everOpen: false, reason: '' };
 
@@ -140,6 +142,7 @@ export class Connection {
       this.#listener.garbage();
       return;
     }
+    if (event.type === 'session.created') this.created = event;
     const start = this.#handshake.received(event);
     if (start) {
       this.#failures = 0;

@@ -81,6 +81,14 @@ export class SettingsDialog {
     this.#dialog.showModal();
   }
 
+  /** @returns {boolean} whether there was a voice to be forgotten */
+  forgetVoice() {
+    const had = this.current.voice !== '';
+    this.current = { ...this.current, voice: '' };
+    save(this.current);
+    return had;
+  }
+
   /** @param {string[]} voices that the server offers */
   offerVoices(voices) {
     const options = voices.map((voice) => {

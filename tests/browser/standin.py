@@ -200,7 +200,13 @@ class StandIn:
 
 def greeting(client: Client) -> None:
     """What a server says first."""
-    client.send("session.created", session={"type": "realtime", "voiceloop": {"voices": ["en-gb"]}})
+    own = {
+        "type": "realtime",
+        "instructions": "Be kind.",
+        "audio": {"output": {"voice": "en-us"}},
+        "voiceloop": {"voices": ["en-gb"]},
+    }
+    client.send("session.created", session=own)
     client.send("voiceloop.session.token", token="token-1", expires_in_s=60)
 
 

@@ -160,6 +160,65 @@ def test_settings_are_sent_and_kept(visit: Open, server: StandIn) -> None:
     assert again == session
 
 
+def test_what_is_cleared_is_as_the_server_has_it_of_its_own(visit: Open, server: StandIn) -> None:
+    page = visit(
+        script="localStorage.setItem('voiceloop.settings',"
+        ' \'{"voice": "en-gb", "instructions": "Be brief."}\')'
+    ).page
+    client = server.client()
+    first = client.wait("session.update")["session"]
+    assert (first["instructions"], first["audio"]["output"]) == ("Be brief.", {"voice": "en-gb"})
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog", name="Settings")
+    dialog.get_by_label("Voice").fill("")
+    dialog.get_by_label("Instructions").fill("")
+    dialog.get_by_role("button", name="Apply").click()
+    then = client.wait("session.update", 2)["session"]
+    assert (then["instructions"], then["audio"]["output"]) == ("Be kind.", {"voice": "en-us"})
+
+
+def test_another_voice_begins_a_new_conversation_once_something_has_been_said(
+    visit: Open, server: StandIn
+) -> None:
+    page = visit().page
+    server.client().wait("session.update")
+
+    def choose(voice: str) -> None:
+        page.get_by_role("button", name="Settings").click()
+        dialog = page.get_by_role("dialog", name="Settings")
+        dialog.get_by_label("Voice").fill(voice)
+        dialog.get_by_role("button", name="Apply").click()
+
+    choose("en-gb")
+    server.client().wait("session.update", 2)
+    page.get_by_label("Type instead").fill("Hello.")
+    page.keyboard.press("Enter")
+    server.client().wait("response.create")
+    choose("de")
+    session = server.client(2).wait("session.update")["session"]
+    assert session["audio"]["output"] == {"voice": "de"}
+    assert not server.client(2).of("voiceloop.resume")
+    expect(page.locator("#transcript")).to_contain_text("With another voice")
+
+
+def test_a_voice_that_the_server_does_not_have_spoils_nothing_else(
+    visit: Open, server: StandIn
+) -> None:
+    page = visit(script="localStorage.setItem('voiceloop.settings', '{\"voice\": \"gone\"}')").page
+    client = server.client()
+    client.wait("session.update")
+    wrong = {"message": "no voice 'gone'", "param": "session.audio.output.voice"}
+    client.send("error", error=wrong)
+    session = client.wait("session.update", 2)["session"]
+    assert session["audio"]["output"] == {"voice": "en-us"}
+    assert session["voiceloop"]["binary_audio"] is True
+    expect(page.locator("#transcript")).to_contain_text("no voice 'gone'")
+    client.send("error", error=wrong)  # and it does not ask for ever
+    client.send("error", error={"message": "the end"})
+    expect(page.locator("#transcript")).to_contain_text("the end")
+    assert len(client.of("session.update")) == 2
+
+
 def test_the_key_is_offered_as_a_subprotocol_and_stays_in_the_tab(
     visit: Open, server: StandIn
 ) -> None:

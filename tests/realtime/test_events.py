@@ -157,10 +157,10 @@ def test_a_binary_frame_names_the_item_and_the_first_sample(
 
 
 def test_an_error_tells_what_to_do_and_which_event_was_at_fault() -> None:
-    error = ProtocolError("it is wrong", "mend it", code="c", param="p", event_id="mine")
+    error = ProtocolError("it is wrong", "mend it", code="invalid_type", param="p", event_id="mine")
     told = Error.of(error).error
     assert told.message == "it is wrong; mend it"
-    assert (told.type, told.code, told.param) == ("invalid_request_error", "c", "p")
+    assert (told.type, told.code, told.param) == ("invalid_request_error", "invalid_type", "p")
     assert told.event_id == "mine"
     assert Error.of(ProtocolError("wrong"), "yours").error.event_id == "yours"
     assert Error.of(ProtocolError("wrong")).error.message == "wrong"

@@ -13,7 +13,17 @@ import soundfile as sf
 
 from models.train.questions import spoken
 from models.train.voices import Voice
-from tests.server.serving import RATE, Client, Serving, free_port, kinds, serving, to_wire, until
+from tests.server.serving import (
+    RATE,
+    Client,
+    Event,
+    Serving,
+    free_port,
+    kinds,
+    serving,
+    to_wire,
+    until,
+)
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
@@ -49,6 +59,69 @@ def recognised(path: Path, pcm: np.ndarray, capsys: pytest.CaptureFixture[str]) 
     capsys.readouterr()
     assert main(["transcribe", "--json", str(path)]) == 0
     return json.loads(capsys.readouterr().out)["text"]
+
+
+def test_whoever_starts_the_server_is_told_what_the_starter_cannot_do(server: Serving) -> None:
+    assert server.process.stdout is not None
+    assert "voiceloop models pull cpu, then --preset cpu" in server.process.stdout.readline()
+
+
+def refused(client: Client, **session: object) -> dict[str, str]:
+    """What is said against an update of the session."""
+    since = len(client.events)
+    client.send("session.update", session={"type": "realtime", **session})
+    return client.wait("error", since=since)["error"]
+
+
+def updated(client: Client, **session: object) -> Event:
+    """The session after another update."""
+    since = len(client.events)
+    client.send("session.update", session={"type": "realtime", **session})
+    return client.wait("session.updated", since=since)["session"]
+
+
+def voiced(name: str) -> dict[str, object]:
+    return {"output": {"voice": name}}
+
+
+def test_a_session_speaks_in_the_voice_that_it_asks_for_until_that_has_been_heard(
+    server: Serving,
+) -> None:
+    lengths: dict[str, int] = {}
+    for voice in ("", "alloy", "de"):
+        with Client(server.url) as client:
+            created = client.wait("session.created")["session"]
+            assert created["audio"]["output"]["voice"] == "en-us"
+            assert {"en-us", "de"} <= set(created["voiceloop"]["voices"])
+            wrong = refused(client, audio=voiced("nosuch"), instructions="Lost.")
+            assert wrong["param"] == "session.audio.output.voice"
+            assert "'nosuch'" in wrong["message"] and "en-us" in wrong["message"]
+            holds = updated(client, audio=voiced(voice)) if voice else updated(client)
+            assert holds["audio"]["output"]["voice"] == ("de" if voice == "de" else "en-us")
+            assert holds["instructions"] == ""  # nothing of an update that was refused
+            (message,) = client.write(CAPITAL)["output"]
+            lengths[voice] = len(client.heard(message["id"]))
+            late = refused(client, audio=voiced("fr"))
+            assert late["code"] == "cannot_update_voice"
+            for same in (holds["audio"]["output"]["voice"], "alloy"):
+                assert updated(client, audio=voiced(same))["audio"] == holds["audio"]
+            since = len(client.events)
+            client.send("response.create", response={"audio": voiced("fr")})
+            assert client.wait("error", since=since)["error"]["code"] == "cannot_update_voice"
+    assert lengths["alloy"] == pytest.approx(lengths[""], rel=0.03)
+    assert abs(lengths["de"] / lengths[""] - 1) > 0.06
+
+
+def test_a_language_that_the_recogniser_does_not_know_is_refused(client: Client) -> None:
+    def spoken_in(language: str | None) -> dict[str, object]:
+        return {"input": {"transcription": {"language": language}}}
+
+    wrong = refused(client, audio=spoken_in("fr"))
+    assert wrong["param"] == "session.audio.input.transcription.language"
+    assert "'fr'" in wrong["message"] and "it knows en" in wrong["message"]
+    for language in ("en", None):
+        told = updated(client, audio=spoken_in(language))["audio"]["input"]["transcription"]
+        assert told["language"] == language
 
 
 def test_a_spoken_question_is_answered_in_the_documented_order(
@@ -338,6 +411,12 @@ def test_a_dropped_connection_is_taken_up_once_with_all_that_was_said(server: Se
         assert thief.wait("error")["error"]["code"] == "resume_failed"
         assert "Paris" in thief.write(CAPITAL)["output"][0]["content"][0]["transcript"]
     assert fresh != token
+
+
+def test_the_log_says_what_is_being_loaded_before_it_is(server: Serving) -> None:
+    first = json.loads(server.log.read_text().splitlines()[0])
+    assert first["message"] == "loading"
+    assert first["models"] == "whisper starter, llm starter, espeak"
 
 
 def test_the_server_ends_politely_and_says_so(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from tests.server.serving import Client, Serving, serving
+from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
 
@@ -154,6 +154,37 @@ def wait_until_connected(server: Serving, count: int) -> None:
         time.sleep(0.2)
 
 
-def test_a_port_that_is_taken_is_one_line_and_a_hint(server: Serving, tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="cannot be had"), serving(tmp_path, port=server.port):
-        pass
+def test_a_port_that_is_taken_is_one_line_and_a_hint_before_any_model_is_loaded(
+    server: Serving, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # Were the models looked at first, this one would be missed.
+    missing = ["--llm.target", "./no/such/folder"]
+    assert main(["serve", "--port", str(server.port), *missing]) == 2
+    first, second = capfd.readouterr().err.splitlines()
+    assert f"port {server.port} of localhost: Address already in use" in first
+    assert second.startswith("hint: ")
+
+
+def test_refused_messages_are_counted_by_their_code(server: Serving, friend: Client) -> None:
+    def counted() -> dict[str, float]:
+        request = urllib.request.Request(f"{server.page}/metrics", headers=BEARER)
+        with urllib.request.urlopen(request) as answer:
+            text = answer.read().decode()
+        found = re.findall(r'refused_messages_total\{code="([a-z_]+)"\} ([0-9.]+)', text)
+        return {code: float(count) for code, count in found}
+
+    before = counted()
+    with Client(server.url, additional_headers=BEARER) as client:
+        client.send("session.updat")
+        client.send("response.cancel")
+        client.send("response.create")  # refused late, once there is nothing to respond to
+        client.send("input_audio_buffer.append", audio=3)
+        for code in ("invalid_type", "nothing_to_respond_to"):
+            client.wait("error", where=lambda event, code=code: event["error"]["code"] == code)
+    after = counted()
+    assert {code for code in after if after[code] > before[code]} == {
+        "invalid_value",
+        "response_cancel_not_active",
+        "nothing_to_respond_to",
+        "invalid_type",
+    }

@@ -125,7 +125,11 @@ class ItemTruncate:
 
 @dataclass(frozen=True, slots=True)
 class ResponseCreate:
-    """Ask for a response. Answered by `response.created` and what follows it."""
+    """Ask for a response. Answered by `response.created` and what follows it.
+
+    Where the last response called functions, create an item with the output of each first: one
+    response goes on with all of them.
+    """
 
     tags: ClassVar = {"type": "response.create"}
 

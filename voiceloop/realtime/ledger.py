@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from voiceloop.errors import ProtocolError
+from voiceloop.errors import Code, ProtocolError
 from voiceloop.realtime.client_events import ItemCreate, ItemTruncate
 from voiceloop.realtime.ids import NewId
 from voiceloop.realtime.items import (
@@ -122,7 +122,7 @@ class Ledger:
         `said` gives the words in the first so many samples, at 24 kHz; without it none are kept.
         A point past the end is the end. Raises ProtocolError for what has no such audio.
         """
-        code = "item_truncate_invalid_item_id"
+        code: Code = "item_truncate_invalid_item_id"
         item = self._found(event.item_id, "item_id", code)
         self._refuse_in_progress(item)
         if not isinstance(item, AssistantMessage):
@@ -205,7 +205,7 @@ class Ledger:
                 param="item_id",
             )
 
-    def _found(self, item_id: str, param: str, code: str) -> Item:
+    def _found(self, item_id: str, param: str, code: Code) -> Item:
         item = self._items.get(item_id)
         if item is None:
             raise ProtocolError(

@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from voiceloop.config import Range, nearest
-from voiceloop.errors import ProtocolError
+from voiceloop.errors import Code, ProtocolError
 from voiceloop.realtime.jsontext import shown
 from voiceloop.realtime.schema import (
     Instead,
@@ -72,7 +72,7 @@ def whole_samples(data: bytes, where: str) -> bytes:
     """`data`; ProtocolError where it is not whole samples of 16 bits."""
     if len(data) % 2:
         raise ProtocolError(
-            f"{where} has {len(data)} bytes, half a sample too much",
+            f"{where} has {len(data)} byte{'s' * (len(data) != 1)}, which are not whole samples",
             "send PCM16: two bytes for each sample",
             param=where,
         )
@@ -86,7 +86,7 @@ def missing(param: str) -> ProtocolError:
     )
 
 
-def _mismatch(hint: Any, value: object, where: str, code: str = "invalid_type") -> ProtocolError:
+def _mismatch(hint: Any, value: object, where: str, code: Code = "invalid_type") -> ProtocolError:
     near = _nearest(value, [choice for choice in _choices(hint) if isinstance(choice, str)])
     return ProtocolError(
         f"{where} must be {expected(hint)}, not {shown(value)}",
@@ -208,7 +208,7 @@ def _wrong_tag(tag: str, objects: list[Any], value: dict[str, object], where: st
         return missing(param)
     known = [tags_of(kind_of(one)) for one in objects]
     choices = tuple(dict.fromkeys(tags[tag] for tags in known if tag in tags))
-    code = "invalid_value" if isinstance(value[tag], str) else "invalid_type"
+    code: Code = "invalid_value" if isinstance(value[tag], str) else "invalid_type"
     return _mismatch(Literal[choices], value[tag], param, code)
 
 

@@ -16,6 +16,10 @@ from voiceloop.config import Fraction, Range
 from voiceloop.realtime.schema import TOLD, Instead, Most, Patch, plain
 
 Name = Annotated[str, Most(64)]
+STOCK_VOICES = frozenset(
+    "default alloy ash ballad cedar coral echo marin sage shimmer verse".split()
+)
+"""Voices that stock clients ask for without knowing the server."""
 Modalities = tuple[Literal["audio", "text"]]
 """One of both: speech comes with a transcript anyway."""
 Instructions = Annotated[str, Most(100_000)]
@@ -60,7 +64,9 @@ class SemanticVad:
     tags: ClassVar = {"type": "semantic_vad"}
 
     eagerness: Literal["low", "medium", "high", "auto"] = "auto"
-    """How soon to answer; `auto` is `medium`."""
+    """How soon to answer: after a second where it is not known whether the user has finished and
+    1.2 s after words that ask for more (`low`), after half a second and 1.1 s unless the server is
+    configured otherwise (`medium`, `auto`), or after 0.3 and 0.6 s (`high`)."""
     create_response: bool = True
     """Answer when the turn ends."""
     interrupt_response: bool = True
@@ -81,7 +87,8 @@ class Transcription:
     model: None = field(default=None, metadata=TOLD)
     """Always null: the server's configuration chooses the recogniser, whatever is asked for."""
     language: Annotated[str, Most(16)] | None = None
-    """Language that is spoken, as a two-letter code; null is the server's own."""
+    """Language that is spoken, as a two-letter code that the server's recogniser knows; null is the
+    server's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,9 @@ class OutputAudio:
     format: PcmFormat = PcmFormat()
     """Format of the audio of responses."""
     voice: Name = "default"
-    """A voice of the server's synthesizer."""
+    """A voice of the server's synthesizer: one of `voiceloop.voices`, or by another of its names.
+    `default` and the names of OpenAI's voices stand for the server's own. Once a response has
+    sounded, the voice stays."""
     speed: Annotated[float, Range(1, 1), Instead("the server's configuration sets it")] = 1.0
     """Always 1: the voice has the pace that the server's configuration gives it."""
 
@@ -142,7 +151,7 @@ ToolChoice = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """What voiceloop adds to the protocol. Everything is off unless a session asks for it."""
+    """What voiceloop adds to the protocol. Whatever can be asked for is off until then."""
 
     binary_audio: bool = False
     """Audio of responses comes as binary frames instead of `response.output_audio.delta`."""
@@ -154,10 +163,12 @@ class Extensions:
     """A possible interruption pauses the response: `voiceloop.output.paused` and `.resumed`."""
     resume: bool = False
     """The session can be taken up again on a new connection: `voiceloop.session.token`."""
+    voices: tuple[str, ...] = field(default=(), metadata=TOLD)
+    """Voices that the server offers."""
 
 
 _REASONING = "leave it out: the model does not reason aloud"
-_PARALLEL = "leave it out: the model calls one tool after another"
+_PARALLEL = "leave it out: how many tools the model calls in a response is its own choice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +180,7 @@ class ResponseOutput:
     format: PcmFormat = PcmFormat()
     """Format of the audio."""
     voice: Name = "default"
-    """A voice of the server's synthesizer."""
+    """A voice of the server's synthesizer, as for the session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,10 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
+from voiceloop.calibration.idle import calibrate_in_idle_time
+from voiceloop.calibration.keeping import cache_folder
 from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
-from voiceloop.errors import DeviceError
 from voiceloop.loading import load_vad
 from voiceloop.realtime.client_events import MAX_BYTES
 from voiceloop.realtime.ids import maker
@@ -35,6 +36,7 @@ from voiceloop.server.connection import AWAY, Connection
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Admission, Kind, Refusal, Ticket
 from voiceloop.server.metrics import Metrics
+from voiceloop.server.port import no_port
 from voiceloop.server.replies import Reply, line, refusal, reply
 from voiceloop.server.resume import Grant, Loss, Sessions
 from voiceloop.server.static import Site
@@ -92,7 +94,7 @@ class App:
     async def run(self, ready: Callable[[Server], None]) -> None:
         """Serve until SIGTERM or SIGINT, or until cancelled; `ready` is told when clients may come.
 
-        Raises DeviceError where the port is not to be had.
+        Raises DeviceError where the port cannot be listened at.
         """
         binding = self._place.binding
         longest = max(MAX_CHARACTERS, MAX_BYTES)
@@ -112,13 +114,11 @@ class App:
                 server_header=None,
             )
         except OSError as error:
-            raise DeviceError(
-                f"port {binding.port} of {binding.host} cannot be had: {error.strerror}",
-                "stop what listens there, or choose another with --port",
-            ) from error
+            raise no_port(binding, error) from error
         async with opened as server, anyio.create_task_group() as tasks:
             ready(server)
             tasks.start_soon(self._expire)
+            tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
             with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                 async for _ in signals:
                     break
@@ -206,18 +206,25 @@ class App:
 
     def _new_dialogue(self) -> Dialogue:
         engines = replace(self._engines, vad=load_vad(self._config))
-        conversation = engines.llm.conversation(seed=self._config.llm.seed)
+        conversation = engines.llm.conversation()
         dialogue: Dialogue
 
-        def ended(trace: TurnTrace, read: int) -> None:
+        def ended(trace: TurnTrace) -> None:
             self.metrics.observe(trace)
             self._wake()
             for connection in self._connections:
                 if connection.dialogue is dialogue:
                     connection.charge(Kind.GENERATED, trace.counters.get("tokens", 0))
-                    connection.charge(Kind.PREFILL, read)
+                    connection.charge(Kind.PREFILL, trace.counters.get("tokens_read", 0))
 
-        dialogue = Dialogue(engines, self._config, conversation, self._new_id, ended=ended)
+        dialogue = Dialogue(
+            engines,
+            self._config,
+            conversation,
+            self._new_id,
+            ended=ended,
+            refused=self.metrics.refused_message,
+        )
         return dialogue
 
     # ---- see `Lobby`

@@ -5,16 +5,25 @@ Nothing heavy is imported before it runs.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from voiceloop.bundled import STARTER_HEARS
+from voiceloop.config import Range
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
+from voiceloop.status import engine_names
+
+if TYPE_CHECKING:
+    from websockets.asyncio.server import Server
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +32,7 @@ class Serve(Command):
 
     host: Annotated[str, tyro.conf.arg(metavar="HOST")] = "localhost"
     """Where to listen; anywhere but on this machine wants a key and TLS."""
-    port: Annotated[int, tyro.conf.arg(metavar="N")] = 8765
+    port: Annotated[int, Range(1, 65_535), tyro.conf.arg(metavar="N")] = 8765
     """The port of page and socket."""
     cert: Annotated[Path | None, tyro.conf.arg(metavar="CERT.pem")] = None
     """Certificate of the server, with those above it."""
@@ -33,10 +42,10 @@ class Serve(Command):
     """A reverse proxy speaks TLS for the server."""
     api_key_file: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """API keys, one on a line; or one in the environment variable VOICELOOP_API_KEY."""
-    allow_host: tuple[str, ...] = ()
-    """Other names by which the server may be called."""
-    allow_origin: tuple[str, ...] = ()
-    """Pages from elsewhere that may connect, such as https://voice.example.com."""
+    allow_host: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME …")] = ()
+    """Other names by which the server may be called; it may be given again."""
+    allow_origin: Annotated[tuple[str, ...], tyro.conf.arg(metavar="URL …")] = ()
+    """Pages from elsewhere that may connect, such as https://voice.example.com; likewise."""
     log_transcripts: bool = False
     """Log what is said, too."""
 
@@ -46,15 +55,12 @@ def serve(command: Serve) -> int:
     from datetime import UTC, datetime
 
     import anyio
-    from websockets.asyncio.server import Server
 
     from voiceloop.bundled import bundled
-    from voiceloop.loading import open_engines
     from voiceloop.server import logs, tls
     from voiceloop.server.access import Access, Binding
-    from voiceloop.server.app import App, Place
     from voiceloop.server.keys import read_keys
-    from voiceloop.server.loop import LOOP
+    from voiceloop.server.port import check_port
     from voiceloop.server.static import load
 
     # What can be wrong with the options is found before the models are loaded.
@@ -66,15 +72,24 @@ def serve(command: Serve) -> int:
     binding = Binding(command.host, command.port, bool(secure), command.behind_proxy)
     keys = read_keys(os.environ, command.api_key_file)
     access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
-    place = Place(binding, access, load(bundled("web")), secure)
+    check_port(binding)
+    site = load(bundled("web"))
     logs.start(sys.stderr, transcripts=command.log_transcripts)
     scheme = "https" if secure else "http"
+    logger.info("loading", extra={"models": engine_names(command.settings)})
+    from voiceloop.loading import open_engines
+    from voiceloop.server.app import App, Place
+    from voiceloop.server.loop import LOOP
+
+    place = Place(binding, access, site, secure)
     with open_engines(command.settings) as engines:
         app = App(engines, command.settings, place)
         where = f"{scheme}://{command.host}:{command.port}"
 
         def ready(server: Server) -> None:
             print(f"listening on {where}, Ctrl-C ends", flush=True)
+            if command.settings.asr.hears_no_people:
+                print(STARTER_HEARS, flush=True)
 
         anyio.run(app.run, ready, backend_options=LOOP)
     return 0

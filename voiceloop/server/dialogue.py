@@ -13,8 +13,10 @@ from dataclasses import replace
 
 from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.config import Config, TurnConfig
+from voiceloop.endpoint import with_eagerness
 from voiceloop.engines import Conversation, Engines
-from voiceloop.errors import ProtocolError
+from voiceloop.errors import Code, ProtocolError
+from voiceloop.languages import language
 from voiceloop.realtime.client_events import (
     ClientEvent,
     InputAudioAppend,
@@ -51,12 +53,16 @@ from voiceloop.realtime.session_events import (
     SessionUpdated,
 )
 from voiceloop.realtime.settings import (
+    Audio,
+    Extensions,
+    OutputAudio,
     ResponseSettings,
     SemanticVad,
     ServerVad,
     SessionSettings,
     size,
 )
+from voiceloop.server import choices
 from voiceloop.server.history import history, text_of
 from voiceloop.server.listening import Listening
 from voiceloop.server.sound import RATE, SocketMicrophone
@@ -83,8 +89,6 @@ LEAST_MS = 100
 """Shortest turn that a client can commit, as in the API."""
 MOST_WAITING = 16
 """Responses that may be asked for ahead of the audio."""
-EAGERNESS_MS = {"low": 2400, "medium": 1100, "high": 500, "auto": 1100}
-"""Longest silence within a turn, by `semantic_vad`'s eagerness."""
 SILENCE = "…"
 """What the language model reads where the user has said nothing for long."""
 
@@ -115,20 +119,28 @@ class Dialogue:
         conversation: Conversation,
         new_id: NewId,
         *,
-        ended: Callable[[TurnTrace, int], None] = lambda trace, read: None,
+        ended: Callable[[TurnTrace], None] = lambda trace: None,
+        refused: Callable[[Code], None] = lambda code: None,
     ) -> None:
-        """`ended` is told of every turn that is over, and how many tokens were read for it."""
+        """`ended` is told of every turn that is over, `refused` of every message that is refused
+        after `handle` has returned."""
         self._engines = engines
         self._config = config
         self._conversation = conversation
         self._new_id = new_id
         self._ended = ended
+        self._refused = refused
         self._line = Line()
+        self._sounded = False
+        """Audio of a response has been sent, whose voice is that of the session from then on."""
         self.settings = SessionSettings(
-            id=new_id("sess"), model=engines.llm.name, instructions=config.llm.system
+            id=new_id("sess"),
+            model=engines.llm.name,
+            instructions=config.llm.system,
+            audio=Audio(output=OutputAudio(voice=engines.tts.voice)),
+            voiceloop=Extensions(voices=tuple(engines.tts.voices())),
         )
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
-        self._read = conversation.tokens_read
         self._id = new_id("conv")
         self._new_connection()
 
@@ -237,8 +249,9 @@ class Dialogue:
         before = self.settings
         updated = before.updated(event.session)
         self._check_size(updated, "session")
-        # The server's own voice is told, whatever is asked for.
-        output = replace(updated.audio.output, voice=before.audio.output.voice)
+        voice = self._voice(updated.audio.output.voice, "session.audio.output.voice")
+        choices.language(self._engines.asr, updated)
+        output = replace(updated.audio.output, voice=voice)
         self.settings = replace(updated, audio=replace(updated.audio, output=output))
         if self.settings.audio.input.turn_detection != before.audio.input.turn_detection:
             self._detector, policy = _found_by(self.settings, self._config.turns)
@@ -257,12 +270,19 @@ class Dialogue:
                 param=param,
             )
 
+    def _voice(self, asked: str, param: str) -> str:
+        current = self.settings.audio.output.voice
+        return choices.voice(self._engines.tts, asked, param, current=current, heard=self._sounded)
+
     def _apply(self) -> None:
         """Let the session be as the settings say."""
         detection = self.settings.audio.input.turn_detection
         self.session.answers = detection is not None and detection.create_response
         self.session.interruptible = detection is not None and detection.interrupt_response
         self.session.spoken = self.settings.output_modalities == ("audio",)
+        self.session.voice = self.settings.audio.output.voice
+        chosen = choices.language(self._engines.asr, self.settings)
+        self.session.language = language(chosen or self._config.asr.language)
 
     def _is_foreign(self, tool: str) -> bool:
         settings = self._speaking.newest or self._asked or self.settings
@@ -319,7 +339,9 @@ class Dialogue:
         self._rewrite()
 
     def _ask(self, event: ResponseCreate) -> None:
-        self._check_size(self.settings.response(event.response), "response")
+        asked = self.settings.response(event.response)
+        self._check_size(asked, "response")
+        self._voice(asked.audio.output.voice, "response.audio.output.voice")
         if self._waiting >= MOST_WAITING:
             raise ProtocolError(
                 f"{MOST_WAITING} responses are waiting for the audio before them to be heard",
@@ -333,19 +355,28 @@ class Dialogue:
         """Begin a response, with what there is to respond to."""
         self._waiting -= 1
         if self.responding:
-            self._refuse(
+            busy = ProtocolError(
                 "a response is in progress",
                 "send response.cancel first, or wait for response.done",
-                "conversation_already_has_active_response",
-                event.event_id,
+                code="conversation_already_has_active_response",
             )
+            self._refuse(busy, event.event_id)
             return
-        self._asked = self.settings.response(event.response)
+        asked = self.settings.response(event.response)
+        try:  # it may have been heard meanwhile
+            voice = self._voice(asked.audio.output.voice, "response.audio.output.voice")
+        except ProtocolError as error:
+            self._refuse(error, event.event_id)
+            return
+        output = replace(asked.audio.output, voice=voice)
+        self._asked = replace(asked, audio=replace(asked.audio, output=output))
         self.session.spoken = self._asked.output_modalities == ("audio",)
+        self.session.voice = voice
         if _seen(self._asked) != _seen(self.settings):
             self._rewrite(self._asked)
-        if self._returned:
-            self._answering = self.session.answer_call(*self._returned.pop(0))
+        missing = self._missing()
+        if self._returned and not missing:
+            self._answering = self.session.answer_calls(self._newest_returned())
         elif self._written:
             self._answering = self.session.write("\n".join(self._written.values()))
             self._written.clear()
@@ -353,12 +384,22 @@ class Dialogue:
             self._answering = self.session.respond()
         if self._answering is None:
             self._asked = None
-            self._refuse(
-                "there is nothing to respond to",
-                "commit audio or create an item first",
-                "nothing_to_respond_to",
-                event.event_id,
-            )
+            message, hint = "there is nothing to respond to", "commit audio or create an item first"
+            if missing:
+                message = f"the output of {' and '.join(missing)} is missing"
+                hint = "create an item with the output of each call, then one response for all"
+            idle = ProtocolError(message, hint, code="nothing_to_respond_to")
+            self._refuse(idle, event.event_id)
+
+    def _missing(self) -> list[str]:
+        """Functions that were called beside one that has returned, and have not."""
+        turn = self._returned[-1][0].turn if self._returned else None
+        return [call.name for call in self._calls.values() if call.turn == turn]
+
+    def _newest_returned(self) -> list[tuple[ToolCall, str]]:
+        """Take what the newest calls returned; the reply that made older ones is gone."""
+        returned, self._returned = self._returned, []
+        return [(call, text) for call, text in returned if call.turn == returned[-1][0].turn]
 
     def _cancel(self) -> None:
         turn = self.session.cancel()
@@ -397,6 +438,7 @@ class Dialogue:
             case ToolCall():
                 self._note_call(event)
             case Clause():
+                self._sounded = True
                 self._begin_response(event.turn)
                 self._speaking.clause(event)
             case Notice():
@@ -459,8 +501,7 @@ class Dialogue:
         if self.settings.voiceloop.traces:
             response_id = response.id if response else None
             self._line.put(TraceTold(response_id, item_id, told(trace)))
-        read, self._read = self._read, self._conversation.tokens_read
-        self._ended(trace, self._read - read)
+        self._ended(trace)
 
     def _tell(self, events: Iterable[ServerEvent]) -> None:
         for event in events:
@@ -468,8 +509,9 @@ class Dialogue:
                 self._written.pop(event.item_id, None)
             self._line.put(event)
 
-    def _refuse(self, message: str, hint: str, code: str, event_id: str | None) -> None:
-        self._line.put(Error.of(ProtocolError(message, hint, code=code), event_id))
+    def _refuse(self, error: ProtocolError, event_id: str | None) -> None:
+        self._refused(error.code)
+        self._line.put(Error.of(error, event_id))
 
 
 def _found_by(settings: SessionSettings, turns: TurnConfig) -> tuple[Detector, TurnConfig]:
@@ -487,7 +529,7 @@ def _found_by(settings: SessionSettings, turns: TurnConfig) -> tuple[Detector, T
                 hangover_ms=vad.silence_duration_ms,
             )
         case SemanticVad() as vad:
-            turns = replace(turns, incomplete_ms=min(1200, EAGERNESS_MS[vad.eagerness]))
+            turns = with_eagerness(turns, vad.eagerness)
     return TurnDetector(turns), turns
 
 
@@ -518,4 +560,5 @@ def told(trace: TurnTrace) -> dict[str, object]:
             for name, ms in parts.items()
         ],
         "counters": dict(trace.counters),
+        "seed": trace.seed,
     }

@@ -19,28 +19,31 @@ from prometheus_client import (
     generate_latest,
 )
 
+from voiceloop.errors import Code
 from voiceloop.server import access, limits, resume
 from voiceloop.trace import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace
 
 MODELS = ("asr", "llm", "tts")
 """What may be waited for."""
-OTHER = "other"
-"""The label of a code that the protocol does not have."""
 ANSWER_S = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0)
 """Buckets of how long an answer took, in seconds."""
 WAIT_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Buckets of how long a step waited for its model, in seconds."""
 
-_TOKENS = {"drafted": "drafted", "accepted": "accepted", "wasted_tokens": "wasted"}
+_TOKENS = {
+    "drafted": "drafted",
+    "accepted": "accepted",
+    "wasted_tokens": "wasted",
+    "tokens_read": "read",
+}
 """Labels of tokens, by the counter of a trace."""
 
 
 class Metrics:
     """The metrics of one server."""
 
-    def __init__(self, codes: Iterable[str] = ()) -> None:
-        """`codes` are the codes of the protocol's errors; what is not among them is `other`."""
+    def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
 
         def counter(name: str, about: str, label: str, values: Iterable[str]) -> Counter:
@@ -52,7 +55,6 @@ class Metrics:
         def histogram(name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
             return Histogram(f"voiceloop_{name}", about, buckets=buckets, registry=registry)
 
-        self._codes = {*codes, OTHER}
         self._sessions = Gauge(
             "voiceloop_sessions", "Sessions there are.", ["state"], registry=registry
         )
@@ -64,12 +66,12 @@ class Metrics:
             (*access.Reason, *limits.Kind, *resume.Reason),
         )
         self._errors = counter(
-            "refused_messages", "Messages of clients refused.", "code", sorted(self._codes)
+            "refused_messages", "Messages of clients refused.", "code", get_args(Code)
         )
         self._turns = counter("turns", "Turns that are over.", "outcome", get_args(Outcome))
         self._tokens = counter(
             "tokens",
-            "Tokens drafted, accepted, and wasted on replies dropped.",
+            "Tokens drafted, accepted, wasted on replies dropped, and read of what was said.",
             "kind",
             _TOKENS.values(),
         )
@@ -104,9 +106,9 @@ class Metrics:
         """A connection, a resumption or a request for more was refused."""
         self._refused.labels(reason.value).inc()
 
-    def refused_message(self, code: str) -> None:
+    def refused_message(self, code: Code) -> None:
         """A message was answered by the error `code`."""
-        self._errors.labels(code if code in self._codes else OTHER).inc()
+        self._errors.labels(code).inc()
 
     def heard(self, seconds: float) -> None:
         """So much audio came from a client."""

@@ -11,6 +11,9 @@ export const RATE = 24000;
 /** Samples in one frame of the microphone: 20 ms. */
 export const FRAME = 480;
 
+/** What errors call the voice. */
+export const VOICE = 'session.audio.output.voice';
+
 const ID_BYTES = 24;
 const HEADER_BYTES = ID_BYTES + 4;
 
@@ -86,15 +89,32 @@ export function sendable(key) {
 }
 
 /**
+ * What a fresh session has without being told.
+ *
+ * @param {WireEvent | null} created the event `session.created`; null where there was none
+ * @returns {{voice: string, instructions: string}} empty where the server does not say
+ */
+export function ownSettings(created) {
+  const { audio, instructions } = created?.session ?? {};
+  return { voice: String(audio?.output?.voice ?? ''), instructions: String(instructions ?? '') };
+}
+
+/**
+ * What is empty is as the server has it of its own: said all the same, since it may have been
+ * something else before.
+ *
  * @param {SessionSettings} settings
+ * @param {{voice: string, instructions: string}} own
  * @returns {WireEvent}
  */
-export function sessionUpdate({ voice, instructions, turns }) {
+export function sessionUpdate(settings, own) {
+  const { turns } = settings;
+  const voice = settings.voice || own.voice;
   return {
     type: 'session.update',
     session: {
       type: 'realtime',
-      ...(instructions && { instructions }),
+      instructions: settings.instructions || own.instructions,
       audio: {
         input: { turn_detection: turns === 'none' ? null : { type: turns }, transcription: {} },
         ...(voice && { output: { voice } }),
@@ -113,11 +133,11 @@ export function sessionUpdate({ voice, instructions, turns }) {
 /**
  * The voices that the server offers, where it says so.
  *
- * @param {WireEvent} event of the kind `session.created`
+ * @param {WireEvent} event of the kind `session.created` or `session.updated`
  * @returns {string[]}
  */
 export function voicesOf(event) {
-  const voices = event.session?.voiceloop?.voices ?? event.voiceloop?.voices;
+  const voices = event.session?.voiceloop?.voices;
   if (!Array.isArray(voices)) return [];
   return voices.filter((voice) => typeof voice === 'string').slice(0, 500);
 }

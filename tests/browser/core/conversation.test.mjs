@@ -76,20 +76,32 @@ test('where to connect, and what to offer', () => {
   for (const key of ['a b', 'a,b', 'é', 'a"']) assert.ok(!wire.sendable(key), key);
 });
 
-test('settings that are empty are left to the server', () => {
-  const { session } = wire.sessionUpdate({ voice: '', instructions: '', turns: 'none' });
-  assert.ok(!('instructions' in session) && !('output' in session.audio));
+test('settings that are empty are what the server has of its own', () => {
+  const empty = /** @type {const} */ ({ voice: '', instructions: '', turns: 'none' });
+  const unknown = wire.ownSettings(null);
+  assert.deepEqual(wire.ownSettings({ type: 'session.created' }), unknown);
+  const { session } = wire.sessionUpdate(empty, unknown);
+  assert.ok(session.instructions === '' && !('output' in session.audio));
   assert.equal(session.audio.input.turn_detection, null);
-  const full = wire.sessionUpdate({ voice: 'en', instructions: 'Hi', turns: 'server_vad' }).session;
+  const created = {
+    type: 'session.created',
+    session: { instructions: 'Be kind.', audio: { output: { voice: 'de' } } },
+  };
+  const own = wire.ownSettings(created);
+  const again = wire.sessionUpdate(empty, own).session;
+  assert.deepEqual([again.instructions, again.audio.output], ['Be kind.', { voice: 'de' }]);
+  const chosen = /** @type {const} */ ({ voice: 'en', instructions: 'Hi', turns: 'server_vad' });
+  const full = wire.sessionUpdate(chosen, own).session;
   assert.equal(full.audio.output.voice, 'en');
   assert.equal(full.instructions, 'Hi');
   assert.deepEqual(full.audio.input.turn_detection, { type: 'server_vad' });
 });
 
-test('voices are texts, wherever the server names them', () => {
+test('voices are texts', () => {
   const voices = ['a', 'b'];
   assert.deepEqual(wire.voicesOf({ type: 'x', session: { voiceloop: { voices } } }), voices);
-  assert.deepEqual(wire.voicesOf({ type: 'x', voiceloop: { voices: ['a', 7, 'b'] } }), voices);
+  const mixed = { voiceloop: { voices: ['a', 7, 'b'] } };
+  assert.deepEqual(wire.voicesOf({ type: 'x', session: mixed }), voices);
   assert.deepEqual(wire.voicesOf({ type: 'x', session: { voiceloop: { voices: 'a' } } }), []);
   assert.deepEqual(wire.voicesOf({ type: 'x' }), []);
 });

@@ -1,0 +1,163 @@
+"""Functions of the client's, several in one reply: a dialogue over scripted engines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.fakes import RATE, Script, ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
+from voiceloop.config import Config
+from voiceloop.engines import Engines
+from voiceloop.realtime.client_events import parse
+from voiceloop.realtime.ids import maker
+from voiceloop.realtime.server_events import ServerEvent
+from voiceloop.runner import InlineRunner
+from voiceloop.server.dialogue import Dialogue
+from voiceloop.types import ToolCall
+
+pytestmark = pytest.mark.virtual
+
+REPLIES = {
+    "Both": (
+        ToolCall(1, "a", "look", {"where": "up"}),
+        ToolCall(1, "b", "look", {"where": "down"}),
+    ),
+    "All": (
+        ToolCall(1, "a", "look", {"where": "up"}),
+        ToolCall(1, "b", "set_timer", {"minutes": 5}),
+        ToolCall(1, "c", "look", {"where": "down"}),
+    ),
+    "Hello": ("Hello.",),
+}
+LOOK = {"type": "function", "name": "look", "description": "", "parameters": {}}
+
+
+class Told:
+    """Keeps what the client is told."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def put(self, event: ServerEvent) -> None:
+        self.events.append(json.loads(event.to_json("event")))
+
+    def flush(self, item_id: str) -> int:
+        return 0
+
+
+class Client:
+    """Writes to the dialogue."""
+
+    def __init__(self, dialogue: Dialogue, told: Told) -> None:
+        self.dialogue, self.told = dialogue, told
+
+    def send(self, kind: str, **fields: object) -> None:
+        self.dialogue.handle(parse(json.dumps({"type": kind, **fields})))
+
+    def create(self, **item: object) -> None:
+        self.send("conversation.item.create", item=item)
+
+    def write(self, text: str) -> None:
+        self.create(type="message", role="user", content=[{"type": "input_text", "text": text}])
+
+    def returned(self, call: dict[str, Any], output: str) -> None:
+        self.create(type="function_call_output", call_id=call["call_id"], output=output)
+
+    async def respond(self) -> dict[str, Any]:
+        """Ask for a response, and wait for all of it, or for the error in its place."""
+        since = len(self.told.events)
+        self.send("response.create")
+        while True:
+            await anyio.sleep(0.1)
+            for event in self.told.events[since:]:
+                if event["type"] in ("response.done", "error"):
+                    return event.get("response") or event["error"]
+
+
+@asynccontextmanager
+async def client() -> AsyncGenerator[tuple[Client, ScriptedLlm], None]:
+    script = Script([], 1.0)
+    llm = ScriptedLlm(REPLIES, results={"b": ("One thing.",), "c": ("Two things.",)})
+    runner = InlineRunner
+    engines = Engines(
+        ScriptedVad(),
+        ScriptedAsr(script),
+        runner(),
+        llm,
+        runner(),
+        ScriptedTts(rate=RATE),
+        runner(),
+    )
+    dialogue = Dialogue(engines, Config(), llm.conversation(), maker(Random(0)))
+    told = Told()
+    session = dialogue.attach(told, anew=True)
+    one = Client(dialogue, told)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.run)
+        await anyio.sleep(0.1)
+        settings = {"type": "realtime", "tools": [LOOK], "output_modalities": ["text"]}
+        one.send("session.update", session=settings)
+        yield one, llm
+        tasks.cancel_scope.cancel()
+
+
+def results(llm: ScriptedLlm) -> Sequence[object]:
+    return [text for name, text in llm.log if name == "tool_result"]
+
+
+def calls(response: dict[str, Any]) -> list[dict[str, Any]]:
+    return [item for item in response["output"] if item["type"] == "function_call"]
+
+
+def text(response: dict[str, Any]) -> str:
+    (message,) = [item for item in response["output"] if item["type"] == "message"]
+    return message["content"][0]["text"]
+
+
+async def test_one_response_goes_on_with_the_results_of_all_calls_in_their_order() -> None:
+    async with client() as (one, llm):
+        one.write("Both")
+        up, down = calls(await one.respond())
+        one.returned(down, "grass")
+        one.returned(up, "sky")
+        assert text(await one.respond()) == "One thing."
+        assert results(llm) == ["sky", "grass"]
+
+
+async def test_asked_too_early_it_says_whose_result_is_missing_and_loses_nothing() -> None:
+    async with client() as (one, llm):
+        one.write("Both")
+        up, down = calls(await one.respond())
+        one.returned(up, "sky")
+        refused = await one.respond()
+        assert refused["code"] == "nothing_to_respond_to" and "look" in refused["message"]
+        one.returned(down, "grass")
+        assert text(await one.respond()) == "One thing."
+        assert results(llm) == ["sky", "grass"]
+
+
+async def test_what_a_tool_of_the_servers_returned_stands_in_its_place_among_them() -> None:
+    async with client() as (one, llm):
+        one.write("All")
+        up, down = calls(await one.respond())
+        assert not results(llm)
+        one.returned(up, "sky")
+        one.returned(down, "grass")
+        assert text(await one.respond()) == "Two things."
+        assert results(llm) == ["sky", '{"timer": "5 minutes"}', "grass"]
+
+
+async def test_who_writes_on_instead_is_answered_and_the_calls_are_forgotten() -> None:
+    async with client() as (one, llm):
+        one.write("Both")
+        up, _ = calls(await one.respond())
+        one.returned(up, "sky")
+        one.write("Hello")
+        assert text(await one.respond()) == "Hello."
+        assert not results(llm)

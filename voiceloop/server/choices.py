@@ -1,0 +1,47 @@
+"""What a client may choose among what the engines can do: a voice, a language."""
+
+from __future__ import annotations
+
+from voiceloop.config import nearest
+from voiceloop.engines import Asr, Tts
+from voiceloop.errors import ConfigError, ProtocolError
+from voiceloop.realtime.settings import STOCK_VOICES, SessionSettings
+
+
+def voice(tts: Tts, asked: str, param: str, *, current: str, heard: bool) -> str:
+    """The voice that `asked` for means, where `current` is what holds and may have been `heard`.
+
+    Raises ProtocolError, which names `param`, for a voice that there is not, and for another one
+    than has been heard.
+    """
+    if asked in STOCK_VOICES and asked not in tts.voices():
+        asked = current if heard else tts.voice
+    try:
+        tts.check_voice(asked)
+    except ConfigError as error:
+        raise ProtocolError(error.message, error.hint, param=param) from error
+    if heard and asked != current:
+        raise ProtocolError(
+            f"the voice has been heard and stays '{current}'",
+            "begin a new session for another one",
+            code="cannot_update_voice",
+            param=param,
+        )
+    return asked
+
+
+def language(asr: Asr, settings: SessionSettings) -> str | None:
+    """The language that the user speaks; None for the recogniser's own.
+
+    Raises ProtocolError for one that the recogniser does not know.
+    """
+    transcription = settings.audio.input.transcription
+    asked = transcription.language if transcription else None
+    if asked is None or asked in asr.languages:
+        return asked
+    near = nearest(asked, asr.languages)
+    raise ProtocolError(
+        f"{asr.name} does not know the language '{asked}'",
+        f"did you mean '{near}'?" if near else f"it knows {', '.join(sorted(asr.languages))}",
+        param="session.audio.input.transcription.language",
+    )
