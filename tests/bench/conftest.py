@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,9 +30,7 @@ def drawn(config: LlmConfig, end: int = 0) -> Subjects:
     Replies end with the token `end`.
     """
     target, draft = drawn_pair(SHAPE, VOCAB, CPU, torch.float64)
-    assert target.model.generation_config is not None
-    target.model.generation_config.eos_token_id = [end]
-    return subjects(target, draft, config)
+    return subjects(replace(target, eos=frozenset([end])), draft, config)
 
 
 def prompts_for(both: Subjects, count: int) -> list[Prompt]:

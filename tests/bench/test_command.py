@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +87,16 @@ def test_a_human_voice_ends_its_turn_once_and_in_time(
     assert mode["wer"] is None  # nobody says what was said
 
 
+def test_recordings_of_people_are_named_or_it_is_one_line() -> None:
+    command = [sys.executable, "-m", "voiceloop", "bench", "latency", "--suite", "people"]
+    environment = {name: value for name, value in os.environ.items() if name != "VOICELOOP_SPEECH"}
+    ran = subprocess.run(
+        [*command, "--asr.model", "tiny.en"], env=environment, capture_output=True, text=True
+    )
+    assert ran.returncode == 2 and "VOICELOOP_SPEECH" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 @pytest.mark.parametrize("written", [["bench", "compare"], ["bench", "--compare"]])
 def test_records_are_compared(
     written: list[str], latency: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -124,6 +137,10 @@ def test_records_that_are_none_are_refused(
         (["bench", "lllm"], "lllm"),
         (["bench", "latency", "--suite", "noice"], "noise"),
         (["bench", "latency", "--suite", "noise", "--input", "."], "--input or --suite"),
+        (["bench", "latency", "--suite", "people"], "--asr.model"),
+        (["bench", "asr", "--clips", "1"], "--clips"),
+        (["bench", "asr", "--input", "/no/such/folder"], "/no/such/folder"),
+        (["bench", "asr", "--report", "/dev/null/report"], "/dev/null/report"),
         (["bench", "latency", "--modes", "speculativ"], "'speculative'"),
         (["bench", "latency", "--turns", "0"], "--turns"),
         (["bench", "latency", "--turns", "some"], "--turns"),

@@ -25,10 +25,12 @@ from voiceloop.bench.endings import (
 )
 from voiceloop.bench.sentences import Standing
 from voiceloop.config import TurnConfig
+from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure
 
 CONFIG = TurnConfig()
+CALIBRATION = Calibration(complete_above=0.1, incomplete_below=0.02, complete_ms=88)
 PAUSES: list[tuple[Standing, float, float]] = [("incomplete", 0.8, 1.1), ("whole", 1.4, 1.6)]
 
 
@@ -78,16 +80,16 @@ def test_a_pause_is_cut_off_where_a_turn_ended_in_it() -> None:
     assert cut_offs(said, take(ends=[1.62, 2.2])) == [("incomplete", False), ("whole", True)]
     shares = cut_off_shares([("incomplete", True), ("incomplete", False), ("whole", False)])
     assert shares == {
-        "incomplete": {"pauses": 2, "cut_off": 0.5},
-        "open": {"pauses": 0, "cut_off": None},
-        "whole": {"pauses": 1, "cut_off": 0.0},
+        "incomplete": {"pauses": 2, "ended": 1, "cut_off": 0.5},
+        "open": {"pauses": 0, "ended": 0, "cut_off": None},
+        "whole": {"pauses": 1, "ended": 0, "cut_off": 0.0},
     }
 
 
 def test_areas_compare_both_scores_over_the_silences_that_were_judged() -> None:
     found = [
         Silence("a", "end", None, "what is the time", 0.9, 100),
-        Silence("b", "end", None, "tell me about it please", 0.3, 100),
+        Silence("b", "end", None, "tell me which country it is in", 0.3, 100),
         Silence("a", "incomplete", 400, "what is the", 0.01, 100),
         Silence("b", "incomplete", 400, "give me a", 0.4, 100),
         Silence("c", "incomplete", 400, "tell", None),
@@ -96,7 +98,7 @@ def test_areas_compare_both_scores_over_the_silences_that_were_judged() -> None:
     auc = areas(found)
     assert (auc["ends"], auc["incomplete"]) == (2, 2)
     assert auc["p_eot"] == 0.75
-    # "please", "the" and "a" ask for more, "time" does not.
+    # "in", "the" and "a" ask for more, "time" does not.
     assert auc["trailing_words"] == 0.75
     assert areas(found[:2])["p_eot"] is None
 
@@ -120,8 +122,8 @@ def silence(draw: st.DrawFn) -> Silence:
 def test_who_waits_longer_cuts_off_less_and_answers_later(
     found: list[Silence], policy: Policy
 ) -> None:
-    drawn = curve(found, policy, CONFIG)
-    configured = CONFIG.hangover_ms if policy == "fixed" else CONFIG.complete_ms
+    drawn = curve(found, policy, CONFIG, CALIBRATION)
+    configured = CONFIG.complete_ms if policy == "p-eot" else CONFIG.hangover_ms
     assert [one["ms"] for one in drawn] == sorted({*WAITS_MS, configured})
     assert all((one["delay_ms"] or 9999) >= one["ms"] for one in drawn)
     for figure, way in (("delay_ms", 1), ("cut_offs", -1), ("cut_offs_incomplete", -1)):
@@ -136,17 +138,20 @@ def test_who_waits_longer_cuts_off_less_and_answers_later(
 @given(silence(), st.integers(60, 1100))
 def test_a_fixed_wait_is_the_wait(one: Silence, wait: int) -> None:
     config = replace(CONFIG, endpoint="fixed", hangover_ms=wait)
-    assert wait_ms(one, config) == wait
+    assert wait_ms(one, config, CALIBRATION) == wait
 
 
 def test_a_policy_waits_for_its_judgement_and_as_configured_after_it() -> None:
     sure = Silence("a", "end", None, "what is the time", 0.9, 80.0)
     config = replace(CONFIG, endpoint="p-eot")
-    assert wait_ms(sure, config) == CONFIG.complete_ms
-    assert wait_ms(replace(sure, judged_ms=210.0), config) == 210.0
-    assert wait_ms(replace(sure, probability=0.05), config) == CONFIG.hangover_ms
-    assert wait_ms(replace(sure, probability=0.001), config) == CONFIG.incomplete_ms
-    assert wait_ms(replace(sure, probability=None, judged_ms=None), config) == CONFIG.hangover_ms
+    assert wait_ms(sure, config, CALIBRATION) == CONFIG.complete_ms
+    assert wait_ms(replace(sure, judged_ms=210.0), config, CALIBRATION) == 210.0
+    assert wait_ms(replace(sure, probability=0.05), config, CALIBRATION) == CONFIG.hangover_ms
+    assert wait_ms(replace(sure, probability=0.001), config, CALIBRATION) == CONFIG.incomplete_ms
+    assert (
+        wait_ms(replace(sure, probability=None, judged_ms=None), config, CALIBRATION)
+        == CONFIG.hangover_ms
+    )
 
 
 def test_a_curve_is_what_the_silences_say() -> None:
@@ -155,7 +160,7 @@ def test_a_curve_is_what_the_silences_say() -> None:
         Silence("a", "incomplete", 400.0, "what is the", 0.001, 100.0),
         Silence("b", "whole", 300.0, "what time is it", 0.8, 100.0),
     ]
-    fixed = {one["ms"]: one for one in curve(found, "fixed", CONFIG)}
+    fixed = {one["ms"]: one for one in curve(found, "fixed", CONFIG, CALIBRATION)}
     assert fixed[300] == {
         "ms": 300,
         "delay_ms": 300.0,
@@ -164,7 +169,7 @@ def test_a_curve_is_what_the_silences_say() -> None:
     }
     assert fixed[400]["cut_offs"] == 0.5
     assert fixed[420]["cut_offs"] == 0.0
-    asked = {one["ms"]: one for one in curve(found, "p-eot", CONFIG)}
+    asked = {one["ms"]: one for one in curve(found, "p-eot", CONFIG, CALIBRATION)}
     assert asked[160]["delay_ms"] == 160.0
     assert asked[160]["cut_offs_incomplete"] == 0.0
     assert asked[160]["cut_offs"] == 0.5
@@ -172,13 +177,13 @@ def test_a_curve_is_what_the_silences_say() -> None:
 
 def test_the_record_has_p_eot_only_where_something_was_judged() -> None:
     found = [Silence("a", "end", None, "what is the time"), Silence("a", "whole", 300.0, "what is")]
-    made = endpointing(found, {"speculative": [("whole", True)]}, CONFIG)
+    made = endpointing(found, {"speculative": [("whole", True)]}, CONFIG, CALIBRATION)
     assert set(made["curves"]) == {"fixed", "trailing-words"}
     assert made["configured_ms"] == {
         "fixed": CONFIG.hangover_ms,
-        "trailing-words": CONFIG.complete_ms,
+        "trailing-words": CONFIG.hangover_ms,
     }
-    assert made["cut_offs"]["speculative"]["whole"] == {"pauses": 1, "cut_off": 1.0}
+    assert made["cut_offs"]["speculative"]["whole"] == {"pauses": 1, "ended": 1, "cut_off": 1.0}
     assert [one["unfinished"] for one in made["points"]] == [False, True]
     judged = [replace(one, probability=0.5, judged_ms=100.0) for one in found]
-    assert "p-eot" in endpointing(judged, {}, CONFIG)["curves"]
+    assert "p-eot" in endpointing(judged, {}, CONFIG, CALIBRATION)["curves"]

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from tests.bench.made import BEGAN, END, answered, clip, judge, take
+from tests.bench.made import BEGAN, END, answered, at, clip, judge, take
 from voiceloop.bench import page, summary
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import Suite
@@ -19,6 +19,8 @@ from voiceloop.bench.compare import compare
 from voiceloop.bench.interruptions import reaction
 from voiceloop.bench.latency import (
     INPUT,
+    PEOPLE,
+    REPLY_TOKENS,
     SUITE_MODES,
     Measured,
     Plan,
@@ -26,13 +28,14 @@ from voiceloop.bench.latency import (
     decides,
     played,
     record,
+    usual_suite,
 )
 from voiceloop.bench.scoring import word_errors
 from voiceloop.bench.sentences import Standing, added
 from voiceloop.bench.suites import SuiteName
 from voiceloop.bench.takes import MODES, Take
 from voiceloop.bench.turnfigures import outcome
-from voiceloop.config import Config
+from voiceloop.config import AsrConfig, Config, LlmConfig
 from voiceloop.errors import ConfigError
 from voiceloop.trace import Mark, out_of_order, parts_ms
 from voiceloop.types import TurnTrace
@@ -110,7 +113,9 @@ def test_it_is_one_line_of_json_that_can_be_compared_told_and_shown(tmp_path: Pa
 def test_only_modes_that_decide_for_themselves_are_judged_by_their_cut_offs() -> None:
     made = record(PLAN, clips(2), planned=2, machine=MACHINE)["endpointing"]
     assert list(made["cut_offs"]) == ["speculative"]
-    assert made["cut_offs"]["speculative"]["incomplete"] == {"pauses": 2, "cut_off": 0}
+    assert made["cut_offs"]["speculative"]["incomplete"] == {
+        **{"pauses": 2, "ended": 0, "cut_off": 0},
+    }
     assert {name for name, mode in MODES.items() if decides(mode)} == {
         *("speculative", "fixed-600", "trailing-words", "p-eot"),
     }
@@ -168,8 +173,8 @@ def test_traces_of_a_mode_follow_one_another_and_keep_their_parts() -> None:
 
 
 def test_every_suite_has_modes_and_a_name_in_the_command() -> None:
-    assert get_args(Suite) == get_args(SuiteName)
-    assert set(SUITE_MODES) == {*get_args(SuiteName), INPUT}
+    assert set(get_args(Suite)) == {*get_args(SuiteName), PEOPLE}
+    assert set(SUITE_MODES) == {*get_args(SuiteName), PEOPLE, INPUT}
     for suite, names in SUITE_MODES.items():
         assert set(names) <= set(MODES)
         assert [mode.name for mode in Plan(Config(), suite).chosen] == [
@@ -189,9 +194,58 @@ def test_additions_are_heard_with_a_wait_that_no_pause_outlasts() -> None:
     assert Plan(Config(), "pauses").settings == Config()
 
 
+def models(asr: str = "starter", target: str = "starter", most: int = 256) -> Config:
+    return Config(asr=AsrConfig(model=asr), llm=LlmConfig(target=target, max_new_tokens=most))
+
+
+@pytest.mark.parametrize(
+    ("config", "suite"),
+    [
+        (models(), "starter"),
+        (models(asr="tiny.en"), "questions"),
+        (models(target="some/model"), "questions"),
+    ],
+)
+def test_only_the_starter_models_are_asked_of_their_own_domain(config: Config, suite: str) -> None:
+    assert usual_suite(config) == suite
+
+
+@pytest.mark.parametrize("suite", ["questions", "people"])
+def test_what_any_model_answers_is_answered_briefly_in_every_mode(suite: str) -> None:
+    plan = Plan(models(asr="tiny.en"), suite)
+    assert plan.settings.llm.max_new_tokens == REPLY_TOKENS == 60
+    assert Plan(models(most=20), suite).settings.llm.max_new_tokens == 20
+    made = record(plan, [], planned=0, machine=MACHINE)
+    assert made["settings"]["max_new_tokens"] == 60
+    assert Plan(models(), "starter").settings.llm.max_new_tokens == 256
+
+
+def test_recordings_of_people_are_counted_as_they_are() -> None:
+    whole = clip("a-000")
+    own = ((at(0.8), at(1.1)), (at(1.3), at(1.6)))
+    whole = replace(whole, said=replace(whole.said, own_pauses=own, text="what is the tide"))
+    ended = take(answered().trace("done"), ends=[1.05, END + 0.2], heard=["what is", "the time"])
+    words = {"speculative": word_errors("what is the tide", "what is the time")}
+    heard = Measured(
+        whole, {"speculative": ended}, {"speculative": outcome(ended, whole.said)}, words, None
+    )
+    cut = measured(clip("a-000-001", [("open", 0.8, 1.1)]), modes={"speculative": 0.3})
+    plan = Plan(models(asr="tiny.en"), PEOPLE)
+    made = record(plan, [heard, cut], planned=2, machine=MACHINE)
+    assert made["people"] == {
+        **{"recordings": 1, "own_pauses": 2, "own_pauses_that_ended_a_turn": 1},
+        **{"with_text": 1, "words": 4, "word_errors": 1},
+    }
+    assert made["modes"]["speculative"]["false_cutoffs"] == 0.5
+    assert made["endpointing"]["cut_offs"]["speculative"]["open"]["pauses"] == 1
+    assert "1 of 2" in summary.text(made) and "1 of 4" in summary.text(made)
+    page.html(made)
+
+
 @pytest.mark.parametrize(
     ("plan", "message", "hint"),
     [
+        (Plan(Config(), "people"), "starter recogniser", "--asr.model"),
         (replace(PLAN, modes=("speculativ",)), "'speculativ'", "'speculative'"),
         (replace(PLAN, modes=("zzz",)), "'zzz'", "no-held-audio"),
         (replace(PLAN, turns=0), "no turns", "--turns"),

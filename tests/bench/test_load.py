@@ -15,7 +15,9 @@ from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
 
-TURN = Turn(0, "what", "item_1", "done", "What?", "That.", 24_000, "", 130.0, 128.0, 28.0, 0, 100.0)
+TURN = Turn(
+    0, "what", "item_1", "done", "What?", "That.", 24_000, "", 130.0, 0.0, {}, 128.0, 28.0, 0, 100.0
+)
 
 
 def test_clients_speak_listen_interrupt_and_vanish(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,6 +40,34 @@ def test_clients_speak_listen_interrupt_and_vanish(capsys: pytest.CaptureFixture
     for name in ("sessions", "conversations", "tasks", "threads"):
         assert after[name] == before[name], name
     assert after["sessions"] == 0
+
+
+def test_one_client_has_the_parts_of_its_wait_and_nothing_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    one = ["--speaking", "1", "--quiet", "0", "--idle", "0", "--turns", "2"]
+    assert main(["bench", "load", *one, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    alone = found["alone"]
+    assert "loaded" not in found and found["dropped"] == []
+    assert (alone["turns"], alone["answered"]) == (2, 2)
+    assert list(alone["parts_ms"]) == ["endpoint wait", "asr", "llm", "tts", "output"]
+    assert alone["words"] > 0 and alone["word_errors"] < alone["words"]
+    for turn in found["turns"]:
+        # From the true end of speech, which the server finds a little early or late.
+        assert abs(turn["found_late_ms"]) < 100
+        parts = sum(turn["parts_ms"].values())
+        assert parts == pytest.approx(turn["served_voice_to_voice_ms"], abs=0.01)
+        assert turn["voice_to_voice_ms"] > turn["found_late_ms"] + parts
+
+
+def test_the_wait_is_what_the_server_takes_and_what_it_does_not_see() -> None:
+    late = replace(TURN, voice_to_voice_ms=140.0, found_late_ms=7.0)
+    assert late.added_ms == pytest.approx(140 - 7 - 128)
+    found = figures.answers([replace(late, parts_ms={"llm": 20.0}), replace(TURN, outcome="lost")])
+    assert found["parts_ms"] == {"llm": {"p50": 20.0, "p95": 20.0, "p99": 20.0}}
+    assert found["found_late_ms"]["p50"] == 7
+    assert figures.understood([TURN], {"what": "What is that?"}) == {"words": 3, "word_errors": 2}
 
 
 @pytest.mark.parametrize("wrong", [["--speaking", "0"], ["--turns", "0"], ["--idle", "-1"]])

@@ -21,6 +21,7 @@ from voiceloop.bench.page import html, write
 from voiceloop.bench.pictures import distribution, stacked_parts, trade_off, turn_waterfall
 from voiceloop.config import TurnConfig
 from voiceloop.trace import Lane, to_json
+from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure
 
@@ -41,6 +42,10 @@ def mode(**others: Any) -> dict[str, Any]:
         "wasted_tokens": 36,
         "cpu_s_per_turn": 0.62,
         "underruns": 0,
+        "partials": {
+            **{"partials": 7, "backlog_ms": spread, "behind_ms": spread},
+            "before_the_next_ms": spread,
+        },
         **others,
     }
 
@@ -78,6 +83,7 @@ def record() -> dict[str, Any]:
         **{"suite": "starter", "seed": 0, "turns": 6, "turns_planned": 24},
         **{"asr": "whisper <starter>", "target": "starter", "draft": "auto", "tts": "espeak"},
         **{"endpoint": "auto", "hangover_ms": 500, "complete_ms": 160, "incomplete_ms": 1100},
+        **{"max_new_tokens": 256},
     }
     machine = {
         **{"processor": "A & B", "cores": 2, "threads": 1, "load": 0.5, "system": "Linux x86_64"},
@@ -93,7 +99,9 @@ def record() -> dict[str, Any]:
         "cost_ms_without": {"no-draft": 12.3},
         "cpu_over_streaming": {"speculative": 1.4},
         "memory_mb": 600.0,
-        "endpointing": endpointing(silences, {"speculative": [("whole", True)]}, TurnConfig()),
+        "endpointing": endpointing(
+            silences, {"speculative": [("whole", True)]}, TurnConfig(), Calibration(0.1, 0.02, 88)
+        ),
         "interruptions": {"kinds": {"cough": reactions}, "all": reactions, "each": []},
         "carry_over": {
             "speculative": {
@@ -267,7 +275,7 @@ def test_the_table_names_every_mode_with_its_figures(record: dict[str, Any]) -> 
     assert re.search(r"^sequential ÷ speculative, voice to voice p50 +2\.50$", told, re.M)
     assert "voice to voice with no-draft" in told and "+12 ms" in told
     assert "6 of 24 things said" in told
-    assert "100.0% of 1" in told  # the pause after a whole prefix
+    assert "1 of 1 (100.0%)" in told  # the pause after a whole prefix
     assert not re.search(r"nan|None", told)
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +21,14 @@ from voiceloop.asr.silero import silero
 from voiceloop.asr.whisper import whisper
 from voiceloop.audio import SPEECH_RATE, Framer, dbfs, samples
 from voiceloop.bench.clips import Clip, Pause
-from voiceloop.bench.scoring import word_error_rate, word_errors
+from voiceloop.bench.flite import VOICES as flite_voices
+from voiceloop.bench.flite import speak as speak_by_flite
+from voiceloop.bench.scoring import plain_words, word_error_rate, word_errors
 from voiceloop.bench.sentences import sentence
 from voiceloop.bench.sounds import ROOM_DBFS, rms
 from voiceloop.bench.suites import (
     DELAY_MS,
+    GENERAL,
     LEAD_MS,
     PAUSE_MS,
     SNR_DB,
@@ -29,7 +38,7 @@ from voiceloop.bench.suites import (
 )
 from voiceloop.bench.utterances import VOICES, Line, Utterance, place, speak
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
-from voiceloop.errors import ConfigError
+from voiceloop.errors import ConfigError, EngineError
 from voiceloop.playback import AUDIBLE
 from voiceloop.turns import SpeechStarted, TurnDetector, TurnEnded, TurnEvent
 from voiceloop.types import Pcm
@@ -38,6 +47,7 @@ pytestmark = pytest.mark.models
 
 COUNTS: dict[SuiteName, int] = {
     "starter": 24,
+    "questions": 24,
     "pauses": 24,
     "bargein": 60,
     "noise": 18,
@@ -68,14 +78,24 @@ def bounds(clip: Clip) -> tuple[int, int]:
 
 
 every_suite = pytest.mark.parametrize("name", COUNTS)
+BY_ESPEAK = [name for name in COUNTS if name != "questions"]
+
+
+@pytest.fixture(autouse=True)
+def flite(require_program: Callable[[str], Path]) -> None:
+    """The program that speaks one of the suites."""
+    require_program("flite")
 
 
 # ---- the recipe
 
 
-def test_the_same_seed_gives_the_same_samples_and_more_clips_the_same_first_ones() -> None:
-    first = suite("pauses")[:3]
-    for clip, again in zip(first, build("pauses", 3), strict=True):
+@pytest.mark.parametrize("name", ["pauses", "questions"])
+def test_the_same_seed_gives_the_same_samples_and_more_clips_the_same_first_ones(
+    name: SuiteName,
+) -> None:
+    first = suite(name)[:3]
+    for clip, again in zip(first, build(name, 3), strict=True):
         assert clip.pcm.tobytes() == again.pcm.tobytes()
         assert clip.background.tobytes() == again.background.tobytes()
         assert clip.said == again.said
@@ -90,9 +110,34 @@ def test_another_seed_and_another_suite_draw_everything_anew() -> None:
             assert not np.array_equal(one.background, other.background)
 
 
-def test_no_question_comes_again_before_all_have_been_asked() -> None:
-    texts = [clip.said.text for clip in suite("starter")]
+@pytest.mark.parametrize("name", ["starter", "questions"])
+def test_no_question_comes_again_before_all_have_been_asked(name: SuiteName) -> None:
+    texts = [clip.said.text for clip in suite(name)]
     assert len(set(texts)) == len(texts)
+
+
+def test_questions_of_any_kind_are_many_and_none_the_starters() -> None:
+    from models.train.domain import utterance
+
+    assert len(set(GENERAL)) == len(GENERAL) >= 80
+    own = {" ".join(plain_words(text)) for text in GENERAL}
+    rng = random.Random(0)
+    for split in ("train", "heldout"):
+        drawn = {" ".join(plain_words(utterance(rng, split))) for _ in range(5000)}
+        assert not own & drawn
+    lengths = [len(text.split()) for text in GENERAL]
+    assert sum(length <= 6 for length in lengths) >= 50 and max(lengths) >= 20
+
+
+def test_questions_of_any_kind_are_words_alone() -> None:
+    # Numbers and abbreviations could be written in more than one way.
+    assert all(
+        re.fullmatch(r"(?:[A-Z]?[a-z]+,? |[AI] )*[A-Z]?[a-z]+[.?]", text) for text in GENERAL
+    )
+
+
+def test_every_voice_of_flite_is_heard() -> None:
+    assert {clip.voice for clip in suite("questions")} == set(flite_voices)
 
 
 def test_voices_and_places_vary() -> None:
@@ -115,6 +160,21 @@ def test_a_voice_that_there_is_not_is_refused_by_the_process_that_speaks() -> No
         speak([Line("Hello.", "en-mars")])
 
 
+def test_without_flite_there_is_one_line_and_a_hint(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "voiceloop", "bench", "latency", "--suite", "questions"]
+    environment = os.environ | {"PATH": str(tmp_path)}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    told = [line for line in ran.stderr.splitlines() if line.startswith(("voiceloop:", "hint:"))]
+    assert len(told) == 2 and "flite cannot be run" in told[0]
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_voice_that_flite_does_not_have_is_refused() -> None:
+    with pytest.raises(EngineError, match="no voice called 'mars'"):
+        speak_by_flite([Line("Hello.", "mars")])
+
+
 # ---- what is said, and when
 
 
@@ -131,7 +191,7 @@ def test_speech_is_audible_from_its_first_sample_to_its_last_and_nowhere_else(
         assert np.abs(clip.pcm).max() < 1
 
 
-@every_suite
+@pytest.mark.parametrize("name", BY_ESPEAK)
 def test_words_are_in_order_and_all_that_is_audible_belongs_to_one(name: SuiteName) -> None:
     for clip in suite(name):
         words = clip.said.words
@@ -241,11 +301,12 @@ def events(pcm: Pcm) -> list[TurnEvent]:
     return [e for frame in frames for e in detector.feed(frame, vad.probability(frame.pcm))]
 
 
-def test_the_voice_detector_finds_the_true_end_of_speech() -> None:
-    for clip in suite("starter")[:12]:
+@pytest.mark.parametrize(("name", "off_ms"), [("starter", 20), ("questions", 60)])
+def test_the_voice_detector_finds_the_true_end_of_speech(name: SuiteName, off_ms: int) -> None:
+    for clip in suite(name)[:12]:
         found = events(clip.read(0, len(clip.pcm) + 2 * SPEECH_RATE))
         (end,) = [event for event in found if isinstance(event, TurnEnded)]
-        assert abs(end.speech_end - bounds(clip)[1]) <= samples(20)
+        assert abs(end.speech_end - bounds(clip)[1]) <= samples(off_ms)
 
 
 def test_of_20_backchannels_and_20_coughs_at_least_30_are_taken_for_a_voice() -> None:

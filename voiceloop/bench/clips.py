@@ -57,6 +57,8 @@ class Said:
     """The sample after the last audible one: the true end of speech."""
     pauses: tuple[Pause, ...] | None = None
     """Those that were put there; at a comma the synthesizer itself is silent for up to 250 ms."""
+    own_pauses: tuple[tuple[int, int], ...] = ()
+    """Beginning and end of those that a person made, in a recording into which none was put."""
 
 
 @dataclass(frozen=True, slots=True)

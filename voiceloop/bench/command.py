@@ -6,8 +6,9 @@ Nothing heavy is imported before a command runs.
 from __future__ import annotations
 
 import json
+import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ import tyro
 
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import Command
+from voiceloop.outputs import keep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,9 @@ class BenchLlm(Command):
     """Write a page with pictures, and the JSON, into this folder."""
 
 
-Suite = Literal["starter", "pauses", "bargein", "noise", "additions"]
+Suite = Literal["starter", "questions", "people", "pauses", "bargein", "noise", "additions"]
+SPEECH = "VOICELOOP_SPEECH"
+"""The variable that names a folder of people's recordings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +57,15 @@ class BenchLatency(Command):
     """Measure whole conversations at real-time pace: voice-to-voice latency and its parts."""
 
     suite: Suite | None = None
-    """What is said: questions (`starter`, or none), questions with pauses, in noise, interrupted
-    replies, or something added after a silence."""
+    """What is said: questions of the starter models' domain (`starter`, their default), of any
+    kind (`questions`, that of other models), recordings of `people` with silences put in, questions
+    with pauses, in noise, interrupted replies, or something added after a silence."""
     input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Recordings to hear instead, each one turn; NAME.txt tells what is said in NAME.wav."""
+    """Recordings to hear, each one turn; NAME.txt tells what is said in NAME.wav. With `people`
+    silences are put into them; none: those that VOICELOOP_SPEECH names."""
     turns: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Things said, in every mode; none: 24 (all of --input), or what eleven minutes allow."""
+    """Things said, in every mode; none: 24 (all of --input, and 200 silences of `people`), or what
+    eleven minutes allow."""
     modes: Annotated[str | None, tyro.conf.arg(metavar="A,B,…")] = None
     """Ways of running a session, such as speculative,streaming; none: those that suit the suite."""
     seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
@@ -70,11 +77,30 @@ class BenchLatency(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchAsr(Command):
+    """Measure the recogniser: short windows and verified partials against full ones afresh."""
+
+    input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Recordings of people; none: those that VOICELOOP_SPEECH names, if it does."""
+    clips: Annotated[int, tyro.conf.arg(metavar="N")] = 200
+    """Questions that are spoken; half as many again are short ones."""
+    seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
+    """Draws other questions and voices."""
+    json: bool = False
+    """Print one JSON object on one line."""
+    report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Write the tables and the JSON into this folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BenchLoad(Command):
     """Measure the server with many clients at once, who talk, listen, interrupt and vanish."""
 
+    suite: Literal["bargein", "questions"] = "bargein"
+    """What they say: questions with long answers, or questions of any kind, briefly answered."""
     speaking: Annotated[int, tyro.conf.arg(metavar="N")] = 4
-    """Clients that ask and are answered, all at the same time."""
+    """Clients that ask and are answered, all at the same time; one that is all there is of them
+    is measured alone, and nothing else."""
     quiet: Annotated[int, tyro.conf.arg(metavar="M")] = 20
     """Clients beside them that send silence."""
     idle: Annotated[int, tyro.conf.arg(metavar="K")] = 180
@@ -99,6 +125,7 @@ class BenchCompare(Command):
 
 def bench_llm(command: BenchLlm) -> int:
     """`voiceloop bench llm`."""
+    keep([command.prompts and command.prompts.parent], {"--report": command.report})
     from voiceloop.loading import set_threads
 
     set_threads(command.settings)
@@ -132,37 +159,86 @@ def bench_llm(command: BenchLlm) -> int:
 
 def bench_latency(command: BenchLatency) -> int:
     """`voiceloop bench latency`."""
+    keep([command.input], {"--report": command.report})
     from voiceloop.loading import open_engines, set_threads
 
     set_threads(command.settings)
     from voiceloop.bench import page, summary
-    from voiceloop.bench.latency import INPUT, Plan, check, clips, measure, played, record
+    from voiceloop.bench.latency import (
+        INPUT,
+        PEOPLE,
+        Plan,
+        check,
+        clips,
+        measure,
+        played,
+        record,
+        usual_suite,
+    )
     from voiceloop.bench.machine import surroundings
     from voiceloop.bench.pair import without_draft
     from voiceloop.bench.progress import Progress
     from voiceloop.bench.report import open_folder
     from voiceloop.bench.takes import Studio
 
-    if command.input and command.suite:
+    if command.input and command.suite not in (None, PEOPLE):
         raise ConfigError("recordings and a suite were named", "give --input or --suite, not both")
     modes = tuple(filter(None, map(str.strip, (command.modes or "").split(","))))
-    suite = INPUT if command.input else command.suite or "starter"
+    suite = command.suite or (INPUT if command.input else usual_suite(command.settings))
     plan = Plan(command.settings, suite, command.turns, modes, command.seed)
     check(plan)
+    recordings = _recordings(command.input) if suite == PEOPLE else command.input
+    if suite == PEOPLE and recordings is None:
+        raise ConfigError(
+            "no recordings of people are known", f"name their folder with --input, or in {SPEECH}"
+        )
     folder = open_folder(command.report) if command.report else None
     with Progress(sys.stderr) as progress:
         machine = surroundings()
         progress("preparing what is said")
-        said = clips(plan, command.input)
+        said = clips(plan, recordings)
         progress("loading the models")
         with open_engines(plan.settings) as engines:
             studio = Studio(engines, without_draft(engines.llm), plan.settings)
             measured = measure(studio, plan, said, progress)
-    found = record(plan, measured, planned=len(said), machine=machine)
+            calibration = engines.llm.calibrations.get("en")  # what is said is English
+    found = record(plan, measured, planned=len(said), machine=machine, calibration=calibration)
     if folder:
         page.write(folder, found, played(measured))
     print(json.dumps(found) if command.json else summary.text(found))
     return 0
+
+
+def bench_asr(command: BenchAsr) -> int:
+    """`voiceloop bench asr`."""
+    from voiceloop.loading import load_asr, set_threads
+
+    set_threads(command.settings)
+    from voiceloop.bench import recognition
+    from voiceloop.bench.asr import Plan, full_windows, measure, record
+    from voiceloop.bench.machine import surroundings
+    from voiceloop.bench.progress import Progress
+    from voiceloop.bench.report import open_folder
+
+    settings = command.settings
+    plan = Plan(settings, _recordings(command.input), command.clips, command.seed)
+    folder = open_folder(command.report) if command.report else None
+    with Progress(sys.stderr) as progress:
+        machine = surroundings()
+        progress("loading the models")
+        fast = load_asr(settings)
+        plain = load_asr(replace(settings, asr=full_windows(settings.asr)))
+        found = record(plan, measure(plan, plain, fast, progress), machine)
+    if folder:
+        recognition.write(folder, found)
+    print(json.dumps(found) if command.json else recognition.text(found))
+    return 0
+
+
+def _recordings(given: Path | None) -> Path | None:
+    """The folder of people's recordings, if one is known."""
+    known = os.environ.get(SPEECH)
+    return given or (Path(known) if known else None)
 
 
 def bench_load(command: BenchLoad) -> int:
@@ -176,6 +252,7 @@ def bench_load(command: BenchLoad) -> int:
 
     plan = Plan(
         command.settings,
+        suite=command.suite,
         speaking=command.speaking,
         quiet=command.quiet,
         idle=command.idle,

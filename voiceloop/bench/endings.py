@@ -3,7 +3,7 @@
 Each silence of known place is one `Silence`, with what the language model and the last word said
 about it. From many follow how well either tells an end from a pause, and what a policy of
 endpointing costs: delay where the user has ended, cut-offs where they have not. Knows neither
-engines nor clocks.
+engines nor clocks. What is said in the clips is English.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from voiceloop.bench.scoring import LAG_MS, false_cutoffs, roc_auc
 from voiceloop.bench.sentences import Standing
 from voiceloop.bench.takes import Take
 from voiceloop.config import TurnConfig
-from voiceloop.endpoint import hangover_ms, unfinished
+from voiceloop.endpoint import hangover_ms
+from voiceloop.languages.en import ENGLISH
 from voiceloop.trace import Lane
 from voiceloop.turns import TurnEnded
+from voiceloop.types import Calibration
 
 Policy = Literal["fixed", "trailing-words", "p-eot"]
 WAITS_MS = range(60, 1101, 20)
@@ -63,7 +65,7 @@ def silences(clip: Clip, take: Take) -> list[Silence]:
     begun elsewhere, such as within a word, belong to none.
     """
     said = clip.said
-    if said.pauses is None or said.end is None or said.text is None:
+    if said.pauses is None or said.end is None:
         return []
     judgements = _judgements(take)
 
@@ -79,7 +81,9 @@ def silences(clip: Clip, take: Take) -> list[Silence]:
         return Silence(clip.name, standing, length_ms, own.text, own.probability, judged_ms)
 
     pauses = [silence(one.standing, one.start, one.end, one.prefix) for one in said.pauses]
-    return [*pauses, silence("end", said.end, None, said.text)]
+    end = silence("end", said.end, None, said.text or "")
+    # Of words that nobody knows the last cannot be judged.
+    return [*pauses, end] if end.text else pauses
 
 
 def _judgements(take: Take) -> list[_Judgement]:
@@ -109,13 +113,24 @@ def cut_offs(clip: Clip, take: Take) -> list[tuple[Standing, bool]]:
     return [(pause.standing, pause in cut) for pause in pauses]
 
 
+def own_pauses(clip: Clip, take: Take) -> dict[str, int]:
+    """The pauses that the speaker made in `clip`, and how many of them ended a turn."""
+    ends = [event.sample for event in take.events if isinstance(event, TurnEnded)]
+    ended = [
+        any(start <= end < until + samples(LAG_MS) for end in ends)
+        for start, until in clip.said.own_pauses
+    ]
+    return {"pauses": len(ended), "ended": sum(ended)}
+
+
 def cut_off_shares(found: Sequence[tuple[Standing, bool]]) -> dict[str, dict[str, float | None]]:
-    """Pauses and the share of them that ended a turn, by how their prefix stands."""
+    """Pauses and how many of them ended a turn, by how their prefix stands."""
     shares: dict[str, dict[str, float | None]] = {}
     for standing in get_args(Standing):
         own = [cut for one, cut in found if one == standing]
         shares[standing] = {
             "pauses": len(own),
+            "ended": sum(own),
             "cut_off": round(sum(own) / len(own), 4) if own else None,
         }
     return shares
@@ -138,38 +153,42 @@ def areas(found: Sequence[Silence]) -> dict[str, float | None]:
 
     return {
         "p_eot": area(lambda one: one.probability or 0.0),
-        "trailing_words": area(lambda one: float(not unfinished(one.text))),
+        "trailing_words": area(lambda one: float(not ENGLISH.asks_for_more(one.text))),
         "ends": len(ends),
         "incomplete": len(pauses),
     }
 
 
-def wait_ms(one: Silence, config: TurnConfig) -> float:
+def wait_ms(one: Silence, config: TurnConfig, calibration: Calibration | None) -> float:
     """Silence after which the policy of `config` ends the turn in this place.
 
     No policy but `fixed` decides before its judgement is there.
     """
-    wait = hangover_ms(one.text, one.probability, config)
+    wait = hangover_ms(one.text, one.probability, config, ENGLISH, calibration)
     return wait if config.endpoint == "fixed" else max(wait, one.judged_ms or 0.0)
 
 
-def curve(found: Sequence[Silence], policy: Policy, config: TurnConfig) -> list[dict[str, Any]]:
+def curve(
+    found: Sequence[Silence], policy: Policy, config: TurnConfig, calibration: Calibration | None
+) -> list[dict[str, Any]]:
     """What `policy` costs with each of `WAITS_MS`.
 
     That is the silence which ends any turn, or, where the policy distinguishes, one that seems
     complete; none that seems less so is ended sooner.
     """
     waits = sorted({*WAITS_MS, configured_ms(policy, config)})
-    return [_cost(found, _waiting(config, policy, wait)) | {"ms": wait} for wait in waits]
+    # The silence that is tried stands in for the one that the model was calibrated to.
+    asked = calibration and replace(calibration, complete_ms=0)
+    return [_cost(found, _waiting(config, policy, wait), asked) | {"ms": wait} for wait in waits]
 
 
 def configured_ms(policy: Policy, config: TurnConfig) -> int:
     """The silence that ends any turn in `config`, or one that seems complete."""
-    return config.hangover_ms if policy == "fixed" else config.complete_ms
+    return config.complete_ms if policy == "p-eot" else config.hangover_ms
 
 
 def _waiting(config: TurnConfig, policy: Policy, wait: int) -> TurnConfig:
-    hangover = wait if policy == "fixed" else max(wait, config.hangover_ms)
+    hangover = max(wait, config.hangover_ms) if policy == "p-eot" else wait
     return replace(
         config,
         endpoint=policy,
@@ -179,12 +198,14 @@ def _waiting(config: TurnConfig, policy: Policy, wait: int) -> TurnConfig:
     )
 
 
-def _cost(found: Sequence[Silence], config: TurnConfig) -> dict[str, float | None]:
+def _cost(
+    found: Sequence[Silence], config: TurnConfig, calibration: Calibration | None
+) -> dict[str, float | None]:
     def cut(pauses: Sequence[Silence]) -> float | None:
-        cuts = [(one.length_ms or 0.0) >= wait_ms(one, config) for one in pauses]
+        cuts = [(one.length_ms or 0.0) >= wait_ms(one, config, calibration) for one in pauses]
         return round(fmean(cuts), 4) if cuts else None
 
-    delays = [wait_ms(one, config) for one in found if one.standing == "end"]
+    delays = [wait_ms(one, config, calibration) for one in found if one.standing == "end"]
     return {
         "delay_ms": round(fmean(delays), 1) if delays else None,
         "cut_offs_incomplete": cut([one for one in found if one.standing == "incomplete"]),
@@ -196,6 +217,7 @@ def endpointing(
     found: Sequence[Silence],
     cuts: Mapping[str, Sequence[tuple[Standing, bool]]],
     config: TurnConfig,
+    calibration: Calibration | None,
 ) -> dict[str, Any]:
     """The record of endpointing; `cuts` are those of each mode that decides for itself."""
     judged = any(one.probability is not None for one in found)
@@ -204,8 +226,8 @@ def endpointing(
         "cut_offs": {mode: cut_off_shares(own) for mode, own in cuts.items()},
         "auc": areas(found),
         "configured_ms": {policy: configured_ms(policy, config) for policy in policies},
-        "curves": {policy: curve(found, policy, config) for policy in policies},
-        "points": [asdict(one) | {"unfinished": unfinished(one.text)} for one in found],
+        "curves": {policy: curve(found, policy, config, calibration) for policy in policies},
+        "points": [asdict(one) | {"unfinished": ENGLISH.asks_for_more(one.text)} for one in found],
     }
 
 

@@ -8,17 +8,17 @@ machine down for a while slows all of them down.
 from __future__ import annotations
 
 import math
-import resource
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
+from voiceloop.bench import people
 from voiceloop.bench.clips import Clip
-from voiceloop.bench.endings import cut_offs, endpointing, silences
+from voiceloop.bench.endings import cut_offs, endpointing, own_pauses, silences
 from voiceloop.bench.interruptions import interruptions, reaction
+from voiceloop.bench.machine import most_memory_mb
 from voiceloop.bench.recordings import read_folder
 from voiceloop.bench.scoring import WordErrors, word_error_rate, word_errors
 from voiceloop.bench.suites import SuiteName, build
@@ -35,7 +35,7 @@ from voiceloop.bench.turnfigures import (
 from voiceloop.config import Config, nearest
 from voiceloop.errors import ConfigError
 from voiceloop.trace import to_json
-from voiceloop.types import TurnTrace
+from voiceloop.types import Calibration, TurnTrace
 
 Progress = Callable[[str], None]
 FOLLOWED = "speculative"
@@ -43,8 +43,11 @@ FOLLOWED = "speculative"
 POLICIES = tuple(name for name, mode in MODES.items() if mode.endpoint)
 INPUT = "input"
 """Stands for recordings where a suite is named."""
+PEOPLE = "people"
 SUITE_MODES: Mapping[str, tuple[str, ...]] = {
     "starter": tuple(MODES),
+    "questions": ("sequential", "streaming", FOLLOWED),
+    PEOPLE: (FOLLOWED,),
     "pauses": (FOLLOWED, "no-carry-over", *POLICIES),
     "bargein": (FOLLOWED,),
     "noise": ("sequential", "streaming", FOLLOWED),
@@ -54,6 +57,9 @@ SUITE_MODES: Mapping[str, tuple[str, ...]] = {
 """Modes in which each suite is heard where nobody says which."""
 TURNS, LIMIT_S = 24, 630.0
 """Things said, and the time for them, where nobody says how many."""
+BRIEF = ("questions", PEOPLE)
+"""Suites that any models answer; theirs are as long as the longest allowed, so that is short."""
+REPLY_TOKENS = 60
 ADDED_AFTER = {"endpoint": "fixed", "hangover_ms": 800}
 """Settings of `turns` for the suite of additions: no pause in it ends a turn."""
 
@@ -85,11 +91,13 @@ class Plan:
     @property
     def limit_s(self) -> float:
         """No clip is begun that would probably end later than this."""
-        return LIMIT_S if self.turns is None else math.inf
+        return LIMIT_S if self.turns is None and self.suite != PEOPLE else math.inf
 
     @property
     def settings(self) -> Config:
         """What sessions are configured with."""
+        if self.suite in BRIEF:
+            return brief(self.config)
         if self.suite != "additions":
             return self.config
         return replace(self.config, turns=replace(self.config.turns, **ADDED_AFTER))
@@ -119,13 +127,33 @@ def check(plan: Plan) -> None:
             )
     if plan.clips < 1:
         raise ConfigError("nothing is measured in no turns", "set --turns to 1 or more")
+    asr = plan.config.asr
+    if plan.suite == PEOPLE and asr.engine == "whisper" and asr.model == "starter":
+        raise ConfigError(
+            "the starter recogniser cannot tell the words of people", "name another: --asr.model"
+        )
+
+
+def usual_suite(config: Config) -> SuiteName:
+    """What is said where nobody says what: the starter models know their own domain alone."""
+    own = config.asr.model == config.llm.target == "starter"
+    return "starter" if own else "questions"
+
+
+def brief(config: Config) -> Config:
+    """The settings, with replies of at most `REPLY_TOKENS`."""
+    most = min(REPLY_TOKENS, config.llm.max_new_tokens)
+    return replace(config, llm=replace(config.llm, max_new_tokens=most))
 
 
 def clips(plan: Plan, folder: Path | None = None) -> Sequence[Clip]:
     """What is said: recordings in `folder`, or else the suite.
 
-    Raises AudioError for recordings that cannot be used, EngineError without a working espeak-ng.
+    Raises AudioError for recordings that cannot be used, EngineError without the synthesizer that
+    speaks a suite.
     """
+    if folder is not None and plan.suite == PEOPLE:
+        return people.build(folder, plan.config, plan.seed)[: plan.turns]
     if folder is not None:
         return read_folder(folder)[: plan.turns]
     return build(cast(SuiteName, plan.suite), plan.clips, plan.seed)
@@ -170,9 +198,15 @@ def decides(mode: Mode) -> bool:
 
 
 def record(
-    plan: Plan, measured: Sequence[Measured], *, planned: int, machine: Mapping[str, object]
+    plan: Plan,
+    measured: Sequence[Measured],
+    *,
+    planned: int,
+    machine: Mapping[str, object],
+    calibration: Calibration | None = None,
 ) -> dict[str, Any]:
-    """What `--json` prints: of as many clips as were `planned`, on such a `machine`."""
+    """What `--json` prints: of as many clips as were `planned`, on such a `machine`, with a
+    language model of this `calibration`, if it has one."""
 
     def outcomes(name: str) -> list[Outcome]:
         return [one.outcomes[name] for one in measured]
@@ -209,17 +243,11 @@ def record(
         "ratios": ratios,
         "cost_ms_without": costs,
         "cpu_over_streaming": cpu,
-        "memory_mb": round(_most_memory() / 2**20, 1),
-        **_special(plan, measured),
+        "memory_mb": most_memory_mb(),
+        **_special(plan, measured, calibration),
         "clips": [_about(one) for one in measured],
         "turns": _turns([one for one in measured if FOLLOWED in one.outcomes]),
     }
-
-
-def _most_memory() -> int:
-    """Bytes that the process has held at the most."""
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return held if sys.platform == "darwin" else 1024 * held
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
@@ -231,6 +259,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
         "target": config.llm.target,
         "draft": config.llm.draft,
         "tts": config.tts.engine,
+        "max_new_tokens": config.llm.max_new_tokens,
         "endpoint": config.turns.endpoint,
         "hangover_ms": config.turns.hangover_ms,
         "complete_ms": config.turns.complete_ms,
@@ -238,7 +267,9 @@ def _settings(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _special(plan: Plan, measured: Sequence[Measured]) -> dict[str, Any]:
+def _special(
+    plan: Plan, measured: Sequence[Measured], calibration: Calibration | None
+) -> dict[str, Any]:
     """What can be said where clips have pauses, interruptions or additions."""
     found: dict[str, Any] = {}
     own = [(one.clip, one.takes[FOLLOWED]) for one in measured if FOLLOWED in one.takes]
@@ -249,7 +280,9 @@ def _special(plan: Plan, measured: Sequence[Measured]) -> dict[str, Any]:
             if decides(mode)
         }
         silent = [silence for clip, take in own for silence in silences(clip, take)]
-        found["endpointing"] = endpointing(silent, cuts, plan.settings.turns)
+        found["endpointing"] = endpointing(silent, cuts, plan.settings.turns, calibration)
+    if plan.suite == PEOPLE and own:
+        found["people"] = _whole_recordings([one for one in measured if FOLLOWED in one.takes])
     if any(clip.interruption for clip, _ in own):
         reactions = [reaction(clip, take) for clip, take in own]
         found["interruptions"] = interruptions([one for one in reactions if one])
@@ -259,6 +292,21 @@ def _special(plan: Plan, measured: Sequence[Measured]) -> dict[str, Any]:
             for mode in plan.chosen
         }
     return found
+
+
+def _whole_recordings(measured: Sequence[Measured]) -> dict[str, int]:
+    """Of recordings into which no silence was put, as counts: there are few of them."""
+    whole = [one for one in measured if not one.clip.said.pauses]
+    pauses = [own_pauses(one.clip, one.takes[FOLLOWED]) for one in whole]
+    words = [one.words[FOLLOWED] for one in whole if one.words]
+    return {
+        "recordings": len(whole),
+        "own_pauses": sum(own["pauses"] for own in pauses),
+        "own_pauses_that_ended_a_turn": sum(own["ended"] for own in pauses),
+        "with_text": len(words),
+        "words": sum(own.words for own in words),
+        "word_errors": sum(own.errors for own in words),
+    }
 
 
 def _about(one: Measured) -> dict[str, Any]:

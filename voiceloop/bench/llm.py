@@ -75,6 +75,7 @@ def chosen(
         draft=draft or config.draft,
         max_new_tokens=max_new_tokens,
         temperature=(config.temperature or TEMPERATURE) if sampled else 0.0,
+        seed=0 if config.seed == "auto" else config.seed,  # all modes are to say the same
         repetition_penalty=1.0,
         presence_penalty=0.0,
         frequency_penalty=0.0,

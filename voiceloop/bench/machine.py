@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -39,6 +41,12 @@ def surroundings() -> dict[str, object]:
         "torch": torch.__version__,
         "voiceloop": voiceloop.__version__,
     }
+
+
+def most_memory_mb() -> float:
+    """What the process has held at the most, in MB."""
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round((held if sys.platform == "darwin" else 1024 * held) / 2**20, 1)
 
 
 def _processor() -> str:

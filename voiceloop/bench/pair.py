@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from voiceloop.bench.synthetic import synthetic_pair
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, OutOfMemory
-from voiceloop.llm.cache import CachePool
+from voiceloop.llm.cache import MIB, CachePool
 from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
 from voiceloop.llm.loading import Loaded
@@ -53,7 +53,8 @@ def without_draft(llm: EngineT) -> EngineT:
     alone._draft = None
     alone._config = replace(llm._config, draft="none")
     alone._length = copy.deepcopy(llm._length)  # its rounds would fade what is known of drafts
-    alone._pool = CachePool(llm._config.slots)  # groups of one pool have equally many caches
+    # Groups of one pool have equally many caches.
+    alone._pool = CachePool(llm._config.cache_mb * MIB)
     return alone
 
 
@@ -89,7 +90,7 @@ def load_subjects(config: LlmConfig, synthetic: str | None, acceptance: float) -
                 f"no model is named that drafts for '{config.target}'",
                 "name one with --draft: a small model of the same family",
             )
-        target, draft = load_pair(config)
+        target, draft = load_pair(config, whole=True)
         assert draft is not None
     return subjects(target, draft, config)
 
@@ -97,11 +98,16 @@ def load_subjects(config: LlmConfig, synthetic: str | None, acceptance: float) -
 def subjects(target: Loaded, draft: Loaded, config: LlmConfig) -> Subjects:
     """Both engines over a loaded pair, which gives up its weights."""
     try:
-        copies = copy.deepcopy(target.model), copy.deepcopy(draft.model)
+        copies = _copy(target), _copy(draft)
         pair = Pair(target, draft, config)
-    except torch.OutOfMemoryError as error:
+    except (torch.OutOfMemoryError, OutOfMemory) as error:
         raise OutOfMemory(
             f"'{target.name}' and '{draft.name}' do not fit into memory twice",
             "choose smaller models: transformers' modes need a copy of their own",
         ) from error
     return Subjects(pair, *copies, (target.name, draft.name))
+
+
+def _copy(loaded: Loaded) -> PreTrainedModel:
+    assert isinstance(loaded.model, PreTrainedModel)
+    return copy.deepcopy(loaded.model)

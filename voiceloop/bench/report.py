@@ -65,8 +65,8 @@ def markdown(record: Record) -> str:
         "# Speculative decoding, measured",
         " ".join(_subject(record)),
         first,
-        _grid(header, _rows(record)),
-        _grid(("ratio of tokens per second", "median and quartiles of paired runs"), ratios),
+        grid(header, _rows(record)),
+        grid(("ratio of tokens per second", "median and quartiles of paired runs"), ratios),
         "\n".join(f"- {line}" for line in _verdicts(record)),
         *others,
         "## What these are figures of",
@@ -195,7 +195,8 @@ def _machine(record: Record) -> str:
     )
 
 
-def _grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     rule = ["---", *("---:" for _ in header[1:])]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
 

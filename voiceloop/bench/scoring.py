@@ -14,7 +14,7 @@ import numpy as np
 from voiceloop.asr.agreement import normalise
 from voiceloop.audio import samples
 from voiceloop.bench.clips import Pause, Said
-from voiceloop.tts.numbers import cardinal
+from voiceloop.languages.en import NUMBERS
 
 MISSED_MS = 1500.0
 """An endpoint that comes later than this after the end of speech was missed."""
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 
 def plain_words(text: str) -> list[str]:
     """The words of `text` as they are compared: without case and marks, numbers in words."""
-    text = _NUMBER.sub(lambda number: f" {cardinal(number[0])} ", text)
+    text = _NUMBER.sub(lambda number: f" {NUMBERS.cardinal(number[0])} ", text)
     return [word for word in map(normalise, re.split(r"[\s\u2010-\u2015-]+", text)) if word]
 
 

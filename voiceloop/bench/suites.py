@@ -1,13 +1,15 @@
 """Recordings of which the truth is known, made by a recipe: the suites of the bench.
 
     starter    questions that the starter models were not trained on, one a turn
+    questions  questions and requests of many kinds for any models, in voices of flite
     pauses     the same with one or two silences of 200 to 700 ms between words
     bargein    questions with long answers, and a sound to make while the answer plays
     noise      questions among talkers, in hum or in hiss, at 20, 10 and 5 dB
     additions  questions that go on after a silence, most with words that leave the answer as it was
 
-Each clip is drawn by itself from the suite's name, the seed and its number, and all are spoken in a
-process of their own: the same seed gives the same samples, and more clips the same first ones.
+Each clip is drawn by itself from the suite's name, the seed and its number, and what espeak-ng
+speaks is spoken in a process of its own: the same seed gives the same samples, and more clips the
+same first ones.
 This module knows nothing of sessions and of what they make of it.
 """
 
@@ -17,12 +19,14 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
+from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
 from voiceloop.audio import SPEECH_RATE, samples, silence
-from voiceloop.bench.clips import Clip, Interruption, InterruptionKind, NoiseKind
+from voiceloop.bench import flite
+from voiceloop.bench.clips import Clip, Interruption, InterruptionKind, NoiseKind, Said
 from voiceloop.bench.sentences import (
     ADDITIONS,
     BACKCHANNELS,
@@ -34,6 +38,7 @@ from voiceloop.bench.sentences import (
 )
 from voiceloop.bench.sounds import (
     Rng,
+    at_level,
     babble,
     cough,
     hiss,
@@ -42,10 +47,22 @@ from voiceloop.bench.sounds import (
     room,
     throat_clearing,
 )
-from voiceloop.bench.utterances import Line, Utterance, audible, draw_voice, place, speak
+from voiceloop.bench.utterances import (
+    MARGIN_MS,
+    Line,
+    Utterance,
+    audible,
+    draw_voice,
+    place,
+    speak,
+)
 from voiceloop.types import Pcm
 
-SuiteName = Literal["starter", "pauses", "bargein", "noise", "additions"]
+SuiteName = Literal["starter", "questions", "pauses", "bargein", "noise", "additions"]
+
+GENERAL = tuple(Path(__file__).with_name("questions.txt").read_text(encoding="utf-8").splitlines())
+"""Facts, advice, opinions, small talk and requests, short and long, none of the starter models'
+domain; in words alone, so that a transcript can be compared."""
 
 LEAD_MS = (300.0, 700.0)
 """Silence before the speech; drawn, so that it begins anywhere within a window of the VAD."""
@@ -71,7 +88,12 @@ _Item = TypeVar("_Item")
 
 
 def build(name: SuiteName, count: int, seed: int = 0) -> tuple[Clip, ...]:
-    """The first `count` clips of a suite; EngineError without a working espeak-ng."""
+    """The first `count` clips of a suite.
+
+    Raises EngineError without a working espeak-ng, or flite for `questions`.
+    """
+    if name == "questions":
+        return _general(count, seed)
     plans = [_RECIPES[name](_Take.of(name, index, seed)) for index in range(count)]
     spoken = iter(speak([line for lines, _ in plans for line in lines]))
     return tuple(make(list(islice(spoken, len(lines)))) for lines, make in plans)
@@ -104,6 +126,22 @@ class _Take:
 
     def uniform(self, bounds: tuple[float, float]) -> float:
         return float(self.rng.uniform(*bounds))
+
+
+def _general(count: int, seed: int) -> tuple[Clip, ...]:
+    """Questions in all voices of flite in turn; the times of their words are not known."""
+    takes = [_Take.of("questions", index, seed) for index in range(count)]
+    takes = [replace(take, voice=take.pick(flite.VOICES)) for take in takes]
+    lines = [take.line(take.pick(GENERAL)) for take in takes]
+    margin, clips = samples(MARGIN_MS), list[Clip]()
+    for take, line, pcm in zip(takes, lines, flite.speak(lines), strict=True):
+        lead, dbfs = samples(take.uniform(LEAD_MS)), take.uniform(SPEECH_DBFS)
+        pcm = at_level(pcm, dbfs)
+        start, end = audible(pcm)
+        padded = np.concatenate((silence(margin), pcm))[start : end + 2 * margin]
+        sound = np.concatenate((silence(lead - margin), padded))
+        clips.append(_in_room(take, sound, Said(line.text, None, *audible(sound), ())))
+    return tuple(clips)
 
 
 def _starter(take: _Take) -> _Plan:
@@ -184,7 +222,7 @@ def _additions(take: _Take) -> _Plan:
     return [take.line(asked.text)], make
 
 
-_RECIPES: Mapping[SuiteName, Callable[[_Take], _Plan]] = {
+_RECIPES: Mapping[str, Callable[[_Take], _Plan]] = {
     "starter": _starter,
     "pauses": _pauses,
     "bargein": _bargein,
@@ -204,6 +242,12 @@ def _clip(
     """What is asked, in a quiet room to which `noise` comes, as long as a background is."""
     lead, dbfs = samples(take.uniform(LEAD_MS)), take.uniform(SPEECH_DBFS)
     sound, said = place(utterance, asked, pauses or {}, lead, dbfs)
+    return _in_room(take, sound, said, noise, snr_db)
+
+
+def _in_room(
+    take: _Take, sound: Pcm, said: Said, noise: Pcm | None = None, snr_db: float = 0.0
+) -> Clip:
     background = room(take.rng, BACKGROUND_S * SPEECH_RATE)
     if noise is not None:
         speaking = slice(said.start, said.end)

@@ -59,9 +59,12 @@ def tables(record: Record) -> list[Table]:
     found = [
         Table("Modes (latency p50 / p95 in ms)", ("mode", *COLUMNS), modes),
         _compared(record),
+        _keeping_up(record["modes"]),
     ]
     if endpointing := record.get("endpointing"):
         found += [_cut_offs(endpointing), _areas(endpointing)]
+    if whole := record.get("people"):
+        found.append(_whole(whole))
     if interruptions := record.get("interruptions"):
         found.append(_interruptions(interruptions))
     if carried := record.get("carry_over"):
@@ -93,12 +96,45 @@ def _cut_offs(endpointing: Record) -> Table:
     standings = tuple(next(iter(shares.values()))) if shares else ()
 
     def cell(own: Mapping[str, Any]) -> str:
-        return f"{_share(own['cut_off'])} of {own['pauses']}"
+        return f"{own['ended']} of {own['pauses']} ({_share(own['cut_off'])})"
 
     return Table(
         "Pauses taken for the end, by how the words before them stand",
         ("mode", *standings),
         tuple((mode, *(cell(one) for one in own.values())) for mode, own in shares.items()),
+    )
+
+
+def _whole(whole: Mapping[str, int]) -> Table:
+    ended, pauses = whole["own_pauses_that_ended_a_turn"], whole["own_pauses"]
+    return Table(
+        "Recordings as they are, in the speculative mode",
+        ("recordings", "own pauses that ended a turn", "with a text", "word errors"),
+        (
+            (
+                str(whole["recordings"]),
+                f"{ended} of {pauses}",
+                str(whole["with_text"]),
+                f"{whole['word_errors']} of {whole['words']}",
+            ),
+        ),
+    )
+
+
+def _keeping_up(modes: Mapping[str, Any]) -> Table:
+    names = {"backlog_ms": "backlog", "behind_ms": "behind", "before_the_next_ms": "at the most"}
+    return Table(
+        "Partial transcripts: how far behind the speaker (p50 / p95 in ms)",
+        ("mode", "partials", *names.values()),
+        tuple(
+            (
+                name,
+                str(own["partials"]["partials"]),
+                *(_spread(key)(own["partials"]) for key in names),
+            )
+            for name, own in modes.items()
+            if own["partials"]["partials"]
+        ),
     )
 
 
@@ -164,7 +200,8 @@ def subject(record: Record) -> list[str]:
         f"{where}: {said}, in {_count(len(record['modes']), 'mode')}.",
         f"Recogniser {settings['asr']}; language model {settings['target']}, draft"
         f" {settings['draft']}; synthesizer {settings['tts']}; endpoint {settings['endpoint']}:"
-        f" {settings['complete_ms']}, {settings['hangover_ms']} or {settings['incomplete_ms']} ms.",
+        f" {settings['complete_ms']}, {settings['hangover_ms']} or {settings['incomplete_ms']} ms;"
+        f" replies of at most {settings['max_new_tokens']} tokens.",
     ]
     if settings["turns"] < settings["turns_planned"]:
         lines.append("Time was up before all had been said; --turns sets how many, however long.")
@@ -185,11 +222,12 @@ def machine(record: Record) -> str:
 
 def text(record: Record) -> str:
     """The record for a terminal."""
-    blocks = ["\n".join(subject(record)), *map(_block, tables(record)), machine(record)]
+    blocks = ["\n".join(subject(record)), *map(block, tables(record)), machine(record)]
     return "\n\n".join(blocks)
 
 
-def _block(table: Table) -> str:
+def block(table: Table) -> str:
+    """The table for a terminal."""
     rows = (table.header, *table.rows)
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.header))]
     lines: list[Sequence[str]] = [

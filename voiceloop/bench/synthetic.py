@@ -33,7 +33,7 @@ from transformers import (
 
 from voiceloop.config import nearest
 from voiceloop.errors import ConfigError
-from voiceloop.llm.loading import Loaded
+from voiceloop.llm.loading import Loaded, of_transformers
 
 END = "<|end|>"
 """Token 0: between turns, and never said."""
@@ -87,7 +87,9 @@ def synthetic_pair(
     after = torch.arange(1, vocab).roll(-1)  # what follows words 1, 2, …, vocab - 1
     sizes = name.split("+") if "+" in name else [name, f"{name} draft"]
     target, draft = (
-        Loaded(f"synthetic {size}", _model(shape, vocab, follows, device, dtype), tokenizer)
+        of_transformers(
+            f"synthetic {size}", _model(shape, vocab, follows, device, dtype), tokenizer
+        )
         for size, shape, follows in zip(
             sizes, shapes, (after, _slip(after, acceptance)), strict=True
         )
@@ -125,7 +127,10 @@ def drawn_pair(
         for weight in draft.parameters():
             noise = torch.empty_like(weight).normal_(generator=generator)
             weight += NOISE * weight.std() * noise
-    return Loaded("drawn target", target, tokenizer), Loaded("drawn draft", draft, tokenizer)
+    return (
+        of_transformers("drawn target", target, tokenizer),
+        of_transformers("drawn draft", draft, tokenizer),
+    )
 
 
 def synthetic_prompts(vocab: int, count: int, words: int = 32) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from voiceloop.audio import SPEECH_RATE
 from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.partials import Behind, behind, partial_figures
 from voiceloop.bench.scoring import WordErrors, endpoint_delay, false_cutoffs, word_error_rate
 from voiceloop.bench.sentences import AdditionKind
 from voiceloop.bench.takes import Take
@@ -45,6 +46,8 @@ class Outcome:
     cpu_s: float
     trace: TurnTrace | None
     """Of the turn that was answered last, with the true end of speech."""
+    partials: tuple[Behind, ...]
+    """Of all its turns."""
 
 
 def outcome(take: Take, said: Said) -> Outcome:
@@ -89,6 +92,7 @@ def outcome(take: Take, said: Said) -> Outcome:
         total("underruns"),
         take.cpu_s,
         trace,
+        tuple(behind(take)),
     )
 
 
@@ -118,6 +122,8 @@ def mode_figures(
         "false_cutoffs": _share(one.cut_offs > 0 for one in outcomes),
         "missed_endpoints": sum(one.endpoint_delay_ms is None for one in outcomes),
         "wer": _rate(words),
+        "words": sum(one.words for one in words),
+        "word_errors": sum(one.errors for one in words),
         "tail_words_lost": sum(
             max(0, own.tail - other.tail) for own, other in zip(words, whole, strict=True)
         ),
@@ -126,6 +132,7 @@ def mode_figures(
         "wasted_tokens": sum(one.wasted_tokens for one in outcomes),
         "cpu_s_per_turn": round(median(one.cpu_s for one in outcomes), 3) if outcomes else None,
         "underruns": sum(one.underruns for one in outcomes),
+        "partials": partial_figures([partial for one in outcomes for partial in one.partials]),
     }
 
 

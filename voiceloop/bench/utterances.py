@@ -45,9 +45,9 @@ QUIET_MS = 2
 """Length over which that is judged."""
 
 
-def draw_voice(rng: Rng) -> tuple[str, float]:
+def draw_voice(rng: Rng, voices: Sequence[str] = VOICES) -> tuple[str, float]:
     """A voice and its speed."""
-    return VOICES[rng.integers(len(VOICES))], float(rng.uniform(SLOWEST, FASTEST))
+    return voices[int(rng.integers(len(voices)))], float(rng.uniform(SLOWEST, FASTEST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Line:
 
     text: str
     voice: str
-    """One of espeak-ng's names."""
+    """Its name, as the synthesizer that speaks it knows it."""
     speed: float = 1.0
 
 

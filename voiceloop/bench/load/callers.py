@@ -103,6 +103,7 @@ class Caller:
         self._number = number
         self._says = calls.speaking[number] if number < len(calls.speaking) else ()
         self._sounds = {name: frames(base64.b64decode(pcm)) for name, pcm in calls.sounds.items()}
+        self._ends = calls.ends
         self._interruption = calls.interruption
         self._rng = random.Random(number)
         self._sending: deque[str] = deque()
@@ -162,7 +163,9 @@ class Caller:
 
     async def _ask(self, name: str) -> Turn:
         turn, told, known = Turn(self._number, name), len(self._traces), set(self._answers)
+        begun = len(self._sent) + len(self._sending)
         self._sending.extend(self._sounds[name])
+        end = begun * FRAME + self._ends[name]
         with anyio.move_on_after(PATIENCE_S):
             if self._interruption:
                 await anyio.sleep_until(await self._sounds_since(known) + INTERRUPT_AFTER_S)
@@ -170,7 +173,7 @@ class Caller:
             trace, told = await self._over(told)
             if self._interruption:
                 await self._over(told)
-            return self._told(turn, trace)
+            return self._told(turn, trace, end)
         return turn
 
     async def _sounds_since(self, known: set[str]) -> float:
@@ -189,13 +192,15 @@ class Caller:
                     return event, at
             await self._changed.wait()
 
-    def _told(self, turn: Turn, event: Event) -> Turn:
+    def _told(self, turn: Turn, event: Event, end: int) -> Turn:
+        """`turn` with what its trace says; its voice ended before sample `end` of the stream."""
         item_id = self._items.get(event["response_id"], "")
         answer = self._answers.get(item_id, Answer())
         trace, pcm = event["trace"], b"".join(answer.pcm)
-        ended_ms, first, elapsed = trace["speech_end_ms"], answer.first_audible, None
+        ended_ms, first, elapsed, late = trace["speech_end_ms"], answer.first_audible, None, 0.0
         if ended_ms is not None and first is not None:
-            elapsed = round((first - self._said_at(ended_ms)) * 1000, 3)
+            true, found = self._said_at(end), self._said_at(round(ended_ms * PER_MS))
+            elapsed, late = round((first - true) * 1000, 3), round((found - true) * 1000, 3)
         return replace(
             turn,
             item_id=item_id,
@@ -205,15 +210,16 @@ class Caller:
             samples=len(pcm) // 2,
             digest=hashlib.sha256(pcm).hexdigest(),
             voice_to_voice_ms=elapsed,
+            found_late_ms=late,
+            parts_ms={part["name"]: part["ms"] for part in trace["parts"]},
             served_voice_to_voice_ms=trace["voice_to_voice_ms"],
             served_endpoint_to_sound_ms=trace["endpoint_to_sound_ms"],
             underruns=answer.underruns,
             last_audio=answer.last + time.time() - anyio.current_time(),
         )
 
-    def _said_at(self, audio_ms: float) -> float:
-        """When that moment of the audio was spoken: a frame is sent once all of it is there."""
-        sample = audio_ms * PER_MS
+    def _said_at(self, sample: int) -> float:
+        """When that sample of the audio was spoken: a frame is sent once all of it is there."""
         frame = max(0, math.ceil(sample / FRAME) - 1)
         return self._sent[frame] - ((frame + 1) * FRAME - sample) / RATE
 

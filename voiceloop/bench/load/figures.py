@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from voiceloop.bench.load.plan import Turn
+from voiceloop.bench.scoring import word_errors
 
 
 def answers(turns: Sequence[Turn]) -> dict[str, Any]:
@@ -21,7 +22,21 @@ def answers(turns: Sequence[Turn]) -> dict[str, Any]:
         "voice_to_voice_ms": spread([turn.voice_to_voice_ms for turn in done]),
         "endpoint_to_sound_ms": spread([turn.endpoint_to_sound_ms for turn in done]),
         "added_ms": spread([turn.added_ms for turn in done]),
+        "found_late_ms": spread([turn.found_late_ms for turn in done]),
+        "parts_ms": {
+            name: spread([turn.parts_ms.get(name) for turn in done])
+            for name in (done[0].parts_ms if done else ())
+        },
         "underruns": sum(turn.underruns for turn in turns),
+    }
+
+
+def understood(turns: Sequence[Turn], texts: Mapping[str, str | None]) -> dict[str, int]:
+    """Words that were said, and errors in what was understood; `texts` tells what each sound is."""
+    found = [word_errors(texts[turn.said] or "", turn.transcript) for turn in turns]
+    return {
+        "words": sum(one.words for one in found),
+        "word_errors": sum(one.errors for one in found),
     }
 
 

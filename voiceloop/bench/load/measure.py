@@ -25,11 +25,13 @@ import numpy as np
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from voiceloop.audio import SPEECH_RATE, Resampler
+from voiceloop.bench.clips import Clip
+from voiceloop.bench.latency import BRIEF, brief
 from voiceloop.bench.load import figures
 from voiceloop.bench.load.plan import RATE, Calls, Seen
 from voiceloop.bench.machine import surroundings
 from voiceloop.bench.progress import Progress
-from voiceloop.bench.suites import build
+from voiceloop.bench.suites import SuiteName, build
 from voiceloop.bundled import bundled
 from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
@@ -57,6 +59,8 @@ class Plan:
     """How many clients there are, and what they do."""
 
     settings: Config
+    suite: SuiteName = "bargein"
+    """What clients say."""
     speaking: int = 4
     quiet: int = 20
     idle: int = 180
@@ -70,6 +74,11 @@ class Plan:
                 "a load needs somebody who speaks, and no negative numbers",
                 "give at least --speaking 1 --turns 1",
             )
+
+    @property
+    def answering(self) -> Config:
+        """The settings, with brief replies where the suite's are of no length of their own."""
+        return brief(self.settings) if self.suite in BRIEF else self.settings
 
     @property
     def sessions(self) -> int:
@@ -110,11 +119,11 @@ class Load:
         self._plan = plan
         self._progress = progress
         self._floor = Floor()
-        self._sounds = sounds(plan.turns)
+        self._said = said(plan.suite, plan.turns)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self._port: int = probe.getsockname()[1]
-        self._settings = replace(plan.settings, server=_limits(plan))
+        self._settings = replace(plan.answering, server=_limits(plan))
 
     def run(self) -> dict[str, Any]:
         """Load the models, serve, and measure."""
@@ -149,10 +158,34 @@ class Load:
         return found
 
     async def _phases(self, app: App) -> dict[str, Any]:
-        plan, names = self._plan, tuple(self._sounds)
+        plan, names = self._plan, tuple(self._said)
         machine = surroundings()
         self._progress("one client alone")
         alone = await self._clients(speaking=(names,))
+        settings = {
+            "suite": plan.suite,
+            "speaking": plan.speaking,
+            "quiet": plan.quiet,
+            "idle": plan.idle,
+            "turns": plan.turns,
+            "leavers": plan.leavers,
+            "asr": f"{plan.settings.asr.engine} {plan.settings.asr.model}",
+            "target": plan.settings.llm.target,
+            "max_new_tokens": self._settings.llm.max_new_tokens,
+            "tts": plan.settings.tts.engine,
+        }
+        texts = {name: clip.said.text for name, clip in self._said.items()}
+        answers = figures.answers(alone.turns) | figures.understood(alone.turns, texts)
+        found = {"settings": settings, "machine": machine, "alone": answers}
+        if plan.sessions == 1:
+            return found | {
+                "turns": [asdict(turn) for turn in alone.turns],
+                "dropped": alone.dropped,
+            }
+        return found | await self._loaded(app, alone)
+
+    async def _loaded(self, app: App, alone: Seen) -> dict[str, Any]:
+        plan, names = self._plan, tuple(self._said)
         before = memory_mb()
         self._progress(f"{plan.sessions} clients")
         heard = app.metrics.audio_s("in"), app.metrics.audio_s("out")
@@ -179,18 +212,8 @@ class Load:
         if before is not None and most is not None:
             per_session = round((most - before) / plan.sessions, 2)
         return {
-            "settings": {
-                "speaking": plan.speaking,
-                "quiet": plan.quiet,
-                "idle": plan.idle,
-                "turns": plan.turns,
-                "leavers": plan.leavers,
-                "asr": f"{plan.settings.asr.engine} {plan.settings.asr.model}",
-                "target": plan.settings.llm.target,
-                "tts": plan.settings.tts.engine,
-            },
-            "alone": figures.answers(alone.turns),
-            "loaded": figures.answers(loaded.turns) | {
+            "loaded": figures.answers(loaded.turns)
+            | {
                 "same_transcripts": figures.same_transcripts(alone.turns, loaded.turns),
                 "fairness": figures.fairness(loaded.turns),
                 "audio_sent_s": round(sent_s, 3),
@@ -203,11 +226,15 @@ class Load:
             "vanished": gone.left,
             "left_before": asdict(earlier),
             "left_after": asdict(later),
-            "machine": machine,
-        }  # fmt: skip
+        }
 
     async def _clients(self, *, during: Any = None, **what: Any) -> Seen:
-        calls = Calls(f"ws://localhost:{self._port}/v1/realtime", sounds=self._sounds, **what)
+        url = f"ws://localhost:{self._port}/v1/realtime"
+        audio = {
+            name: base64.b64encode(_wire(clip.pcm)).decode() for name, clip in self._said.items()
+        }
+        ends = {name: _end(clip) for name, clip in self._said.items()}
+        calls = Calls(url, sounds=audio, ends=ends, **what)
         command = [sys.executable, "-m", "voiceloop.bench.load.callers"]
         async with await anyio.open_process(command, stderr=None) as process:
             assert process.stdin is not None and process.stdout is not None
@@ -252,12 +279,16 @@ def _limits(plan: Plan) -> ServerConfig:
     )
 
 
-def sounds(count: int) -> dict[str, str]:
-    """Questions with answers that can be interrupted, as messages carry them, by their words."""
-    found: dict[str, str] = {}
-    for clip in build("bargein", count):
-        found[f"{len(found)}: {clip.said.text}"] = base64.b64encode(_wire(clip.pcm)).decode()
-    return found
+def said(suite: SuiteName, count: int) -> dict[str, Clip]:
+    """What clients say, by its number and words."""
+    clips = build(suite, count)
+    return {f"{number}: {clip.said.text}": clip for number, clip in enumerate(clips)}
+
+
+def _end(clip: Clip) -> int:
+    """The sample after the last one of speech, as messages carry it."""
+    assert clip.said.end is not None, "suites know where their speech ends"
+    return round(clip.said.end * RATE / SPEECH_RATE)
 
 
 def _wire(pcm: Pcm) -> bytes:

@@ -29,6 +29,8 @@ class Calls:
     """Clients that vanish in mid-turn, one after the other."""
     sounds: Mapping[str, str] = field(default_factory=dict[str, str])
     """PCM16 in base64, by name."""
+    ends: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The sample after the last audible one of each sound, at `RATE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,12 @@ class Turn:
     digest: str = ""
     """Of that audio."""
     voice_to_voice_ms: float | None = None
-    """From the last of the client's voice, as its microphone had it, to the arrival of the first
-    audible sample."""
+    """From the true last of the client's voice, as its microphone had it, to the arrival of the
+    first audible sample."""
+    found_late_ms: float = 0.0
+    """How much later than that the server took the voice to end; its own figures begin there."""
+    parts_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of the server's voice to voice."""
     served_voice_to_voice_ms: float | None = None
     """The same as the server's trace has it, without the way there and back."""
     served_endpoint_to_sound_ms: float | None = None
@@ -64,7 +70,7 @@ class Turn:
         """What the way to the server and back adds to what the session takes itself."""
         if self.voice_to_voice_ms is None or self.served_voice_to_voice_ms is None:
             return None
-        return self.voice_to_voice_ms - self.served_voice_to_voice_ms
+        return self.voice_to_voice_ms - self.found_late_ms - self.served_voice_to_voice_ms
 
     @property
     def endpoint_to_sound_ms(self) -> float | None:

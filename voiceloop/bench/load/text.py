@@ -7,9 +7,43 @@ from typing import Any
 
 Record = Mapping[str, Any]
 
+PERCENTILES = f"{'p50':>11}{'p95':>11}{'p99':>11}"
+
 
 def text(record: Record) -> str:
     """What the record says, in lines."""
+    return _one(record) if "loaded" not in record else _many(record)
+
+
+def _one(record: Record) -> str:
+    """Of a client that was alone all the time."""
+    settings, alone, machine = record["settings"], record["alone"], record["machine"]
+    rows = {
+        "voice to voice": alone["voice_to_voice_ms"],
+        "  the end of speech found": alone["found_late_ms"],
+        **{f"  {name}": spread for name, spread in alone["parts_ms"].items()},
+        "  there and back": alone["added_ms"],
+    }
+    dropped = sorted(set(record["dropped"]))
+    return "\n".join(
+        (
+            f"One client of the server, suite {settings['suite']}, on {machine['cores']} cores"
+            f" ({machine['processor']}); recogniser {settings['asr']}, language model"
+            f" {settings['target']}, synthesizer {settings['tts']}; replies of at most"
+            f" {settings['max_new_tokens']} tokens.",
+            "",
+            f"{'from the true end of speech':<28}{PERCENTILES}",
+            *(f"{name:<28}{_milliseconds(spread)}" for name, spread in rows.items()),
+            "",
+            f"{alone['answered']} of {alone['turns']} answered, {alone['underruns']} underruns,"
+            f" {alone['word_errors']} of {alone['words']} words misunderstood,"
+            f" {len(record['dropped'])} connections lost",
+            *(f"  {reason}" for reason in dropped),
+        )
+    )
+
+
+def _many(record: Record) -> str:
     settings, loaded, talk = record["settings"], record["loaded"], record["interruptions"]
     machine, left = record["machine"], (record["left_before"], record["left_after"])
     sent, arrived = loaded["audio_sent_s"], loaded["audio_arrived_s"]
@@ -22,7 +56,7 @@ def text(record: Record) -> str:
             f" ({machine['processor']}); recogniser {settings['asr']}, language model"
             f" {settings['target']}, synthesizer {settings['tts']}.",
             "",
-            "endpoint to first sound           p50      p95      p99   answered  underruns",
+            f"{'endpoint to first sound':<28}{PERCENTILES}   answered  underruns",
             _answers("  one client alone", record["alone"]),
             _answers("  all of them", loaded),
             "",
@@ -49,12 +83,15 @@ def text(record: Record) -> str:
 
 
 def _answers(name: str, found: Record) -> str:
-    spread = found["endpoint_to_sound_ms"]
-    figures = "".join(
-        f"{'—' if value is None else f'{value:.1f} ms':>9}" for value in spread.values()
-    )
+    figures = _milliseconds(found["endpoint_to_sound_ms"])
     return (
         f"{name:<28}{figures}{found['answered']:>6} of {found['turns']:<3}{found['underruns']:>6}"
+    )
+
+
+def _milliseconds(spread: Mapping[str, float | None]) -> str:
+    return "".join(
+        f"{'—' if value is None else f'{value:.1f} ms':>11}" for value in spread.values()
     )
 
 

@@ -1,0 +1,215 @@
+"""The recogniser against itself: windows, their beginnings, partials, and figures of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.bench.conftest import quiet
+from tests.sounds import tone
+from voiceloop.audio import SPEECH_RATE
+from voiceloop.bench.asr import (
+    CUTS_S,
+    SHORT_WORDS,
+    Plan,
+    Window,
+    compare,
+    full_windows,
+    measure,
+    people,
+    prefixes,
+    record,
+    short,
+)
+from voiceloop.bench.recognition import Compared, figures, text, write
+from voiceloop.cli import main
+from voiceloop.config import AsrConfig, Config
+from voiceloop.errors import ConfigError
+from voiceloop.types import Pcm, Word
+
+pytestmark = pytest.mark.models
+
+MACHINE = {
+    **{"processor": "A", "cores": 2, "threads": 1, "load": 0.5, "system": "Linux x86_64"},
+    **{"python": "3.11.7", "torch": "2.13", "voiceloop": "0.1.0"},
+}
+
+
+class Clock:
+    """A recogniser that hears a letter in each second of a window."""
+
+    name, max_window_s, languages = "clock", 30.0, ("en",)
+
+    def __init__(self, *, wrong_at: int | None = None) -> None:
+        self.decoded: list[int] = []
+        self.wrong_at = wrong_at
+
+    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
+        assert final, "all are decoded as the end of a turn is"
+        self.decoded.append(len(pcm))
+        seconds = range(len(pcm) // SPEECH_RATE)
+        words = ["wrong" if second == self.wrong_at else chr(97 + second) for second in seconds]
+        return [Word(word, 0.0, 0.0, 1.0) for word in words]
+
+
+class Careful(Clock):
+    """One that counts."""
+
+    def __init__(self, **others: int) -> None:
+        super().__init__(**others)
+        self.counters = {"full_windows": 5}
+
+    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
+        self.counters["full_windows"] += len(pcm) > 3 * SPEECH_RATE
+        return super().transcribe(pcm, final=final)
+
+
+def window(seconds: float, name: str = "a", said: str | None = None) -> Window:
+    return Window(name, np.zeros(round(seconds * SPEECH_RATE), np.float32), said)
+
+
+# ---- what is decoded
+
+
+@pytest.mark.parametrize("seconds", [1.0, 2.0, 2.5, 5.0, 30.0])
+def test_beginnings_are_cut_at_whole_seconds_and_shorter_than_the_clip(seconds: float) -> None:
+    whole, *others = prefixes(window(seconds, said="words"))
+    assert whole.text == "words"
+    assert [len(one.pcm) for one in others] == [
+        cut * SPEECH_RATE for cut in CUTS_S if cut < seconds
+    ]
+    assert all(one.text is None for one in others)
+    assert len({one.name for one in (whole, *others)}) == len(others) + 1
+
+
+def test_nothing_is_cut_behind_the_end_of_what_is_said() -> None:
+    assert [len(one.pcm) for one in prefixes(window(5.0), 3 * SPEECH_RATE)[1:]] == [2 * SPEECH_RATE]
+
+
+def test_recordings_come_with_their_beginnings_and_what_is_said(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", tone(3.0), SPEECH_RATE)
+    (tmp_path / "a.txt").write_text("what is it", encoding="utf-8")
+    assert [(one.name, one.text) for one in people(tmp_path)] == [
+        ("a", "what is it"),
+        ("a to 2 s", None),
+    ]
+
+
+def test_short_questions_are_short_and_spoken_by_both_synthesizers(
+    require_program: Callable[[str], Path],
+) -> None:
+    require_program("flite")
+    made = short(6, 0)
+    assert len(made) == 6
+    for one, other in zip(made[::2], made[1::2], strict=True):
+        assert one.text == other.text and len((one.text or "").split()) <= SHORT_WORDS
+        assert not np.array_equal(one.pcm, other.pcm)
+    assert len({one.text for one in made}) == 3
+    again, others = short(6, 0), short(6, 1)
+    assert [one.pcm.tobytes() for one in made] == [one.pcm.tobytes() for one in again]
+    assert [one.text for one in made] != [one.text for one in others]
+
+
+def test_full_windows_are_those_of_the_same_model() -> None:
+    config = AsrConfig(model="base", pad_s=5)
+    assert full_windows(config) == AsrConfig(model="base", pad_s=None)
+
+
+# ---- decoding
+
+
+def test_both_decode_the_same_windows_and_neither_is_always_first() -> None:
+    order: list[str] = []
+
+    class Named(Clock):
+        def __init__(self, called: str) -> None:
+            super().__init__()
+            self.called = called
+
+        def transcribe(
+            self, pcm: Pcm, *, final: bool, language: str | None = None
+        ) -> Sequence[Word]:
+            order.append(self.called)
+            return super().transcribe(pcm, final=final)
+
+    plain, fast = Named("plain"), Named("fast")
+    found = compare([window(s, str(s)) for s in (2, 3, 4)], plain, fast, quiet)
+    assert plain.decoded == fast.decoded == [2 * SPEECH_RATE, 3 * SPEECH_RATE, 4 * SPEECH_RATE]
+    assert order == ["plain", "fast", "fast", "plain", "plain", "fast"]
+    assert [one.plain for one in found] == [
+        "a b",
+        "a b c",
+        "a b c d",
+    ]
+    assert all(one.plain == one.fast and one.plain_s > 0 < one.fast_s for one in found)
+
+
+def test_a_record_has_every_corpus_and_what_was_counted_meanwhile(
+    tmp_path: Path, require_program: Callable[[str], Path]
+) -> None:
+    require_program("flite")
+    soundfile.write(tmp_path / "a.wav", tone(4.0), SPEECH_RATE)
+    plan = Plan(Config(), tmp_path, clips=2)
+    fast = Careful(wrong_at=2)
+    made = json.loads(json.dumps(record(plan, measure(plan, Clock(), fast, quiet), MACHINE)))
+    assert list(made["windows"]) == ["people", "questions", "short questions"]
+    own = made["windows"]["people"]
+    assert (own["windows"], own["words"], own["words_that_differ"]) == (3, 4 + 2 + 3, 2)
+    windows = fast.decoded[: sum(one["windows"] for one in made["windows"].values())]
+    assert made["counters"]["full_windows"] == sum(n > 3 * SPEECH_RATE for n in windows) > 0
+    write(tmp_path, made)
+    report = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "bench.json").read_text()) == made
+    assert "short questions" in report and "full windows" in report
+    assert "2 of 9" in text(made) and "2 of 9" in report
+
+
+def test_too_few_clips_are_refused() -> None:
+    with pytest.raises(ConfigError) as refused:
+        Plan(Config(), clips=1)
+    assert "--clips" in refused.value.hint
+
+
+# ---- figures
+
+
+def compared(plain: str, fast: str, said: str | None = None, name: str = "a") -> Compared:
+    return Compared(name, said, plain, fast, 1.0, 0.25)
+
+
+def test_words_that_differ_are_of_the_full_windows_and_errors_of_what_was_said() -> None:
+    found = figures(
+        [
+            compared("what is it", "what is it", "what was it"),
+            compared("a b c d", "a b c d c d", name="b"),
+            compared("one two", "One, two!", "one two three"),
+        ]
+    )
+    assert (found["words"], found["words_that_differ"], found["texts_that_differ"]) == (9, 2, 1)
+    assert found["share"] == pytest.approx(2 / 9, abs=1e-4)
+    assert (found["worst"]["name"], found["worst"]["words"]) == ("b", 2)
+    assert found["worst"]["short"] == "a b c d c d"
+    assert (found["time_ratio"], found["full_ms"], found["short_ms"]) == (0.25, 1000, 250)
+    assert found["said"] == {"windows": 2, "words": 6, "errors_full": 2, "errors_short": 2}
+
+
+# ---- the command
+
+
+def test_the_command_prints_one_line_and_writes_a_report(
+    tmp_path: Path, require_program: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_program("flite")
+    soundfile.write(tmp_path / "a.wav", tone(1.0), SPEECH_RATE)
+    arguments = ["--input", str(tmp_path), "--clips", "2", "--report", str(tmp_path / "r")]
+    assert main(["bench", "asr", *arguments, "--json"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    made = json.loads(line)
+    assert made["settings"]["asr"] == "whisper starter"
+    assert json.loads((tmp_path / "r" / "bench.json").read_text()) == made
+    assert (tmp_path / "r" / "report.md").is_file()
