@@ -59,10 +59,10 @@ packages:
 
 .venv/base: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing voiceloop into .venv (the first time takes a few minutes)"
-	@$(PIP) install -c constraints.txt -e .
+	@$(PIP) install -c constraints.txt -e '.[convert]'
 	@touch $@
 
 .venv/test: .venv/base
 	@echo "installing the tools for tests into .venv"
-	@$(PIP) install -c constraints.txt -e '.[dev,local,sphinx,train,coqui]'
+	@$(PIP) install -c constraints.txt -e '.[convert,dev,local,sphinx,train,coqui]'
 	@touch $@

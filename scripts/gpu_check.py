@@ -72,6 +72,7 @@ def exact_text(device: torch.device, size: Size) -> Iterator[Check]:
     for temperature in (0.0, 0.9):
         config = LlmConfig(
             temperature=temperature,
+            seed=0,
             max_new_tokens=size.tokens,
             context=512,
             num_speculative_tokens=4,

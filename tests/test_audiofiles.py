@@ -218,17 +218,51 @@ def test_a_written_wav_reads_back_exactly_however_it_was_chunked(
 
 def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "out.wav"
-    path.write_bytes(b"precious")
+    with WavWriter(path, 16_000) as writer:
+        writer.write(tone(0.1))
+    precious = path.read_bytes()
     with pytest.raises(RuntimeError), WavWriter(path, 16_000) as writer:
         writer.write(tone(1.0))
-        assert path.read_bytes() == b"precious"
+        assert path.read_bytes() == precious
         raise RuntimeError("synthesis broke")
-    assert path.read_bytes() == b"precious"
+    assert path.read_bytes() == precious
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("kind", ["WAV", "FLAC", "text"])
+def test_what_others_made_is_never_written_over(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "out.wav"
+    if kind == "text":
+        path.write_text("a shopping list")
+    else:
+        soundfile.write(path, tone(0.5), 16_000, format=kind)
+    precious = path.read_bytes()
+    with pytest.raises(AudioError, match="was not made by voiceloop") as caught:
+        WavWriter(path, 16_000)
+    assert caught.value.hint
+    assert path.read_bytes() == precious
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_empty_file_and_one_that_was_written_here_are_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "out.wav"
+    path.touch()
+    for seconds in (0.1, 0.2, 0.0):
+        with WavWriter(path, 16_000) as writer:
+            writer.write(tone(seconds))
+        assert soundfile.info(path).frames == round(seconds * 16_000)
+
+
+@pytest.mark.parametrize("name", ["out.mp3", "out.flac", "out", "out.wav.bak"])
+def test_only_wav_files_are_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(AudioError, match="not the name of a wav file") as caught:
+        WavWriter(tmp_path / name, 16_000)
+    assert str((tmp_path / name).with_suffix(".wav")) in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_writer_follows_a_link_to_the_file_it_names(tmp_path: Path) -> None:
-    (tmp_path / "real.wav").write_bytes(b"old")
+    (tmp_path / "real.wav").touch()
     (tmp_path / "link.wav").symlink_to("real.wav")
     with WavWriter(tmp_path / "link.wav", 16_000) as writer:
         writer.write(tone(0.1))
@@ -242,15 +276,15 @@ def test_a_writer_follows_a_link_to_the_file_it_names(tmp_path: Path) -> None:
         ("nowhere/out.wav", "cannot be written"),
         ("file/out.wav", "cannot be written"),
         (".", "is a folder"),
-        ("pipe", "not a regular file"),
-        ("x" * 300, "cannot be written"),
+        ("pipe.wav", "not a regular file"),
+        ("x" * 300 + ".wav", "cannot be written"),
     ],
 )
 def test_an_unwritable_output_is_found_before_anything_is_written(
     tmp_path: Path, target: str, expected: str
 ) -> None:
     (tmp_path / "file").touch()
-    os.mkfifo(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "pipe.wav")
     with pytest.raises(AudioError, match=expected) as caught:
         WavWriter(tmp_path / target, 16_000)
     assert caught.value.hint

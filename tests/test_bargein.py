@@ -7,18 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.bargein import ARTICLES, BACKCHANNELS, DECIDE_MS, Verdict, judge
+from voiceloop.bargein import DECIDE_MS, Verdict, judge
+from voiceloop.languages import language
+from voiceloop.languages.en import ENGLISH
 
 pytestmark = pytest.mark.pure
 
 REPLY = ("It", "is", "half", "past", "four", "in", "Paris.")
-polite = st.lists(st.sampled_from(sorted(BACKCHANNELS)), max_size=4)
+polite = st.lists(st.sampled_from(sorted(ENGLISH.backchannels)), max_size=4)
 meant = st.lists(st.sampled_from(["stop", "no", "wait", "Paris?", "what"]), min_size=1, max_size=4)
 waits = st.floats(0, 2000)
 
 
 def verdict(words: list[str], *, speaking: bool, waited_ms: float = 100.0) -> Verdict:
-    return judge(words, speaking=speaking, settled=True, waited_ms=waited_ms, spoken=REPLY)
+    return judge(words, ENGLISH, speaking=speaking, settled=True, waited_ms=waited_ms, spoken=REPLY)
 
 
 @given(polite, waits)
@@ -27,7 +29,7 @@ def test_a_cough_and_politeness_let_the_reply_go_on(words: list[str], waited_ms:
     assert verdict(said, speaking=False, waited_ms=waited_ms) is Verdict.RESUME
 
 
-@given(polite, st.sampled_from(sorted(ARTICLES)), waits)
+@given(polite, st.sampled_from(sorted(ENGLISH.articles)), waits)
 def test_a_cough_that_is_taken_for_an_article_lets_the_reply_go_on(
     words: list[str], article: str, waited_ms: float
 ) -> None:
@@ -48,14 +50,14 @@ def test_words_interrupt_once_they_are_all_there(
 @pytest.mark.parametrize("settled", [True, False])
 def test_two_words_leave_no_doubt_and_one_might_become_another(settled: bool) -> None:
     def speaking(*words: str) -> Verdict:
-        return judge(words, speaking=True, settled=settled, waited_ms=50, spoken=())
+        return judge(words, ENGLISH, speaking=True, settled=settled, waited_ms=50, spoken=())
 
     assert speaking("no", "wait") is Verdict.INTERRUPT
     assert speaking("okay", "wait") is Verdict.WAIT
     assert speaking("no") is Verdict.WAIT
 
 
-known = BACKCHANNELS | {normalise(word) for word in REPLY}
+known = ENGLISH.backchannels | {normalise(word) for word in REPLY}
 others = st.text(max_size=5).filter(lambda word: normalise(word) not in known)
 
 
@@ -63,12 +65,12 @@ others = st.text(max_size=5).filter(lambda word: normalise(word) not in known)
 def test_a_voice_that_goes_on_interrupts_in_the_end(
     words: list[str], settled: bool, waited_ms: float
 ) -> None:
-    found = judge(words, speaking=True, settled=settled, waited_ms=waited_ms, spoken=REPLY)
+    found = judge(words, ENGLISH, speaking=True, settled=settled, waited_ms=waited_ms, spoken=REPLY)
     assert found is Verdict.INTERRUPT
 
 
 def test_silence_waits_for_the_words() -> None:
-    found = judge([], speaking=False, settled=False, waited_ms=5000, spoken=())
+    found = judge([], ENGLISH, speaking=False, settled=False, waited_ms=5000, spoken=())
     assert found is Verdict.WAIT
 
 
@@ -79,3 +81,23 @@ def test_the_replys_own_words_do_not_interrupt_it(start: int, count: int) -> Non
     assert verdict(echo, speaking=False) is expected
     assert verdict([*echo, "stop"], speaking=False) is Verdict.INTERRUPT
     assert verdict(list(reversed(echo)), speaking=False) is Verdict.INTERRUPT
+
+
+@pytest.mark.parametrize(
+    ("code", "word"), [("de", "Genau."), ("de", "Das"), ("es", "¡Vale!"), ("es", "El")]
+)
+def test_each_language_has_its_own_politeness_and_coughs(code: str, word: str) -> None:
+    def verdict(known: str) -> Verdict:
+        return judge(
+            [word], language(known), speaking=False, settled=True, waited_ms=200, spoken=()
+        )
+
+    assert verdict(code) is Verdict.RESUME
+    assert verdict("en") is verdict("xx") is Verdict.INTERRUPT
+
+
+@pytest.mark.parametrize("code", ["en", "de", "es", "xx"])
+def test_what_is_polite_everywhere_is_so_in_every_language(code: str) -> None:
+    said = ["Okay,", "mhm."]
+    found = judge(said, language(code), speaking=False, settled=True, waited_ms=200, spoken=())
+    assert found is Verdict.RESUME

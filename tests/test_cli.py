@@ -13,8 +13,7 @@ import pytest
 import soundfile as sf
 
 from voiceloop.bundled import bundled
-from voiceloop.cli import COMMANDS, Talk, live_settings, main
-from voiceloop.flags import parse
+from voiceloop.cli import COMMANDS, main
 
 pytestmark = pytest.mark.models
 
@@ -51,12 +50,15 @@ def bad_files(folder: Path) -> dict[str, Path]:
 
 
 def assert_one_line_and_a_hint(err: str) -> None:
-    first, *rest = err.strip().splitlines()
+    told = [line for line in err.strip().splitlines() if not line.startswith(LOADING)]
+    first, *rest = told
     assert first.startswith("voiceloop: ")
     assert [line.startswith("hint: ") for line in rest] == [True], err
     assert "Traceback" not in err
 
 
+LOADING = "voiceloop: loading "
+"""How the line begins that tells what is being loaded."""
 KINDS = ("missing", "folder", "empty", "text", "header", "no samples", "nan", "slow")
 
 
@@ -126,38 +128,25 @@ def test_a_wrong_or_missing_argument_is_named_with_a_remedy(
 
 
 @pytest.mark.parametrize(
-    ("flags", "engine", "said"),
+    ("flags", "told"),
     [
-        ([], "sphinx", "sphinx listens"),
-        (["--asr.engine", "whisper"], "whisper", ""),
-        (["--asr.engine", "sphinx"], "sphinx", ""),
-        (["--asr.model", "base.en"], "whisper", ""),
-        (["--preset", "small"], "whisper", ""),
-        (["--preset", "small", "--asr.model", "starter"], "sphinx", "sphinx listens"),
+        ([], True),
+        (["--preset", "small", "--asr.model", "starter"], True),
+        (["--asr.model", str(bundled("models/starter/asr"))], False),
+        (["--asr.engine", "sphinx"], False),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_a_microphone_is_heard_by_sphinx_where_nobody_chose(
-    flags: list[str], engine: str, said: str
+def test_whoever_speaks_to_the_starter_is_told_once_what_it_cannot_do(
+    flags: list[str], told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = parse(COMMANDS, ["talk", *flags], description="", files=[])
-    assert isinstance(command, Talk)
-    settings, notice = live_settings(command)
-    assert settings.asr.engine == engine
-    assert settings.asr.model == command.settings.asr.model
-    assert notice.startswith(said) and bool(notice) == bool(said)
-
-
-def test_without_sphinx_the_starter_whisper_listens_and_both_remedies_are_named() -> None:
-    code = (
-        "import sys; sys.modules['pocketsphinx'] = None\n"
-        "from voiceloop.cli import Talk, live_settings\n"
-        "settings, notice = live_settings(Talk())\n"
-        "print(settings.asr.engine, notice)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
-    assert done.stdout.startswith("whisper ")
-    assert "voiceloop[sphinx]" in done.stdout and "--asr.model" in done.stdout
+    path = silence(tmp_path / "s.wav")
+    starter = ["--llm.target", "starter", "--llm.draft", "auto"]
+    assert main(["ask", str(path), "--pace", "max", "--json", *flags, *starter]) == 0
+    err = capsys.readouterr().err
+    assert err.count("voiceloop models pull cpu, then --preset cpu") == told
+    # Nobody's choice is changed.
+    assert ("loading sphinx" in err) == ("sphinx" in flags)
 
 
 @pytest.mark.parametrize("kind", ["asr", "llm-target"])

@@ -1,4 +1,4 @@
-"""Help and a mistake come at once: nothing heavy is imported for them."""
+"""Help, a mistake and what is being loaded come at once: nothing heavy is imported before."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import voiceloop
+from voiceloop.bundled import bundled
 
 pytestmark = pytest.mark.pure
 
@@ -43,6 +44,8 @@ def run(argv: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         ["transcribe", "--help"],
         ["say", "--help"],
         ["bench", "--help"],
+        ["models", "--help"],
+        ["models", "list"],
         ["bench", "latency", "--help"],
     ],
     ids=" ".join,
@@ -67,3 +70,41 @@ def test_a_mistake_imports_no_model_library_either(argv: list[str], tmp_path: Pa
     assert done.returncode == 2, done.stderr
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["voiceloop", "hint"]
     assert done.stdout == ""
+
+
+FIRST = f"""
+import io, sys
+from voiceloop.cli import main
+
+class Stream(io.StringIO):
+    first = None
+    def write(self, text):
+        if self.first is None:
+            self.first = text, [name for name in {HEAVY} if name in sys.modules]
+        return super().write(text)
+
+sys.stderr = Stream()
+main(sys.argv[1:])
+print(*sys.stderr.first)
+"""
+
+
+@pytest.mark.parametrize(
+    ("argv", "names"),
+    [
+        (["ask", str(bundled("models/starter/demo.wav"))], "whisper starter, llm starter, nosuch"),
+        (["say", "Hello.", "--out", "x.wav"], "nosuch"),
+    ],
+    ids=["ask", "say"],
+)
+def test_what_is_loaded_is_told_before_it_is_imported(
+    argv: list[str], names: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST, *argv, "--tts.engine", "nosuch"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"voiceloop: loading {names} … []\n"

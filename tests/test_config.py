@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import pytest
 from hypothesis import given
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tools.configuration import page
 from voiceloop.config import (
+    GUARDED,
     KEYS,
     PRESETS,
     Config,
@@ -74,7 +75,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "threads": st.integers(0, 1000),
     "asr.model": st.text(),
     "asr.device": st.sampled_from(["auto", "cpu", "cuda"]),
-    "asr.min_window_s": st.floats(0, 30),
+    "asr.pad_s": st.floats(0, 30),
     "llm.num_speculative_tokens": st.one_of(st.just("auto"), st.integers(0, 50)),
     "llm.temperature": st.floats(0, 10),
     "turns.threshold": st.floats(0, 1),
@@ -95,11 +96,12 @@ def test_the_last_layer_that_gives_a_key_wins(layers: list[dict[str, object]]) -
 
 
 def test_none_is_written_as_a_word_in_files_and_flags_alike(tmp_path: Path) -> None:
-    short = write(tmp_path / "short.toml", "[asr]\nmin_window_s = 2")
-    none = write(tmp_path / "none.toml", '[asr]\nmin_window_s = "none"')
-    assert load_config([short])[0].asr.min_window_s == 2.0
-    assert load_config([short, none])[0].asr.min_window_s is None
-    assert load_config([short], {"asr.min_window_s": "none"})[0].asr.min_window_s is None
+    short = write(tmp_path / "short.toml", "[asr]\npad_s = 2")
+    none = write(tmp_path / "none.toml", '[asr]\npad_s = "none"')
+    assert load_config([short])[0].asr.pad_s == 2.0
+    assert load_config([short, none])[0].asr.pad_s is None
+    for word in ("none", "None"):  # help shows it in the second way
+        assert load_config([short], {"asr.pad_s": word})[0].asr.pad_s is None
 
 
 def test_a_list_of_texts_is_a_list_in_files_and_one_text_in_a_flag(tmp_path: Path) -> None:
@@ -119,6 +121,43 @@ def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
     assert config_files(environ=environ, folder=tmp_path) == [user]
 
 
+HARMLESS = {"asr.language", "llm.stop", "llm.system", "tts.voice"}
+"""Free text that names neither code nor a file, and opens nothing."""
+
+
+def test_free_text_is_guarded_or_known_to_be_harmless() -> None:
+    free = {key for key, hint in KEYS.items() if hint is str or get_origin(hint) is tuple}
+    assert free - GUARDED == HARMLESS
+    assert {key for key in KEYS if key.startswith("server.")} <= GUARDED
+
+
+@pytest.mark.parametrize("key", sorted(GUARDED))
+def test_a_file_that_is_found_may_not_set_what_is_guarded_unless_it_is_named(
+    key: str, tmp_path: Path
+) -> None:
+    section, _, name = key.partition(".")
+    value = 7 if section == "server" else "'mine'"
+    here = write(tmp_path / "voiceloop.toml", f"threads = 3\n[{section}]\n{name} = {value}\n")
+    environ = {"XDG_CONFIG_HOME": str(tmp_path / "nothing")}
+    with pytest.raises(ConfigError, match=rf"voiceloop\.toml sets {key}, which") as caught:
+        config_files(environ=environ, folder=tmp_path)
+    assert caught.value.hint.endswith(f"--config {here}")
+    with pytest.raises(ConfigError, match=f"sets {key}"):  # another file does not excuse it
+        config_files(write(tmp_path / "other.toml", ""), environ=environ, folder=tmp_path)
+    (tmp_path / "link.toml").symlink_to(here)
+    for named in (here, tmp_path / "link.toml"):
+        files = config_files(named, environ=environ, folder=tmp_path)
+        assert files == [named]
+        assert flatten(load_config(files)[0])[key] == (7 if section == "server" else "mine")
+
+
+def test_a_file_that_is_found_may_set_the_rest(tmp_path: Path) -> None:
+    text = 'preset = "small"\n[tts]\nvoice = "en-gb"\n[turns]\nhangover_ms = 400\n'
+    here = write(tmp_path / "voiceloop.toml", text)
+    environ = {"XDG_CONFIG_HOME": str(tmp_path / "nothing")}
+    assert config_files(environ=environ, folder=tmp_path) == [here]
+
+
 # --- what is refused ----------------------------------------------------------------------------
 
 
@@ -128,9 +167,14 @@ def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
         ("[asr]\nmodle = 'x'", "asr.modle is not a setting", "'asr.model'"),
         ("[assr]\nmodel = 'x'", "assr is not a setting", "'asr"),
         ("model = 'x'", "model is not a setting", "'tts.model'"),
+        ("[llm]\nmodel = 'x'", "llm.model is not a setting", "'llm.target'"),
         ("zzzzzz = 1", "zzzzzz is not a setting", "voiceloop config"),
         ("asr = 3", "asr is a section", "[asr]"),
-        ("preset = 'bset'", "preset must be 'starter' or 'small' or 'best', not 'bset'", "'best'"),
+        (
+            "preset = 'bset'",
+            "preset must be 'starter' or 'cpu' or 'small' or 'best', not 'bset'",
+            "'best'",
+        ),
         ("preset = 3", "preset must be", ""),
         ("[llm]\nstop = ['']", "llm.stop must be a list of texts, none empty", ""),
         ("[llm]\nstop = 'x'", "llm.stop must be a list of texts", ""),
@@ -142,7 +186,7 @@ def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
         ("[asr]\nmodel = []", "asr.model must be text, not []", ""),
         ("[asr.model]\nname = 'x'", "asr.model must be text", ""),
         ("[asr]\ndevice = 'gpu'", "asr.device must be 'auto' or 'cpu' or 'cuda'", ""),
-        ("[asr]\nmin_window_s = 31", "a number from 0 to 30 or 'none', not 31", ""),
+        ("[asr]\npad_s = 31", "a number from 0 to 30 or 'none', not 31", ""),
         ("[llm]\nnum_speculative_tokens = 'atuo'", "an integer from 0 or 'auto'", "'auto'"),
         ("[llm]\ntemperature = nan", "llm.temperature must be a number from 0, not nan", ""),
         ("[llm]\ntemperature = inf", "llm.temperature must be a number from 0, not inf", ""),
@@ -189,7 +233,7 @@ def test_bounds_are_included_and_what_lies_beyond_is_refused(key: str) -> None:
 
 @given(st.text(max_size=20), st.text(max_size=8))
 def test_no_key_or_text_escapes_as_anything_but_a_config_error(key: str, text: str) -> None:
-    for name in (key, "threads", "asr.min_window_s", "llm.num_speculative_tokens", "preset"):
+    for name in (key, "threads", "asr.pad_s", "llm.num_speculative_tokens", "preset"):
         try:
             load_config(flags={name: text})
         except ConfigError as error:

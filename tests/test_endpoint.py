@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.config import TurnConfig
-from voiceloop.endpoint import FINAL, bare, hangover_ms, unfinished
+from voiceloop.endpoint import FINAL, bare, hangover_ms, with_eagerness
+from voiceloop.languages import LANGUAGES, Language, language
+from voiceloop.languages.en import ENGLISH
+from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure
 
@@ -20,44 +23,120 @@ chances = st.none() | st.floats(0, 1)
 
 
 @pytest.mark.parametrize("text", COMPLETE)
-def test_a_last_word_that_asks_for_none_is_the_end(text: str) -> None:
-    assert not unfinished(text)
-    words = replace(CONFIG, endpoint="trailing-words")
-    assert hangover_ms(text, 0.0, words) == CONFIG.complete_ms
+def test_a_last_word_that_asks_for_none_may_be_the_end(text: str) -> None:
+    assert CONFIG.complete_ms < 500 <= CONFIG.hangover_ms < CONFIG.incomplete_ms
+    for policy, chance in (("trailing-words", 0.0), ("trailing-words", 1.0), ("auto", None)):
+        words = replace(CONFIG, endpoint=policy)
+        assert hangover_ms(text, chance, words, ENGLISH) == CONFIG.hangover_ms
 
 
 @pytest.mark.parametrize("text", INCOMPLETE)
 def test_a_last_word_that_asks_for_another_is_not(text: str) -> None:
-    assert unfinished(text)
     words = replace(CONFIG, endpoint="trailing-words")
-    assert hangover_ms(text, 1.0, words) == CONFIG.incomplete_ms
+    assert hangover_ms(text, 1.0, words, ENGLISH) == CONFIG.incomplete_ms
 
 
 @given(st.text(max_size=20), chances)
 def test_a_fixed_silence_asks_nobody(text: str, probability: float | None) -> None:
     fixed = replace(CONFIG, endpoint="fixed", hangover_ms=321)
-    assert hangover_ms(text, probability, fixed) == 321
+    assert hangover_ms(text, probability, fixed, ENGLISH) == 321
 
 
-@given(st.text(max_size=20), st.floats(0, 1), st.floats(0, 1))
-def test_the_likelier_the_end_the_sooner_it_is(text: str, one: float, other: float) -> None:
+@st.composite
+def calibrations(draw: st.DrawFn) -> Calibration:
+    low, high = sorted((draw(st.floats(0, 1)), draw(st.floats(0, 1))))
+    return Calibration(high, low, draw(st.integers(0, CONFIG.hangover_ms)))
+
+
+@given(st.text(max_size=20), st.floats(0, 1), st.floats(0, 1), calibrations())
+def test_the_likelier_the_end_the_sooner_it_is(
+    text: str, one: float, other: float, calibration: Calibration
+) -> None:
     low, high = sorted((one, other))
     for policy in ("p-eot", "auto"):
         config = replace(CONFIG, endpoint=policy)
-        assert hangover_ms(text, low, config) >= hangover_ms(text, high, config)
-    assert hangover_ms(text, 1.0, CONFIG) == CONFIG.complete_ms
-    assert hangover_ms(text, 0.0, CONFIG) == CONFIG.incomplete_ms
+
+        def wait(probability: float, config: TurnConfig = config) -> int:
+            return hangover_ms(text, probability, config, ENGLISH, calibration)
+
+        assert wait(low) >= wait(high) >= CONFIG.complete_ms
+        above = calibration.complete_above
+        assert wait(above) == max(CONFIG.complete_ms, calibration.complete_ms)
+        if calibration.incomplete_below > 0:
+            assert wait(0.0) == CONFIG.incomplete_ms
+
+
+@given(st.text(max_size=20), chances)
+def test_a_probability_means_nothing_without_a_calibration(
+    text: str, probability: float | None
+) -> None:
+    assert hangover_ms(text, probability, CONFIG, ENGLISH) >= CONFIG.hangover_ms
+    asked = replace(CONFIG, endpoint="p-eot")
+    assert hangover_ms(text, probability, asked, ENGLISH) == CONFIG.hangover_ms
 
 
 @pytest.mark.parametrize("text", [*COMPLETE, *INCOMPLETE])
 def test_where_no_model_knows_the_last_word_decides_or_nothing(text: str) -> None:
     asked = replace(CONFIG, endpoint="p-eot")
-    assert hangover_ms(text, None, asked) == CONFIG.hangover_ms
+    assert hangover_ms(text, None, asked, ENGLISH) == CONFIG.hangover_ms
     words = replace(CONFIG, endpoint="trailing-words")
-    assert hangover_ms(text, None, CONFIG) == hangover_ms(text, None, words)
+    assert hangover_ms(text, None, CONFIG, ENGLISH) == hangover_ms(text, None, words, ENGLISH)
 
 
 @given(st.text(max_size=20), st.text(FINAL + " ", max_size=4))
 def test_punctuation_at_the_end_says_nothing(text: str, end: str) -> None:
     assert bare(text + end) == bare(text) == bare(bare(text))
-    assert unfinished(text + end) == unfinished(text)
+
+
+@given(st.text(max_size=20), st.integers(0, 1200))
+def test_the_shortest_silence_is_for_probabilities_alone(text: str, complete_ms: int) -> None:
+    config = replace(CONFIG, complete_ms=complete_ms)
+    for known in (*LANGUAGES.values(), language("xx")):
+        assert hangover_ms(text, None, config, known) in (config.hangover_ms, config.incomplete_ms)
+
+
+@given(st.text(max_size=20) | st.sampled_from([*COMPLETE, *INCOMPLETE]))
+def test_of_a_language_without_words_silence_alone_tells_the_end(text: str) -> None:
+    for policy in ("auto", "trailing-words", "p-eot"):
+        config = replace(CONFIG, endpoint=policy)
+        assert hangover_ms(text, None, config, language("fr")) == CONFIG.hangover_ms
+
+
+@pytest.mark.parametrize(
+    ("known", "text"), [("en", "Tell me about"), ("de", "Ich möchte"), ("es", "Quiero una")]
+)
+def test_each_language_has_its_own_words(known: str, text: str) -> None:
+    def waited(spoken: Language) -> int:
+        return hangover_ms(text, None, CONFIG, spoken)
+
+    others = [language(code) for code in LANGUAGES if code != known]
+    assert waited(language(known)) == CONFIG.incomplete_ms
+    assert {waited(other) for other in others} == {CONFIG.hangover_ms}
+
+
+@given(
+    st.sampled_from([*COMPLETE, *INCOMPLETE]),
+    chances,
+    st.integers(0, 3000),
+    st.integers(0, 3000),
+    st.integers(0, 1200),
+)
+def test_the_less_eager_the_longer_the_silence(
+    text: str, chance: float | None, complete: int, hangover: int, incomplete: int
+) -> None:
+    config = replace(CONFIG, complete_ms=complete, hangover_ms=hangover, incomplete_ms=incomplete)
+    waits = [
+        hangover_ms(text, chance, with_eagerness(config, eagerness), ENGLISH)
+        for eagerness in ("high", "medium", "low")
+    ]
+    assert waits == sorted(waits)
+    assert with_eagerness(config, "auto") == with_eagerness(config, "medium") == config
+
+
+@pytest.mark.parametrize("text", ["What time is it?", "What is the"])
+def test_every_eagerness_is_heard(text: str) -> None:
+    high, medium, low = (
+        hangover_ms(text, None, with_eagerness(CONFIG, eagerness), ENGLISH)
+        for eagerness in ("high", "medium", "low")
+    )
+    assert high <= 0.6 * medium and medium < low <= 1200

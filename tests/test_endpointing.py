@@ -38,7 +38,9 @@ def turns(
     word_s: float = 0.3,
     stages: Stages = Stages(),  # noqa: B008
     partial_every_ms: int = 240,
+    language: str = "en",
 ) -> list[TurnTrace]:
+    asr = AsrConfig(partial_every_ms=partial_every_ms, language=language)
     scenario = Scenario(
         overlap=overlap,
         user=(UserSound(text, at=0.5, word_s=word_s),),
@@ -46,7 +48,7 @@ def turns(
         reply=(Answer(says=says),),
         end_of_turn=CHANCES,
         silence_s=2.0,
-        config=replace(Config(), turns=config, asr=AsrConfig(partial_every_ms=partial_every_ms)),
+        config=replace(Config(), turns=config, asr=asr),
     )
     replay = play(scenario)
     assert not replay.problem
@@ -120,9 +122,21 @@ def test_an_answer_begun_too_early_is_never_heard(pause: str) -> None:
 def test_the_last_word_decides_where_no_model_is_asked() -> None:
     words = replace(TURNS, endpoint="trailing-words")
     assert waited_ms(turns("Tell me about", config=words)[0]) >= words.incomplete_ms
-    assert waited_ms(turns("Who knows", config=words)[0]) < 250
+    (trace,) = turns("Who knows", config=words)
+    assert waited_ms(trace) == pytest.approx(words.hangover_ms, abs=53)
     fixed = replace(TURNS, endpoint="fixed", hangover_ms=300)
     assert waited_ms(turns("Tell me about", config=fixed)[0]) == pytest.approx(300, abs=53)
+
+
+@pytest.mark.parametrize(
+    ("code", "silence_ms"), [("de", 1100), ("de-AT", 1100), ("en", 500), ("fr", 500)]
+)
+def test_the_last_words_are_those_of_the_language_that_is_spoken(
+    code: str, silence_ms: int
+) -> None:
+    words = replace(TURNS, endpoint="trailing-words")
+    (trace,) = turns("Wer ist der", config=words, language=code)
+    assert waited_ms(trace) == pytest.approx(silence_ms, abs=53)
 
 
 def test_without_prefill_nobody_asks_the_model() -> None:

@@ -11,7 +11,7 @@ import tyro
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from voiceloop.config import KEYS
+from voiceloop.config import KEYS, Range
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command, parse
 
@@ -41,6 +41,8 @@ class Copy(Command):
     files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
     into: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
     at_most: int | None = None
+    share: Annotated[int, Range(1, 100), tyro.conf.arg(metavar="PERCENT")] = 50
+    leave_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,8 +156,8 @@ def test_the_second_word_of_a_name_may_be_written_as_an_option(line: str) -> Non
 @pytest.mark.parametrize(
     ("line", "message", "hint"),
     [
-        ("show", "show what?", "show pair, show all"),
-        ("show --count", "show what?", "show pair, show all"),
+        ("show", "show is several commands", "show pair, show all"),
+        ("show --count", "show is several commands", "show pair, show all"),
         ("show pare", "there is no command 'show pare'", "'show pair'"),
         ("show pair a", "show pair needs SECOND", "voiceloop show pair FIRST SECOND"),
         ("show all --cuont", "there is no option --cuont", ""),
@@ -229,6 +231,51 @@ def lines(draw: st.DrawFn) -> tuple[str, list[str]]:
 def test_what_is_right_is_read_as_tyro_reads_it(line: tuple[str, list[str]]) -> None:
     name, argv = line
     assert replace(run(name, *argv), origins={}) == tyro.cli(COMMANDS[name], args=argv)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "copy --leave-out a b --into x -- f",
+        "copy f --leave-out a --into x --leave-out b",
+        "copy f --leave-out=a --into x --leave-out=b",
+        "copy f --into x --leave_out a b",
+    ],
+)
+def test_an_option_that_takes_several_values_takes_them_at_once_or_again(line: str) -> None:
+    command = run(*line.split())
+    assert isinstance(command, Copy)
+    assert command.leave_out == ("a", "b")
+    assert command.files == (Path("f"),)
+
+
+def test_a_setting_that_is_a_list_may_be_given_again() -> None:
+    command = run("greet", "world", "--llm.stop", "a, b", "--llm.stop=###")
+    assert command.settings.llm.stop == ("a, b", "###")
+
+
+def test_an_option_without_its_values_is_told() -> None:
+    with pytest.raises(ConfigError, match="--leave-out needs a value"):
+        run("copy", "f", "--into", "x", "--leave-out")
+
+
+@pytest.mark.parametrize(
+    ("text", "right"), [("0", False), ("1", True), ("100", True), ("101", False)]
+)
+def test_the_bounds_of_an_option_hold(text: str, right: bool) -> None:
+    argv = ("copy", "f", "--into", "x", "--share", text)
+    if right:
+        command = run(*argv)
+        assert isinstance(command, Copy) and command.share == int(text)
+    else:
+        with pytest.raises(ConfigError, match="--share must be an integer from 1 to 100"):
+            run(*argv)
+
+
+def test_none_is_understood_as_help_writes_it() -> None:
+    for word in ("none", "None"):
+        command = run("copy", "f", "--into", "x", "--at-most", word)
+        assert isinstance(command, Copy) and command.at_most is None
 
 
 def test_what_follows_two_dashes_is_never_an_option() -> None:

@@ -11,7 +11,7 @@ from voiceloop.config import Config, TurnConfig
 from voiceloop.replay.run import Replay, play
 from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
 from voiceloop.trace import Mark
-from voiceloop.types import StageSpan, TokenBurst, Transcript, TurnTrace
+from voiceloop.types import FloorChange, StageSpan, TokenBurst, Transcript, TurnHeard, TurnTrace
 
 pytestmark = pytest.mark.virtual
 
@@ -128,6 +128,26 @@ SLOW = Stages(
     tts_first_s=0.25,
     tts_word_s=0.25,
 )
+
+
+@pytest.mark.parametrize("during_s", [1.0, 5.0, 5.3, 5.6, 5.9])
+def test_what_follows_a_sound_that_let_the_reply_go_on_begins_anew_for_whoever_watches(
+    during_s: float,
+) -> None:
+    # From the reply's middle to its end: the word is said into it, and the rest perhaps after it.
+    replay = talk(during("Okay (0.3) and what about the sea", delay_s=during_s))
+    assert replay.traces[1].outcome == "done"
+    told = [
+        (event.turn, "ended" if event.over else "began")
+        if isinstance(event, TurnHeard)
+        else (event.turn, event.change)
+        for _, event in replay.shown
+        if isinstance(event, TurnHeard | FloorChange)
+    ]
+    second = [what for turn, what in told if turn == 2]
+    assert second[-1] == "ended"
+    if "resumed" in second:
+        assert "began" in second[second.index("resumed") :]
 
 
 @pytest.mark.parametrize("delay_s", [0.55, 0.6, 0.625, 0.7, 0.8])

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import subprocess
 import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+
+from voiceloop.bundled import bundled
+from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
+from voiceloop.errors import ConfigError, ModelNotFound
+from voiceloop.loading import open_engines
 
 pytestmark = pytest.mark.models
 
@@ -30,3 +40,88 @@ def test_nothing_spins_beside_the_models() -> None:
     most = max(1, (os.cpu_count() or 1) // 2)
     assert counts["blas"] == "1", "numpy's products wait for each other"
     assert int(counts.get("openmp", "1")) <= most
+
+
+IMPORTED = """
+import sys
+from voiceloop.config import Config
+from voiceloop.loading import open_engines
+
+with open_engines(Config()):
+    print(*{name.split(".")[0] for name in sys.modules})
+"""
+
+
+def test_a_plain_language_model_imports_no_transformers() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True
+    )
+    assert {"torch", "ctranslate2", "tokenizers"} <= {*told.stdout.split()}
+    assert "transformers" not in told.stdout.split()
+
+
+def test_the_error_of_an_engine_is_raised_once_all_have_ended() -> None:
+    missing = replace(Config(), asr=AsrConfig(model="/nowhere/at-all"))
+    with pytest.raises(ModelNotFound, match="/nowhere/at-all"), open_engines(missing):
+        pass
+    names = {thread.name for thread in threading.enumerate()}
+    assert not [name for name in names if name.startswith("voiceloop")]
+    assert gc.get_freeze_count() == 0
+
+
+def test_of_several_errors_the_first_in_a_conversation_is_raised() -> None:
+    wrong = replace(
+        Config(),
+        asr=AsrConfig(model="/nowhere/at-all"),
+        llm=LlmConfig(target="/nowhere/else"),
+        tts=TtsConfig(engine="nosuch"),
+    )
+    for _ in range(3):
+        with pytest.raises(ModelNotFound, match="/nowhere/at-all"), open_engines(wrong):
+            pass
+    with pytest.raises(ConfigError, match="nosuch"), open_engines(replace(Config(), tts=wrong.tts)):
+        pass
+
+
+STUCK = """
+import threading
+
+def stuck(config):
+    print("stuck", flush=True)
+    threading.Event().wait()
+"""
+
+
+def test_ctrl_c_waits_for_nothing_that_is_being_loaded(tmp_path: Path) -> None:
+    (tmp_path / "stuck.py").write_text(STUCK)
+    package = tmp_path / "stuck-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: stuck\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[voiceloop.asr]\nstuck = stuck:stuck\n")
+    folders = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    demo = str(bundled("models/starter/demo.wav"))
+    with subprocess.Popen(
+        [sys.executable, "-m", "voiceloop", "ask", demo, "--asr.engine", "stuck"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(folders)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "stuck\n"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate()
+    assert told.splitlines() == [
+        "voiceloop: loading stuck, llm starter, espeak …",
+        "voiceloop: interrupted",
+    ]
+    assert process.returncode == 130
+
+
+def test_the_engines_speak_and_hear_and_leave_no_thread() -> None:
+    with open_engines(Config()) as engines:
+        names = {thread.name for thread in threading.enumerate()}
+        assert {"voiceloop-asr", "voiceloop-llm", "voiceloop-tts"} <= names
+        assert "voiceloop-loading" not in names
+        assert engines.llm.conversation().tokens_read == 0
+    assert not [t for t in threading.enumerate() if t.name.startswith("voiceloop")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
@@ -12,8 +13,8 @@ import pytest
 from anyio.abc import TaskGroup
 from trio.testing import MockClock
 
-from voiceloop.engines import Steps
-from voiceloop.runner import InlineRunner, ModelThread, Timed
+from voiceloop.engines import IDLE, Steps, idle
+from voiceloop.runner import FIRST, LATER, InlineRunner, ModelThread, Timed
 
 pytestmark = pytest.mark.virtual
 
@@ -262,3 +263,30 @@ async def test_a_scripted_step_costs_what_it_states(runner: InlineRunner) -> Non
     begun = anyio.current_time()
     seen = [(item, anyio.current_time() - begun) async for item in runner.stream(script())]
     assert seen == [("a", 0.25), ("b", 0.75)]
+
+
+async def test_quiet_is_what_nobody_waits_for_but_in_idle_time(
+    runner: ModelThread | InlineRunner,
+) -> None:
+    assert runner.quiet_s() == math.inf
+    await runner.call(lambda: Timed(None, 1.0), priority=idle)
+    assert runner.quiet_s() == math.inf
+    async with occupied(runner) as tasks:
+        assert runner.quiet_s() == 0
+        tasks.start_soon(partial(runner.call, lambda: None, priority=idle))
+        assert runner.quiet_s() == 0
+    done = runner.quiet_s()
+    assert 0 <= done < math.inf
+    await runner.call(lambda: None, priority=idle)
+    assert runner.quiet_s() >= done
+
+
+async def test_what_can_wait_for_idle_time_goes_last(runner: ModelThread | InlineRunner) -> None:
+    order: list[int] = []
+    async with occupied(runner) as tasks:
+        for priority in (IDLE, LATER, FIRST):
+            job = partial(order.append, priority)
+            tasks.start_soon(partial(runner.call, job, priority=lambda own=priority: own))
+            await anyio.lowlevel.checkpoint()
+            await anyio.lowlevel.checkpoint()
+    assert order == [FIRST, LATER, IDLE]

@@ -29,8 +29,9 @@ from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
 from voiceloop.engines import Engines
 from voiceloop.floor import Turn
+from voiceloop.languages import language
 from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
-from voiceloop.runner import InlineRunner
+from voiceloop.runner import InlineRunner, Timed
 from voiceloop.session import Session
 from voiceloop.trace import (
     Lane,
@@ -60,10 +61,18 @@ CONFIG = replace(Config(), turns=replace(TurnConfig(), endpoint="fixed", hangove
 REPLIES = {
     "Tell me about the sky": ("The sky is blue, ", "and that is ", "how it is. ", "Look at it."),
     "What time is it": (ToolCall(1, "c1", "get_time", {}),),
+    "What time is it and wake me": (
+        ToolCall(1, "c1", "get_time", {}),
+        ToolCall(1, "c2", "set_timer", {"minutes": 5}),
+    ),
+    "Wake me": (
+        ToolCall(1, "c1", "", {}, problem="it is no JSON"),
+        ToolCall(1, "c2", "set_timer", {"minutes": 5}),
+    ),
     "And the sea": ("The sea is ", "deep."),
     "Say nothing": (),
 }
-RESULTS = {"get_time": ("It is noon ", "now.")}
+RESULTS = {"get_time": ("It is noon ", "now."), "set_timer": ("I will ", "wake you.")}
 
 
 @dataclass
@@ -120,6 +129,7 @@ async def converse(
     pre_roll_ms: int = 300,
     asr: Callable[[Script], ScriptedAsr] = ScriptedAsr,
     watch: Callable[[Event], None] = lambda event: None,
+    ready: Callable[[Session], None] = lambda session: None,
 ) -> Result:
     script = Script(utterances, total_s)
     llm = ScriptedLlm(REPLIES if replies is None else replies, results=RESULTS)
@@ -146,6 +156,7 @@ async def converse(
         overlap=overlap,
         wall_clock=lambda: datetime(2026, 1, 5, 14, 5),
     )
+    ready(session)
     await session.run()
     return Result(events, llm.log, hearing, microphone, times)
 
@@ -177,6 +188,28 @@ async def test_every_stage_overlaps_the_others() -> None:
     assert at[Mark.PAUSE] < at[Mark.FIRST_SYNTHESIS] < at[Mark.ENDPOINT]
     assert at[Mark.TRANSCRIPT_FINAL] == at[Mark.ENDPOINT] == at[Mark.FIRST_SOUND]
     assert at[Mark.REPLY_END] == pytest.approx(at[Mark.ENDPOINT] + 3 * 0.02)
+
+
+@pytest.mark.parametrize(
+    ("code", "spoken"),
+    [("en-gb", "twelve point five percent"), ("de", "zwölf Komma fünf Prozent"), ("", "12,5 %")],
+)
+async def test_a_reply_is_put_into_words_of_the_language_that_the_voice_speaks(
+    code: str, spoken: str
+) -> None:
+    said = list[str]()
+
+    def hear(clause: Clause) -> bool:
+        said.append(clause.spoken)
+        return False
+
+    written = "12.5 %" if code == "en-gb" else "12,5 %"
+    await converse(
+        Utterance(0.5, "What time is it"),
+        tts=ScriptedTts(speaks=code, fail=hear),
+        replies={"What time is it": (written,)},
+    )
+    assert set(said) == {spoken}
 
 
 async def test_without_guesses_the_reply_begins_at_the_endpoint() -> None:
@@ -239,13 +272,56 @@ async def test_a_tool_waits_until_the_user_has_finished() -> None:
     assert "tool_result" not in [name for name, _ in result.log]
 
 
+async def test_voice_and_language_hold_for_what_begins_after_they_were_chosen() -> None:
+    talk = [Utterance(0.5, "Tell me about the sky"), Utterance(3.5, "And the sea")]
+    tts, sessions = ScriptedTts(), list[Session]()
+
+    def change(event: Event) -> None:
+        if isinstance(event, TurnTrace) and event.turn == 1:
+            sessions[0].voice, sessions[0].language = "other", language("fr")
+
+    result = await converse(*talk, tts=tts, watch=change, ready=sessions.append)
+    first, second = ("".join(map(str, REPLIES[text.text])) for text in talk)
+    assert [trace.heard for trace in result.traces] == [first, second]
+    assert {voice for voice, text in tts.spoken if text.strip() in first} == {"own"}
+    assert {voice for voice, text in tts.spoken if text.strip() in second} == {"other"}
+    change_at = result.asr.asked.index("fr")
+    assert set(result.asr.asked[:change_at]) == {"en"}
+    assert set(result.asr.asked[change_at:]) == {"fr"}
+
+
+@pytest.mark.parametrize("voice", ["own", "other"])
+async def test_audio_of_a_dropped_reply_is_kept_in_the_same_voice_alone(voice: str) -> None:
+    same = ("It is a fine day. ", "Go out.")
+    tts, sessions = ScriptedTts(), list[Session]()
+
+    def change(event: Event) -> None:
+        if isinstance(event, Transcript) and "about" in event.text:
+            sessions[0].voice = voice
+
+    def ready(session: Session) -> None:
+        session.voice = "own"
+        sessions.append(session)
+
+    replies: dict[str, Sequence[str | ToolCall]]
+    replies = {"Tell me": same, "Tell me about the sky": same}
+    result = await converse(*HESITANT, replies=replies, tts=tts, watch=change, ready=ready)
+    (trace,) = result.traces
+    assert trace.heard == "".join(same)
+    assert trace.counters.get("clauses_kept", 0) == (voice == "own")
+    again = [] if voice == "own" else [("other", same[0])]
+    spoken = [(voice, text.strip()) for voice, text in tts.spoken]
+    expected = [("own", same[0]), *again, (voice, same[1])]
+    assert spoken == [(voice, text.strip()) for voice, text in expected]
+
+
 class Tiring(ScriptedAsr):
     """Takes its time over every final decode but the first."""
 
-    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
         if final:
             self.cost = 0.6 if any(done for _, done in self.windows) else 0.05
-        return super().transcribe(pcm, final=final)
+        return super().transcribe(pcm, final=final, language=language)
 
 
 async def test_words_are_kept_where_the_user_goes_on_before_the_final_decode() -> None:
@@ -363,6 +439,59 @@ async def test_a_tool_is_run_and_its_result_is_spoken_but_never_the_call() -> No
     assert returned == '{"time": "2:05 PM", "day": "Monday", "date": "January 5"}'
     clauses = [event.text for event in result.events if isinstance(event, Clause)]
     assert "".join(clauses).split() == ["It", "is", "noon", "now."]
+
+
+async def test_another_history_that_a_cancelled_turn_did_not_put_in_place_waits_for_the_next() -> (
+    None
+):
+    script, llm = Script([], 2.0), ScriptedLlm(REPLIES)
+    runner, voice = InlineRunner, ScriptedTts()
+    engines = Engines(ScriptedVad(), ScriptedAsr(script), runner(), llm, runner(), voice, runner())
+    events: list[Event] = []
+    session = Session(engines, ScriptedMicrophone(script), NullSpeaker(RATE), CONFIG, events.append)
+    session.rewrite(lambda: llm.log.append(("other history", None)))
+
+    async def talk() -> None:
+        await anyio.sleep(0.1)
+        session.write("And the sea")
+        await anyio.sleep(0.1)
+        session.cancel()
+        await anyio.sleep(0.6)
+        assert not llm.log
+        session.write("And the sea")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(engines.llm_runner.call, lambda: Timed(None, 0.5))  # it is busy
+        tasks.start_soon(talk)
+        tasks.start_soon(session.run)
+    asked = [name for name, _ in llm.log if name in ("other history", "reply")]
+    assert asked == ["other history", "reply"]
+    assert [event.outcome for event in events if isinstance(event, TurnTrace)] == [
+        "interrupted",
+        "done",
+    ]
+
+
+async def test_all_tools_of_a_reply_run_in_order_before_it_goes_on() -> None:
+    result = await converse(Utterance(0.5, "What time is it and wake me"))
+    (trace,) = result.traces
+    assert trace.heard == "I will wake you."
+    returned = [text for name, text in result.log if name == "tool_result"]
+    clock = '{"time": "2:05 PM", "day": "Monday", "date": "January 5"}'
+    assert returned == [clock, '{"timer": "5 minutes"}']
+    assert [name for name, _ in result.log].count("reply closed") == 2  # the calls, and the rest
+
+
+async def test_of_a_call_that_cannot_be_read_the_model_and_the_user_are_told() -> None:
+    result = await converse(Utterance(0.5, "Wake me"))
+    (trace,) = result.traces
+    assert trace.heard == "I will wake you."
+    returned = [text for name, text in result.log if name == "tool_result"]
+    unread = '{"error": "the call cannot be read: it is no JSON"}'
+    assert returned == [unread, '{"timer": "5 minutes"}']
+    assert [event.name for event in result.events if isinstance(event, ToolCall)] == ["set_timer"]
+    notices = [event.text for event in result.events if isinstance(event, Notice)]
+    assert notices[0] == "the model wrote a call that cannot be read: it is no JSON"
 
 
 @pytest.mark.parametrize("pre_roll_ms", [0, 300, 3000, 60_000])

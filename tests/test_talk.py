@@ -247,10 +247,22 @@ def test_an_unknown_name_is_answered_with_those_there_are(card: VirtualCard, way
     assert "'default'" in talk.notes[1]
 
 
+def test_the_devices_are_listed(card: VirtualCard) -> None:
+    for way in ("--input", "--output"):
+        done = subprocess.run(
+            [sys.executable, "-m", "voiceloop", "talk", way, "list"],
+            env=card.environment, text=True, capture_output=True, check=True,
+        )  # fmt: skip
+        inputs, outputs = done.stdout.split("--output, a speaker:\n")
+        assert inputs.startswith("--input, a microphone:\n")
+        assert "  default\n" in inputs and "  default\n" in outputs
+        assert not done.stderr
+
+
 @pytest.mark.parametrize(
     ("what", "named"),
     [
-        ("no sounddevice", "voiceloop[local]"),
+        ("no sounddevice", "-e '.[local]'"),
         ("no PortAudio", "apt install libportaudio2"),
         ("no sound server", "libasound2-plugins"),
     ],

@@ -16,7 +16,7 @@ A setting comes from the first of these that gives it:
 
 1. a flag: `voiceloop ask question.wav --asr.model base.en`
 2. the file named by `--config FILE`
-3. `voiceloop.toml` in the current folder
+3. `voiceloop.toml` in the current folder, [with exceptions](#a-file-in-the-current-folder)
 4. `~/.config/voiceloop/config.toml` (or under `$XDG_CONFIG_HOME`)
 5. the preset: `--preset small`, or `preset = "small"` in a file
 6. the default
@@ -27,10 +27,22 @@ before the dot is the section:
 ```toml
 preset = "small"
 
-[asr]
-model = "base.en"
+[tts]
+voice = "en-gb"
 ```
 """
+
+FOUND = """
+## A file in the current folder
+
+`voiceloop.toml` applies to whoever starts voiceloop in its folder, and that may be a folder that
+somebody else has made. So it may not choose code that is loaded, weights that are read or fetched
+by a name of its own, or the limits of a server. Where it tries, nothing is started, and one line
+says which keys those are. If you trust the file, name it, and it may set everything:
+`--config voiceloop.toml`. What a server listens at, its keys and certificates, and the files that
+commands read and write are not settings at all: flags alone give them.
+
+It may set neither """
 
 
 def meanings() -> dict[str, str]:
@@ -66,6 +78,8 @@ def page() -> str:
             said[f"{owner.__name__}.{attribute}"],
         )
         text += f"| {' | '.join(cells)} |\n"
+    single = [key for key in config.KEYS if key in config.GUARDED and not key.startswith("server.")]
+    text += f"{FOUND}{', '.join(f'`{key}`' for key in single)}, nor anything in `[server]`.\n"
     text += "\n## Presets\n\n| preset | sets |\n|---|---|\n"
     for name, preset in config.PRESETS.items():
         sets = ", ".join(f"`{key} = {value}`" for key, value in preset.items())

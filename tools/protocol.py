@@ -50,11 +50,12 @@ address. This page lists every event and key that voiceloop reads or writes.
 - A conversation has at most {ledger.MAX_ITEMS:,} items and {ledger.MAX_BYTES // 2**20} MiB. Then \
 the oldest audio is forgotten, and
   after that the oldest items, of which `conversation.item.deleted` tells.
-- There are no rate limits, so none are told.
+- `rate_limits.updated` is never sent. What a client may send is limited all the same:
+  [limits](server.md#limits). One that is told `rate_limit_exceeded` sends less for a while.
 """
 EXTENSIONS = """\
-All of it is off unless a session asks for it in `session.update`, so a client that does not know
-it never meets it:
+All that a session can ask for is off until it does so in `session.update`, so a client that does
+not know it never meets it:
 
 ```json
 {"type": "session.update", "session": {"type": "realtime", "voiceloop": {"pause": true}}}

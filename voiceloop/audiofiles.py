@@ -27,6 +27,8 @@ from voiceloop.types import Pcm
 
 BLOCK_FRAMES = 8192
 """Sample frames read from a file at a time."""
+SOFTWARE = "voiceloop"
+"""What a file that was written here says of who made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +187,45 @@ def _missing_wav_bytes(path: Path) -> int:
     return 0
 
 
+def _replaceable(path: Path) -> bool:
+    """Nothing is lost where `path` is replaced: nothing is there, or what was written here."""
+    if not path.exists() or not path.stat().st_size:
+        return True
+    try:
+        with soundfile.SoundFile(path) as sound:
+            return sound.software == SOFTWARE
+    except soundfile.LibsndfileError:
+        return False
+
+
+def check_wav(path: Path) -> None:
+    """Raise AudioError for a path that `WavWriter` would not write, as far as that shows before."""
+    target = path.resolve()
+    if target.is_dir():
+        raise AudioError(f"{path} is a folder", "name the wav file to write inside it")
+    if target.suffix.lower() != ".wav":
+        raise AudioError(
+            f"{path} is not the name of a wav file, and nothing else is written",
+            f"name it {path.with_suffix('.wav')}; ffmpeg converts it to other kinds",
+        )
+    if target.exists() and not target.is_file():
+        raise AudioError(f"{path} is not a regular file", "name a file to write")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise AudioError(f"{path} is write-protected", "choose another name")
+    if not _replaceable(target):
+        raise AudioError(
+            f"{path} exists and was not made by voiceloop",
+            "choose another name, or move the file away first",
+        )
+
+
 class WavWriter:
     """Writes a mono 16-bit wav as a stream, and puts it in place only when it is complete.
 
     The file is made under a temporary name beside `path`, so an unwritable place is found when the
     writer is made, and an old file under that name stays whole if anything fails before `close`.
-    Used as a context manager it closes on success and discards on an exception.
+    It replaces empty files and those that a writer made; a recording of anybody else's is never
+    written over. Used as a context manager it closes on success and discards on an exception.
     """
 
     def __init__(self, path: str | Path, rate: int) -> None:
@@ -199,12 +234,7 @@ class WavWriter:
         self._path = Path(path).resolve()
         self._part = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
         try:
-            if self._path.is_dir():
-                raise AudioError(f"{path} is a folder", "name the wav file to write inside it")
-            if self._path.exists() and not self._path.is_file():
-                raise AudioError(f"{path} is not a regular file", "name a file to write")
-            if self._path.exists() and not os.access(self._path, os.W_OK):
-                raise AudioError(f"{path} is write-protected", "choose another name")
+            check_wav(Path(path))
             self._file = self._part.open("wb")
         except OSError as error:
             raise AudioError(
@@ -225,6 +255,7 @@ class WavWriter:
     def close(self) -> None:
         """Finish the file and put it in place of whatever was there."""
         try:
+            self._file.write(self._origin())
             self._file.seek(0)
             self._file.write(self._header())
             self._file.close()
@@ -250,11 +281,18 @@ class WavWriter:
 
     def _header(self) -> bytes:
         pcm, channels, width = 1, 1, 2
+        size = 36 + self._bytes + len(self._origin())
         return struct.pack(
             "<4sI4s4sIHHIIHH4sI",
-            *(b"RIFF", 36 + self._bytes, b"WAVE", b"fmt ", 16, pcm, channels, self._rate),
+            *(b"RIFF", size, b"WAVE", b"fmt ", 16, pcm, channels, self._rate),
             *(self._rate * channels * width, channels * width, 8 * width, b"data", self._bytes),
         )
+
+    def _origin(self) -> bytes:
+        """The chunk behind the samples that says who made the file."""
+        text = SOFTWARE.encode() + bytes(2 - len(SOFTWARE) % 2)  # ended by a zero, of even length
+        entry = struct.pack("<4s4sI", b"INFO", b"ISFT", len(text)) + text
+        return struct.pack("<4sI", b"LIST", len(entry)) + entry
 
     def _failed(self, error: OSError) -> AudioError:
         self.discard()

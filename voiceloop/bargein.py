@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 from voiceloop.asr.agreement import normalise
+from voiceloop.languages import Language
 
 DECIDE_MS = 480.0
 """From the sound to the decision at most, unless recognition takes longer: half a second, less the
@@ -19,14 +20,6 @@ CLEAR = 2
 """Words that leave no doubt before then, backchannels not counted."""
 ECHO = 2
 """Words in a row of the reply that nobody would say by chance."""
-
-BACKCHANNELS = frozenset(
-    "ah aha aye er erm good great hm hmm huh mhm mm mmm nice oh ok okay right sure true uh uh-huh "
-    "uhhuh um uhm well wow yeah yep yes yup".split()
-)
-"""What listeners say to be polite."""
-ARTICLES = frozenset({"a", "an", "the"})
-"""What nobody says alone, and recognisers make of a cough."""
 
 
 class Verdict(Enum):
@@ -38,15 +31,22 @@ class Verdict(Enum):
 
 
 def judge(
-    words: Sequence[str], *, speaking: bool, settled: bool, waited_ms: float, spoken: Sequence[str]
+    words: Sequence[str],
+    language: Language,
+    *,
+    speaking: bool,
+    settled: bool,
+    waited_ms: float,
+    spoken: Sequence[str],
 ) -> Verdict:
-    """Judge the `words` that were recognised since the reply paused, `waited_ms` ago.
+    """Judge the `words`, of `language`, that were recognised since the reply paused, `waited_ms`
+    ago.
 
     `speaking` says that the voice goes on, `settled` that the words are all there are, and `spoken`
     are the words of the reply that sounded before.
     """
     said = [word for word in map(normalise, words) if word]
-    meant = [word for word in said if word not in BACKCHANNELS]
+    meant = [word for word in said if word not in language.backchannels]
     if _echo(said, [normalise(word) for word in spoken]):
         meant = []
     if len(meant) >= CLEAR:
@@ -57,7 +57,7 @@ def judge(
         return Verdict.RESUME if said and not meant else Verdict.INTERRUPT
     if not settled:
         return Verdict.WAIT
-    return Verdict.RESUME if ARTICLES.issuperset(meant) else Verdict.INTERRUPT
+    return Verdict.RESUME if language.articles.issuperset(meant) else Verdict.INTERRUPT
 
 
 def _echo(said: Sequence[str], spoken: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """Where the files that ship with voiceloop lie.
 
 In a wheel they are under `voiceloop/_bundled/`; a checkout (an editable install) has them at its
-root. This module does not know what is in them.
+root.
 """
 
 from __future__ import annotations
@@ -9,6 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from voiceloop.errors import ModelNotFound
+
+STARTER_HEARS = (
+    "the starter recogniser knows synthetic voices alone and misunderstands people; "
+    "for real models: voiceloop models pull cpu, then --preset cpu"
+)
+"""What whoever speaks to the bundled recogniser is to know."""
 
 _PACKAGE = Path(__file__).resolve().parent
 

@@ -10,31 +10,46 @@ import json
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 import voiceloop
 from voiceloop.bench.command import (
+    BenchAsr,
     BenchCompare,
     BenchLatency,
     BenchLlm,
     BenchLoad,
+    bench_asr,
     bench_compare,
     bench_latency,
     bench_llm,
     bench_load,
 )
+from voiceloop.bundled import STARTER_HEARS
+from voiceloop.catalog.command import (
+    ModelsList,
+    ModelsPull,
+    ModelsRm,
+    ModelsVerify,
+    models_list,
+    models_pull,
+    models_rm,
+    models_verify,
+)
 from voiceloop.config import Config, flatten
 from voiceloop.errors import AudioError, VoiceloopError
 from voiceloop.flags import Command, parse
+from voiceloop.outputs import keep, replacing
 from voiceloop.server.command import Serve, serve
+from voiceloop.status import LOADING_THREAD, asr_name, engine_names, loading, tts_name
 
 if TYPE_CHECKING:
     from voiceloop.audiofiles import AudioFile
@@ -61,7 +76,8 @@ class Ask(Command):
     json: bool = False
     """Print one JSON object on one line for each turn."""
     pace: Literal["realtime", "max"] = "realtime"
-    """As time passes, or as fast as the machine can; then latencies mean nothing and are null."""
+    """As time passes, or as fast as the machine can; then latencies are null, and turns may end
+    elsewhere."""
     sequential: bool = False
     """Run each stage after the last; the reference that overlap is measured against."""
     full_duplex: bool = False
@@ -73,9 +89,9 @@ class Talk(Command):
     """Talk at the microphone, and be answered by the speaker, until Ctrl-C."""
 
     input: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """The microphone, by a part of its name; none: the system's default."""
+    """The microphone, by a part of its name; none: the system's default; `list` shows all."""
     output: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """The speaker, by a part of its name; none: the system's default."""
+    """The speaker, likewise."""
     headphones: bool = False
     """Listen while a reply sounds, so that you can interrupt it; a loudspeaker would do so too."""
     trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
@@ -133,8 +149,13 @@ COMMANDS: dict[str, type[Command]] = {
     "say": Say,
     "bench llm": BenchLlm,
     "bench latency": BenchLatency,
+    "bench asr": BenchAsr,
     "bench load": BenchLoad,
     "bench compare": BenchCompare,
+    "models list": ModelsList,
+    "models pull": ModelsPull,
+    "models verify": ModelsVerify,
+    "models rm": ModelsRm,
     "replay": Replay,
     "config": ShowConfig,
 }
@@ -165,10 +186,20 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return bench_llm(command)
             case BenchLatency() as command:
                 return bench_latency(command)
+            case BenchAsr() as command:
+                return bench_asr(command)
             case BenchLoad() as command:
                 return bench_load(command)
             case BenchCompare() as command:
                 return bench_compare(command)
+            case ModelsList() as command:
+                return models_list(command)
+            case ModelsPull() as command:
+                return models_pull(command)
+            case ModelsVerify() as command:
+                return models_verify(command)
+            case ModelsRm() as command:
+                return models_rm(command)
             case Replay() as command:
                 return replay(command)
             case command:
@@ -183,6 +214,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print("voiceloop: interrupted", file=sys.stderr)
+        if any(thread.name == LOADING_THREAD for thread in threading.enumerate()):
+            # A library that is just being imported would abort at the interpreter's own end.
+            sys.stdout.flush()
+            os._exit(130)
         return 130
     except BrokenPipeError:
         # Whoever read our output has gone: nothing more may be written to it, at exit either.
@@ -194,20 +229,22 @@ def talk(command: Talk) -> int:
     """`voiceloop talk`."""
     from voiceloop.soundcard import SoundcardMicrophone, SoundcardSpeaker
 
-    settings, listener = live_settings(command)
+    keep([command.config], {"--trace": command.trace})
+    if "list" in (command.input, command.output):
+        return list_devices()
     with (
         SoundcardMicrophone(command.input) as microphone,
         SoundcardSpeaker(command.output) as speaker,
-        conversation(replace(command, settings=settings), timed=True) as talked,
+        conversation(command, timed=True) as talked,
     ):
-        if listener:
-            talked.note(listener)
+        if command.settings.asr.hears_no_people:
+            talked.note(STARTER_HEARS)
         microphone.start()
         speaker.start()
         hint = "" if command.headphones else "; with headphones on, --headphones lets you interrupt"
         talked.note(f"listening to '{microphone.name}', Ctrl-C ends{hint}")
         with suppress(KeyboardInterrupt):
-            talked.run(microphone, speaker, full_duplex=command.headphones)
+            talked.run(microphone, speaker, lasts=True, full_duplex=command.headphones)
         if lost := microphone.lost / microphone.device_rate:
             talked.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
         if flaws := microphone.overflows + speaker.underflows:
@@ -216,20 +253,14 @@ def talk(command: Talk) -> int:
     return 0
 
 
-def live_settings(command: Talk) -> tuple[Config, str]:
-    """The settings for human voices, and what the user is to know of it.
+def list_devices() -> int:
+    """Print the microphones and speakers that `talk` can be given."""
+    from voiceloop.portaudio import NAMES, names
 
-    The starter Whisper has heard synthetic voices alone. Where nobody has chosen a recogniser,
-    sphinx stands in for it if it is installed.
-    """
-    settings, asr = command.settings, command.settings.asr
-    chosen = command.origins.get("asr.engine", "default") != "default"
-    if chosen or asr.engine != "whisper" or asr.model != "starter":
-        return settings, ""
-    other = "the starter Whisper has never heard a human; name another: --asr.model base.en"
-    if find_spec("pocketsphinx") is None:
-        return settings, f"{other}, or install sphinx: pip install 'voiceloop[sphinx]'"
-    return replace(settings, asr=replace(asr, engine="sphinx")), f"sphinx listens: {other}"
+    for kind, title in NAMES.items():
+        print(f"--{kind}, a {title}:")
+        print(*(f"  {name}" for name in names(kind)), sep="\n")
+    return 0
 
 
 def ask(command: Ask) -> int:
@@ -237,6 +268,7 @@ def ask(command: Ask) -> int:
     from voiceloop.devices import FileMicrophone, NullSpeaker, WavSpeaker
     from voiceloop.reply import EVERYTHING, SEQUENTIAL
 
+    keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})
     timed = command.pace == "realtime"
     with ExitStack() as stack:
         # What can be wrong with the files is found before the models are loaded.
@@ -252,6 +284,8 @@ def ask(command: Ask) -> int:
             asked.note(microphone.info.warning)
         if all(trace.outcome == "abandoned" for trace in asked.traces):
             asked.note(f"no speech was heard in {command.file}")
+        if command.settings.asr.hears_no_people:
+            asked.note(STARTER_HEARS)
     if timed and not command.json:
         report(asked.traces)
     return 0
@@ -272,14 +306,27 @@ class Conversation:
 
         self._view.show(Notice(text))
 
-    def run(self, microphone: Microphone, speaker: Speaker, **options: Any) -> None:
-        """Converse until the microphone has finished; `options` are the session's."""
+    def run(
+        self, microphone: Microphone, speaker: Speaker, *, lasts: bool = False, **options: Any
+    ) -> None:
+        """Converse until the microphone has finished; `options` are the session's. One that
+        `lasts` has idle time, in which the language model is calibrated if it is not."""
         import anyio
 
+        from voiceloop.calibration.idle import calibrate_in_idle_time
+        from voiceloop.calibration.keeping import cache_folder
         from voiceloop.session import Session
 
         session = Session(self._engines, microphone, speaker, self._settings, self._show, **options)
-        anyio.run(session.run)
+
+        async def converse() -> None:
+            async with anyio.create_task_group() as tasks:
+                if lasts:
+                    tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
+                await session.run()
+                tasks.cancel_scope.cancel()
+
+        anyio.run(converse)
 
     def _show(self, event: Event) -> None:
         from voiceloop.types import TurnTrace
@@ -292,13 +339,15 @@ class Conversation:
 @contextmanager
 def conversation(command: Ask | Talk, *, timed: bool) -> Iterator[Conversation]:
     """Load the engines for a conversation, and show it; in the end its trace is written."""
-    from voiceloop.loading import open_engines
     from voiceloop.trace import to_perfetto
-    from voiceloop.view import open_view
 
     with ExitStack() as stack:
         trace_file = stack.enter_context(replacing(command.trace)) if command.trace else None
-        engines = stack.enter_context(open_engines(command.settings))
+        with loading(engine_names(command.settings), sys.stderr):
+            from voiceloop.loading import open_engines
+            from voiceloop.view import open_view
+
+            engines = stack.enter_context(open_engines(command.settings))
         with open_view(sys.stdout, sys.stderr, as_json=command.json, timed=timed) as view:
             held = Conversation(engines, command.settings, view)
             yield held
@@ -339,10 +388,12 @@ def report(traces: Sequence[TurnTrace]) -> None:
 def transcribe(command: Transcribe) -> int:
     """`voiceloop transcribe`."""
     from voiceloop.audiofiles import AudioFile
-    from voiceloop.loading import load_asr, load_vad
 
     status = 0
-    asr, vad = load_asr(command.settings), load_vad(command.settings)
+    with loading(asr_name(command.settings.asr), sys.stderr):
+        from voiceloop.loading import load_asr, load_vad
+
+        asr, vad = load_asr(command.settings), load_vad(command.settings)
     for path in command.files:
         try:
             with AudioFile(path) as file:
@@ -387,18 +438,29 @@ def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -
 
 def say(command: Say) -> int:
     """`voiceloop say`."""
-    from voiceloop.audiofiles import WavWriter
-    from voiceloop.loading import load_tts
+    from voiceloop.audiofiles import WavWriter, check_wav
+    from voiceloop.languages import language
     from voiceloop.tts.clauses import ClauseCutter
     from voiceloop.types import TokenBurst
 
-    tts = load_tts(command.settings)
+    keep([command.config], {"--out": command.out})
+    check_wav(command.out)
+    with loading(tts_name(command.settings.tts), sys.stderr):
+        from voiceloop.loading import load_tts
+
+        tts = load_tts(command.settings)
+    said = 0
     with WavWriter(command.out, tts.rate) as file:
-        cutter = ClauseCutter(0)
+        cutter = ClauseCutter(0, language(tts.language()))
         for clause in cutter.feed(TokenBurst(0, (0,), command.text)) + cutter.flush():
             for chunk in tts.synthesize(clause):
                 if chunk is not None:
                     file.write(chunk.pcm)
+                    said += len(chunk.pcm)
+        if not said:
+            raise VoiceloopError(
+                "the text holds nothing that can be said", "give it words or numbers"
+            )
     return 0
 
 
@@ -409,6 +471,7 @@ def replay(command: Replay) -> int:
     from voiceloop.replay.timeline import differences, lines, records
     from voiceloop.trace import to_perfetto
 
+    keep([command.scenario, command.config], {"--trace": command.trace})
     # A scenario is the same on every machine: of the user's settings only flags reach it.
     settings = flatten(command.settings)
     flags = {key: settings[key] for key, origin in command.origins.items() if origin == "flag"}
@@ -432,27 +495,6 @@ def show_config(command: Command) -> int:
         origin = command.origins.get(key, "default")
         print(f"{key:<28} {json.dumps(value):<32} {origin}")
     return 0
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
-    """A text file that takes the place of `path` if all goes well, and of nothing if not."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(21, "it is a folder")
-        file = part.open("w", encoding="utf-8")
-    except OSError as error:
-        raise VoiceloopError(
-            f"{path} cannot be written: {error.strerror}",
-            "choose a file in a folder that exists and that you may write to",
-        ) from error
-    try:
-        with file:
-            yield file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def print_error(error: VoiceloopError) -> None:

@@ -1,8 +1,9 @@
 """Settings: nested frozen dataclasses with a default for everything, and how files change them.
 
 Defaults < preset < user file < ./voiceloop.toml < --config FILE < flags. A wrong key or value is a
-ConfigError that names the key, where it came from and what was expected. This module does not know
-what a setting does, nor how a command line is parsed.
+ConfigError that names the key, where it came from and what was expected. ./voiceloop.toml applies
+to whoever enters its folder, so it may not set what is in `GUARDED`. This module does not know what
+a setting does, nor how a command line is parsed.
 """
 
 from __future__ import annotations
@@ -50,19 +51,28 @@ class AsrConfig:
     engine: str = "whisper"
     """Entry point in group `voiceloop.asr`: `whisper` or `sphinx`."""
     model: str = "starter"
-    """`starter`, a folder with a CTranslate2 Whisper model, or a name on the hub (`base.en`)."""
+    """`starter`, a model that has been pulled (`tiny.en`; `voiceloop models list`), a folder with a
+    CTranslate2 Whisper model, or a repository of the hub."""
     language: str = "en"
-    """Language that is spoken, as a two-letter code."""
+    """Language that is spoken, as a two-letter code. In English, German and Spanish the last words
+    tell that a turn goes on; in others silence alone ends it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the model runs; `auto` takes the GPU where there is one that works."""
     compute_type: Literal["auto", "int8", "float16", "float32"] = "auto"
     """How CTranslate2 stores and multiplies weights."""
     beam_size: Positive = 1
     """Beams of the final decode; partials are always greedy."""
-    min_window_s: Annotated[float, Range(0, 30)] | None = None
-    """Shortest window the encoder is given, in seconds; none: 0 for the starter model, else 30."""
+    pad_s: Annotated[float, Range(0, 30)] | None = 3.0
+    """Silence behind the speech that Whisper's encoder is given on a CPU, in seconds; none: what
+    fills the window of 30 seconds that it was trained on, which takes several times as long. The
+    starter model, which was trained on windows of any length, needs none."""
     partial_every_ms: Annotated[int, Range(20)] = 240
     """New audio between two partial decodes, in milliseconds."""
+
+    @property
+    def hears_no_people(self) -> bool:
+        """It is the starter's recogniser, which was trained on synthetic voices alone."""
+        return self.engine == "whisper" and self.model == "starter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +82,15 @@ class LlmConfig:
     engine: str = "speculative"
     """Entry point in group `voiceloop.llm`."""
     target: str = "starter"
-    """The model that decides: `starter`, a folder, or a name on the hub."""
+    """The model that decides: `starter`, one that has been pulled (`smollm2-135m-instruct`;
+    `voiceloop models list`), a folder, a GGUF file, or a repository of the hub."""
     draft: str = "auto"
-    """What guesses: a smaller model by folder or hub name, `ngram` (what was said before, no second
+    """What guesses: a smaller model named like the target, `ngram` (what was said before, no second
     model), `none`; `auto` is the starter's own draft for the starter target, `ngram` for others."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
     """Draft tokens a round; `auto` follows measured step costs and acceptance."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    """Where both models run; `auto` takes the GPU where there is one."""
+    """Where both models run; `auto` takes the GPU where there is one: CUDA's, else Apple's."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     """Type of the weights; `auto` is float32 on the CPU and the checkpoint's own elsewhere."""
     temperature: Annotated[float, Range(0)] = 0.0
@@ -100,15 +111,16 @@ class LlmConfig:
     """Texts before which a reply ends."""
     verification: Literal["coupled", "rejection"] = "coupled"
     """How guesses are tested where tokens are sampled; neither changes what is likely to be said.
-    `coupled` repeats exactly whatever the draft; `rejection` accepts more."""
-    seed: Count = 0
-    """Seed of the sampling noise."""
+    `coupled` gives the same text whatever the draft, but for ties; `rejection` accepts more."""
+    seed: Count | Literal["auto"] = "auto"
+    """Seed of the sampling noise; `auto` draws one for each conversation, and traces tell it."""
     max_new_tokens: Positive = 256
     """Longest reply, in tokens."""
     context: Positive = 2048
     """Tokens each conversation's cache holds."""
-    slots: Positive = 4
-    """Conversations whose caches are kept while they are idle; others are computed again."""
+    cache_mb: Count = 2048
+    """Memory for the caches of all conversations, in MiB. What does not fit is forgotten while it
+    is idle, the longest unused first, and read again when it is needed."""
     system: str = ""
     """System prompt."""
 
@@ -144,18 +156,16 @@ class TurnConfig:
     the voice detector notices an end late, and a guess costs little. 0 leaves it to `release`."""
     endpoint: Literal["auto", "p-eot", "trailing-words", "fixed"] = "auto"
     """What tells whether the user has finished: the language model's probability that a turn ends
-    here, the last word, or nothing; `auto` asks the starter model, and with others the last word,
-    until thresholds have been found for them."""
+    here, the last word, or nothing. `auto` asks the model once it is calibrated, if it judges
+    better than the last word, and the last word until then."""
     hangover_ms: Count = 500
-    """Silence that ends the user's turn where nothing tells whether they have finished."""
+    """Silence that ends the user's turn where no probability tells whether they have finished, and
+    their last words do not ask for more."""
     complete_ms: Count = 88
-    """Silence that ends a turn that is evidently complete."""
+    """Least silence that ends a turn that is evidently complete; a language model whose judgement
+    is less certain waits longer, as its calibration says."""
     incomplete_ms: Annotated[int, Range(0, 1200)] = 1100
     """Silence that ends a turn that is evidently not."""
-    complete_above: Fraction = 0.1
-    """P(end of turn) from which on a turn is complete; models differ, this suits the starter."""
-    incomplete_below: Fraction = 0.02
-    """P(end of turn) under which a turn is incomplete; likewise."""
     pre_roll_ms: Count = 300
     """Audio before the beginning that is recognised too."""
     max_turn_s: Annotated[float, Range(1)] = 60.0
@@ -203,8 +213,9 @@ class ServerConfig:
 class Config:
     """Everything that can be set."""
 
-    preset: Literal["starter", "small", "best"] = "starter"
-    """Which models: `starter` ships with voiceloop; `small` and `best` come from the hub."""
+    preset: Literal["starter", "cpu", "small", "best"] = "starter"
+    """Which models: `starter` ships with voiceloop; the others are pulled (`voiceloop models pull
+    cpu`): `cpu` for two cores, `small` for a GPU of 8 GB, `best` for one of 24 GB."""
     threads: Count = 0
     """Threads of torch and ctranslate2 each; 0 takes half of the machine's cores."""
     vad: VadConfig = field(default_factory=VadConfig)
@@ -217,15 +228,19 @@ class Config:
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "starter": {},
+    "cpu": {
+        "asr.model": "tiny.en",
+        "llm.target": "smollm2-135m-instruct",
+    },
     "small": {
-        "asr.model": "base.en",
-        "llm.target": "Qwen/Qwen2.5-1.5B-Instruct",
-        "llm.draft": "Qwen/Qwen2.5-0.5B-Instruct",
+        "asr.model": "small.en",
+        "llm.target": "qwen2.5-1.5b-instruct",
+        "llm.draft": "qwen2.5-0.5b-instruct",
     },
     "best": {
         "asr.model": "large-v3-turbo",
-        "llm.target": "Qwen/Qwen3-4B-Instruct-2507",
-        "llm.draft": "Qwen/Qwen3-0.6B",
+        "llm.target": "qwen3-4b-instruct-2507",
+        "llm.draft": "qwen3-0.6b",
     },
 }
 """What each preset sets, by dotted key."""
@@ -242,6 +257,16 @@ def _hints(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
 KEYS: Mapping[str, Any] = dict(_hints(Config))
 """The type of every setting, by dotted key (`asr.model`)."""
 _SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
+GUARDED = frozenset(
+    {key for key in KEYS if key.endswith(".engine") or key.startswith("server.")}
+    | {"asr.model", "llm.target", "llm.draft", "tts.model"}
+)
+"""What a file that merely lies in the current folder may not set: code that is loaded, weights that
+are read or fetched by a name of the file's own, and the limits that protect a server."""
+LOCAL = "voiceloop.toml"
+"""The file that is read from the current folder."""
+MEANT = {"llm.model": "llm.target", "asr.voice": "tts.voice", "llm.voice": "tts.voice"}
+"""Settings by names that they might well have."""
 
 
 def flatten(config: Config) -> dict[str, object]:
@@ -257,17 +282,32 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str | No
 def config_files(
     file: Path | None = None, *, environ: Mapping[str, str] = os.environ, folder: Path = Path()
 ) -> list[Path]:
-    """The configuration files that apply, the weakest first; `file` is the one of --config."""
+    """The configuration files that apply, the weakest first; `file` is the one of --config.
+
+    Raises ConfigError where the file that lies in `folder` sets what is in `GUARDED`; naming that
+    file with --config says that it is trusted.
+    """
     base = environ.get("XDG_CONFIG_HOME")
     user = (Path(base) if base else Path.home() / ".config") / "voiceloop" / "config.toml"
-    found = [path for path in (user, folder / "voiceloop.toml") if path.is_file()]
+    found = [user] if user.is_file() else []
+    local = folder / LOCAL
+    if local.is_file() and not (file and file.exists() and file.samefile(local)):
+        refused = [key for key, _ in _leaves(_toml(local)) if key in GUARDED]
+        if refused:
+            raise ConfigError(
+                f"{local} sets {', '.join(refused)}, which a file that is merely found in the "
+                "current folder may not",
+                f"if you trust it, name it: --config {local}",
+            )
+        found.append(local)
     return found if file is None else [*found, file]
 
 
 def load_config(
-    files: Iterable[Path] = (), flags: Mapping[str, str] | None = None
+    files: Iterable[Path] = (), flags: Mapping[str, str | list[str]] | None = None
 ) -> tuple[Config, dict[str, str]]:
-    """Merge defaults, preset, `files` (the weakest first) and `flags` (text by dotted key).
+    """Merge defaults, preset, `files` (the weakest first) and `flags` (text by dotted key, or
+    several where the setting is a list).
 
     Also returns the origin of each value by dotted key: `default`, `preset NAME`, the path of a
     file, or `flag`. Raises ConfigError for a file that cannot be read, a key that does not exist,
@@ -343,7 +383,7 @@ def _checked(key: str, value: object, where: str, *, text: bool) -> object:
     if key in _SECTIONS:
         raise ConfigError(f"{where} is a section and takes no value", f"write it as [{key}]")
     if key not in KEYS:
-        near = nearest(key, {*KEYS, *_SECTIONS})
+        near = MEANT.get(key) or nearest(key, {*KEYS, *_SECTIONS})
         raise ConfigError(
             f"{where} is not a setting",
             f"did you mean '{near}'?" if near else "`voiceloop config` lists all settings",
@@ -375,13 +415,13 @@ def _convert(hint: Any, value: object, *, text: bool) -> object:
         if value in get_args(hint):
             return value
     elif get_origin(hint) is tuple:
-        texts: object = [value] if text else value
+        texts: object = [value] if text and isinstance(value, str) else value
         if isinstance(texts, list):
             listed = cast("list[object]", texts)
             if all(isinstance(one, str) and one for one in listed):
                 return tuple(listed)
     elif hint is NoneType:
-        if value == "none":
+        if str(value).lower() == "none":  # help writes it as Python does
             return None
     elif text or type(value) is hint or (hint is float and type(value) is int):
         return hint(cast(Any, value))

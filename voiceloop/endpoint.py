@@ -1,25 +1,22 @@
 """How long a silence ends the user's turn, from what they have said before it.
 
 A rule, not a state: `turns.TurnDetector` counts the silence. This module knows neither audio nor
-models; the probability that a turn ends here comes from whoever has one.
+models; the probability that a turn ends here comes from whoever has one, and the words that ask for
+more from the `languages`.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from typing import Literal
+
 from voiceloop.config import TurnConfig
+from voiceloop.languages import Language
+from voiceloop.types import Calibration
 
 FINAL = ".?!…,;:"
 """Punctuation at the end of a transcript. Whisper puts some after any pause, so it says nothing."""
-
-UNFINISHED = frozenset(
-    "a an the this that these those my your his her its our their some any every each no which "
-    "what whose of to in on at by for from with about into onto over under between through and "
-    "or but if because so than as when while where who how is are was were am be been do does "
-    "did have has had can could will would shall should may might must i you he she we they "
-    "it's i'm let's what's who's where's how's there's tell give set convert plus minus times "
-    "divided multiplied until like very really please um uh er erm hmm well".split()
-)
-"""Words after which hardly anybody has finished a request."""
 
 
 def bare(text: str) -> str:
@@ -27,38 +24,78 @@ def bare(text: str) -> str:
     return text.rstrip(FINAL + " ")
 
 
-def unfinished(text: str) -> bool:
-    """True if the last word of `text` asks for another: the rule of trailing words."""
-    words = bare(text).lower().split()
-    return not words or words[-1] in UNFINISHED
+def hangover_ms(
+    text: str,
+    probability: float | None,
+    config: TurnConfig,
+    language: Language,
+    calibration: Calibration | None = None,
+) -> int:
+    """Milliseconds of silence that end a turn in which `text` was said so far, in `language`.
 
-
-def hangover_ms(text: str, probability: float | None, config: TurnConfig) -> int:
-    """Milliseconds of silence that end a turn in which `text` was said so far.
-
-    `probability` is that of a turn ending after `text` without its final punctuation, None where
-    nobody knows it.
+    `probability` is that of a turn ending after `text` without its final punctuation, made
+    `comparable`, and None where nobody knows it; `calibration` says what it means, and without one
+    it means nothing.
     """
     match config.endpoint:
         case "fixed":
             return config.hangover_ms
         case "trailing-words":
-            return _by_words(text, config)
+            return _by_words(text, config, language)
         case "p-eot":
-            return _by_probability(probability, config)
+            if probability is None or calibration is None:
+                return config.hangover_ms
+            return _by_probability(probability, config, calibration)
         case "auto":
-            if probability is None:
-                return _by_words(text, config)
-            return _by_probability(probability, config)
+            if probability is None or calibration is None:
+                return _by_words(text, config, language)
+            return _by_probability(probability, config, calibration)
 
 
-def _by_words(text: str, config: TurnConfig) -> int:
-    return config.incomplete_ms if unfinished(text) else config.complete_ms
+def comparable(probability: float, calibration: Calibration, exchanges: int) -> float:
+    """What P(end of turn) after so many `exchanges` would be in the first turn."""
+    if not exchanges or not 0 < probability < 1:
+        return probability
+    odds = probability / (1 - probability) * math.exp(-calibration.shift)
+    return odds / (1 + odds)
 
 
-def _by_probability(probability: float | None, config: TurnConfig) -> int:
-    if probability is None:
-        return config.hangover_ms
-    if probability >= config.complete_above:
-        return config.complete_ms
-    return config.incomplete_ms if probability < config.incomplete_below else config.hangover_ms
+def _by_words(text: str, config: TurnConfig, language: Language) -> int:
+    # Words that ask for more tell that a turn goes on; that others ask for none tells little. So
+    # the shortest silence is for probabilities alone.
+    return config.incomplete_ms if language.asks_for_more(text) else config.hangover_ms
+
+
+def _by_probability(probability: float, config: TurnConfig, calibration: Calibration) -> int:
+    if probability >= calibration.complete_above:
+        return max(config.complete_ms, calibration.complete_ms)
+    sure = probability < calibration.incomplete_below
+    return config.incomplete_ms if sure else config.hangover_ms
+
+
+def with_eagerness(
+    config: TurnConfig, eagerness: Literal["low", "medium", "high", "auto"]
+) -> TurnConfig:
+    """`config` with the silences of someone who wants to be answered with `eagerness`.
+
+    `medium` and `auto` are as configured. `low` waits at least 400 ms after words that are
+    evidently complete, 1000 ms where nobody knows and 1200 ms after words that ask for more, which
+    is as long as any silence within a turn may be; `high` at most 300 ms and 600 ms of the latter
+    two.
+    """
+    match eagerness:
+        case "low":
+            return replace(
+                config,
+                complete_ms=max(config.complete_ms, 400),
+                hangover_ms=max(config.hangover_ms, 1000),
+                incomplete_ms=max(config.incomplete_ms, 1200),
+            )
+        case "high":
+            return replace(
+                config,
+                hangover_ms=min(config.hangover_ms, 300),
+                incomplete_ms=min(config.incomplete_ms, 600),
+            )
+        case "medium" | "auto":
+            return config

@@ -19,7 +19,7 @@ from typing import Literal, Protocol, TypeVar
 
 from voiceloop.config import nearest
 from voiceloop.errors import ConfigError
-from voiceloop.types import Clause, Pcm, SpeechChunk, TokenBurst, Tool, ToolCall, Word
+from voiceloop.types import Calibration, Clause, Pcm, SpeechChunk, TokenBurst, Tool, ToolCall, Word
 
 T = TypeVar("T")
 Kind = Literal["vad", "asr", "llm", "tts"]
@@ -48,12 +48,15 @@ class Asr(Protocol):
     name: str
     max_window_s: float
     """Longest window that one decode takes, in seconds."""
+    languages: tuple[str, ...]
+    """What `language` may be, as two-letter codes."""
 
-    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
         """Words in `pcm` (16 kHz), timed in seconds from its first sample.
 
-        `final` asks for the best decode; otherwise a quick one will do. The work is bounded: it
-        cannot be cancelled once it runs.
+        `final` asks for the best decode; otherwise a quick one will do. `language` is what is
+        spoken, one of `languages`; None is the configured one. The work is bounded: it cannot be
+        cancelled once it runs.
         """
         ...
 
@@ -67,8 +70,21 @@ class Conversation(Protocol):
     """
 
     @property
+    def exchanges(self) -> int:
+        """Questions with their answers that stand before the user's current turn."""
+        ...
+
+    @property
     def tokens_read(self) -> int:
         """Tokens that the model has read so far, those it had to read again included."""
+        ...
+
+    @property
+    def seed(self) -> int | None:
+        """With which the same words in the same turns are answered in the same way again.
+
+        None where replies depend on no seed, or on one that nobody knows.
+        """
         ...
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
@@ -103,8 +119,10 @@ class Conversation(Protocol):
         """
         ...
 
-    def tool_result(self, call: ToolCall, result: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """Continue the turn with what a tool returned."""
+    def tool_results(
+        self, returned: Sequence[tuple[ToolCall, str]], turn: int
+    ) -> Steps[TokenBurst | ToolCall]:
+        """Continue the turn with what the tools returned that the reply called, in that order."""
         ...
 
     def heard(self, tokens: int) -> str:
@@ -134,9 +152,15 @@ class Llm(Protocol):
     """A language model that holds many conversations."""
 
     name: str
+    fingerprint: str
+    """Tells it from other models, by what it computes and not by where it lies; its calibration is
+    kept under this."""
+    calibrations: dict[str, Calibration | None]
+    """What its P(end of turn) means, by the language's code: None where the last word tells as
+    much, and nothing where nobody has found out yet. Whoever finds out adds it."""
 
-    def conversation(self, *, system: str = "", seed: int = 0) -> Conversation:
-        """Begin a conversation."""
+    def conversation(self, *, system: str = "", seed: int | None = None) -> Conversation:
+        """Begin a conversation; `system` and `seed` stand in for the configured ones if given."""
         ...
 
 
@@ -146,10 +170,32 @@ class Tts(Protocol):
     name: str
     rate: int
     """Hertz of what it yields."""
+    voice: str
+    """The configured voice."""
 
-    def synthesize(self, clause: Clause) -> Steps[SpeechChunk]:
-        """Speak a clause, in chunks; the last has `last` set."""
+    def voices(self) -> Sequence[str]:
+        """Names of voices to choose from; a voice may go by other names too."""
         ...
+
+    def check_voice(self, name: str) -> None:
+        """ConfigError, which names the nearest, where there is no voice called `name`."""
+        ...
+
+    def language(self, voice: str | None = None) -> str:
+        """Code of the language that a voice speaks, such as `en-us`: in it clauses are put into
+        words. Empty where the engine does not know; None is the configured voice."""
+        ...
+
+    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+        """Speak a clause, in chunks; the last has `last` set.
+
+        `voice` is one that `check_voice` lets pass; None is the configured one.
+        """
+        ...
+
+
+IDLE = 1000
+"""The priority of what is done where nobody wants anything: after all else."""
 
 
 def first() -> int:
@@ -157,8 +203,17 @@ def first() -> int:
     return 0
 
 
+def idle() -> int:
+    """The priority of what is done in idle time."""
+    return IDLE
+
+
 class Runner(Protocol):
     """Executes the steps of one model's engines, one at a time."""
+
+    def quiet_s(self) -> float:
+        """Seconds for which nobody has wanted anything of it but in idle time."""
+        ...
 
     async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
         """Run one bounded call; the smallest waiting `priority` goes first.

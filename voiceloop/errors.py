@@ -17,6 +17,32 @@ else that escapes is a defect of voiceloop.
 
 from __future__ import annotations
 
+from typing import Literal
+
+Code = Literal[
+    "cannot_update_voice",
+    "conversation_already_has_active_response",
+    "input_audio_buffer_commit_empty",
+    "invalid_json",
+    "invalid_type",
+    "invalid_value",
+    "item_create_duplicate_item_id",
+    "item_create_invalid_previous_item_id",
+    "item_delete_invalid_item_id",
+    "item_in_progress",
+    "item_retrieve_invalid_item_id",
+    "item_truncate_invalid_item_id",
+    "missing_required_parameter",
+    "nothing_to_respond_to",
+    "rate_limit_exceeded",
+    "response_cancel_not_active",
+    "resume_failed",
+    "unknown_parameter",
+    "unsupported_event",
+    "unsupported_parameter",
+]
+"""Kinds of mistakes on the wire, as OpenAI's API calls them where it has a name for them."""
+
 
 class VoiceloopError(Exception):
     """An error a user can act on: `message` says what happened, `hint` what to do about it."""
@@ -48,7 +74,8 @@ class MissingExtra(EngineError):
 
     def __init__(self, engine: str, extra: str) -> None:
         super().__init__(
-            f"{engine} is not installed", f"install it with: pip install 'voiceloop[{extra}]'"
+            f"{engine} is not installed",
+            f"in the checkout: .venv/bin/pip install -c constraints.txt -e '.[{extra}]'",
         )
 
 
@@ -72,13 +99,13 @@ class ProtocolError(VoiceloopError):
         message: str,
         hint: str = "",
         *,
-        code: str = "invalid_value",
+        code: Code = "invalid_value",
         param: str | None = None,
         event_id: str | None = None,
     ) -> None:
         super().__init__(message, hint)
-        self.code = code
-        """What kind of mistake, as OpenAI's API calls it: `missing_required_parameter`."""
+        self.code: Code = code
+        """What kind of mistake it is."""
         self.param = param
         """The parameter at fault: `session.audio.input.turn_detection.threshold`."""
         self.event_id = event_id

@@ -8,7 +8,8 @@ with the merged settings as defaults. This module does not know what the command
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -16,7 +17,16 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
 
-from voiceloop.config import KEYS, Config, config_files, converted, load_config, nearest
+from voiceloop.config import (
+    KEYS,
+    MEANT,
+    Config,
+    Range,
+    config_files,
+    converted,
+    load_config,
+    nearest,
+)
 from voiceloop.errors import ConfigError
 
 PROGRAM = "voiceloop"
@@ -28,7 +38,7 @@ class Command:
     """What every command takes; each command is a subclass with its own arguments."""
 
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """A TOML file of settings; it wins over the user's file and ./voiceloop.toml."""
+    """A TOML file of settings, which wins over the user's file and ./voiceloop.toml."""
     settings: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)
     """All settings, merged."""
     origins: tyro.conf.Suppress[Mapping[str, str]] = field(default_factory=dict[str, str])
@@ -44,7 +54,7 @@ class Argument:
 
     field: str
     kind: Any
-    """Its type; a tuple where several values follow."""
+    """Its type, with its bounds if it has any; a tuple where it takes several values."""
     metavar: str
     positional: bool
     required: bool
@@ -52,7 +62,7 @@ class Argument:
     @property
     def options(self) -> list[str]:
         """The options that give it a value, without their dashes; none where it is positional."""
-        name = self.field.replace("_", "-")
+        name = self.field.rstrip("_").replace("_", "-")  # a keyword is a field with a dash below
         return [] if self.positional else [name, f"no-{name}"] if self.kind is bool else [name]
 
     @property
@@ -89,10 +99,10 @@ def parse(
         for word in words:
             rest.remove(word)
         own = _read(name, arguments(commands[name]), rest)
-    file = settings.pop("config", None)
-    found = config_files() if files is None else list(files)
-    config, origins = load_config([*found, Path(file)] if file else found, settings)
-    common = {"config": Path(file) if file else None, "settings": config, "origins": origins}
+    file = Path(named) if (named := str(settings.pop("config", ""))) else None
+    found = config_files(file) if files is None else [*files, *([file] if file else [])]
+    config, origins = load_config(found, settings)
+    common = {"config": file, "settings": config, "origins": origins}
     return _help(commands, common, description, name) if helps else commands[name](**own, **common)
 
 
@@ -107,7 +117,10 @@ def arguments(kind: type[Command]) -> list[Argument]:
             metavar = next((m.metavar for m in marks if hasattr(m, "metavar")), item.name.upper())
             required = item.default is MISSING and item.default_factory is MISSING
             positional = tyro.conf.Positional in marks
-            found.append(Argument(item.name, kinds[item.name], metavar, positional, required))
+            own: Any = kinds[item.name]
+            for bounds in (mark for mark in marks if isinstance(mark, Range)):
+                own = Annotated[own, bounds]
+            found.append(Argument(item.name, own, metavar, positional, required))
     return found
 
 
@@ -128,29 +141,40 @@ def _naming(commands: Mapping[str, type[Command]], options: Sequence[str]) -> li
     return places[:1] + (known or places[1:])[:1]
 
 
-def _settings(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Settings by dotted key, and the arguments that are left."""
-    settings: dict[str, str] = {}
+def _settings(argv: Sequence[str]) -> tuple[dict[str, str | list[str]], list[str]]:
+    """Settings by dotted key, and the arguments that are left; what is a list may come again."""
+    settings: dict[str, str | list[str]] = {}
     rest: list[str] = []
-    given = iter(argv)
-    for argument in given:
+    given = deque(argv)
+    while given:
+        argument = given.popleft()
         flag, equals, value = argument.partition("=")
         key = flag.removeprefix("--").replace("-", "_")
         if argument == "--":
             rest += [argument, *given]
+            break
         elif not flag.startswith("--") or (key not in KEYS and key != "config"):
             rest.append(argument)
         else:
-            settings[key] = value if equals else _value(flag, given)
+            text = value if equals else _value(flag, given)
+            many = get_origin(KEYS.get(key)) is tuple
+            settings[key] = [*settings.get(key, ()), text] if many else text
     return settings, rest
 
 
-def _value(flag: str, given: Iterator[str]) -> str:
-    """The argument that follows `flag`."""
-    value = next(given, "--")
-    if value.startswith("--"):
+def _value(flag: str, given: deque[str]) -> str:
+    """Take the argument that follows `flag`."""
+    if not given or given[0].startswith("--"):
         raise ConfigError(f"{flag} needs a value", f"write it as: {flag}=VALUE")
-    return value
+    return given.popleft()
+
+
+def _values(flag: str, given: deque[str]) -> list[str]:
+    """Take the arguments that follow `flag`, up to the next option."""
+    values = [_value(flag, given)]
+    while given and not given[0].startswith("-"):
+        values.append(given.popleft())
+    return values
 
 
 def _read(name: str, own: Sequence[Argument], given: Sequence[str]) -> dict[str, Any]:
@@ -159,17 +183,24 @@ def _read(name: str, own: Sequence[Argument], given: Sequence[str]) -> dict[str,
     lists = f"`{PROGRAM} {name} --help` lists what it takes"
     values: dict[str, Any] = {}
     places: list[str] = []
-    rest = iter(given)
-    for word in rest:
+    rest = deque(given)
+    while rest:
+        word = rest.popleft()
         flag, equals, value = word.partition("=")
         option = flag.removeprefix("--").replace("_", "-")
         if word == "--":
             places += rest
+            break
         elif not word.startswith("-"):
             places.append(word)
         elif option not in by_option:
             raise _no_option(flag, by_option, lists)
-        elif (argument := by_option[option]).kind is not bool:
+        elif get_origin((argument := by_option[option]).kind) is tuple:
+            kind = get_args(argument.kind)[0]
+            texts = [value] if equals else _values(flag, rest)
+            read = [converted(kind, text, flag, text=True, hint=lists) for text in texts]
+            values[argument.field] = (*values.get(argument.field, ()), *read)
+        elif argument.kind is not bool:
             text = value if equals else _value(flag, rest)
             values[argument.field] = converted(argument.kind, text, flag, text=True, hint=lists)
         elif equals:
@@ -197,10 +228,10 @@ def _no_command(
 ) -> ConfigError:
     """What is wrong with words of which none is a command."""
     if members := _members(commands, name):
-        return ConfigError(f"{name} what?", f"choose one of: {', '.join(members)}")
+        return ConfigError(f"{name} is several commands", f"choose one of: {', '.join(members)}")
     choices = f"choose one of: {', '.join(commands)}"
     if name:
-        near = nearest(name, commands)
+        near = nearest(name, commands, cutoff=0.6)
         hint = f"did you mean '{near}'?" if near else choices
         return ConfigError(f"there is no command '{name}'", hint)
     known = [o for kind in commands.values() for own in arguments(kind) for o in own.options]
@@ -211,8 +242,9 @@ def _no_command(
 
 
 def _no_option(flag: str, known: Iterable[str], lists: str) -> ConfigError:
+    name = flag.lstrip("-").replace("_", "-")
     settings = (key.replace("_", "-") for key in KEYS)
-    near = nearest(flag.lstrip("-").replace("_", "-"), {"help", "config", *known, *settings})
+    near = MEANT.get(name) or nearest(name, {"help", "config", *known, *settings})
     return ConfigError(f"there is no option {flag}", f"did you mean --{near}?" if near else lists)
 
 

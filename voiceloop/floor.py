@@ -7,17 +7,19 @@ knows what a live turn consists of; it runs no stage and waits for nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import anyio
 
 from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.bargein import DECIDE_MS, Verdict, judge
+from voiceloop.languages import Language
 from voiceloop.player import Player
-from voiceloop.reply import Reply, Returned
+from voiceloop.reply import Reply, Returned, Voiced
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace import Lane, Mark, Recorder
-from voiceloop.types import Clause, SpeechChunk, Transcript
+from voiceloop.types import Transcript
 
 QUIET_S = 0.12
 """After so much silence the last word is over: "uh-huh" has some in the middle, and half of it may
@@ -34,14 +36,16 @@ class Turn:
     recorder: Recorder
     transcriber: StreamingTranscriber | None
     """None where nothing is heard: the user wrote, or a tool returned something."""
+    language: Language
+    """What the user speaks."""
     guesses: int = 0
     """Replies that may still be begun before the endpoint."""
     asked: bool = True
     """The turn is to be answered."""
     insisted: bool = False
     """Though the user may have begun to say something else."""
-    returned: Returned | None = None
-    """What stands in for the user's words."""
+    returned: Sequence[Returned] = ()
+    """What stands in for the user's words: results of the tools that the turn's reply called."""
     before: Turn | None = None
     """The turn before it, until this one is over."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -67,7 +71,7 @@ class Turn:
     """The newest attempt at an answer."""
     ahead: bool = False
     """It was begun while the user spoke."""
-    voiced: dict[Clause, list[SpeechChunk]] = field(default_factory=dict[Clause, list[SpeechChunk]])
+    voiced: Voiced = field(default_factory=Voiced)
     """Audio of attempts that were dropped."""
     rival: Turn | None = None
     """The turn whose reply was there to be heard when this one began."""
@@ -151,6 +155,7 @@ class Floor:
         over = ended is not None and (now - ended >= QUIET_S or waited_ms >= DECIDE_MS)
         verdict = judge(
             words,
+            turn.language,
             speaking=turn.speaking,
             settled=guess is not None,
             waited_ms=waited_ms,

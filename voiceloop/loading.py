@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import cast
+from itertools import islice
+from threading import Thread
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from voiceloop.audio import SPEECH_RATE
+from voiceloop.catalog.names import prepare
 from voiceloop.config import Config
 from voiceloop.engines import Asr, Engines, Llm, Tts, Vad, load
 from voiceloop.runner import ModelThread
-from voiceloop.types import Clause, Span
+from voiceloop.status import LOADING_THREAD
+from voiceloop.types import Clause, Pcm, Span
+
+T = TypeVar("T")
 
 THREADS = "OMP_NUM_THREADS"
+WARM_STEPS = 8
+"""Steps of a reply that warm a language model up: some rounds of guesses, and no whole reply."""
 
 
 def set_threads(config: Config) -> None:
@@ -55,11 +65,23 @@ def load_vad(config: Config) -> Vad:
 
 @contextmanager
 def open_engines(config: Config) -> Iterator[Engines]:
-    """Load and warm up everything that a conversation needs; each model gets its own thread."""
-    vad, asr, tts = load_vad(config), load_asr(config), load_tts(config)
-    llm = cast(Llm, load("llm", config.llm.engine, config.llm))
-    warm_up(vad, asr, llm, tts)
-    # Half a million objects that stay: looking through them would stop everything for 0.2 s.
+    """Load and warm up everything that a conversation needs; each model gets its own thread.
+
+    Models that are not on this machine are told of, or fetched, before any is loaded. They are
+    loaded side by side, as much of that is reading and work outside of Python. All have ended, one
+    way or the other, before anything is raised: the error of the first that failed, in the order
+    of a conversation. Only Ctrl-C waits for nothing.
+    """
+    prepare(config)
+    set_threads(config)
+    llm = _Loading(lambda: _warm_llm(cast(Llm, load("llm", config.llm.engine, config.llm))))
+    asr = _Loading(lambda: _warm_asr(load_asr(config)))
+    tts = _Loading(lambda: _warm_tts(load_tts(config)))
+    vad = _Loading(lambda: _warm_vad(load_vad(config)))
+    for thread in (llm, asr, tts, vad):
+        thread.join()
+    loaded = vad.result(), asr.result(), llm.result(), tts.result()
+    # Many objects that stay: looking through them would stop everything for 0.1 s and more.
     gc.collect()
     gc.freeze()
     try:
@@ -68,24 +90,64 @@ def open_engines(config: Config) -> Iterator[Engines]:
             ModelThread("llm") as thinking,
             ModelThread("tts") as voice,
         ):
-            yield Engines(vad, asr, hearing, llm, thinking, tts, voice)
+            notices, hears, thinks, speaks = loaded
+            yield Engines(notices, hears, hearing, thinks, thinking, speaks, voice)
     finally:
         gc.unfreeze()
 
 
-def warm_up(vad: Vad, asr: Asr, llm: Llm, tts: Tts) -> None:
-    """Do each engine's kind of work once."""
-    noise = np.random.default_rng(0).normal(0, 0.1, 32_000).astype(np.float32)
-    vad.probability(noise[: vad.frame])
+class _Loading(Thread, Generic[T]):
+    """A job on a thread of its own, for which nothing waits when the program is interrupted."""
+
+    def __init__(self, job: Callable[[], T]) -> None:
+        super().__init__(name=LOADING_THREAD, daemon=True)
+        self._job = job
+        self._outcome: Future[T] = Future()
+        self.start()
+
+    def run(self) -> None:
+        """Do the job; called on the thread."""
+        try:
+            self._outcome.set_result(self._job())
+        except BaseException as error:  # raised where the result is asked for
+            self._outcome.set_exception(error)
+
+    def result(self) -> T:
+        """What the job returned; raises what it raised."""
+        return self._outcome.result()
+
+
+# Each does its engine's kind of work once, no more than shows what is missing and sets it up.
+
+
+def _warm_vad(vad: Vad) -> Vad:
+    vad.probability(_noise(vad.frame))
     vad.reset()
-    for final in (False, True):
-        asr.transcribe(noise, final=final)
+    return vad
+
+
+def _warm_asr(asr: Asr) -> Asr:
+    asr.transcribe(_noise(SPEECH_RATE), final=True)
+    return asr
+
+
+def _warm_llm(llm: Llm) -> Llm:
     conversation = llm.conversation()
-    for text in ("Hello", "Hello there, how are"):
-        for _ in conversation.prefill(text, 0):
-            pass
-    for _ in conversation.reply("Hello there, how are you?", 0):
+    for _ in conversation.prefill("Hello", 0):
         pass
+    reply = conversation.reply("Hello there.", 0)
+    for _ in islice(reply, WARM_STEPS):
+        pass
+    reply.close()
     conversation.close()
+    return llm
+
+
+def _warm_tts(tts: Tts) -> Tts:
     for _ in tts.synthesize(Clause(0, 0, "Hello.", "Hello.", (Span(0, 6, 1),), last=True)):
         pass
+    return tts
+
+
+def _noise(samples: int) -> Pcm:
+    return np.random.default_rng(0).normal(0, 0.1, samples).astype(np.float32)

@@ -69,17 +69,7 @@ def open_stream(
 
     Raises DeviceError, or MissingExtra where sounddevice is not installed.
     """
-    try:
-        with _hushed():
-            import sounddevice
-    except ImportError as error:
-        raise MissingExtra("sounddevice", "local") from error
-    except OSError as error:
-        raise DeviceError(
-            f"the {NAMES[kind]} cannot be reached: the library PortAudio is not installed",
-            "install it with: sudo apt install libportaudio2",
-        ) from error
-    _hush_alsa()
+    sounddevice = _library(kind)
     device = _find(sounddevice, kind, name)
     make = {"input": sounddevice.InputStream, "output": sounddevice.OutputStream}[kind]
     refusal = ""
@@ -104,17 +94,42 @@ def open_stream(
     )
 
 
-def _find(sounddevice: Any, kind: Kind, name: str | None) -> Any:
-    """What sounddevice says about the device of that name, or about the default one."""
+def names(kind: Kind) -> list[str]:
+    """The devices that there are, by name. Raises what `open_stream` does, also where none is."""
+    return _names(_library(kind), kind)
+
+
+def _library(kind: Kind) -> Any:
+    """sounddevice, which is wanted for a device of this kind."""
+    try:
+        with _hushed():
+            import sounddevice
+    except ImportError as error:
+        raise MissingExtra("sounddevice", "local") from error
+    except OSError as error:
+        raise DeviceError(
+            f"the {NAMES[kind]} cannot be reached: the library PortAudio is not installed",
+            "install it with: sudo apt install libportaudio2",
+        ) from error
+    _hush_alsa()
+    return sounddevice
+
+
+def _names(sounddevice: Any, kind: Kind) -> list[str]:
     channels = f"max_{kind}_channels"
-    usable = [device for device in sounddevice.query_devices() if device[channels] > 0]
-    names = ", ".join(f"'{device['name']}'" for device in usable)
-    if not usable:
+    found = [one["name"] for one in sounddevice.query_devices() if one[channels] > 0]
+    if not found:
         raise DeviceError(
             f"there is no {NAMES[kind]}",
             "connect one, or start the sound server (ALSA finds it through the package "
             "libasound2-plugins)",
         )
+    return found
+
+
+def _find(sounddevice: Any, kind: Kind, name: str | None) -> Any:
+    """What sounddevice says about the device of that name, or about the default one."""
+    known = ", ".join(f"'{one}'" for one in _names(sounddevice, kind))
     try:
         return sounddevice.query_devices(name, kind)
     except (ValueError, sounddevice.PortAudioError) as error:
@@ -122,7 +137,7 @@ def _find(sounddevice: Any, kind: Kind, name: str | None) -> Any:
             f"'{name}' is not the name of one {NAMES[kind]}"
             if name
             else f"no {NAMES[kind]} is the default one",
-            f"choose with --{kind} one of: {names}",
+            f"choose with --{kind} one of: {known}",
         ) from error
 
 

@@ -9,7 +9,7 @@ the first clause takes. Whether the guess was right is for the session to know.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from anyio.abc import ObjectSendStream
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from voiceloop.engines import Conversation, Engines, Steps, T
+from voiceloop.languages import language
 from voiceloop.player import Player
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace import Lane, Mark, Recorder
@@ -28,11 +29,13 @@ from voiceloop.types import Clause, Event, SpeechChunk, TokenBurst, ToolCall
 CLAUSES, CHUNKS = 8, 8
 """Items that the streams between the stages hold before they block their producer."""
 TOOL_ROUNDS = 4
-"""Calls of tools in one turn; a model that wants more is going in circles."""
+"""How often a reply may go on after calls of tools; a model that wants more is going in circles."""
 
 
 Returned = tuple[ToolCall, str]
 """A call of a tool, and what came back."""
+Voiced = dict[tuple[str | None, Clause], list[SpeechChunk]]
+"""Audio of clauses, by voice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +85,20 @@ class Reply:
         text: str,
         recorder: Recorder,
         stage: Stage,
-        voiced: dict[Clause, list[SpeechChunk]],
+        voiced: Voiced,
         urgency: Callable[[], int],
         *,
         anew: bool = False,
-        returned: Returned | None = None,
+        returned: Sequence[Returned] = (),
         spoken: bool = True,
+        voice: str | None = None,
         read: Callable[[], None] = lambda: None,
     ) -> None:
         """`voiced` is audio of former attempts at the turn, which is taken where it fits and added
         to; `anew` says that there have been some. `urgency` is the priority of what is done until
-        it is committed. What a tool `returned` stands in for `text`. A reply that is not `spoken`
-        is written alone. `read` is called when the model has read the text, with the first thing
-        that it says."""
+        it is committed. What tools `returned` stands in for `text`. A reply that is not `spoken`
+        is written alone; others sound in `voice`, or the synthesizer's own. `read` is called when
+        the model has read the text, with the first thing that it says."""
         self.text = text
         self.said = ""
         """What has been thought so far, as written."""
@@ -105,6 +109,7 @@ class Reply:
         self._anew = anew
         self._returned = returned
         self._spoken = spoken
+        self._voice = voice
         self._read = read
         self._scope = anyio.CancelScope()
         self._gate = anyio.Event()
@@ -113,6 +118,8 @@ class Reply:
         self.doubted = False
         """It answers what is probably not all that the user says."""
         self._hesitates_s = 0.0
+        self.called: Sequence[tuple[ToolCall, str | None]] = ()
+        """The calls that were made last, and what came back; None where somebody else runs it."""
         self._ahead = 0
         """Whole seconds of sound that there are to go on with."""
         self._withheld: list[Event] = []
@@ -221,12 +228,12 @@ class Reply:
         begin = conversation.revise if carried else conversation.reply
         steps: Steps[TokenBurst | ToolCall]
         if self._returned:
-            steps = conversation.tool_result(*self._returned, turn)
+            steps = conversation.tool_results(self._returned, turn)
         else:
             steps = begin(self.text, turn)
         unread = True
         for _ in range(TOOL_ROUNDS):
-            call: ToolCall | None = None
+            calls: list[ToolCall] = []
             begun = anyio.current_time()
             runner = stage.engines.llm_runner
             async with aclosing(runner.stream(steps, priority=self._priority)) as items:
@@ -235,10 +242,12 @@ class Reply:
                         unread = False
                         self._read()
                     self._note(item, begun)
-                    self._tell(item)
                     if isinstance(item, ToolCall):
-                        call = item
+                        calls.append(item)
+                        if not item.problem:
+                            self._tell(item)
                     else:
+                        self._tell(item)
                         self.said += item.text
                         yield item
                     if self._hesitates_s:
@@ -247,13 +256,14 @@ class Reply:
                         self._hesitates_s = 0.0
                     await self._flowing.wait()
                     begun, self._ahead = anyio.current_time(), int(stage.player.ahead_s)
-            if call is None:
+            if not calls:
                 break
             await self._gate.wait()
-            result = stage.call(call)
-            if result is None:
+            self.called = [(call, stage.call(call)) for call in calls]
+            returned = [(call, result) for call, result in self.called if result is not None]
+            if len(returned) < len(calls):
                 break
-            steps = conversation.tool_result(call, result, turn)
+            steps = conversation.tool_results(returned, turn)
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
     def _priority(self) -> int:
@@ -286,7 +296,8 @@ class Reply:
 
     async def _cut(self, bursts: AsyncGenerator[TokenBurst, None]) -> AsyncGenerator[Clause, None]:
         """The clauses; a reply that is not committed ends with the first for the time being."""
-        async with aclosing(bursts), aclosing(clauses(bursts)) as cut:
+        voice = language(self._stage.engines.tts.language(self._voice))
+        async with aclosing(bursts), aclosing(clauses(bursts, voice)) as cut:
             async for clause in cut:
                 self._recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
                 if not self._stage.overlap.held_audio:
@@ -316,7 +327,7 @@ class Reply:
 
     async def _say(self, clause: Clause) -> AsyncGenerator[SpeechChunk, None]:
         """The clause's audio, that of a former attempt where there is one."""
-        if known := self._voiced.get(clause):
+        if known := self._voiced.get((self._voice, clause)):
             self._recorder.count("clauses_kept")
             self._recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
             for chunk in known:
@@ -326,7 +337,7 @@ class Reply:
         name = f"clause {clause.index + 1}"
         voiced: list[SpeechChunk] = []
         took, begun = 0.0, anyio.current_time()
-        steps = engines.tts.synthesize(clause)
+        steps = engines.tts.synthesize(clause, self._voice)
         async with aclosing(engines.tts_runner.stream(steps, priority=self._priority)) as chunks:
             async for chunk in chunks:
                 now = anyio.current_time()
@@ -340,7 +351,7 @@ class Reply:
         audio_s = sum(len(chunk.pcm) / chunk.rate for chunk in voiced)
         self._stage.pace.observe(audio_s, took)
         if not self.committed:
-            self._voiced[clause] = voiced
+            self._voiced[self._voice, clause] = voiced
 
 
 async def pump(source: AsyncGenerator[T, None], sink: ObjectSendStream[T]) -> None:

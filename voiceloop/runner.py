@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -22,7 +23,7 @@ from typing import Any, Generic, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from voiceloop.engines import Steps, first
+from voiceloop.engines import IDLE, Steps, first
 
 T = TypeVar("T")
 
@@ -63,6 +64,34 @@ class _Ticket(_Waiting):
     called: anyio.Event
 
 
+class _Quiet:
+    """How long nobody has wanted anything but in idle time."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._wanted = 0
+        """Steps that somebody waits for."""
+        self._since = -math.inf
+        """When there was one last."""
+
+    @contextmanager
+    def until_done(self, priority: Callable[[], int]) -> Iterator[None]:
+        """Within it somebody waits for a step of this priority."""
+        if priority() >= IDLE:
+            yield
+            return
+        self._wanted += 1
+        try:
+            yield
+        finally:
+            self._wanted -= 1
+            self._since = self._clock()
+
+    def seconds(self) -> float:
+        """See `Runner.quiet_s`."""
+        return 0.0 if self._wanted else self._clock() - self._since
+
+
 class ModelThread:
     """A thread that executes one model's steps by priority, then by order of arrival.
 
@@ -74,6 +103,7 @@ class ModelThread:
         self.name = name
         self.waited: Callable[[str, float], None] = lambda name, seconds: None
         """Told how long each job waited for the thread, on the thread."""
+        self._quiet = _Quiet(perf_counter)
         self._jobs: list[_Job] = []
         """Few: a handful for each session that is being spoken to."""
         self._count = itertools.count()
@@ -132,7 +162,12 @@ class ModelThread:
             number = next(self._count)
             self._jobs.append(_Job(priority, number, run, done, perf_counter(), goes_on))
             self._changed.notify()
-        return await done
+        with self._quiet.until_done(priority):
+            return await done
+
+    def quiet_s(self) -> float:
+        """Seconds for which nobody has wanted anything but in idle time."""
+        return self._quiet.seconds()
 
     def _goes_before(self, priority: int) -> bool:
         """Whether a job waits that must not wait for one of `priority`."""
@@ -194,6 +229,7 @@ class InlineRunner:
     """
 
     def __init__(self) -> None:
+        self._quiet = _Quiet(anyio.current_time)
         self._waiting: list[_Ticket] = []
         self._count = itertools.count()
         self._busy = False
@@ -201,6 +237,14 @@ class InlineRunner:
     async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
         """Run `job` now, or once the step that occupies the runner is over."""
         await anyio.lowlevel.checkpoint()  # as on a thread, a cancelled call does not begin
+        with self._quiet.until_done(priority):
+            return await self._step(job, priority)
+
+    def quiet_s(self) -> float:
+        """Seconds for which nobody has wanted anything but in idle time."""
+        return self._quiet.seconds()
+
+    async def _step(self, job: Callable[[], T], priority: Callable[[], int]) -> T:
         async with self._turn(priority):
             result = job()
             if isinstance(result, Timed):

@@ -12,8 +12,9 @@ and all its waiting goes through anyio, so it runs the same on a virtual clock.
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
@@ -22,6 +23,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from voiceloop.asr.stream import StreamingTranscriber
+from voiceloop.audio import SPEECH_RATE
 from voiceloop.bargein import Verdict
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import Microphone, Speaker
@@ -31,8 +33,9 @@ from voiceloop.engines import Conversation, Engines, first
 from voiceloop.errors import VoiceloopError
 from voiceloop.floor import Floor, Turn
 from voiceloop.hearing import Hearing
+from voiceloop.languages import language
 from voiceloop.player import Player
-from voiceloop.reply import EVERYTHING, Overlap, Reply, Stage
+from voiceloop.reply import EVERYTHING, Overlap, Reply, Returned, Stage
 from voiceloop.tools import ToolResult, run_tool
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.turns import (
@@ -81,7 +84,7 @@ class Session:
         `overlap` says what is left out, with the same models and the same endpoint decisions, to
         measure what it is worth. `detector` stands in for one with the configured settings, and
         `conversation` is one to be gone on with; whoever gives it closes it. A tool that is
-        `foreign` is called by whoever is shown the call, and `answer_call` brings its result.
+        `foreign` is called by whoever is shown the call, and `answer_calls` brings its result.
         """
         self._engines = engines
         self._microphone = microphone
@@ -97,19 +100,19 @@ class Session:
         """A sound of the user's pauses the reply, and may end it."""
         self.spoken = True
         """Replies sound; otherwise they are written alone."""
+        self.voice: str | None = None
+        """In which replies sound that are begun from now on; None: the synthesizer's own."""
+        self.language = language(config.asr.language)
+        """What the user speaks, from the next turn on."""
         self._player = Player(speaker, on_clause=show)
         self._own = conversation is None
-        self._conversation = conversation or engines.llm.conversation(
-            system=config.llm.system, seed=config.llm.seed
-        )
+        self._conversation = conversation or engines.llm.conversation(system=config.llm.system)
+        self._tokens_read = self._conversation.tokens_read
         self._rewritten: Callable[[], None] | None = None
         """Puts another history in place, before the next thing is read."""
         self._hearing = Hearing(engines.vad, detector or TurnDetector(config.turns), config.turns)
         self._endpointing = Endpointing(
-            self._conversation,
-            self._hearing,
-            prefills=overlap.prefill,
-            calibrated=config.llm.target == "starter",
+            self._conversation, self._hearing, engines.llm, prefills=overlap.prefill
         )
         self._floor = Floor(self._player)
         self._heard_turn: Turn | None = None
@@ -120,6 +123,8 @@ class Session:
         """The turn that was answered last."""
         self._turns = 0
         self._timers = 0
+        self._called: Sequence[tuple[ToolCall, str | None]] = ()
+        """The calls that the last reply ended with, and the results that there are."""
         self._called_after = 0
         """Tokens of the last reply: where it called a foreign tool, those before the rest of it."""
         self._stage: Stage | None = None
@@ -180,13 +185,19 @@ class Session:
     def write(self, text: str) -> int:
         """The user has written `text`: a turn of its own. Returns its number."""
         self._turns += 1
-        turn = Turn(self._turns, Recorder(self._turns), None)
+        turn = Turn(self._turns, Recorder(self._turns), None, self.language)
         turn.final = Transcript(turn.number, 1, (Word(text, 0.0, 0.0, 1.0),), final=True)
         return self._begin_unheard(turn)
 
-    def answer_call(self, call: ToolCall, result: str) -> int:
-        """A foreign tool has returned `result`: go on with the turn in which it was called."""
-        turn = Turn(call.turn, Recorder(call.turn), None, returned=(call, result))
+    def answer_calls(self, returned: Sequence[Returned]) -> int:
+        """Foreign tools have returned what one reply called them for: go on with its turn."""
+        number = returned[0][0].turn
+        given = {call.call_id: result for call, result in returned}
+        if given.keys() <= {call.call_id for call, _ in self._called}:
+            # Tools of ours that were called beside them have returned already.
+            whole = [(call, given.get(call.call_id, result)) for call, result in self._called]
+            returned = [(call, result) for call, result in whole if result is not None]
+        turn = Turn(number, Recorder(number), None, self.language, returned=returned)
         turn.final = Transcript(turn.number, 1, (), final=True)
         return self._begin_unheard(turn)
 
@@ -261,7 +272,7 @@ class Session:
             self._engines.asr.max_window_s,
         )
         guesses = self._config.turns.max_guesses if self._overlap.early_reply else 0
-        turn = Turn(self._turns, recorder, transcriber, guesses, asked=self.answers)
+        turn = Turn(self._turns, recorder, transcriber, self.language, guesses, asked=self.answers)
         self._heard_turn = turn
         rival = previous
         if previous is not None and previous.rival is not None and not previous.rival.over.is_set():
@@ -288,9 +299,12 @@ class Session:
             case SpeechResumed():
                 turn.speaking = True
                 turn.transcriber.resume(event, anew=turn.dismissed)
-                if turn.dismissed and turn.rival is not None:
-                    self._contest(turn, turn.rival)
-                turn.dismissed = False
+                if turn.dismissed:
+                    turn.dismissed = False
+                    if turn.rival is not None:
+                        self._contest(turn, turn.rival)
+                    # Whoever was told that there was nothing to listen to hears of it again.
+                    self._show(TurnHeard(turn.number, event.speech_start, over=False))
                 turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
                 self._endpointing.judge(turn)
                 turn.wake()
@@ -368,10 +382,15 @@ class Session:
                     tokens += self._called_after
                 heard = self._conversation.heard(0 if turn.cut_off else tokens).strip()
             self._called_after = turn.reply.tokens
+            self._called = turn.reply.called
         turn.rival = turn.before = turn.reply = None  # or every turn would keep the one before it
         turn.over.set()
         if not self._full_duplex:
             self._microphone.release()
+        read, self._tokens_read = self._tokens_read, self._conversation.tokens_read
+        if self._tokens_read > read:
+            turn.recorder.count("tokens_read", self._tokens_read - read)
+        turn.recorder.seed = self._conversation.seed
         self._show(turn.recorder.trace(outcome, heard))
 
     async def _recognise(self, turn: Turn) -> None:
@@ -386,13 +405,21 @@ class Session:
                 continue
             begun = anyio.current_time()
             words = await self._engines.asr_runner.call(
-                partial(self._engines.asr.transcribe, job.pcm, final=job.final),
+                partial(
+                    self._engines.asr.transcribe,
+                    job.pcm,
+                    final=job.final,
+                    language=turn.language.code,
+                ),
                 priority=first if job.final else turn.urgency,
             )
             name = "final" if job.final else "partial"
             text = " ".join(word.text for word in words)
             now = anyio.current_time()
-            turn.recorder.span(Lane.ASR, name, begun, now, words=len(words), text=text)
+            until_s = job.end / SPEECH_RATE
+            turn.recorder.span(
+                Lane.ASR, name, begun, now, words=len(words), text=text, until_s=until_s
+            )
             self._note_transcript(turn, transcriber.accept(job, words))
 
     def _note_transcript(self, turn: Turn, transcript: Transcript) -> None:
@@ -434,9 +461,11 @@ class Session:
                 prefilled = bare(text)
                 await self._ask(turn, prefilled)
                 continue
-            if self._rewritten is not None:
-                rewritten, self._rewritten, prefilled = self._rewritten, None, ""
+            while (rewritten := self._rewritten) is not None:
+                prefilled = ""
                 await self._engines.llm_runner.call(rewritten)
+                if self._rewritten is rewritten:  # a turn that is cancelled leaves it to the next
+                    self._rewritten = None
             if turn.final is not None:
                 newer = self._last_turn
                 assert newer is not None
@@ -455,7 +484,7 @@ class Session:
                     return True
                 prefilled = ""
                 continue
-            if not whole and self._endpointing.asks_model:
+            if not whole and self._endpointing.asks_model(turn):
                 text = bare(turn.hypothesis)
             if text == prefilled or not self._overlap.prefill:
                 await changed.wait()
@@ -514,6 +543,7 @@ class Session:
             anew=turn.reply is not None and not turn.reply.doubted,
             returned=turn.returned,
             spoken=self.spoken,
+            voice=self.voice,
             read=partial(self._read, turn, text, anyio.current_time()),
         )
         if turn.final is not None:
@@ -523,13 +553,16 @@ class Session:
     def _read(self, turn: Turn, text: str, begun: float) -> None:
         """The reply's first words are there, and with them what the model thinks of the end."""
         words = bare(text)
-        if turn.final is None and turn.hangover_ms is None and self._endpointing.asks_model:
+        if turn.final is None and turn.hangover_ms is None and self._endpointing.asks_model(turn):
             self._learn(turn, words, begun)
         if turn.reply is not None and self._endpointing.doubts(turn, words):
             # Should they not go on after all, there is time enough to answer.
             turn.reply.hesitate(self._hearing.policy.incomplete_ms / 2000)
 
     def _call_tool(self, call: ToolCall) -> str | None:
+        if call.problem:
+            self._show(Notice(f"the model wrote a call that cannot be read: {call.problem}"))
+            return json.dumps({"error": f"the call cannot be read: {call.problem}"})
         if self._foreign(call.name):
             return None
         assert self._tasks is not None

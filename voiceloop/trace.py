@@ -94,6 +94,8 @@ class Recorder:
         self.turn = turn
         self.speech_end: int | None = None
         """See `TurnTrace`."""
+        self.seed: int | None = None
+        """See `TurnTrace`."""
         self._marks: dict[Mark, float] = {}
         self._counters: Counter[str] = Counter()
         self._spans: list[StageSpan] = []
@@ -136,6 +138,7 @@ class Recorder:
             outcome,
             tuple(self._spans),
             self.speech_end,
+            self.seed,
         )
 
 
@@ -256,6 +259,7 @@ def to_json(trace: TurnTrace) -> dict[str, Any]:
         "parts_ms": parts_ms(trace),
         "marks": {mark: round(at - origin, 6) for mark, at in trace.marks.items()},
         "counters": dict(trace.counters),
+        "seed": trace.seed,
         "spans": [
             {
                 "lane": span.lane,

@@ -113,6 +113,8 @@ class ToolCall:
     arguments: Mapping[str, object]
     ids: tuple[int, ...] = ()
     """The tokens that spelled the call."""
+    problem: str = ""
+    """Why it cannot be read; then there are no arguments, and nobody is to run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,22 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a language model's P(end of turn) means; every model has its own scale."""
+
+    complete_above: float
+    """From this probability on the user has evidently finished."""
+    incomplete_below: float
+    """Under this one they have evidently not; in between nobody knows."""
+    complete_ms: int
+    """Least silence that ends a turn which is evidently complete, in milliseconds: the less
+    certain the model's judgement, the longer."""
+    shift: float = 0.0
+    """By how much the log-odds are higher once there has been an exchange: the probability of a
+    later turn is compared after this is taken off."""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnHeard:
     """A turn of the user begins, or is over; what was said in it comes as a `Transcript`."""
 
@@ -231,6 +249,8 @@ class TurnTrace:
     """What each stage did and when, in the order recorded."""
     speech_end: int | None = None
     """The sample of the stream after the user's last voiced one, where a voice was heard."""
+    seed: int | None = None
+    """Of the noise that tokens were drawn with, if any; as `llm.seed` it repeats the reply."""
 
 
 Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnHeard | FloorChange | TurnTrace

@@ -18,9 +18,21 @@ import numpy as np
 from voiceloop.asr.agreement import normalise
 from voiceloop.audio import SPEECH_RATE
 from voiceloop.engines import Steps
+from voiceloop.errors import ConfigError
+from voiceloop.languages import LANGUAGES
 from voiceloop.replay.user import Lexicon
 from voiceloop.runner import Timed
-from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord, TokenBurst, Tool, ToolCall, Word
+from voiceloop.types import (
+    Calibration,
+    Clause,
+    Pcm,
+    SpeechChunk,
+    SpokenWord,
+    TokenBurst,
+    Tool,
+    ToolCall,
+    Word,
+)
 
 T = TypeVar("T")
 
@@ -60,13 +72,17 @@ class ScriptedAsr:
     """Of a final one; none: the same."""
     name: str = "scripted"
     max_window_s: float = 30.0
+    languages: tuple[str, ...] = ("en", "fr")
     fail: Callable[[str], bool] = lambda text: False
     """Whether the decode of a window with these words fails."""
     windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
     """Samples and finality of each decode, in order."""
+    asked: list[str | None] = field(default_factory=list[str | None])
+    """The language of each, likewise."""
 
-    def transcribe(self, pcm: Pcm, *, final: bool) -> Sequence[Word]:
+    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
         self.windows.append((len(pcm), final))
+        self.asked.append(language)
         words = self.lexicon.read(pcm, final=final)
         if self.fail(" ".join(word.text for word in words)):
             raise ScriptedFailure("the recogniser broke")
@@ -98,8 +114,13 @@ class ScriptedLlm:
     unread_cost: float = 0.0
     """What a reply costs beforehand to a text that has not been prefilled, in seconds."""
     name: str = "scripted"
+    fingerprint: str = "scripted"
+    calibrations: dict[str, Calibration | None] = field(
+        default_factory=lambda: dict.fromkeys(LANGUAGES, Calibration(0.1, 0.02, 88))
+    )
     results: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """What is said after a tool's result, by the call's id or else by the tool's name."""
+    """What is said after a tool's result, by the call's id or else by the tool's name; of several
+    calls the last counts."""
     end_of_turn: Mapping[str, float] = field(default_factory=dict[str, float])
     """How likely the user's turn ends after a text; of others nobody knows."""
     default: Sequence[str | ToolCall] = NO_IDEA
@@ -109,7 +130,7 @@ class ScriptedLlm:
     log: list[tuple[str, object]] = field(default_factory=list[tuple[str, object]])
     """What was asked of the model, in order."""
 
-    def conversation(self, *, system: str = "", seed: int = 0) -> ScriptedConversation:
+    def conversation(self, *, system: str = "", seed: int | None = None) -> ScriptedConversation:
         return ScriptedConversation(self)
 
 
@@ -143,7 +164,9 @@ class ScriptedConversation:
         cost = model.burst_cost if model.prefill_cost is None else model.prefill_cost
         yield _timed(None, 0.0 if known else cost)
 
+    exchanges = 0
     tokens_read = 0
+    seed = None
 
     def end_of_turn_probability(self) -> float | None:
         return self._look_up(self._ends, None)
@@ -156,9 +179,11 @@ class ScriptedConversation:
         self._model.log.append(("revise", text))
         yield from self._answer(text, turn, known=tuple(self._given))
 
-    def tool_result(self, call: ToolCall, result: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        self._model.log.append(("tool_result", result))
-        results = self._model.results
+    def tool_results(
+        self, returned: Sequence[tuple[ToolCall, str]], turn: int
+    ) -> Steps[TokenBurst | ToolCall]:
+        self._model.log += [("tool_result", result) for _, result in returned]
+        results, (call, _) = self._model.results, returned[-1]
         items = results[call.call_id if call.call_id in results else call.name]
         yield from self._speak(items, turn, shared=0)
 
@@ -241,12 +266,27 @@ class ScriptedTts:
     """Of each further chunk; none: the same."""
     name: str = "scripted"
     rate: int = SPEECH_RATE
+    speaks: str = "en"
     word_samples: int = SPEECH_RATE // 10
     chunk_words: int = 0
     """Words in a chunk; 0: the whole clause is one."""
     fail: Callable[[Clause], bool] = lambda clause: False
+    voice: str = "own"
+    spoken: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """The voice and the text of each clause, in order."""
 
-    def synthesize(self, clause: Clause) -> Steps[SpeechChunk]:
+    def voices(self) -> Sequence[str]:
+        return (self.voice, "other")
+
+    def check_voice(self, name: str) -> None:
+        if name not in self.voices():
+            raise ConfigError(f"there is no voice called '{name}'", "did you mean 'other'?")
+
+    def language(self, voice: str | None = None) -> str:
+        return self.speaks
+
+    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+        self.spoken.append((voice or self.voice, clause.text))
         if self.fail(clause):
             raise ScriptedFailure("the synthesizer broke")
         n, total = self.word_samples, len(clause.spans)

@@ -1,0 +1,120 @@
+"""What a command reads is never written over, and what it writes appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from voiceloop.cli import main
+from voiceloop.errors import VoiceloopError
+from voiceloop.outputs import keep, replacing
+
+pytestmark = pytest.mark.models
+
+
+def other_names(path: Path) -> dict[str, Path]:
+    """The same file, called otherwise."""
+    folder, name = path.parent, path.name
+    (folder / "linked").symlink_to(folder)
+    (folder / f"symbolic{path.suffix}").symlink_to(path)
+    os.link(path, folder / f"hard{path.suffix}")
+    return {
+        "itself": path,
+        "spelling": folder / ".." / folder.name / name,
+        "folder": folder / "linked" / name,
+        "symbolic": folder / f"symbolic{path.suffix}",
+        "hard": folder / f"hard{path.suffix}",
+    }
+
+
+KINDS = ("itself", "spelling", "folder", "symbolic", "hard")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("option", ["--out", "--trace"])
+def test_ask_never_writes_over_its_recording(
+    option: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / ("question.wav" if option == "--out" else "question.json")
+    soundfile.write(path, np.zeros(8000, np.float32), 16_000, format="WAV")
+    precious = path.read_bytes()
+    name = other_names(path)[kind]
+    assert main(["ask", str(path), option, str(name), "--pace", "max"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"voiceloop: {option} {name} is read by this command")
+    assert "hint: " in err
+    assert path.read_bytes() == precious
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replay_never_writes_over_its_scenario(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "scenario.json"
+    path.write_text("[user]\n")
+    name = other_names(path)[kind]
+    assert main(["replay", str(path), "--trace", str(name)]) == 2
+    assert "is read by this command" in capsys.readouterr().err
+    assert path.read_text() == "[user]\n"
+
+
+@pytest.mark.parametrize("command", [["ask", "q.wav"], ["replay", "s.toml"], ["talk"]])
+def test_a_trace_is_never_written_over_the_settings(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("threads = 1\n")
+    assert main([*command, "--config", str(path), "--trace", str(path)]) == 2
+    assert "is read by this command" in capsys.readouterr().err
+    assert path.read_text() == "threads = 1\n"
+
+
+@pytest.mark.parametrize("suite", ["latency", "llm"])
+def test_a_report_is_not_written_among_what_it_is_made_of(
+    suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "report.md"
+    prompts.write_text("What is new?\n")
+    source = ["--input", str(tmp_path)] if suite == "latency" else ["--prompts", str(prompts)]
+    assert main(["bench", suite, *source, "--report", f"{tmp_path}/x/.."]) == 2
+    assert "is read by this command" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [prompts]
+
+
+@pytest.mark.parametrize("text", ["", " ", "...", "\n", "🙂"])
+def test_a_text_without_words_is_one_line_and_no_file(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["say", text, "--out", str(tmp_path / "s.wav")]) == 2
+    assert "nothing that can be said" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_outputs_are_two_files(tmp_path: Path) -> None:
+    keep([None], {"--out": tmp_path / "a.wav", "--trace": None})
+    with pytest.raises(VoiceloopError, match="--out and --trace name the same file"):
+        keep([], {"--out": tmp_path / "new", "--trace": tmp_path / "x" / ".." / "new"})
+
+
+def test_a_trace_is_named_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "recording.wav"
+    path.write_bytes(b"precious")
+    with pytest.raises(VoiceloopError, match="not the name of a JSON file"), replacing(path):
+        pytest.fail("it was opened")
+    assert path.read_bytes() == b"precious"
+
+
+def test_a_trace_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    with pytest.raises(RuntimeError), replacing(path) as file:
+        file.write("{")
+        raise RuntimeError("it broke")
+    assert list(tmp_path.iterdir()) == []
+    with replacing(path) as file:
+        file.write("{}")
+        assert not path.exists()
+    assert path.read_text() == "{}"

@@ -1,0 +1,79 @@
+"""What is being loaded, on a line of stderr, while a command gets ready.
+
+It is shown before anything heavy is imported, so this module imports nothing that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePath
+from threading import Event, Thread
+from time import perf_counter
+from typing import TextIO
+
+from voiceloop.config import AsrConfig, Config, TtsConfig
+
+REFRESH_S = 0.1
+LOADING_THREAD = "voiceloop-loading"
+"""The name of threads that load, for which nothing waits where the program is interrupted."""
+
+
+def engine_names(config: Config) -> str:
+    """What a conversation needs, such as `whisper tiny.en, llm starter, espeak`."""
+    return f"{asr_name(config.asr)}, llm {_last(config.llm.target)}, {tts_name(config.tts)}"
+
+
+def asr_name(config: AsrConfig) -> str:
+    """A recogniser by its engine and its model."""
+    return f"whisper {_last(config.model)}" if config.engine == "whisper" else config.engine
+
+
+def tts_name(config: TtsConfig) -> str:
+    """A synthesizer by its engine, and its model where one was chosen."""
+    return f"{config.engine} {_last(config.model)}".strip()
+
+
+@contextmanager
+def loading(what: str, stream: TextIO) -> Iterator[None]:
+    """Say that `what` is being loaded, and for how long, for as long as the context lasts.
+
+    On a terminal the line goes away in the end. Elsewhere it is written once, and ends with the
+    seconds that it took, where it did not fail.
+    """
+    began, text = perf_counter(), f"voiceloop: loading {what} …"
+    if not stream.isatty():
+        took = ""
+        try:
+            _write(stream, text)
+            yield
+            took = f" {perf_counter() - began:.1f} s"
+        finally:
+            _write(stream, f"{took}\n")
+        return
+
+    over = Event()
+
+    def show() -> None:
+        while not over.wait(REFRESH_S):
+            _write(stream, f"\r\x1b[K{text} {perf_counter() - began:.1f} s")
+
+    clock = Thread(target=show, name="voiceloop-status", daemon=True)
+    clock.start()
+    try:
+        _write(stream, text)
+        yield
+    finally:
+        over.set()
+        clock.join()
+        _write(stream, "\r\x1b[K")
+
+
+def _last(name: str) -> str:
+    """What a path or a name on the hub ends with."""
+    return PurePath(name).name
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(text)
+    stream.flush()
