@@ -145,6 +145,34 @@ def test_without_prefill_nobody_asks_the_model() -> None:
     assert not [span for span in trace.spans if span.name == "end of turn?"]
 
 
+SLOW = Stages(asr_partial_s=0.7, asr_final_s=0.7)
+"""The words are known only after a silence that would end the turn."""
+
+
+def test_a_slow_recogniser_cuts_nobody_off() -> None:
+    words = replace(TURNS, endpoint="trailing-words")
+    for config in (TURNS, words):
+        (trace,) = turns("Tell me about (0.8) the sky", config=config, stages=SLOW)
+        assert trace.outcome == "done" and trace.heard == "Of course. It is."
+
+
+def test_a_turn_ends_as_soon_as_its_words_are_known_and_judged() -> None:
+    for text in ("Who knows", "Tell me about the sky"):
+        (trace,) = turns(text, stages=SLOW)
+        judged = next(span.end for span in trace.spans if span.name == "end of turn?")
+        assert trace.marks[Mark.ENDPOINT] == pytest.approx(judged, abs=1e-6)
+        assert TURNS.hangover_ms < waited_ms(trace) < TURNS.incomplete_ms
+    (never,) = turns("Who knows", stages=Stages(asr_partial_s=2.0, asr_final_s=2.0))
+    assert waited_ms(never) == pytest.approx(TURNS.incomplete_ms, abs=53)
+
+
+def test_nobody_waits_for_words_that_decide_nothing() -> None:
+    fixed = replace(TURNS, endpoint="fixed")
+    for overlap, config in (("speculative", fixed), ("sequential", TURNS)):
+        (trace,) = turns("Who knows", config=config, stages=SLOW, overlap=overlap)
+        assert waited_ms(trace) == pytest.approx(TURNS.hangover_ms, abs=53)
+
+
 @settings(max_examples=25)
 @given(st.floats(0.1, 0.95), st.floats(0.1, 0.95))
 def test_words_after_any_pauses_within_the_hold_are_one_turn(one: float, other: float) -> None:

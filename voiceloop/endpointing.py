@@ -21,15 +21,36 @@ class Endpointing:
     """Of one conversation."""
 
     def __init__(
-        self, conversation: Conversation, hearing: Hearing, llm: Llm, *, prefills: bool
+        self,
+        conversation: Conversation,
+        hearing: Hearing,
+        llm: Llm,
+        *,
+        prefills: bool,
+        recognises: bool,
     ) -> None:
         """`llm` is whose `conversation` it is. It can be asked where it `prefills`, reads the
         user's words while they speak; unless the policy of `hearing` insists, it is once it is
-        calibrated, which may happen at any time."""
+        calibrated, which may happen at any time. `recognises` tells that there are words before
+        the turn has ended."""
         self._conversation = conversation
         self._hearing = hearing
         self._llm = llm
         self._prefills = prefills
+        self._recognises = recognises
+
+    def silence_ms(self, turn: Turn) -> int:
+        """The silence that ends the turn as things stand.
+
+        Nothing can be answered before the words are known and judged, so there is no hurry until
+        then: a recogniser that is slow cuts nobody off.
+        """
+        policy = self._hearing.policy
+        if turn.hangover_ms is not None:
+            return turn.hangover_ms
+        if policy.endpoint == "fixed" or turn.dismissed or not self._recognises:
+            return policy.hangover_ms
+        return max(policy.hangover_ms, policy.incomplete_ms)
 
     def asks_model(self, turn: Turn) -> bool:
         """The language model has a say."""

@@ -112,7 +112,11 @@ class Session:
         """Puts another history in place, before the next thing is read."""
         self._hearing = Hearing(engines.vad, detector or TurnDetector(config.turns), config.turns)
         self._endpointing = Endpointing(
-            self._conversation, self._hearing, engines.llm, prefills=overlap.prefill
+            self._conversation,
+            self._hearing,
+            engines.llm,
+            prefills=overlap.prefill,
+            recognises=overlap.stages,
         )
         self._floor = Floor(self._player)
         self._heard_turn: Turn | None = None
@@ -257,7 +261,7 @@ class Session:
             self._weigh(self._heard_turn)
 
     def _hangover_ms(self) -> int | None:
-        return self._heard_turn.hangover_ms if self._heard_turn else None
+        return self._endpointing.silence_ms(self._heard_turn) if self._heard_turn else None
 
     def _begin_turn(self, event: SpeechStarted) -> None:
         previous = self._last_turn
@@ -510,7 +514,7 @@ class Session:
     def _look(self, turn: Turn) -> None:
         """The silence that there is may be enough by now."""
         if turn is self._heard_turn:
-            for event in self._hearing.between(turn.hangover_ms):
+            for event in self._hearing.between(self._endpointing.silence_ms(turn)):
                 assert not isinstance(event, SpeechStarted), "it began long ago"
                 self._turn_event(event, anyio.current_time())
 
