@@ -19,6 +19,7 @@ from voiceloop.types import Pcm
 __all__ = [
     "FRAME",
     "RATE",
+    "English",
     "Script",
     "ScriptedAsr",
     "ScriptedLlm",
@@ -26,6 +27,17 @@ __all__ = [
     "ScriptedVad",
     "Utterance",
 ]
+
+
+class English:
+    """What a recogniser says of languages that knows one."""
+
+    languages: tuple[str, ...] = ("en",)
+
+    def detect_language(self, pcm: Pcm) -> tuple[str, float]:
+        del pcm
+        return "en", 1.0
+
 
 SHORTEST_S = 0.27
 """A shorter sound is not recognised as a word."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -29,7 +30,7 @@ from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
 from voiceloop.engines import Engines
 from voiceloop.floor import Turn
-from voiceloop.languages import language
+from voiceloop.languages import AUTO, language
 from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.session import Session
@@ -288,6 +289,41 @@ async def test_voice_and_language_hold_for_what_begins_after_they_were_chosen() 
     change_at = result.asr.asked.index("fr")
     assert set(result.asr.asked[:change_at]) == {"en"}
     assert set(result.asr.asked[change_at:]) == {"fr"}
+
+
+async def test_a_language_is_detected_once_and_holds_from_then_on() -> None:
+    talk = [Utterance(0.5, "Tell me about the sky"), Utterance(3.5, "And the sea")]
+    sessions = list[Session]()
+
+    def hearing(script: Script) -> ScriptedAsr:
+        return ScriptedAsr(script, detected=[("en", 0.4), ("fr", 0.5), ("fr", 0.9), ("en", 1.0)])
+
+    def ready(session: Session) -> None:
+        session.language = language(AUTO)
+        sessions.append(session)
+
+    result = await converse(*talk, asr=hearing, ready=ready)
+    assert [trace.outcome for trace in result.traces] == ["done", "done"]
+    heard = [asked for asked, _ in itertools.groupby(result.asr.asked)]
+    assert heard == ["en", "fr"], "a beginning that is not sure binds nobody"
+    assert result.asr.detected == [("en", 1.0)], "nobody asks again"
+    assert sessions[0].language.code == "fr"
+
+
+async def test_words_that_tell_no_language_for_sure_bind_nobody() -> None:
+    def hearing(script: Script) -> ScriptedAsr:
+        return ScriptedAsr(script, detected=[("fr", 0.3)])
+
+    sessions = list[Session]()
+
+    def ready(session: Session) -> None:
+        session.language = language(AUTO)
+        sessions.append(session)
+
+    talk = [Utterance(0.5, "Tell me about the sky"), Utterance(3.5, "And the sea")]
+    result = await converse(*talk, asr=hearing, ready=ready)
+    assert [trace.outcome for trace in result.traces] == ["done", "done"]
+    assert set(result.asr.asked) == {"fr"} and sessions[0].language.code == AUTO
 
 
 @pytest.mark.parametrize("voice", ["own", "other"])

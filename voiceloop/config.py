@@ -54,7 +54,8 @@ class AsrConfig:
     """`starter`, a model that has been pulled (`tiny.en`; `voiceloop models list`), a folder with a
     CTranslate2 Whisper model, or a repository of the hub."""
     language: str = "en"
-    """Language that is spoken, as a two-letter code. In English, German and Spanish the last words
+    """Language that is spoken, as a two-letter code, or `auto`: what a session's first words are
+    found to be in, by a model that knows several. In English, German and Spanish the last words
     tell that a turn goes on; in others silence alone ends it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the model runs; `auto` takes the GPU where there is one that works."""

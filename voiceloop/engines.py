@@ -55,9 +55,13 @@ class Asr(Protocol):
         """Words in `pcm` (16 kHz), timed in seconds from its first sample.
 
         `final` asks for the best decode; otherwise a quick one will do. `language` is what is
-        spoken, one of `languages`; None is the configured one. The work is bounded: it cannot be
-        cancelled once it runs.
+        spoken, one of `languages`; None is the configured one, or the one that is detected in
+        `pcm` where that is configured. The work is bounded: it cannot be cancelled once it runs.
         """
+        ...
+
+    def detect_language(self, pcm: Pcm) -> tuple[str, float]:
+        """Which of `languages` is spoken in `pcm` (16 kHz), and how probable that is."""
         ...
 
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fakes import English
 from voiceloop.asr.agreement import normalise
 from voiceloop.asr.stream import PAUSE_EDGE_MS, StreamingTranscriber, listen
 from voiceloop.audio import SampleBuffer, samples, silence
@@ -55,13 +56,12 @@ class LevelVad:
 
 
 @dataclass
-class LevelAsr:
+class LevelAsr(English):
     """Hears a word that lies in the window to nine tenths, and something else where less does."""
 
     said: Sequence[Said]
     max_window_s: float = 30.0
     name: str = "levels"
-    languages: tuple[str, ...] = ("en",)
     windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
 
     def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
@@ -201,12 +201,11 @@ def test_a_monologue_is_held_in_bounded_memory() -> None:
     assert max(length for length, _ in asr.windows) <= 6 * RATE
 
 
-class Deaf:
+class Deaf(English):
     """A recogniser that never hears the same thing twice, or nothing at all."""
 
     name = "deaf"
     max_window_s = 5.0
-    languages: tuple[str, ...] = ("en",)
 
     def __init__(self, words: int) -> None:
         self.words = words

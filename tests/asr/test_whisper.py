@@ -98,6 +98,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("model") / "tiny"
     files = ["tokenizer.json", "preprocessor_config.json"]
     TransformersConverter(str(source), copy_files=files).convert(str(out))
+    config = json.loads((out / "config.json").read_text(encoding="utf-8"))
+    config["lang_ids"] = [tokenizer.token_to_id(f"<|{code}|>") for code in ("en", "fr")]
+    (out / "config.json").write_text(json.dumps(config), encoding="utf-8")
     return out
 
 
@@ -312,6 +315,26 @@ def test_a_language_of_one_decode_is_as_if_it_were_configured(folder: Path) -> N
     assert own != other
     assert english.transcribe(pcm, final=True, language="fr") == other
     assert english.transcribe(pcm, final=True) == own
+
+
+def test_a_language_that_is_to_be_detected_is_that_of_each_decode(folder: Path) -> None:
+    pcm = np.random.default_rng(0).normal(0, 0.1, SPEECH_RATE).astype(np.float32)
+    asr = engine(folder, language="auto")
+    code, probability = asr.detect_language(pcm)
+    assert code in asr.languages and 0 < probability <= 1
+    for final in (True, False):
+        assert asr.transcribe(pcm, final=final) == asr.transcribe(pcm, final=final, language=code)
+    long = np.tile(pcm, 40)
+    assert asr.detect_language(long) == asr.detect_language(long[: 30 * SPEECH_RATE])
+
+
+def test_a_model_that_cannot_tell_languages_says_so(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "model"
+    shutil.copytree(folder, copy)
+    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
+    (copy / "config.json").write_text(json.dumps(config | {"lang_ids": []}), encoding="utf-8")
+    with pytest.raises(ConfigError, match="cannot detect"):
+        engine(copy, language="auto").transcribe(noise(1.0), final=True)
 
 
 def test_a_broken_gpu_library_falls_back_to_the_cpu_with_one_line(

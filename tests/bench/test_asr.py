@@ -11,6 +11,7 @@ import pytest
 import soundfile
 
 from tests.bench.conftest import quiet
+from tests.fakes import English
 from tests.sounds import tone
 from voiceloop.audio import SPEECH_RATE
 from voiceloop.bench.asr import (
@@ -40,10 +41,10 @@ MACHINE = {
 }
 
 
-class Clock:
+class Clock(English):
     """A recogniser that hears a letter in each second of a window."""
 
-    name, max_window_s, languages = "clock", 30.0, ("en",)
+    name, max_window_s = "clock", 30.0
 
     def __init__(self, *, wrong_at: int | None = None) -> None:
         self.decoded: list[int] = []

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.bench.made import at
+from tests.fakes import English
 from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.bench.clips import Clip, Said
 from voiceloop.bench.people import APART_MS, SEARCH_MS, Spoken, arrange, find
@@ -27,10 +28,10 @@ SILENT = ((1.0, 1.24), (2.9, 3.0))
 """Where the speaker says nothing."""
 
 
-class Ears:
+class Ears(English):
     """A voice detector that knows what is loud, and a recogniser that knows the words."""
 
-    name, frame, max_window_s, languages = "ears", 512, 14.0, ("en",)
+    name, frame, max_window_s = "ears", 512, 14.0
 
     def reset(self) -> None:
         pass

@@ -18,6 +18,7 @@ from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr
 from voiceloop.errors import ConfigError, MissingExtra, ModelCorrupt, ModelNotFound
+from voiceloop.languages import AUTO
 from voiceloop.types import Pcm, Word
 
 LANGUAGE, DICTIONARY = "domain.lm.bin", "domain.dict"
@@ -96,13 +97,18 @@ class Sphinx:
             if not segment.word.startswith(FILLERS)
         ]
 
+    def detect_language(self, pcm: Pcm) -> tuple[str, float]:
+        """See `engines.Asr`; it is always English."""
+        del pcm
+        return "en", 1.0
+
 
 def sphinx(config: AsrConfig) -> Asr:
     """Entry point of `voiceloop.asr`: `config.model` is `starter` or a folder.
 
     Raises MissingExtra, ModelNotFound, ModelCorrupt, or ConfigError for a language but English.
     """
-    if config.language != "en":
+    if config.language not in (AUTO, "en"):
         raise ConfigError(
             f"sphinx does not know the language '{config.language}'", "it knows en alone"
         )

@@ -35,6 +35,7 @@ from voiceloop.catalog.names import FOLDERS, find
 from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr
 from voiceloop.errors import ConfigError, ModelCorrupt, OutOfMemory
+from voiceloop.languages import AUTO
 from voiceloop.types import Pcm, Word
 
 logger = logging.getLogger(__name__)
@@ -155,8 +156,8 @@ class Whisper:
         self._log_mel = LogMel(model.feature_extractor.mel_filters)
         self.languages = _languages(model)
         self._language = config.language
-        self._tokenizers = {config.language: _tokenizer(model, config)}
-        self._expect(config.language)
+        self._tokenizers = dict[str, Tokenizer]()
+        self._expect(self.languages[0] if config.language == AUTO else config.language)
         # A GPU encodes the full window in some milliseconds.
         self._pad_s = config.pad_s if model.model.device == "cpu" else None
         shortens = self._pad_s is not None and not windows.any_length
@@ -176,7 +177,8 @@ class Whisper:
             raise ValueError(f"a window of {seconds:.1f} s is longer than {self.max_window_s} s")
         if float(np.abs(pcm).max(initial=0.0)) < QUIETEST:
             return ()
-        self._expect(language or self._language)
+        asked = language or self._language
+        self._expect(self.detect_language(pcm)[0] if asked == AUTO else asked)
         beams = self._beams if final else 1
         found = self._decode(pcm, self._pad_s, beams)
         if final and self._silence is not None:
@@ -198,11 +200,31 @@ class Whisper:
             for i, word in enumerate(words)
         ]
 
+    def detect_language(self, pcm: Pcm) -> tuple[str, float]:
+        """See `engines.Asr`; as much of `pcm` counts as a window holds.
+
+        ConfigError where the model's folder does not say which of its tokens are languages.
+        """
+        if not self._model.model.is_multilingual:
+            return self.languages[0], 1.0
+        heard = pcm[: int(self.max_window_s * SPEECH_RATE)]
+        frames = self._windows.frames(len(heard) / SPEECH_RATE, self._pad_s)
+        (found,) = self._model.model.detect_language(self._encode(heard, frames))
+        for token, probability in found:  # the most probable one first
+            if (code := token[2:-2]) in self.languages:
+                return code, probability
+        raise ConfigError(
+            f"{self.name} cannot detect languages", "name the one that is spoken: asr.language"
+        )
+
     def _expect(self, language: str) -> None:
         """Decode `language` from now on, one of `languages`."""
         if language not in self._tokenizers:
             self._tokenizers[language] = Tokenizer(
-                self._model.hf_tokenizer, True, task="transcribe", language=language
+                self._model.hf_tokenizer,
+                self._model.model.is_multilingual,
+                task="transcribe",
+                language=language,
             )
         self._tokenizer = self._tokenizers[language]
         self._start = self._tokenizer.sot_sequence
@@ -318,7 +340,13 @@ def whisper(config: AsrConfig) -> Asr:
     """
     starter = config.model == "starter"
     folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
-    return Whisper(config, load(folder, config), windows(folder))
+    model = load(folder, config)
+    if config.language not in (AUTO, *_languages(model)):
+        raise ConfigError(
+            f"the model {config.model} does not know the language '{config.language}'",
+            "give a two-letter code such as en, and a model of many languages such as base",
+        )
+    return Whisper(config, model, windows(folder))
 
 
 def open_model(folder: Path, device: str, compute_type: str) -> WhisperModel:
@@ -374,13 +402,3 @@ def _languages(model: WhisperModel) -> tuple[str, ...]:
         return tuple(known)
     tokens = model.hf_tokenizer
     return tuple(one for one in known if tokens.token_to_id(f"<|{one}|>") is not None)
-
-
-def _tokenizer(model: WhisperModel, config: AsrConfig) -> Tokenizer:
-    multilingual = model.model.is_multilingual
-    if config.language not in _languages(model):
-        raise ConfigError(
-            f"the model {config.model} does not know the language '{config.language}'",
-            "give a two-letter code such as en, and a model of many languages such as base",
-        )
-    return Tokenizer(model.hf_tokenizer, multilingual, task="transcribe", language=config.language)

@@ -11,10 +11,12 @@ from voiceloop.languages.en import ENGLISH
 from voiceloop.languages.es import SPANISH
 from voiceloop.languages.language import Language
 
+AUTO = "auto"
+"""In place of a code: whatever the recogniser finds to be spoken."""
 LANGUAGES = {known.code: known for known in (ENGLISH, GERMAN, SPANISH)}
 """The languages that are filled in, by code."""
 
-__all__ = ["LANGUAGES", "Language", "language"]
+__all__ = ["AUTO", "LANGUAGES", "Language", "language"]
 
 
 def language(code: str) -> Language:

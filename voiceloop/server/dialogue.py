@@ -157,6 +157,8 @@ class Dialogue:
         """What the client asked of the response that is about to begin."""
         self._answering: int | None = None
         """The last turn that the client has asked to be answered."""
+        self._language = ""
+        """What the user was last said to speak: a code, or to be detected."""
         self._noticed = ""
         self._uncommitted = 0
         """Samples that have come since the client last ended a turn."""
@@ -281,8 +283,10 @@ class Dialogue:
         self.session.interruptible = detection is not None and detection.interrupt_response
         self.session.spoken = self.settings.output_modalities == ("audio",)
         self.session.voice = self.settings.audio.output.voice
-        chosen = choices.language(self._engines.asr, self.settings)
-        self.session.language = language(chosen or self._config.asr.language)
+        asked = choices.language(self._engines.asr, self.settings) or self._config.asr.language
+        if asked != self._language:  # else one that was detected stays
+            self._language = asked
+            self.session.language = language(asked)
 
     def _is_foreign(self, tool: str) -> bool:
         settings = self._speaking.newest or self._asked or self.settings
