@@ -72,6 +72,15 @@ def test_a_mistake_imports_no_model_library_either(argv: list[str], tmp_path: Pa
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("text", ["[server]\nhost = '0.0.0.0'", "nonsense", "[llm]\nnosuch = 1"])
+def test_help_is_there_where_settings_are_wrong(text: str, tmp_path: Path) -> None:
+    (tmp_path / "voiceloop.toml").write_text(text, encoding="utf-8")
+    wrong = run(["talk"], tmp_path)
+    assert wrong.returncode == 2 and "voiceloop.toml" in wrong.stderr
+    done = run(["talk", "--help"], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "") and "usage" in done.stdout
+
+
 FIRST = f"""
 import io, sys
 from voiceloop.cli import main

@@ -100,8 +100,13 @@ def parse(
             rest.remove(word)
         own = _read(name, arguments(commands[name]), rest)
     file = Path(named) if (named := str(settings.pop("config", ""))) else None
-    found = config_files(file) if files is None else [*files, *([file] if file else [])]
-    config, origins = load_config(found, settings)
+    try:
+        found = config_files(file) if files is None else [*files, *([file] if file else [])]
+        config, origins = load_config(found, settings)
+    except ConfigError:
+        if not helps:
+            raise
+        config, origins = load_config((), {})  # who has set something wrong wants to be helped
     common = {"config": file, "settings": config, "origins": origins}
     return _help(commands, common, description, name) if helps else commands[name](**own, **common)
 

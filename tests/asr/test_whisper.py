@@ -29,6 +29,7 @@ from transformers import (
 from voiceloop.asr.agreement import normalise
 from voiceloop.asr.whisper import (
     QUIET,
+    SHORT_WINDOW_S,
     UNSURE,
     Whisper,
     Windows,
@@ -117,14 +118,15 @@ def noise(seconds: float) -> Pcm:
 
 def decoded(folder: Path, pcm: Pcm, frames: int, silence: bool) -> list[str]:
     """The words of a plain decode of `pcm` in a window of `frames`; with `silence`, the states of a
-    silent window follow up to the end of a full one."""
+    silent window follow until twelve seconds behind it."""
     plain = WhisperModel(str(folder), device="cpu", compute_type="int8", local_files_only=True)
     samples = frames * 160
     features = plain.feature_extractor(np.pad(pcm, (0, samples - len(pcm))))[:, :frames]
     states = np.array(plain.encode(features))
     if silence:
         after = np.array(plain.encode(np.full((80, 3000), QUIET, np.float32)))
-        states = np.concatenate((states, after[:, states.shape[1] :]), axis=1)
+        end = int(np.ceil((len(pcm) / 16_000 + 12.0) / 0.02))
+        states = np.concatenate((states, after[:, states.shape[1] : end]), axis=1)
     tokenizer = plain.hf_tokenizer
     prompt = [tokenizer.token_to_id(t) for t in (*SPECIALS[1:3], SPECIALS[4], SPECIALS[8])]
     (result,) = plain.model.generate(
@@ -183,7 +185,7 @@ def test_a_window_holds_what_is_said_and_its_silence(seconds: float, pad_s: floa
         elif pad_s is None:
             assert frames == 3000
         else:
-            assert frames / 100 >= min(30, max(8, seconds + pad_s)) - 1e-4
+            assert frames / 100 >= min(30, max(SHORT_WINDOW_S, seconds + pad_s)) - 1e-4
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3", '{"length": 3}'])

@@ -27,11 +27,14 @@ def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 def repeats(words: Sequence[str]) -> bool:
-    """Whether the last of `words`, two of them at least, have just been said: people do that now
+    """Whether some of `words`, two of them at least, are said twice in a row: people do that now
     and then, and decoders that hear no end do it again and again."""
     said = [normalise(word) for word in words]
-    lengths = range(2, len(said) // 2 + 1)
-    return any(said[-length:] == said[-2 * length : -length] for length in lengths)
+    return any(
+        said[at - length : at] == said[at : at + length]
+        for length in range(2, len(said) // 2 + 1)
+        for at in range(length, len(said) - length + 1)
+    )
 
 
 @dataclass(frozen=True, slots=True)

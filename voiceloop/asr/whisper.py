@@ -1,11 +1,11 @@
 """Whisper through faster-whisper and CTranslate2, on windows no longer than they need to be.
 
 Whisper was trained on windows of 30 seconds, and encoding one takes most of a decode's time. Here
-the encoder is given the speech and a few seconds of silence; the states of the silence that would
-fill the rest of the window are made once, when the model is loaded, and joined to those of the
-speech. The decoder needs them: without a long silence it says the last phrase again, up to five
-times. The encoder hardly does. Where the words that come out are unlikely or repeat themselves, a
-final decode is made once more from the whole window.
+the encoder is given the speech and a few seconds of silence; the states of more silence are made
+once, when the model is loaded, and joined to those of the speech. The decoder needs them: without a
+long silence it says the last phrase again, up to five times. The encoder hardly does. Where the
+words that come out are unlikely or repeat themselves, a final decode is made once more from the
+whole window.
 
 A decode is one bounded call. Exact word times come from the cross-attention and are made for final
 decodes only, since they cost a second pass of the decoder. This module knows nothing of streams and
@@ -48,6 +48,9 @@ beginnings of clips, tiny.en hears 4.8 % of the words otherwise than in the full
 the window is the speech and 3 s, and no better in 10 s."""
 SHORTEST_S = 0.5
 """Likewise of a model that was trained on windows of any length."""
+SILENCE_S = 12.0
+"""Silence behind the speech that the decoder is given. With what fills 30 s it takes a fifth more
+time and hears no better; with 7 or 9 s it now and then repeats a phrase."""
 QUIET = -0.75
 """Features of the silence behind speech: they are relative to the loudest sound, and this is what
 they are for speech at a usual level."""
@@ -256,11 +259,14 @@ class Whisper:
         mels = len(self._model.feature_extractor.mel_filters)
         frames += FRAMES_PER_STATE * (frames == mels * FRAMES_PER_STATE)
         states = self._model.encode(self._log_mel(pcm, frames))
-        if self._silence is None or states.shape[1] >= self._silence.shape[1]:
+        if self._silence is None:
             return states
         heard = np.asarray(states)
-        joined = np.concatenate((heard, self._silence[:, heard.shape[1] :]), axis=1)
-        return ctranslate2.StorageView.from_array(joined)
+        whole = math.ceil((len(pcm) / SPEECH_RATE + SILENCE_S) / STATE_S)
+        silence = self._silence[:, heard.shape[1] : whole]
+        if not silence.size:
+            return states
+        return ctranslate2.StorageView.from_array(np.concatenate((heard, silence), axis=1))
 
     def _encoded_silence(self) -> npt.NDArray[np.float32]:
         """States of a full window in which nothing is heard: [1, states, width]."""

@@ -78,7 +78,7 @@ class BenchLatency(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class BenchAsr(Command):
-    """Measure the recogniser: short windows and verified partials against full ones afresh."""
+    """Measure the recogniser: the words and time of short windows against full ones."""
 
     input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Recordings of people; none: those that VOICELOOP_SPEECH names, if it does."""
