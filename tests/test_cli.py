@@ -114,6 +114,11 @@ def test_a_wrong_option_is_named_with_a_remedy(
         (["ask", "a.wav", "--jsn"], "--json"),
         (["config", "asr"], "'asr'"),
         (["talk", "a.wav"], "'a.wav'"),
+        (["talk", "--llm.model", "x"], "did you mean --llm.target"),
+        (["serve", "--port", "99999"], "from 1 to 65535"),
+        (["serve", "--port", "0"], "from 1 to 65535"),
+        (["serve", "--port", "http"], "--port must be an integer"),
+        (["download"], "choose one of"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

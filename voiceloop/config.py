@@ -64,9 +64,10 @@ class AsrConfig:
     beam_size: Positive = 1
     """Beams of the final decode; partials are always greedy."""
     pad_s: Annotated[float, Range(0, 30)] | None = 3.0
-    """Silence behind the speech that Whisper's encoder is given on a CPU, in seconds; none: what
-    fills the window of 30 seconds that it was trained on, which takes several times as long. The
-    starter model, which was trained on windows of any length, needs none."""
+    """Silence behind the speech that Whisper's encoder is given on a CPU, in seconds, in a window
+    of eight at least; none: what fills the window of 30 seconds that it was trained on, which takes
+    several times as long. The starter model, which was trained on windows of any length, needs
+    none."""
     partial_every_ms: Annotated[int, Range(20)] = 240
     """New audio between two partial decodes, in milliseconds."""
 

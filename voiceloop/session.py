@@ -237,7 +237,7 @@ class Session:
     def _begin_unheard(self, turn: Turn) -> int:
         now = anyio.current_time()
         turn.ended, turn.speaking = True, False
-        for mark in (Mark.SPEECH_END, Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):
+        for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # and no voice to count from
             turn.recorder.mark(mark, now)
         self._replying = turn
         self._start(turn)

@@ -161,9 +161,7 @@ def test_words_can_be_committed_by_order(hypothesis: list[str], count: int) -> N
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=5), st.lists(st.sampled_from("def"), min_size=2))
-def test_what_is_said_twice_in_a_row_is_noticed(
-    said: list[str], last: list[str]
-) -> None:
+def test_what_is_said_twice_in_a_row_is_noticed(said: list[str], last: list[str]) -> None:
     assert repeats([*said, *last, *(f"{word.upper()}," for word in last)])
     assert repeats([*said, *last, *last, "end"]), "the last may be only begun"
 

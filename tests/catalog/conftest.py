@@ -55,8 +55,10 @@ class Shop:
     def cards(self, text: str) -> None:
         (self.folder / "cards.toml").write_text(text)
 
-    def start(self, *argv: str, **environ: str) -> subprocess.Popen[str]:
-        """`voiceloop models pull` in a process of its own."""
+    def start(
+        self, *argv: str, told: int = subprocess.PIPE, **environ: str
+    ) -> subprocess.Popen[str]:
+        """`voiceloop models pull` in a process of its own; what it tells goes to `told`."""
         env = {key: value for key, value in os.environ.items() if key[:4] != "PIP_"}
         env |= {
             "VOICELOOP_MODELS": str(self.folder / "models"),
@@ -73,12 +75,12 @@ class Shop:
             env=env | environ,
             text=True,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=told,
             cwd=Path(__file__).parents[2],
         )
 
     def pull(self, *argv: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        process = self.start(*argv, **environ)
+        process = self.start(*argv, told=subprocess.PIPE, **environ)
         out, err = process.communicate(timeout=120)
         return subprocess.CompletedProcess(argv, process.returncode, out, err)
 

