@@ -46,6 +46,7 @@ from voiceloop.types import (
     AudioFrame,
     Clause,
     Event,
+    FloorChange,
     Notice,
     Pcm,
     TokenBurst,
@@ -295,19 +296,52 @@ async def test_a_language_is_detected_once_and_holds_from_then_on() -> None:
     talk = [Utterance(0.5, "Tell me about the sky"), Utterance(3.5, "And the sea")]
     sessions = list[Session]()
 
+    asrs = list[ScriptedAsr]()
+
     def hearing(script: Script) -> ScriptedAsr:
-        return ScriptedAsr(script, detected=[("en", 0.4), ("fr", 0.5), ("fr", 0.9), ("en", 1.0)])
+        asrs.append(ScriptedAsr(script, detected=[("en", 1.0), ("fr", 0.5), ("fr", 0.9)]))
+        return asrs[0]
 
     def ready(session: Session) -> None:
         session.language = language(AUTO)
         sessions.append(session)
 
-    result = await converse(*talk, asr=hearing, ready=ready)
+    def over(event: Event) -> None:
+        if isinstance(event, TurnTrace):
+            asrs[0].detected = [("en", 1.0)]  # which nobody asks for
+
+    result = await converse(*talk, asr=hearing, ready=ready, watch=over)
     assert [trace.outcome for trace in result.traces] == ["done", "done"]
     heard = [asked for asked, _ in itertools.groupby(result.asr.asked)]
-    assert heard == ["en", "fr"], "a beginning that is not sure binds nobody"
-    assert result.asr.detected == [("en", 1.0)], "nobody asks again"
+    assert heard == ["en", "fr"], "a beginning binds nobody, however sure it is"
     assert sessions[0].language.code == "fr"
+
+
+async def test_what_is_said_over_a_reply_and_ignored_tells_no_language() -> None:
+    talk = [Utterance(0.5, "Tell me about the sky"), Utterance(3.0, "okay")]
+    sessions = list[Session]()
+
+    def hearing(script: Script) -> ScriptedAsr:
+        return ScriptedAsr(script, detected=[("en", 0.5)])
+
+    def ready(session: Session) -> None:
+        session.language = language(AUTO)
+        sessions.append(session)
+
+    result: list[ScriptedAsr] = []
+
+    def heard(event: Event) -> None:
+        if isinstance(event, FloorChange) and event.change == "paused":
+            result[0].detected = [("fr", 1.0)]
+
+    def kept(script: Script) -> ScriptedAsr:
+        result.append(hearing(script))
+        return result[0]
+
+    done = await converse(*talk, asr=kept, ready=ready, watch=heard, full_duplex=True)
+    changes = [event.change for event in done.events if isinstance(event, FloorChange)]
+    assert changes == ["paused", "resumed"]
+    assert "fr" in done.asr.asked and sessions[0].language.code == AUTO
 
 
 async def test_words_that_tell_no_language_for_sure_bind_nobody() -> None:

@@ -389,7 +389,7 @@ def transcribe(command: Transcribe) -> int:
     """`voiceloop transcribe`."""
     from voiceloop.audiofiles import AudioFile
 
-    status = 0
+    refused = 0
     with loading(asr_name(command.settings.asr), sys.stderr):
         from voiceloop.loading import load_asr, load_vad
 
@@ -400,8 +400,10 @@ def transcribe(command: Transcribe) -> int:
                 _transcribe_file(file, asr, vad, command)
         except AudioError as error:  # the other files are still worth reading
             print_error(error)
-            status = 2
-    return status
+            refused += 1
+    if command.settings.asr.hears_no_people and refused < len(command.files):
+        print(f"voiceloop: {STARTER_HEARS}", file=sys.stderr)
+    return 2 if refused else 0
 
 
 def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -> None:

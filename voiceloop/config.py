@@ -54,9 +54,9 @@ class AsrConfig:
     """`starter`, a model that has been pulled (`tiny.en`; `voiceloop models list`), a folder with a
     CTranslate2 Whisper model, or a repository of the hub."""
     language: str = "en"
-    """Language that is spoken, as a two-letter code, or `auto`: what a session's first words are
-    found to be in, by a model that knows several. In English, German and Spanish the last words
-    tell that a turn goes on; in others silence alone ends it."""
+    """Language that is spoken, as a two-letter code, or `auto`: it is detected in each turn until
+    one tells it for sure, by a model that knows several. In English, German and Spanish the last
+    words tell that a turn goes on; in others silence alone ends it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the model runs; `auto` takes the GPU where there is one that works."""
     compute_type: Literal["auto", "int8", "float16", "float32"] = "auto"
@@ -167,7 +167,7 @@ class TurnConfig:
     """Least silence that ends a turn that is evidently complete; a language model whose judgement
     is less certain waits longer, as its calibration says."""
     incomplete_ms: Annotated[int, Range(0, 1200)] = 1100
-    """Silence that ends a turn that is evidently not."""
+    """Silence that ends a turn that is evidently not, or whose words are not known yet."""
     pre_roll_ms: Count = 300
     """Audio before the beginning that is recognised too."""
     max_turn_s: Annotated[float, Range(1)] = 60.0

@@ -48,7 +48,8 @@ class Endpointing:
         policy = self._hearing.policy
         if turn.hangover_ms is not None:
             return turn.hangover_ms
-        if policy.endpoint == "fixed" or turn.dismissed or not self._recognises:
+        over = turn.dismissed or turn.over.is_set()  # it will not be answered
+        if policy.endpoint == "fixed" or over or not self._recognises:
             return policy.hangover_ms
         return max(policy.hangover_ms, policy.incomplete_ms)
 

@@ -106,7 +106,7 @@ def parse(
     except ConfigError:
         if not helps:
             raise
-        config, origins = load_config((), {})  # who has set something wrong wants to be helped
+        config, origins = load_config((), settings)  # whoever has set something wrong wants help
     common = {"config": file, "settings": config, "origins": origins}
     return _help(commands, common, description, name) if helps else commands[name](**own, **common)
 

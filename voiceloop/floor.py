@@ -37,11 +37,13 @@ class Turn:
     transcriber: StreamingTranscriber | None
     """None where nothing is heard: the user wrote, or a tool returned something."""
     language: Language
-    """What the user speaks."""
+    """What the user speaks, or seems to."""
     guesses: int = 0
     """Replies that may still be begun before the endpoint."""
     asked: bool = True
     """The turn is to be answered."""
+    detects: bool = False
+    """Nobody knows for sure what the user speaks: each decode tells anew."""
     insisted: bool = False
     """Though the user may have begun to say something else."""
     returned: Sequence[Returned] = ()

@@ -61,8 +61,8 @@ from voiceloop.types import (
 logger = logging.getLogger(__name__)
 
 SURE_OF_LANGUAGE = 0.8
-"""Probability at which a few words tell the language of all that comes: Whisper base took German
-and Spanish for others at up to 0.64."""
+"""Probability at which a turn tells the language of all that come: Whisper base took German and
+Spanish for other languages at up to 0.64."""
 
 
 class Session:
@@ -107,7 +107,7 @@ class Session:
         self.voice: str | None = None
         """In which replies sound that are begun from now on; None: the synthesizer's own."""
         self.language = language(config.asr.language)
-        """What the user speaks, from the next turn on; `AUTO` until their words tell."""
+        """What the user speaks, from the next turn on; `AUTO` until a turn of theirs tells."""
         self._player = Player(speaker, on_clause=show)
         self._own = conversation is None
         self._conversation = conversation or engines.llm.conversation(system=config.llm.system)
@@ -237,7 +237,7 @@ class Session:
     def _begin_unheard(self, turn: Turn) -> int:
         now = anyio.current_time()
         turn.ended, turn.speaking = True, False
-        for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # and no voice to count from
+        for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # nobody spoke: no SPEECH_END
             turn.recorder.mark(mark, now)
         self._replying = turn
         self._start(turn)
@@ -280,7 +280,9 @@ class Session:
             self._engines.asr.max_window_s,
         )
         guesses = self._config.turns.max_guesses if self._overlap.early_reply else 0
-        turn = Turn(self._turns, recorder, transcriber, self.language, guesses, asked=self.answers)
+        spoken = self.language
+        turn = Turn(self._turns, recorder, transcriber, spoken, guesses, asked=self.answers)
+        turn.detects = spoken.code == AUTO
         self._heard_turn = turn
         rival = previous
         if previous is not None and previous.rival is not None and not previous.rival.over.is_set():
@@ -414,20 +416,22 @@ class Session:
             begun = anyio.current_time()
             asr, runner = self._engines.asr, self._engines.asr_runner
             urgency = first if job.final else turn.urgency
-            spoken, sure = turn.language, False
-            if spoken.code == AUTO:
+            sure = False
+            if turn.detects:
                 code, probability = await runner.call(
                     partial(asr.detect_language, job.pcm), priority=urgency
                 )
-                spoken, sure = language(code), probability >= SURE_OF_LANGUAGE
+                sure = probability >= SURE_OF_LANGUAGE
+                if code != turn.language.code:
+                    turn.language, turn.chance = language(code), None
             words = await runner.call(
-                partial(asr.transcribe, job.pcm, final=job.final, language=spoken.code),
+                partial(asr.transcribe, job.pcm, final=job.final, language=turn.language.code),
                 priority=urgency,
             )
-            if words and sure:
-                turn.language = spoken
+            if sure and words and job.final and not (turn.dismissed or turn.contested):
+                turn.detects = False
                 if self.language.code == AUTO:  # nobody has chosen one meanwhile
-                    self.language = spoken
+                    self.language = turn.language
             name = "final" if job.final else "partial"
             text = " ".join(word.text for word in words)
             now = anyio.current_time()

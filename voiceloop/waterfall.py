@@ -46,7 +46,8 @@ def _row(label: str, picture: str, bar: int, ms: float | None = None) -> str:
 def _latency_picture(trace: TurnTrace, bar: int) -> list[str]:
     whole, parts = voice_to_voice_ms(trace), parts_ms(trace)
     if whole is None or parts is None:
-        return [f"turn {trace.turn}: {trace.outcome}, no reply was heard"]
+        why = "nobody spoke" if Mark.FIRST_SOUND in trace.marks else "no reply was heard"
+        return [f"turn {trace.turn}: {trace.outcome}, {why}"]
     lines: list[str] = []
     at = 0.0
     for name, part in parts.items():

@@ -51,7 +51,7 @@ export class LatencyPanel {
     element('latency-figures', HTMLElement).hidden = p50 === null;
     element('p50', HTMLElement).textContent = duration(p50);
     element('p95', HTMLElement).textContent = duration(p95);
-    document.body.dataset.measured = String(this.#count > 0);
+    document.body.dataset.measured = String(p50 !== null);
     this.#brief.textContent = p50 === null ? '' : duration(p50);
     this.#showWaterfall();
     this.#showTurns(axisEnd(times));

@@ -163,9 +163,12 @@ def test_words_can_be_committed_by_order(hypothesis: list[str], count: int) -> N
 @given(st.lists(st.sampled_from("abc"), max_size=5), st.lists(st.sampled_from("def"), min_size=2))
 def test_what_is_said_twice_in_a_row_is_noticed(said: list[str], last: list[str]) -> None:
     assert repeats([*said, *last, *(f"{word.upper()}," for word in last)])
-    assert repeats([*said, *last, *last, "end"]), "the last may be only begun"
+    begun = repeats([*said, *last, *last, "end"])
+    assert begun or len(last) == 2, "the last may be only begun"
 
 
-@pytest.mark.parametrize("text", ["", "no no", "a b c", "stop it stop", "bye bye"])
+@pytest.mark.parametrize(
+    "text", ["", "no no", "a b c", "stop it stop", "bye bye", "- - - -", "it is it is so"]
+)
 def test_one_word_again_is_no_repetition(text: str) -> None:
     assert not repeats(text.split())

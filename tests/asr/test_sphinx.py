@@ -133,6 +133,8 @@ def test_a_folder_that_is_not_there_is_one_clear_line() -> None:
 def test_only_english_is_known() -> None:
     with pytest.raises(ConfigError, match="'de'"):
         sphinx(AsrConfig(engine="sphinx", language="de"))
+    detecting = sphinx(AsrConfig(engine="sphinx", language="auto"))
+    assert detecting.detect_language(np.zeros(16_000, np.float32)) == ("en", 1.0)
 
 
 def test_without_the_extra_the_way_to_install_it_is_named() -> None:

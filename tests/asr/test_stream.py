@@ -318,6 +318,36 @@ def test_a_word_after_the_last_partial_is_decoded_though_the_turn_ends_at_once()
     assert turn.accept(job, said("what now")).final
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later", "lacks_ms", "stands"),
+    [
+        ("what time is it", "What time is it?", 32, True),
+        ("what time is it", "What time is it?", 33, False),
+        ("what time is", "what time is it", 32, False),
+        ("what time is it", "what time is", 0, False),
+        ("", "", 0, False),
+    ],
+)
+def test_a_partial_that_lacks_the_last_of_the_speech_stands_where_the_one_before_it_agrees(
+    earlier: str, later: str, lacks_ms: int, stands: bool
+) -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    end = more(turn, 0, 1000)
+    job = turn.next_job()
+    assert job is not None
+    turn.accept(job, said(earlier))
+    end = more(turn, end, 240)
+    job = turn.next_job()
+    assert job is not None and not job.final
+    paused = more(turn, end, 100)
+    turn.pause(SpeechPaused(paused, end + samples(lacks_ms)))
+    turn.accept(job, said(later))
+    assert (turn.guess is not None) == stands
+    asked = turn.next_job()
+    assert (asked is None) == stands
+    assert asked is None or asked.final
+
+
 @pytest.mark.parametrize(("beams", "enough"), [(1, True), (5, False)])
 def test_a_running_partial_that_covers_the_end_is_the_final_where_beams_are_equal(
     beams: int, enough: bool

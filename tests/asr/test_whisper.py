@@ -7,6 +7,7 @@ import logging
 import math
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def decoded(folder: Path, pcm: Pcm, frames: int, silence: bool) -> list[str]:
     prompt = [tokenizer.token_to_id(t) for t in (*SPECIALS[1:3], SPECIALS[4], SPECIALS[8])]
     (result,) = plain.model.generate(
         ctranslate2.StorageView.from_array(states), [prompt], beam_size=1,
-        max_length=min(448, 4 + 16 + int(np.ceil(20 * len(pcm) / 16_000))),
+        max_length=min(448, 2 * (12 + int(np.ceil(12 * len(pcm) / 16_000)))),
     )  # fmt: skip
     return tokenizer.decode([t for t in result.sequences_ids[0] if t < 257 + WORDS]).split()
 
@@ -168,10 +169,23 @@ def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(folder: Pat
     pcm = noise(2.0)  # of which random weights are never sure
     short, full = engine(folder, pad_s=3.0), engine(folder, pad_s=None)
     partial = short.transcribe(pcm, final=False)
-    assert math.log(partial[0].probability) < UNSURE
+    assert partial[0].probability < math.exp(UNSURE)
     assert short.transcribe(pcm, final=True) == full.transcribe(pcm, final=True)
     said = [[word.text for word in asr.transcribe(pcm, final=False)] for asr in (short, full)]
     assert said[0] != said[1]
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2.0, 29.0])
+def test_what_comes_to_no_end_is_noticed_and_never_certain(folder: Path, seconds: float) -> None:
+    asr = engine(folder, pad_s=3.0)
+    pcm = noise(seconds)  # of which random weights say all that they may
+    found = asr._decode(pcm, 3.0, 1)
+    assert not found.ended
+    assert len(found.tokens) <= min(12 + math.ceil(12 * seconds), 224)
+    assert {word.probability for word in asr.transcribe(pcm, final=False)} == {0.0}
+    # Where it says none of its tokens but the end, it has ended.
+    ended = replace(found, tokens=[], words=(), ended=True, mean=0.0)
+    assert asr._trusted(ended) and not asr._trusted(replace(ended, ended=False))
 
 
 @given(st.floats(0, 30), st.one_of(st.none(), st.floats(0, 30)))

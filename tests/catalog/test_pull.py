@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import threading
@@ -14,10 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.catalog.conftest import Shop, file_lines, hub_card, packaged
-from voiceloop.catalog.cards import parse
-from voiceloop.catalog.command import ModelsPull, models_pull
 from voiceloop.catalog.store import Store
-from voiceloop.errors import VoiceloopError
 
 pytestmark = pytest.mark.virtual
 
@@ -64,30 +62,6 @@ def test_a_terminal_shows_one_bar_with_rate_and_time_left(shop: Shop) -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
     assert text.count("fetching a") >= 2, "it is drawn over and over, in one place"
     assert re.search(r"300\.0/300\.0 kB .*B/s.* 0:00:00", text)
-
-
-def test_what_has_come_already_needs_no_room(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    wheel = packaged(shop, "a", FILES)
-    store, come = shop.store, len(wheel) - 1000
-    assert store.fetched("a", "packages") == 0
-    with pytest.raises(KeyboardInterrupt), store.workshop("a", "packages") as folder:
-        (folder / "fetched").mkdir()
-        (folder / "fetched" / "a.whl").write_bytes(wheel[:come])
-        raise KeyboardInterrupt
-    assert store.fetched("a", "packages") == come
-    asked: list[int] = []
-
-    def make_room(folder: Path, needed: int) -> None:
-        asked.append(needed)
-        raise VoiceloopError("full", "make room")
-
-    monkeypatch.setattr("voiceloop.catalog.store.make_room", make_room)
-    monkeypatch.setenv("PIP_INDEX_URL", f"{shop.server.url}/simple")
-    monkeypatch.setenv("VOICELOOP_MODELS", str(shop.folder / "models"))
-    cards = parse((shop.folder / "cards.toml").read_text())
-    with pytest.raises(VoiceloopError, match="full"):
-        models_pull(ModelsPull(names=("a",), yes=True, from_="packages"), cards)
-    assert asked == [1000 + sum(map(len, FILES.values()))]
 
 
 def test_a_card_without_a_commit_keeps_what_main_was(shop: Shop) -> None:
@@ -208,19 +182,35 @@ def test_a_damaged_file_of_a_model_is_named_and_fetched_again_alone(shop: Shop) 
     assert shop.server.starts(path) == [0]
 
 
-def test_no_room_is_one_line_before_anything_is_fetched(shop: Shop) -> None:
+def huge(shop: Shop, size: int) -> str:
+    """A hub whose weights are said to have so many bytes; returns their path."""
     path = offered(shop)
-    text = (shop.folder / "cards.toml").read_text()
-    size = str(len(FILES["model.bin"]))
+    text, own = (shop.folder / "cards.toml").read_text(), str(len(FILES["model.bin"]))
+    shop.cards(text.replace(own, str(size)))
     info = shop.server.pages["/api/models/org/a"].body
-    huge = str(10**17)
-    shop.cards(text.replace(size, huge))
     for name in ("/api/models/org/a", f"/api/models/org/a/revision/{'c' * 40}"):
-        shop.server.pages[name].body = info.replace(size.encode(), huge.encode())
+        shop.server.pages[name].body = info.replace(own.encode(), str(size).encode())
+    return path
+
+
+def test_no_room_is_one_line_before_anything_is_fetched(shop: Shop) -> None:
+    path = huge(shop, 10**17)
     message, hint = shop.complaint("a", "--yes")
     assert "are needed" in message
     assert hint == "hint: make room, or name another folder in VOICELOOP_MODELS"
     assert shop.server.starts(path) == []
+
+
+def test_what_has_come_already_needs_no_room(shop: Shop) -> None:
+    size = shutil.disk_usage(shop.folder).free + 10**9
+    huge(shop, size)
+    assert "are needed" in shop.complaint("a")[0]
+    with pytest.raises(KeyboardInterrupt), shop.store.workshop("a", "hub") as folder:
+        (folder / "fetched").mkdir()
+        with (folder / "fetched" / "model.bin").open("wb") as file:
+            file.truncate(size - 1000)  # it takes no room itself
+        raise KeyboardInterrupt
+    assert "would be fetched" in shop.complaint("a")[0]
 
 
 @pytest.mark.parametrize("origin", ["hub", "packages"])

@@ -27,13 +27,14 @@ def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 def repeats(words: Sequence[str]) -> bool:
-    """Whether some of `words`, two of them at least, are said twice in a row: people do that now
-    and then, and decoders that hear no end do it again and again."""
-    said = [normalise(word) for word in words]
+    """Whether three or more of `words` in a row are said twice over, or two at the end: people do
+    that now and then, and decoders that hear no end do it again and again."""
+    said = [key for word in words if (key := normalise(word))]
     return any(
         said[at - length : at] == said[at : at + length]
         for length in range(2, len(said) // 2 + 1)
         for at in range(length, len(said) - length + 1)
+        if length > 2 or at + length == len(said)
     )
 
 

@@ -40,6 +40,9 @@ UNSAFE_S = 1.0
 """The end of a window that breaks off in mid-speech: its words may be wrong."""
 TAIL_MS = 64
 """Audio after the end of speech that a partial must have seen to stand for the final decode."""
+LACKS_MS = 32
+"""End of the speech that it may lack instead, where the partial before it gave the same words: the
+last of them was over before."""
 SURE = 0.6
 """Probability that the words of a partial must have, on average, to stand for the final decode, for
 which recognisers may take more trouble with words that are unlikely."""
@@ -104,6 +107,8 @@ class StreamingTranscriber:
         self._asked = started.speech_start
         """End of the last job's window."""
         self._latest: tuple[DecodeJob, tuple[Word, ...]] | None = None
+        self._agreed = False
+        """The decode before it gave the same words."""
         self._needed: int | None = None
         """While paused or ended: end of the audio that the final decode has to cover."""
         self._stop: int | None = None
@@ -164,7 +169,7 @@ class StreamingTranscriber:
         if self._latest is None or self._needed is None:
             return None
         job, words = self._latest
-        tail = 0 if job.final else samples(TAIL_MS)
+        tail = 0 if job.final else samples(-LACKS_MS if self._agreed else TAIL_MS)
         if job.end < self._needed + tail or not (job.final or (self._greedy and _certain(words))):
             return None
         return Transcript(self.turn, self._revision + 1, self._frozen + words, final=True)
@@ -197,6 +202,8 @@ class StreamingTranscriber:
         )
         if self._goes_on and timed:
             timed = (replace(timed[0], text=_within_sentence(timed[0].text)), *timed[1:])
+        before = self._latest[1] if self._latest else ()
+        self._agreed = bool(timed) and _keys(before) == _keys(timed)
         self._latest = (job, timed)
         if self._ended is not None and (finished := self._finish()):
             return finished
@@ -213,8 +220,8 @@ class StreamingTranscriber:
         final = self.guess
         if final:
             self._revision = final.revision
-            committed = [normalise(w.text) for w in self._frozen + self._agreement.committed]
-            confirmed = common_prefix(committed, [normalise(w.text) for w in final.committed])
+            committed = _keys(self._frozen + self._agreement.committed)
+            confirmed = common_prefix(committed, _keys(final.committed))
             self.retracted = len(committed) - confirmed
         return final
 
@@ -269,6 +276,10 @@ class StreamingTranscriber:
             return 0.0, round(words[cut - 1].end * SPEECH_RATE), cut
         best = int(np.argmin(levels))
         return levels[best], job.start + places[best] + size // 2, cut
+
+
+def _keys(words: Sequence[Word]) -> list[str]:
+    return [normalise(word.text) for word in words]
 
 
 def _certain(words: Sequence[Word]) -> bool:

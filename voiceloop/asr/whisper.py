@@ -63,10 +63,10 @@ FRAMES_PER_STEP = 20
 keep for good, a kernel of some 0.2 MB for each length they have met."""
 STATE_S = 0.02
 """Time from one state of the encoder to the next."""
-MAX_LENGTH = 448
-"""Tokens that the decoder has positions for, the prompt included."""
-SPARE_TOKENS = 16
-TOKENS_PER_S = 20
+MOST_TOKENS = 224
+"""Half of the positions of Whisper's decoder: more than that is never said in a window."""
+SPARE_TOKENS = 12
+TOKENS_PER_S = 12
 """A decode may give this many tokens for each second of audio, and the spare ones: faster than
 anyone speaks, so what stops there is a loop."""
 QUIETEST = 1e-4
@@ -173,8 +173,8 @@ class Whisper:
 
         A final decode uses the configured beams, and its words have the times and probabilities
         that the cross-attention gives. A partial is greedy; its words share the window evenly and
-        all have the mean probability, or none where they came to no end. ValueError for a window
-        longer than `max_window_s`.
+        all have the mean probability, or 0 where the decode looped or came to no end. ValueError
+        for a window longer than `max_window_s`.
         """
         seconds = len(pcm) / SPEECH_RATE
         if seconds > self.max_window_s:
@@ -238,12 +238,12 @@ class Whisper:
     def _decode(self, pcm: Pcm, pad_s: float | None, beams: int) -> _Hypothesis:
         seconds = len(pcm) / SPEECH_RATE
         states = self._encode(pcm, self._windows.frames(seconds, pad_s))
-        most = SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds)
+        most = min(SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds), MOST_TOKENS)
         (result,) = self._model.model.generate(
             states,
             [self._prompt],
             beam_size=beams,
-            max_length=min(len(self._prompt) + most, MAX_LENGTH),
+            max_length=2 * most,  # CTranslate2 gives half of it at most
             return_scores=True,
             return_no_speech_prob=True,
         )
@@ -349,7 +349,8 @@ def whisper(config: AsrConfig) -> Asr:
     starter = config.model == "starter"
     folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
     model = load(folder, config)
-    if config.language not in (AUTO, *_languages(model)):
+    known = _languages(model)
+    if config.language not in known and (config.language != AUTO or not known):
         raise ConfigError(
             f"the model {config.model} does not know the language '{config.language}'",
             "give a two-letter code such as en, and a model of many languages such as base",

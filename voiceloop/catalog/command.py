@@ -119,8 +119,10 @@ def models_pull(
         return 0
     orders = _orders(wanted, command, asks)
     total = sum(order.download for order in orders)
-    needed = sum(order.room - store.fetched(order.name, order.origin) for order in orders)
-    shelf.make_room(store.root, needed)
+    # A model that is damaged keeps its sound files: what that needs is found when it is pulled.
+    new = [order for order in orders if store.known(order.name, order.origin) is None]
+    come = sum(store.fetched(order.name, order.origin) for order in new)
+    shelf.make_room(store.root, sum(order.room for order in new) - come)
     _agree(orders, command, asks, total)
     with progress(f"fetching {', '.join(one.name for one in orders)}", total) as bar:
         pulled = [pull(order, store, bar) for order in orders]

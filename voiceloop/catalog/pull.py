@@ -38,7 +38,8 @@ class Order:
     @property
     def room(self) -> int:
         """Bytes of disk that it takes at most while it is put together."""
-        unpacked = sum(file.bytes or 0 for file in self.card.files) if self.card else 0
+        packed = self.card.files if self.card and self.origin == "packages" else ()
+        unpacked = sum(file.bytes or 0 for file in packed)
         converted = self.card.memory if self.card and self.conversion else 0
         return self.download + unpacked + converted
 

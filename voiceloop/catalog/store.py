@@ -144,8 +144,9 @@ class Store:
 
     def fetched(self, name: str, origin: str) -> int:
         """Bytes of a model that have come already, where its download broke off."""
-        folder = self._workshop(name, origin) / "fetched"
-        return sum(path.stat().st_size for path in folder.glob("*"))
+        with explained(self.root):
+            folder = self._workshop(name, origin) / "fetched"
+            return sum(path.stat().st_size for path in folder.glob("*"))
 
     def _workshop(self, name: str, origin: str) -> Path:
         return self.root / ".partial" / self._folder(name, origin).name

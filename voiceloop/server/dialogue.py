@@ -142,6 +142,8 @@ class Dialogue:
         )
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
         self._id = new_id("conv")
+        self._language = ""
+        """What the user was last said to speak: a code, or to be detected."""
         self._new_connection()
 
     def _new_connection(self) -> None:
@@ -157,8 +159,6 @@ class Dialogue:
         """What the client asked of the response that is about to begin."""
         self._answering: int | None = None
         """The last turn that the client has asked to be answered."""
-        self._language = ""
-        """What the user was last said to speak: a code, or to be detected."""
         self._noticed = ""
         self._uncommitted = 0
         """Samples that have come since the client last ended a turn."""
@@ -192,7 +192,9 @@ class Dialogue:
         if anew:
             self._line.put(SessionCreated(self.settings))
         else:
+            spoken = self.session.language
             self._new_connection()
+            self.session.language = spoken
             self._rewrite()
             self._tell(self.ledger.told_again())
         return self.session

@@ -5,7 +5,7 @@
 /**
  * @typedef {object} Turn
  * @property {string} key
- * @property {number | null} ms voice to voice, null where no reply was heard
+ * @property {number | null} ms voice to voice, null where nobody spoke or no reply was heard
  * @property {Part[]} parts which sum to `ms`
  * @property {string} outcome
  * @property {number} drafted
