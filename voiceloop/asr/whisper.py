@@ -55,8 +55,8 @@ QUIET = -0.75
 """Features of the silence behind speech: they are relative to the loudest sound, and this is what
 they are for speech at a usual level."""
 UNSURE = -0.45
-"""Mean log probability of a token under which a short window is not trusted. Under -0.5 were 18 % of
-574 clips and beginnings, most of them cut off in the middle of a word (tiny.en)."""
+"""Mean log probability of a token under which a short window is not trusted. Under -0.5 were 18 %
+of 574 clips and beginnings, most of them cut off in the middle of a word (tiny.en)."""
 FRAMES_PER_STATE = 2
 FRAMES_PER_STEP = 20
 """Windows are encoded in lengths of whole steps of 0.2 s: the encoder's convolutions compile, and
