@@ -107,8 +107,8 @@ class StreamingTranscriber:
         self._asked = started.speech_start
         """End of the last job's window."""
         self._latest: tuple[DecodeJob, tuple[Word, ...]] | None = None
-        self._agreed = False
-        """The decode before it gave the same words."""
+        self._reaches = 0
+        """Where speech may end at the latest for its words to be those of a final decode."""
         self._needed: int | None = None
         """While paused or ended: end of the audio that the final decode has to cover."""
         self._stop: int | None = None
@@ -168,9 +168,8 @@ class StreamingTranscriber:
         """While paused: the final transcript if the turn ends here, so a reply can be prepared."""
         if self._latest is None or self._needed is None:
             return None
-        job, words = self._latest
-        tail = 0 if job.final else samples(-LACKS_MS if self._agreed else TAIL_MS)
-        if job.end < self._needed + tail or not (job.final or (self._greedy and _certain(words))):
+        _, words = self._latest
+        if self._needed > self._reaches:
             return None
         return Transcript(self.turn, self._revision + 1, self._frozen + words, final=True)
 
@@ -202,8 +201,7 @@ class StreamingTranscriber:
         )
         if self._goes_on and timed:
             timed = (replace(timed[0], text=_within_sentence(timed[0].text)), *timed[1:])
-        before = self._latest[1] if self._latest else ()
-        self._agreed = bool(timed) and _keys(before) == _keys(timed)
+        self._reaches = self._reach(job, timed)
         self._latest = (job, timed)
         if self._ended is not None and (finished := self._finish()):
             return finished
@@ -215,6 +213,16 @@ class StreamingTranscriber:
         if job.final and self.guess is None and job.end - job.start > TRIM_AT * self._limit:
             return self._trim(job, timed, split.cuts, transcript)
         return transcript
+
+    def _reach(self, job: DecodeJob, words: Sequence[Word]) -> int:
+        """What `_reaches` is with `words`, before they are the latest."""
+        if job.final:
+            return job.end
+        if not self._greedy or not _certain(words):
+            return 0
+        _, before = self._latest or (job, ())
+        agreed = bool(words) and _keys(before) == _keys(words)
+        return job.end + samples(LACKS_MS) if agreed else job.end - samples(TAIL_MS)
 
     def _finish(self) -> Transcript | None:
         final = self.guess
