@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.config import TurnConfig
-from voiceloop.endpoint import FINAL, bare, hangover_ms, with_eagerness
+from voiceloop.endpoint import FINAL, bare, fused, goes_on, hangover_ms, with_eagerness
 from voiceloop.languages import LANGUAGES, Language, language
 from voiceloop.languages.en import ENGLISH
 from voiceloop.types import Calibration
@@ -140,3 +140,31 @@ def test_every_eagerness_is_heard(text: str) -> None:
         for eagerness in ("high", "medium", "low")
     )
     assert high <= 0.6 * medium and medium < low <= 1200
+
+
+sure = st.floats(1e-6, 1 - 1e-6)
+
+
+@given(sure, sure, sure)
+def test_words_and_sound_are_taken_together(words: float, sound: float, more: float) -> None:
+    both = fused(words, sound)
+    assert 0 <= both <= 1
+    assert both == pytest.approx(fused(sound, words))
+    assert fused(words, 0.5) == pytest.approx(words)
+    if more >= sound:
+        assert fused(words, more) >= both - 1e-12
+    assert (both >= words - 1e-12) if sound >= 0.5 else (both <= words + 1e-12)
+
+
+@given(calibrations(), chances.filter(lambda chance: chance is not None), sure)
+def test_the_sound_has_a_say_beside_the_words(
+    calibration: Calibration, words: float, sound: float
+) -> None:
+    def waits(sound: float | None) -> int:
+        return hangover_ms("so", words, CONFIG, ENGLISH, calibration, sound)
+
+    # Whatever sounds more like an end is not waited for any longer, and a neutral sound is no sign.
+    assert waits(sound) >= waits(min(1.0, sound + 0.2))
+    assert waits(0.5) >= waits(None) or waits(0.5) == CONFIG.hangover_ms
+    goes = waits(sound) == CONFIG.incomplete_ms
+    assert goes_on(words, calibration, sound) == goes

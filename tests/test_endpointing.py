@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 from voiceloop.config import AsrConfig, Config, TurnConfig
 from voiceloop.replay.run import play
 from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
+from voiceloop.replay.scripted import ScriptedEar
 from voiceloop.trace import Mark, endpoint_to_sound_ms
-from voiceloop.types import TurnTrace
+from voiceloop.types import Pcm, TurnTrace
 
 pytestmark = pytest.mark.virtual
 
@@ -39,6 +42,7 @@ def turns(
     stages: Stages = Stages(),  # noqa: B008
     partial_every_ms: int = 240,
     language: str = "en",
+    sounds: Mapping[str, float] | None = None,
 ) -> list[TurnTrace]:
     asr = AsrConfig(partial_every_ms=partial_every_ms, language=language)
     scenario = Scenario(
@@ -47,6 +51,7 @@ def turns(
         stages=stages,
         reply=(Answer(says=says),),
         end_of_turn=CHANCES,
+        end_by_sound=sounds or {},
         silence_s=2.0,
         config=replace(Config(), turns=config, asr=asr),
     )
@@ -178,3 +183,84 @@ def test_nobody_waits_for_words_that_decide_nothing() -> None:
 def test_words_after_any_pauses_within_the_hold_are_one_turn(one: float, other: float) -> None:
     (trace,) = turns(f"Tell me ({one:.3f}) about ({other:.3f}) the sky")
     assert trace.outcome == "done" and trace.heard == "Of course. It is."
+
+
+# ---- the sound of the voice beside the words
+
+SKY = "Tell me about the sky"
+SOUND = "end by its sound?"
+
+
+def heard_s(trace: TurnTrace) -> list[float]:
+    """How long after the end of speech the sound was judged, each time."""
+    spans = [span for span in trace.spans if span.name == SOUND]
+    return [span.start - trace.marks[Mark.SPEECH_END] for span in spans]
+
+
+def test_a_voice_that_goes_on_by_its_sound_is_waited_for() -> None:
+    assert waited_ms(turns(SKY)[0]) < 200
+    (trace,) = turns(SKY, sounds={SKY: 0.001})
+    assert waited_ms(trace) == pytest.approx(TURNS.incomplete_ms, abs=53)
+    assert trace.outcome == "done"
+
+
+def test_a_voice_that_has_ended_by_its_sound_outweighs_doubtful_words() -> None:
+    assert waited_ms(turns("Who knows", sounds={SKY: 0.9})[0]) >= TURNS.hangover_ms
+    (trace,) = turns("Who knows", sounds={"Who knows": 0.999})
+    assert waited_ms(trace) == pytest.approx(200 + 20, abs=53)
+    (span,) = [span for span in trace.spans if span.name == "end of turn?"]
+    assert span.args["probability"] == 0.05 and span.args["sound"] == 0.999
+
+
+def test_no_turn_ends_before_its_sound_has_been_judged_in_time() -> None:
+    (trace,) = turns(SKY, sounds={SKY: 0.5})
+    assert [at == pytest.approx(0.2, abs=0.053) for at in heard_s(trace)] == [True]
+    assert waited_ms(trace) == pytest.approx(220, abs=53)
+    (slow,) = turns(SKY, sounds={SKY: 0.9}, stages=Stages(sound_s=2.0))
+    assert waited_ms(slow) == pytest.approx(TURNS.incomplete_ms, abs=53)
+
+
+def test_each_silence_is_judged_by_itself() -> None:
+    # The judgement of the first silence comes when the user speaks again.
+    for sound_s in (0.02, 0.15):
+        (trace,) = turns(
+            "What time is it (0.3) in Paris",
+            sounds={"What time is it": 0.9999, "What time is it in Paris": 0.001},
+            stages=Stages(sound_s=sound_s, asr_final_s=0.35),
+        )
+        assert trace.outcome == "done"
+        assert len(heard_s(trace)) == 2
+        assert waited_ms(trace) >= TURNS.hangover_ms
+
+
+def test_how_an_earlier_silence_sounded_says_nothing_of_what_follows() -> None:
+    (plain,) = turns("Tell me (0.4) about the sky", **QUICK)
+    (trace,) = turns("Tell me (0.4) about the sky", **QUICK, sounds={"Tell me": 0.0001, SKY: 0.9})
+    begun = [one.marks[Mark.FIRST_SYNTHESIS] for one in (plain, trace)]
+    assert begun[0] == pytest.approx(begun[1]) and begun[0] < trace.marks[Mark.SPEECH_END]
+
+
+@pytest.mark.parametrize("endpoint", ["fixed", "trailing-words"])
+def test_the_sound_is_not_judged_where_the_model_is_not_asked(endpoint: str) -> None:
+    config = replace(TURNS, endpoint=endpoint)  # pyright: ignore
+    (trace,) = turns(SKY, config=config, sounds={SKY: 0.001})
+    assert not heard_s(trace)
+    assert waited_ms(trace) == pytest.approx(TURNS.hangover_ms, abs=53)
+
+
+def test_the_ear_is_given_the_end_of_the_turn_and_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Pcm] = []
+    judge = ScriptedEar.end_of_turn_probability
+
+    def listens(ear: ScriptedEar, pcm: Pcm) -> float:
+        given.append(pcm)
+        return judge(ear, pcm)
+
+    monkeypatch.setattr(ScriptedEar, "end_of_turn_probability", listens)
+    turns("I said that I have always wondered about the sky", word_s=1.0, sounds={SKY: 0.5})
+    turns(SKY, sounds={SKY: 0.5})
+    long, short = given
+    assert len(long) == 8 * 16_000 and 1.5 * 16_000 < len(short) < 2.5 * 16_000
+    for pcm in given:
+        silent = len(pcm) - 1 - int(np.flatnonzero(pcm)[-1])
+        assert 200 <= silent / 16 < 253

@@ -388,7 +388,9 @@ async def test_audio_of_a_dropped_reply_is_kept_in_the_same_voice_alone(voice: s
 class Tiring(ScriptedAsr):
     """Takes its time over every final decode but the first."""
 
-    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
+    def transcribe(
+        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+    ) -> Sequence[Word]:
         if final:
             self.cost = 0.6 if any(done for _, done in self.windows) else 0.05
         return super().transcribe(pcm, final=final, language=language)

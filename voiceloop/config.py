@@ -160,6 +160,10 @@ class TurnConfig:
     """What tells whether the user has finished: the language model's probability that a turn ends
     here, the last word, or nothing. `auto` asks the model once it is calibrated, if it judges
     better than the last word, and the last word until then."""
+    sound: str = "none"
+    """Entry point in group `voiceloop.turn`, a model that judges by the sound of the voice whether
+    a turn is over; it has a say wherever the language model has one. `smart-turn-v3.2`, once it has
+    been pulled, knows real voices; of synthetic ones it can tell little."""
     hangover_ms: Count = 500
     """Silence that ends the user's turn where no probability tells whether they have finished, and
     their last words do not ask for more."""
@@ -233,16 +237,19 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     "cpu": {
         "asr.model": "tiny.en",
         "llm.target": "smollm2-135m-instruct",
+        "turns.sound": "smart-turn-v3.2",
     },
     "small": {
         "asr.model": "small.en",
         "llm.target": "qwen2.5-1.5b-instruct",
         "llm.draft": "qwen2.5-0.5b-instruct",
+        "turns.sound": "smart-turn-v3.2",
     },
     "best": {
         "asr.model": "large-v3-turbo",
         "llm.target": "qwen3-4b-instruct-2507",
         "llm.draft": "qwen3-0.6b",
+        "turns.sound": "smart-turn-v3.2",
     },
 }
 """What each preset sets, by dotted key."""
@@ -261,7 +268,7 @@ KEYS: Mapping[str, Any] = dict(_hints(Config))
 _SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
 GUARDED = frozenset(
     {key for key in KEYS if key.endswith(".engine") or key.startswith("server.")}
-    | {"asr.model", "llm.target", "llm.draft", "tts.model"}
+    | {"asr.model", "llm.target", "llm.draft", "tts.model", "turns.sound"}
 )
 """What a file that merely lies in the current folder may not set: code that is loaded, weights that
 are read or fetched by a name of the file's own, and the limits that protect a server."""

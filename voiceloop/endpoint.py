@@ -18,6 +18,13 @@ from voiceloop.types import Calibration
 FINAL = ".?!…,;:"
 """Punctuation at the end of a transcript. Whisper puts some after any pause, so it says nothing."""
 
+SURE = 4.5
+"""Odds of an end, by its words and its sound together, at which the shortest silence ends a turn.
+Of 200 pauses that were put into five recordings of people, 4 % ended a turn so, 6 % where even odds
+were enough."""
+CERTAIN = 1e-6
+"""No probability is nearer to 0 or 1."""
+
 
 def bare(text: str) -> str:
     """`text` without the punctuation at its end."""
@@ -30,12 +37,14 @@ def hangover_ms(
     config: TurnConfig,
     language: Language,
     calibration: Calibration | None = None,
+    sound: float | None = None,
 ) -> int:
     """Milliseconds of silence that end a turn in which `text` was said so far, in `language`.
 
     `probability` is that of a turn ending after `text` without its final punctuation, made
     `comparable`, and None where nobody knows it; `calibration` says what it means, and without one
-    it means nothing.
+    it means nothing. `sound` is the probability by the sound of the voice, where there is one; it
+    has a say beside the other.
     """
     match config.endpoint:
         case "fixed":
@@ -45,11 +54,11 @@ def hangover_ms(
         case "p-eot":
             if probability is None or calibration is None:
                 return config.hangover_ms
-            return _by_probability(probability, config, calibration)
+            return _by_probability(probability, config, calibration, sound)
         case "auto":
             if probability is None or calibration is None:
                 return _by_words(text, config, language)
-            return _by_probability(probability, config, calibration)
+            return _by_probability(probability, config, calibration, sound)
 
 
 def comparable(probability: float, calibration: Calibration, exchanges: int) -> float:
@@ -60,17 +69,49 @@ def comparable(probability: float, calibration: Calibration, exchanges: int) -> 
     return odds / (1 + odds)
 
 
+def fused(words: float, sound: float) -> float:
+    """The probability of an end that its words and its sound give together.
+
+    They know different things, so their odds are multiplied; one half tells nothing.
+    """
+    odds = _odds(words) * _odds(sound)
+    return odds / (1 + odds)
+
+
+def goes_on(probability: float, calibration: Calibration, sound: float | None = None) -> bool:
+    """Whether the user has evidently not finished, by the same as `hangover_ms`."""
+    if sound is None:
+        return probability < calibration.incomplete_below
+    return _favour(probability, calibration.incomplete_below, sound) < 1
+
+
 def _by_words(text: str, config: TurnConfig, language: Language) -> int:
     # Words that ask for more tell that a turn goes on; that others ask for none tells little. So
     # the shortest silence is for probabilities alone.
     return config.incomplete_ms if language.asks_for_more(text) else config.hangover_ms
 
 
-def _by_probability(probability: float, config: TurnConfig, calibration: Calibration) -> int:
-    if probability >= calibration.complete_above:
-        return max(config.complete_ms, calibration.complete_ms)
-    sure = probability < calibration.incomplete_below
-    return config.incomplete_ms if sure else config.hangover_ms
+def _by_probability(
+    probability: float, config: TurnConfig, calibration: Calibration, sound: float | None
+) -> int:
+    if goes_on(probability, calibration, sound):
+        return config.incomplete_ms
+    if sound is None:
+        complete = probability >= calibration.complete_above
+    else:
+        complete = _favour(probability, calibration.complete_above, sound) >= SURE
+    return max(config.complete_ms, calibration.complete_ms) if complete else config.hangover_ms
+
+
+def _favour(probability: float, threshold: float, sound: float) -> float:
+    """What speaks for an end, as odds: even where the words are at their threshold and the sound
+    tells nothing."""
+    return _odds(probability) / _odds(threshold) * _odds(sound)
+
+
+def _odds(probability: float) -> float:
+    sure = min(max(probability, CERTAIN), 1 - CERTAIN)
+    return sure / (1 - sure)
 
 
 def with_eagerness(

@@ -6,8 +6,9 @@ synthesis) each time it is advanced, and yields either a result or None where a 
 `Runner` advances it, so back-pressure and cancellation act between steps and never within one.
 
 Engines register by entry point, the built-in ones like anybody's: group `voiceloop.vad`,
-`voiceloop.asr`, `voiceloop.llm` or `voiceloop.tts`, an object called with the matching section of
-the configuration and returning the engine. They are imported only when they are chosen.
+`voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`, an object called with the
+matching section of the configuration and returning the engine. They are imported only when they are
+chosen.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from voiceloop.errors import ConfigError
 from voiceloop.types import Calibration, Clause, Pcm, SpeechChunk, TokenBurst, Tool, ToolCall, Word
 
 T = TypeVar("T")
-Kind = Literal["vad", "asr", "llm", "tts"]
+Kind = Literal["vad", "asr", "turn", "llm", "tts"]
 Steps = Generator[T | None, None, None]
 """A step generator: each advance is one bounded step; None is a step without a result."""
 
@@ -51,17 +52,37 @@ class Asr(Protocol):
     languages: tuple[str, ...]
     """What `language` may be, as two-letter codes."""
 
-    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
+    def transcribe(
+        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+    ) -> Sequence[Word]:
         """Words in `pcm` (16 kHz), timed in seconds from its first sample.
 
-        `final` asks for the best decode; otherwise a quick one will do. `language` is what is
-        spoken, one of `languages`; None is the configured one, or the one that is detected in
-        `pcm` where that is configured. The work is bounded: it cannot be cancelled once it runs.
+        `final` asks for the best decode; otherwise a quick one will do. Unless they are to be
+        `timed`, the times may be rough. `language` is what is spoken, one of `languages`; None is
+        the configured one, or the one that is detected in `pcm` where that is configured. The work
+        is bounded: it cannot be cancelled once it runs.
         """
         ...
 
     def detect_language(self, pcm: Pcm) -> tuple[str, float]:
         """Which of `languages` is spoken in `pcm` (16 kHz), and how probable that is."""
+        ...
+
+
+class TurnModel(Protocol):
+    """Tells by the sound of a voice whether its turn is over."""
+
+    name: str
+    silence_ms: int
+    """Silence behind the voice that it wants to hear, in milliseconds."""
+    window_s: float
+    """It hears no more than so much, in seconds."""
+
+    def end_of_turn_probability(self, pcm: Pcm) -> float:
+        """How likely they have finished who fell silent at the end of `pcm` (16 kHz).
+
+        One half tells nothing. Neither words nor what was said before count.
+        """
         ...
 
 
@@ -249,6 +270,9 @@ class Engines:
     llm_runner: Runner
     tts: Tts
     tts_runner: Runner
+    turn: TurnModel | None = None
+    """Has a say in when a turn is over, beside the words."""
+    turn_runner: Runner | None = None
 
 
 def load(kind: Kind, name: str, config: object) -> object:

@@ -69,6 +69,8 @@ class Turn:
     """Silence that ends the turn; none while nobody knows."""
     chance: tuple[str, float | None] | None = None
     """Words that the model has read, and how likely the user ends with them, if it can tell."""
+    sound: tuple[int, float] | None = None
+    """Where a silence began, and how likely the user has ended by the sound before it."""
     reply: Reply | None = None
     """The newest attempt at an answer."""
     ahead: bool = False
@@ -112,7 +114,7 @@ class Turn:
     @property
     def hypothesis(self) -> str:
         """What the user seems to have said by now, settled or not."""
-        heard = self.heard.text if self.heard else ""
+        heard = self.transcriber.hypothesis if self.transcriber else ""
         return f"{self.carried} {heard}".strip()
 
     def understood(self) -> tuple[str, bool]:

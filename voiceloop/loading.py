@@ -21,7 +21,7 @@ from threadpoolctl import ThreadpoolController
 from voiceloop.audio import SPEECH_RATE
 from voiceloop.catalog.names import prepare
 from voiceloop.config import Config
-from voiceloop.engines import Asr, Engines, Llm, Tts, Vad, load
+from voiceloop.engines import Asr, Engines, Llm, Tts, TurnModel, Vad, load
 from voiceloop.runner import ModelThread
 from voiceloop.status import LOADING_THREAD
 from voiceloop.types import Clause, Pcm, Span
@@ -63,6 +63,12 @@ def load_vad(config: Config) -> Vad:
     return cast(Vad, load("vad", config.vad.engine, config.vad))
 
 
+def load_turn(config: Config) -> TurnModel | None:
+    """The model that judges the end of a turn by its sound, if one is configured."""
+    name = config.turns.sound
+    return None if name == "none" else cast(TurnModel, load("turn", name, config.turns))
+
+
 @contextmanager
 def open_engines(config: Config) -> Iterator[Engines]:
     """Load and warm up everything that a conversation needs; each model gets its own thread.
@@ -78,9 +84,10 @@ def open_engines(config: Config) -> Iterator[Engines]:
     asr = _Loading(lambda: _warm_asr(load_asr(config)))
     tts = _Loading(lambda: _warm_tts(load_tts(config)))
     vad = _Loading(lambda: _warm_vad(load_vad(config)))
-    for thread in (llm, asr, tts, vad):
+    turn = _Loading(lambda: _warm_turn(load_turn(config)))
+    for thread in (llm, asr, tts, vad, turn):
         thread.join()
-    loaded = vad.result(), asr.result(), llm.result(), tts.result()
+    loaded = vad.result(), asr.result(), llm.result(), tts.result(), turn.result()
     # Many objects that stay: looking through them would stop everything for 0.1 s and more.
     gc.collect()
     gc.freeze()
@@ -89,9 +96,10 @@ def open_engines(config: Config) -> Iterator[Engines]:
             ModelThread("asr") as hearing,
             ModelThread("llm") as thinking,
             ModelThread("tts") as voice,
+            ModelThread("turn") as ear,
         ):
-            notices, hears, thinks, speaks = loaded
-            yield Engines(notices, hears, hearing, thinks, thinking, speaks, voice)
+            notices, hears, thinks, speaks, judges = loaded
+            yield Engines(notices, hears, hearing, thinks, thinking, speaks, voice, judges, ear)
     finally:
         gc.unfreeze()
 
@@ -129,6 +137,12 @@ def _warm_vad(vad: Vad) -> Vad:
 def _warm_asr(asr: Asr) -> Asr:
     asr.transcribe(_noise(SPEECH_RATE), final=True)
     return asr
+
+
+def _warm_turn(turn: TurnModel | None) -> TurnModel | None:
+    if turn is not None:
+        turn.end_of_turn_probability(_noise(SPEECH_RATE))
+    return turn
 
 
 def _warm_llm(llm: Llm) -> Llm:

@@ -121,6 +121,7 @@ class Session:
             engines.llm,
             prefills=overlap.prefill,
             recognises=overlap.stages,
+            ear=engines.turn,
         )
         self._floor = Floor(self._player)
         self._heard_turn: Turn | None = None
@@ -365,6 +366,7 @@ class Session:
             try:
                 async with anyio.create_task_group() as work:
                     work.start_soon(self._recognise, turn)
+                    work.start_soon(self._hear_out, turn)
                     if await self._respond(turn, previous):
                         outcome = "done"
                     else:
@@ -425,7 +427,13 @@ class Session:
                 if code != turn.language.code:
                     turn.language, turn.chance = language(code), None
             words = await runner.call(
-                partial(asr.transcribe, job.pcm, final=job.final, language=turn.language.code),
+                partial(
+                    asr.transcribe,
+                    job.pcm,
+                    final=job.final,
+                    timed=job.timed,
+                    language=turn.language.code,
+                ),
                 priority=urgency,
             )
             if sure and words and job.final and not (turn.dismissed or turn.contested):
@@ -440,6 +448,21 @@ class Session:
                 Lane.ASR, name, begun, now, words=len(words), text=text, until_s=until_s
             )
             self._note_transcript(turn, transcriber.accept(job, words))
+
+    async def _hear_out(self, turn: Turn) -> None:
+        """Have each silence judged by the sound of the voice before it, where a model can."""
+        model, runner = self._engines.turn, self._engines.turn_runner
+        while model and runner and not turn.ended:
+            changed, silent = turn.changed, self._endpointing.to_hear(turn)
+            if silent is None:
+                await changed.wait()
+                continue
+            begun, (since, pcm) = anyio.current_time(), silent
+            probability = await runner.call(
+                partial(model.end_of_turn_probability, pcm), priority=turn.urgency
+            )
+            self._endpointing.hear(turn, since, probability, begun)
+            self._look(turn)
 
     def _note_transcript(self, turn: Turn, transcript: Transcript) -> None:
         now = anyio.current_time()
@@ -476,7 +499,8 @@ class Session:
                 continue
             text, whole = turn.understood()
             guessing = turn.asked and turn.guesses > 0
-            if turn.final is None and whole and turn.hangover_ms is None and not guessing:
+            silent = turn.final is None and whole
+            if silent and not guessing and self._endpointing.unread(turn, bare(text)):
                 prefilled = bare(text)
                 await self._ask(turn, prefilled)
                 continue
@@ -572,7 +596,7 @@ class Session:
     def _read(self, turn: Turn, text: str, begun: float) -> None:
         """The reply's first words are there, and with them what the model thinks of the end."""
         words = bare(text)
-        if turn.final is None and turn.hangover_ms is None and self._endpointing.asks_model(turn):
+        if turn.final is None and self._endpointing.unread(turn, words):
             self._learn(turn, words, begun)
         if turn.reply is not None and self._endpointing.doubts(turn, words):
             # Should they not go on after all, there is time enough to answer.

@@ -21,7 +21,9 @@ LOADING_THREAD = "voiceloop-loading"
 
 def engine_names(config: Config) -> str:
     """What a conversation needs, such as `whisper tiny.en, llm starter, espeak`."""
-    return f"{asr_name(config.asr)}, llm {_last(config.llm.target)}, {tts_name(config.tts)}"
+    sound = [] if config.turns.sound == "none" else [config.turns.sound]
+    llm = f"llm {_last(config.llm.target)}"
+    return ", ".join([asr_name(config.asr), *sound, llm, tts_name(config.tts)])
 
 
 def asr_name(config: AsrConfig) -> str:

@@ -64,7 +64,9 @@ class LevelAsr(English):
     name: str = "levels"
     windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
 
-    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
+    def transcribe(
+        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+    ) -> Sequence[Word]:
         self.windows.append((len(pcm), final))
         assert len(pcm) <= samples(1000 * self.max_window_s)
         index = np.rint((pcm - 0.1) * 1000).astype(int)
@@ -131,7 +133,7 @@ def test_of_a_long_silence_the_edges_are_decoded_and_words_keep_their_times(
 ) -> None:
     class Attentive(LevelAsr):
         def transcribe(
-            self, pcm: Pcm, *, final: bool, language: str | None = None
+            self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
         ) -> Sequence[Word]:
             sound = np.flatnonzero(pcm)
             longest = int(np.diff(sound).max(initial=1)) - 1
@@ -201,6 +203,19 @@ def test_a_monologue_is_held_in_bounded_memory() -> None:
     assert max(length for length, _ in asr.windows) <= 6 * RATE
 
 
+def test_what_was_understood_before_a_pause_is_decoded_no_more() -> None:
+    said = [Said(300, 300 if k % 8 == 7 else 20) for k in range(80)]
+    asr = LevelAsr(said)
+    (*_, final) = heard(said, asr, AsrConfig())
+    assert final.text.split() == [f"word{k + 1}" for k in range(80)]
+    # Of 25 s of speech with a pause every 2.9 s none has more than two of its pieces decoded twice.
+    assert max(length for length, _ in asr.windows) < 9 * RATE
+    brief = [replace(word, gap=min(word.gap, 200)) for word in said]
+    asr = LevelAsr(brief)
+    assert heard(brief, asr, AsrConfig())[-1].text == final.text
+    assert max(length for length, _ in asr.windows) > 20 * RATE
+
+
 class Deaf(English):
     """A recogniser that never hears the same thing twice, or nothing at all."""
 
@@ -211,7 +226,9 @@ class Deaf(English):
         self.words = words
         self.calls = 0
 
-    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
+    def transcribe(
+        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+    ) -> Sequence[Word]:
         self.calls += 1
         assert len(pcm) <= 5 * RATE
         step = len(pcm) / RATE / max(self.words, 1)
@@ -248,11 +265,42 @@ def test_one_decode_is_out_at_a_time_and_the_next_takes_the_newest_audio() -> No
     turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
     job = turn.next_job()
     assert job is not None and (job.start, job.end, job.final) == (0, 3200, False)
-    end = more(turn, 3200, 1000)
+    end = more(turn, 3200, 100)
     assert turn.next_job() is None
     turn.accept(job, [])
+    end = more(turn, end, 150)
     following = turn.next_job()
     assert following is not None and following.end == end
+
+
+def test_what_seems_to_be_said_is_spelt_as_the_newest_decode_has_it() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
+    texts = ("Tell me. About", "Tell me. About the", "tell me about the sky")
+    at, committed = 3200, ""
+    for text in texts:
+        job = turn.next_job()
+        assert job is not None
+        committed = turn.accept(job, said(text)).committed_text
+        assert turn.hypothesis == text
+        at = more(turn, at, 200)
+    assert committed == "Tell me. About the"
+
+
+def test_decodes_that_take_long_are_further_apart_and_a_silence_waits_for_none() -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
+    job = turn.next_job()
+    assert job is not None
+    end = more(turn, 3200, 300)
+    turn.accept(job, [])
+    end = more(turn, end, 299)
+    assert turn.next_job() is None
+    turn.pause(SpeechPaused(end, end))
+    final = turn.next_job()
+    assert final is not None and final.final
+    turn.accept(final, [])
+    turn.resume(SpeechResumed(end, end))
+    more(turn, end, 200)
+    assert turn.next_job() is not None, "the last one took no time"
 
 
 def test_a_partial_waits_for_enough_new_audio() -> None:

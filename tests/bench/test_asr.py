@@ -50,7 +50,9 @@ class Clock(English):
         self.decoded: list[int] = []
         self.wrong_at = wrong_at
 
-    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
+    def transcribe(
+        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+    ) -> Sequence[Word]:
         assert final, "all are decoded as the end of a turn is"
         self.decoded.append(len(pcm))
         seconds = range(len(pcm) // SPEECH_RATE)
@@ -65,7 +67,9 @@ class Careful(Clock):
         super().__init__(**others)
         self.counters = {"full_windows": 5}
 
-    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
+    def transcribe(
+        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+    ) -> Sequence[Word]:
         self.counters["full_windows"] += len(pcm) > 3 * SPEECH_RATE
         return super().transcribe(pcm, final=final)
 
@@ -133,7 +137,7 @@ def test_both_decode_the_same_windows_and_neither_is_always_first() -> None:
             self.called = called
 
         def transcribe(
-            self, pcm: Pcm, *, final: bool, language: str | None = None
+            self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
         ) -> Sequence[Word]:
             order.append(self.called)
             return super().transcribe(pcm, final=final)

@@ -101,6 +101,18 @@ def test_areas_compare_both_scores_over_the_silences_that_were_judged() -> None:
     # "in", "the" and "a" ask for more, "time" does not.
     assert auc["trailing_words"] == 0.75
     assert areas(found[:2])["p_eot"] is None
+    assert auc["sound"] is auc["both"] is None
+
+
+def test_sound_and_words_are_judged_apart_and_together() -> None:
+    found = [
+        Silence("a", "end", None, "what", 0.1, 100.0, 0.9),
+        Silence("b", "end", None, "what", 0.8, 100.0, 0.6),
+        Silence("a", "incomplete", 300.0, "what", 0.2, 100.0, 0.2),
+        Silence("b", "incomplete", 300.0, "what", 0.05, 100.0, 0.7),
+    ]
+    auc = areas(found)
+    assert (auc["p_eot"], auc["sound"], auc["both"]) == (0.75, 0.75, 1.0)
 
 
 policies = st.sampled_from(["fixed", "trailing-words", "p-eot"])

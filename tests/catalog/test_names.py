@@ -83,9 +83,11 @@ def test_an_unknown_name_says_which_is_nearest(store: Store) -> None:
 def test_a_preset_that_is_not_here_is_one_line(store: Store) -> None:
     with pytest.raises(ModelNotFound) as caught:
         prepare(config("cpu"), store)
-    assert caught.value.message.startswith("Whisper tiny.en, SmolLM2 135M Instruct are not on")
+    named = "Whisper tiny.en, SmolLM2 135M Instruct, smart-turn v3.2 (CPU) are not on"
+    assert caught.value.message.startswith(named)
     assert caught.value.hint == "voiceloop models pull cpu"
     put(store, "tiny.en")
+    put(store, "smart-turn-v3.2")
     with pytest.raises(ModelNotFound, match=r"^SmolLM2 135M Instruct is not on") as caught:
         prepare(config("cpu"), store)
     assert caught.value.hint == "voiceloop models pull cpu"
@@ -95,6 +97,7 @@ def test_a_preset_that_is_not_here_is_one_line(store: Store) -> None:
 
 def test_a_model_besides_the_preset_is_named_itself(store: Store) -> None:
     put(store, "tiny.en")
+    put(store, "smart-turn-v3.2")
     chosen = config("cpu", llm__target="qwen3-0.6b")
     with pytest.raises(ModelNotFound) as caught:
         prepare(chosen, store)
@@ -102,7 +105,7 @@ def test_a_model_besides_the_preset_is_named_itself(store: Store) -> None:
 
 
 def test_other_engines_need_no_cards(store: Store) -> None:
-    chosen = config("cpu", llm__target="starter")
+    chosen = config("cpu", llm__target="starter", turns__sound="somebody's own")
     prepare(replace(chosen, asr=replace(chosen.asr, engine="sphinx")), store)
     prepare(config("starter"), store)
 

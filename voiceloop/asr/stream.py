@@ -43,12 +43,19 @@ TAIL_MS = 64
 LACKS_MS = 32
 """End of the speech that it may lack instead, where the partial before it gave the same words: the
 last of them was over before."""
+SPACED = 2
+"""Partials begin no closer together than so many times what the last took: when the user falls
+silent, the final decode has to wait for one that runs."""
 SURE = 0.6
 """Probability that the words of a partial must have, on average, to stand for the final decode, for
 which recognisers may take more trouble with words that are unlikely."""
 PAUSE_EDGE_MS = 64
 """What is decoded of a silence within a turn at either end. Of a hundred questions with pauses of
 200 to 700 ms, the starter gets 7 % of the words wrong with whole silences, 3 % with these edges."""
+MUCH_S, REST_MS = 4.0, 250
+"""So much speech before such a pause is decoded no more once the user goes on. Of five recordings
+of people, cut at their own pauses, Whisper tiny.en and base hear pieces of some seconds as well as
+the whole; those of a second they do not."""
 QUIET_MS = 40
 """Length over which the quietest place for a cut is looked for."""
 SEARCH_S = 0.1
@@ -57,7 +64,7 @@ SEARCH_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class DecodeJob:
-    """A window to decode: `asr.transcribe(job.pcm, final=job.final)`."""
+    """A window to decode: `asr.transcribe(job.pcm, final=job.final, timed=job.timed)`."""
 
     turn: int
     pcm: Pcm
@@ -67,7 +74,9 @@ class DecodeJob:
     end: int
     """Index of the sample after the last."""
     final: bool
-    """True where the best decode with exact word times is wanted."""
+    """True where the best decode is wanted."""
+    timed: bool = False
+    """True where exact word times are wanted: the buffer may be cut between two words."""
     silences: tuple[tuple[int, int], ...] = ()
     """Where `pcm` leaves out a silence, as beginning and end in the stream."""
 
@@ -96,6 +105,8 @@ class StreamingTranscriber:
         self.retracted = 0
         """Committed words that the final decode did not confirm."""
         self._every = samples(config.partial_every_ms)
+        self._took = 0
+        """What came in while the last decode ran."""
         self._greedy = config.beam_size == 1
         self._limit = samples(1000 * max_window_s)
         self._buffer = SampleBuffer(started.start)
@@ -137,13 +148,18 @@ class StreamingTranscriber:
     def resume(self, resumed: SpeechResumed, *, anew: bool = False) -> None:
         """The user has gone on: the guess is void.
 
-        `anew`, what they said before is understood, and not begun again with what follows: of two
-        sayings that have nothing to do with each other a decoder may give the first alone.
+        Of much that they said before a pause a decoder has had enough to go by, and would take
+        longer with every word: it stands as it was understood. `anew`, it stands however little it
+        was: of two sayings that have nothing to do with each other a decoder may give the first
+        alone.
         """
         if self._needed is not None:
             begin = self._needed + samples(PAUSE_EDGE_MS)
             end = resumed.speech_start - samples(PAUSE_EDGE_MS)
-            if end > begin and anew and self.guess is not None and self._running is None:
+            much = self._needed - self._buffer.start >= samples(1000 * MUCH_S)
+            much &= resumed.speech_start - self._needed >= samples(REST_MS)
+            understood = self.guess is not None and self._running is None
+            if understood and end > begin and (anew or much):
                 self._let_stand(end)
             elif end > begin:
                 self._silences.append((begin, end))
@@ -164,6 +180,27 @@ class StreamingTranscriber:
         return self._ended is not None
 
     @property
+    def silent_from(self) -> int | None:
+        """While paused or ended: the sample at which the silence began."""
+        return self._needed
+
+    def silence_ms(self) -> float:
+        """How long that silence is by now; 0 while the user speaks."""
+        return 0 if self._needed is None else (self._buffer.end - self._needed) * 1000 / SPEECH_RATE
+
+    def recent(self, seconds: float) -> Pcm:
+        """The newest audio of the turn, no more than that."""
+        end = self._buffer.end
+        return self._buffer.read(max(self._buffer.start, end - samples(1000 * seconds)), end)
+
+    @property
+    def hypothesis(self) -> str:
+        """All words, as the newest decode has them: those that are committed may be spelt and
+        marked in another way by now."""
+        words = self._latest[1] if self._latest else self._agreement.committed
+        return " ".join(word.text for word in self._frozen + words)
+
+    @property
     def guess(self) -> Transcript | None:
         """While paused: the final transcript if the turn ends here, so a reply can be prepared."""
         if self._latest is None or self._needed is None:
@@ -178,17 +215,18 @@ class StreamingTranscriber:
         if self._running is not None or self.guess is not None:
             return None
         end = self._buffer.end if self._stop is None else self._stop
-        if self._needed is None and end - self._asked < self._every:
+        if self._needed is None and end - self._asked < max(self._every, SPACED * self._took):
             return None
         start = self._buffer.start
-        final = self._needed is not None or end - start > TRIM_AT * self._limit
+        timed = end - start > TRIM_AT * self._limit
         end = min(end, start + self._limit)
         self._asked = end
         silences = tuple(gap for gap in self._silences if gap[0] > start and gap[1] < end)
         begins = (start, *(after for _, after in silences))
         ends = (*(before for before, _ in silences), end)
         pcm = np.concatenate([self._buffer.read(*part) for part in zip(begins, ends, strict=True)])
-        self._running = DecodeJob(self.turn, pcm, start, end, final, silences)
+        final = timed or self._needed is not None
+        self._running = DecodeJob(self.turn, pcm, start, end, final, timed, silences)
         return self._running
 
     def accept(self, job: DecodeJob, words: Sequence[Word]) -> Transcript:
@@ -196,6 +234,7 @@ class StreamingTranscriber:
         if job is not self._running:
             raise ValueError("a result for a decode that is not running")
         self._running = None
+        self._took = self._buffer.end - job.end
         timed = tuple(
             replace(word, start=job.when(word.start), end=job.when(word.end)) for word in words
         )
@@ -210,7 +249,7 @@ class StreamingTranscriber:
         transcript = Transcript(
             self.turn, self._revision, self._frozen + split.committed, split.tentative
         )
-        if job.final and self.guess is None and job.end - job.start > TRIM_AT * self._limit:
+        if job.timed and self.guess is None:
             return self._trim(job, timed, split.cuts, transcript)
         return transcript
 
@@ -341,7 +380,8 @@ def listen(
                 case _:
                     raise AssertionError("nothing happens in a turn before it has begun")
         while current and (partials or current.ended) and (job := current.next_job()):
-            yield current.accept(job, asr.transcribe(job.pcm, final=job.final))
+            words = asr.transcribe(job.pcm, final=job.final, timed=job.timed)
+            yield current.accept(job, words)
 
 
 def _heard(

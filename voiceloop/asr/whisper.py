@@ -7,8 +7,8 @@ long silence it says the last phrase again, up to five times. The encoder hardly
 words that come out are unlikely or repeat themselves, a final decode is made once more from the
 whole window.
 
-A decode is one bounded call. Exact word times come from the cross-attention and are made for final
-decodes only, since they cost a second pass of the decoder. This module knows nothing of streams and
+A decode is one bounded call. Word times come from the cross-attention, and only where they are
+asked for, since they cost a second pass of the decoder. This module knows nothing of streams and
 turns.
 """
 
@@ -168,13 +168,15 @@ class Whisper:
         self.counters = {"short_windows": 0, "full_windows_after": 0}
         """Final decodes in a short window, and those among them that took the full one after."""
 
-    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
+    def transcribe(
+        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+    ) -> Sequence[Word]:
         """Words of a window at 16 kHz; see `engines.Asr`.
 
-        A final decode uses the configured beams, and its words have the times and probabilities
-        that the cross-attention gives. A partial is greedy; its words share the window evenly and
-        all have the mean probability, or 0 where the decode looped or came to no end. ValueError
-        for a window longer than `max_window_s`.
+        A final decode uses the configured beams, a partial is greedy. Words that are `timed` have
+        the times and probabilities that the cross-attention gives; others share the window evenly
+        and all have the mean probability, or 0 where the decode looped or came to no end.
+        ValueError for a window longer than `max_window_s`.
         """
         seconds = len(pcm) / SPEECH_RATE
         if seconds > self.max_window_s:
@@ -195,8 +197,8 @@ class Whisper:
         words = without_loop(found.words)
         if not words:
             return ()
-        tokens = found.tokens[: words[-1].last]
-        if final:
+        if timed:
+            tokens = found.tokens[: words[-1].last]
             return self._timed(found.states, tokens, words, len(pcm))
         step = seconds / len(words)
         looped = not found.ended or len(words) < len(found.words)

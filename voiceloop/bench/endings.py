@@ -20,7 +20,7 @@ from voiceloop.bench.scoring import LAG_MS, false_cutoffs, roc_auc
 from voiceloop.bench.sentences import Standing
 from voiceloop.bench.takes import Take
 from voiceloop.config import TurnConfig
-from voiceloop.endpoint import hangover_ms
+from voiceloop.endpoint import fused, hangover_ms
 from voiceloop.languages.en import ENGLISH
 from voiceloop.trace import Lane
 from voiceloop.turns import TurnEnded
@@ -47,6 +47,8 @@ class Silence:
     """P(end of turn) after `text`; None where nobody judged it in time."""
     judged_ms: float | None = None
     """From its beginning until that was known."""
+    sound: float | None = None
+    """The probability by the sound of the voice, where somebody judged that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class _Judgement:
     known: float
     text: str
     probability: float
+    sound: float | None
 
 
 def silences(clip: Clip, take: Take) -> list[Silence]:
@@ -78,7 +81,9 @@ def silences(clip: Clip, take: Take) -> list[Silence]:
         if own is None:
             return Silence(clip.name, standing, length_ms, text)
         judged_ms = _ms(own.known - start)
-        return Silence(clip.name, standing, length_ms, own.text, own.probability, judged_ms)
+        return Silence(
+            clip.name, standing, length_ms, own.text, own.probability, judged_ms, own.sound
+        )
 
     pauses = [silence(one.standing, one.start, one.end, one.prefix) for one in said.pauses]
     end = silence("end", said.end, None, said.text or "")
@@ -96,6 +101,7 @@ def _judgements(take: Take) -> list[_Judgement]:
                 (span.end - take.began) * SPEECH_RATE,
                 str(span.args["text"]),
                 float(span.args["probability"]),
+                float(span.args["sound"]) if "sound" in span.args else None,
             )
             for span in trace.spans
             if span.lane == Lane.VAD and span.name == "end of turn?"
@@ -146,6 +152,8 @@ def areas(found: Sequence[Silence]) -> dict[str, float | None]:
     ends = [one for one in judged if one.standing == "end"]
     pauses = [one for one in judged if one.standing == "incomplete"]
 
+    heard = all(one.sound is not None for one in judged)
+
     def area(score: Callable[[Silence], float]) -> float | None:
         if not ends or not pauses:
             return None
@@ -153,10 +161,17 @@ def areas(found: Sequence[Silence]) -> dict[str, float | None]:
 
     return {
         "p_eot": area(lambda one: one.probability or 0.0),
+        "sound": area(lambda one: one.sound or 0.0) if heard else None,
+        "both": area(_both) if heard else None,
         "trailing_words": area(lambda one: float(not ENGLISH.asks_for_more(one.text))),
         "ends": len(ends),
         "incomplete": len(pauses),
     }
+
+
+def _both(one: Silence) -> float:
+    assert one.probability is not None and one.sound is not None
+    return fused(one.probability, one.sound)
 
 
 def wait_ms(one: Silence, config: TurnConfig, calibration: Calibration | None) -> float:
@@ -164,7 +179,7 @@ def wait_ms(one: Silence, config: TurnConfig, calibration: Calibration | None) -
 
     No policy but `fixed` decides before its judgement is there.
     """
-    wait = hangover_ms(one.text, one.probability, config, ENGLISH, calibration)
+    wait = hangover_ms(one.text, one.probability, config, ENGLISH, calibration, one.sound)
     return wait if config.endpoint == "fixed" else max(wait, one.judged_ms or 0.0)
 
 

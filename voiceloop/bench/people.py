@@ -1,11 +1,12 @@
 """Recordings of people as a suite: each as it is, and with silences put between its words.
 
 Nobody has written down when the words of a recording are spoken and where it is silent. So the
-recogniser tells the words and their times, from its full window, and the voice detector the
-silences and the end of speech, both before any session hears it. A silence is put into the quietest
-place near the boundary of two words, and is made of the recording's own background. Whether the
-words before it may have been all is told by the punctuation behind them: of the text where there is
-one beside the recording, else the recogniser's.
+recogniser tells the words, from its full window, an aligner where each of them is, and the voice
+detector the silences and the end of speech, all before any session hears it. A silence is put into
+the quietest place near the boundary of two words at which the speaker makes no pause, and is made
+of the recording's own background.
+Whether the words before it may have been all is told by the punctuation behind them: of the text
+where there is one beside the recording, else the recogniser's.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import difflib
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from voiceloop.asr.agreement import normalise
 from voiceloop.audio import SPEECH_RATE, Framer, dbfs, samples, silence
+from voiceloop.bench.alignment import Align, aligner
 from voiceloop.bench.asr import full_windows
 from voiceloop.bench.clips import Clip, Pause, Said
 from voiceloop.bench.gaps import Gap, background, insert
@@ -33,15 +36,13 @@ from voiceloop.engines import Asr, Vad
 from voiceloop.errors import AudioError
 from voiceloop.loading import load_asr, load_vad
 from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnDetector, TurnEnded
-from voiceloop.types import Pcm, Word
+from voiceloop.types import Pcm
 
 PAUSES = 200
 """Silences that are put in, over all clips."""
 OWN_MS = 200
 """A silence that the speaker made counts as a pause from this length on."""
-SHORTEST_WORD_MS = 60
-"""Cross-attention that gives a word less than this has lost its place: no pause goes beside it."""
-SEARCH_MS, QUIET_MS = 100, 40
+SEARCH_MS, QUIET_MS = 40, 40
 """How far around a boundary the quietest place is looked for, and the length that is judged."""
 APART_MS = 500
 """Between two places for silences in one clip, at the least."""
@@ -80,14 +81,15 @@ def build(folder: Path, config: Config, seed: int) -> tuple[Clip, ...]:
     """The suite of the recordings in `folder`: all of them as they are, and then with silences.
 
     Raises AudioError as `read_folder` does, and for a recording without speech or one that is
-    longer than the recogniser's window.
+    longer than the recogniser's window; MissingExtra where there is no aligner.
     """
     recordings = read_folder(folder)
+    align = aligner()
     asr, vad = load_asr(replace(config, asr=full_windows(config.asr))), load_vad(config)
-    return arrange([find(recording, asr, vad) for recording in recordings], seed)
+    return arrange([find(recording, asr, align, vad) for recording in recordings], seed)
 
 
-def find(clip: Clip, asr: Asr, vad: Vad) -> Spoken:
+def find(clip: Clip, asr: Asr, align: Align, vad: Vad) -> Spoken:
     """Where there is speech in a recording, and where its words meet."""
     if len(clip.pcm) > asr.max_window_s * SPEECH_RATE:
         raise AudioError(
@@ -95,20 +97,25 @@ def find(clip: Clip, asr: Asr, vad: Vad) -> Spoken:
             "cut it into single turns",
         )
     start, end, silences = _speech(clip, vad)
-    words = asr.transcribe(clip.pcm, final=True)
-    marked = _marked([word.text for word in words], clip.said.text)
+    words = [word.text for word in asr.transcribe(clip.pcm, final=True)]
+    marked, places = _marked(words, clip.said.text), align(clip.pcm, words)
     boundaries = tuple(
         Boundary(
             count,
-            _quietest(clip.pcm, round(word.start * SPEECH_RATE)),
+            _quietest(clip.pcm, before[1], after[0]),
             bare(" ".join(marked[:count])),
             _standing(marked[count - 1]),
         )
-        for count, word in enumerate(words)
-        if count and all(map(_lasts, words[count - 1 : count + 1]))
+        for count, (before, after) in enumerate(pairwise(places), start=1)
+        if before and after
     )
-    inside = (one for one in boundaries if start < one.at < end)
-    return Spoken(clip, start, end, silences, tuple(inside))
+    own = [silent for silent in silences if _counts(silent)]
+    free = tuple(
+        one
+        for one in boundaries
+        if start < one.at < end and not any(begin <= one.at <= until for begin, until in own)
+    )
+    return Spoken(clip, start, end, silences, free)
 
 
 def arrange(recordings: Sequence[Spoken], seed: int, pauses: int = PAUSES) -> tuple[Clip, ...]:
@@ -165,11 +172,7 @@ def _clip(spoken: Spoken, chosen: Sequence[Boundary], rng: Rng, name: str) -> Cl
     own = (
         ()
         if chosen
-        else tuple(
-            (start + shift, end + shift)
-            for start, end in spoken.silences
-            if end - start >= samples(OWN_MS)
-        )
+        else tuple((start + shift, end + shift) for start, end in filter(_counts, spoken.silences))
     )
     start, end = spoken.start + lead.length, spoken.end + shift
     return Clip(
@@ -204,15 +207,17 @@ def _speech(clip: Clip, vad: Vad) -> tuple[int, int, tuple[tuple[int, int], ...]
     return start, end, tuple(silences)
 
 
-def _lasts(word: Word) -> bool:
-    return (word.end - word.start) * 1000 >= SHORTEST_WORD_MS
+def _counts(silence: tuple[int, int]) -> bool:
+    """Whether a silence is one of the speaker's pauses."""
+    return silence[1] - silence[0] >= samples(OWN_MS)
 
 
-def _quietest(pcm: Pcm, near: int) -> int:
-    """The middle of the quietest stretch around sample `near`."""
+def _quietest(pcm: Pcm, end: int, start: int) -> int:
+    """The middle of the quietest stretch between the end of a word and the start of the next."""
     size, reach = samples(QUIET_MS), samples(SEARCH_MS)
     last = len(pcm) - size
-    places = range(min(last, max(0, near - reach)), min(last, near + reach) + 1, size // 4)
+    first = min(last, max(0, end - reach - size // 2))
+    places = range(first, max(first, min(last, start + reach - size // 2)) + 1, size // 4)
     return min(places, key=lambda at: dbfs(pcm[at : at + size])) + size // 2
 
 

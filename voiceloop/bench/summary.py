@@ -141,7 +141,12 @@ def _keeping_up(modes: Mapping[str, Any]) -> Table:
 def _areas(endpointing: Record) -> Table:
     auc = endpointing["auc"]
     about = f"{auc['ends']} ends, {auc['incomplete']} pauses after incomplete prefixes"
-    names = {"p_eot": "P(end of turn)", "trailing_words": "last word alone"}
+    names = {
+        "p_eot": "P(end of turn)",
+        "sound": "sound of the voice",
+        "both": "both",
+        "trailing_words": "last word alone",
+    }
     return Table(
         f"Telling an end from a pause ({about})",
         ("judged by", "area under ROC"),

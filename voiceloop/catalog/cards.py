@@ -130,7 +130,7 @@ def preset_models(preset: str) -> dict[str, str]:
     return {
         key: str(value)
         for key, value in PRESETS.get(preset, {}).items()
-        if key in ("asr.model", "llm.target", "llm.draft")
+        if key in ("asr.model", "llm.target", "llm.draft", "turns.sound")
     }
 
 

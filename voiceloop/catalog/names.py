@@ -22,6 +22,7 @@ FOLDERS = {
     "asr": "make the folder with: ct2-transformers-converter --model MODEL --output_dir FOLDER "
     "--copy_files tokenizer.json preprocessor_config.json",
     "llm": "name the folder that holds config.json, the weights and the tokenizer, or a .gguf file",
+    "turn": "voiceloop models pull fetches it",
 }
 """What a path should lead to."""
 NO_MODEL = ("starter", "auto", "ngram", "none")
@@ -74,6 +75,8 @@ def prepare(config: Config, store: Store | None = None) -> None:
         named["asr.model"] = "asr", config.asr.model
     if config.llm.engine == "speculative":
         named |= {"llm.target": ("llm", config.llm.target), "llm.draft": ("llm", config.llm.draft)}
+    if variants(cards(), config.turns.sound):
+        named["turns.sound"] = "turn", config.turns.sound
     absent: dict[str, Card] = {}
     others: list[tuple[str, Kind]] = []
     for key, (kind, name) in named.items():

@@ -21,6 +21,7 @@ from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock, schedu
 from voiceloop.replay.scenario import OVERLAPS, Failure, Scenario
 from voiceloop.replay.scripted import (
     ScriptedAsr,
+    ScriptedEar,
     ScriptedFailure,
     ScriptedLlm,
     ScriptedTts,
@@ -130,8 +131,12 @@ def _engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) -> Engin
         chunk_words=stages.tts_chunk_words,
         fail=lambda clause: fails(clause.text),
     )
-    runners = [LateRunner(clock, rank) for rank in (1, 2, 3)]
-    return Engines(ScriptedVad(), asr, runners[0], llm, runners[1], tts, runners[2])
+    runners = [LateRunner(clock, rank) for rank in (1, 2, 3, 5)]
+    engines = Engines(ScriptedVad(), asr, runners[0], llm, runners[1], tts, runners[2])
+    if not scenario.end_by_sound:
+        return engines
+    ear = ScriptedEar(lexicon, scenario.end_by_sound, stages.sound_s)
+    return replace(engines, turn=ear, turn_runner=runners[3])
 
 
 def _fails(scenario: Scenario, stage: str) -> Callable[[str], bool]:

@@ -46,6 +46,8 @@ class Stages:
     """A final decode."""
     asr_window_s: Annotated[float, Range(1, 3600)] = 30.0
     """Longest window that one decode takes."""
+    sound_s: Seconds = 0.02
+    """Judging by the sound whether a turn is over."""
     llm_prefill_s: Seconds = 0.03
     """Reading new words of the user."""
     llm_burst_s: Seconds = 0.03
@@ -171,6 +173,9 @@ class Scenario:
     stages: Stages = field(default_factory=Stages)
     end_of_turn: Mapping[str, Fraction] = field(default_factory=dict[str, float])
     """How likely the language model finds that the user's turn ends after a text."""
+    end_by_sound: Mapping[str, Fraction] = field(default_factory=dict[str, float])
+    """How likely a turn ends by the sound of these words, of others one half; empty: nobody judges
+    by the sound."""
     user: tuple[UserSound, ...] = ()
     reply: tuple[Answer, ...] = ()
     fail: tuple[Failure, ...] = ()

@@ -82,7 +82,9 @@ class ScriptedAsr:
     asked: list[str | None] = field(default_factory=list[str | None])
     """The language of each, likewise."""
 
-    def transcribe(self, pcm: Pcm, *, final: bool, language: str | None = None) -> Sequence[Word]:
+    def transcribe(
+        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+    ) -> Sequence[Word]:
         self.windows.append((len(pcm), final))
         self.asked.append(language)
         words = self.lexicon.read(pcm, final=final)
@@ -95,6 +97,24 @@ class ScriptedAsr:
         first, *rest = self.detected
         self.detected = rest or (first,)
         return _timed(first, self.cost)
+
+
+@dataclass
+class ScriptedEar:
+    """Judges the sound of a voice by the words in it."""
+
+    lexicon: Lexicon
+    chances: Mapping[str, float]
+    """How likely an end is by the sound of these words; of others one half."""
+    cost: float = 0.02
+    name: str = "scripted"
+    silence_ms: int = 200
+    window_s: float = 8.0
+
+    def end_of_turn_probability(self, pcm: Pcm) -> float:
+        said = canonical(" ".join(word.text for word in self.lexicon.read(pcm, final=True)))
+        known = {canonical(text): chance for text, chance in self.chances.items()}
+        return _timed(known.get(said, 0.5), self.cost)
 
 
 def tokenise(text: str) -> list[str]:

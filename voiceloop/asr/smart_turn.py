@@ -1,0 +1,71 @@
+"""The end of a turn by the sound of the voice: Pipecat's smart-turn, an encoder like Whisper's.
+
+Source: https://github.com/pipecat-ai/smart-turn, version 3.2. It hears the last eight seconds, the
+speech at their end, and was trained on turns that are followed by a fifth of a second of silence.
+This module knows nothing of words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from faster_whisper.feature_extractor import FeatureExtractor
+
+from voiceloop.asr.features import HOP, LogMel
+from voiceloop.audio import SPEECH_RATE, silence
+from voiceloop.catalog.names import find
+from voiceloop.config import TurnConfig
+from voiceloop.engines import TurnModel
+from voiceloop.errors import ModelCorrupt
+from voiceloop.types import Pcm
+
+NAME = "smart-turn-v3.2"
+FILE = "smart-turn-v3.2-cpu.onnx"
+MELS = 80
+TINY = 1e-7
+"""Added to the variance of the audio, as in training."""
+
+
+class SmartTurn:
+    """A judge of endings; implements `engines.TurnModel`."""
+
+    name = NAME
+    silence_ms = 240
+    window_s = 8.0
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._input = session.get_inputs()[0].name
+        self._log_mel = LogMel(FeatureExtractor(MELS).mel_filters)
+
+    def end_of_turn_probability(self, pcm: Pcm) -> float:
+        """See `engines.TurnModel`."""
+        window = round(self.window_s * SPEECH_RATE)
+        heard = pcm[-window:]
+        whole = np.concatenate((silence(window - len(heard)), heard))
+        scaled = (whole - whole.mean()) / np.sqrt(whole.var() + TINY)
+        features = self._log_mel(scaled.astype(np.float32), window // HOP)
+        (found,) = self._session.run(None, {self._input: features[None]})
+        return float(np.ravel(found)[0])
+
+
+def smart_turn(config: TurnConfig) -> TurnModel:
+    """Entry point of `voiceloop.turn`. Raises what `catalog.names.find` raises, or ModelCorrupt."""
+    del config  # how long silences are belongs to turn-taking
+    path = find(NAME, "turn") / FILE
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        return SmartTurn(
+            onnxruntime.InferenceSession(
+                path, sess_options=options, providers=["CPUExecutionProvider"]
+            )
+        )
+    except Exception as error:  # onnxruntime's own exception types are private
+        raise ModelCorrupt(
+            f"the model {path} cannot be read", f"fetch it again: voiceloop models pull {NAME}"
+        ) from error
