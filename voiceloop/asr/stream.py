@@ -40,9 +40,6 @@ UNSAFE_S = 1.0
 """The end of a window that breaks off in mid-speech: its words may be wrong."""
 TAIL_MS = 64
 """Audio after the end of speech that a partial must have seen to stand for the final decode."""
-LACKS_MS = 32
-"""End of the speech that it may lack instead, where the partial before it gave the same words: the
-last of them was over before."""
 SPACED = 2
 """Partials begin no closer together than so many times what the last took: when the user falls
 silent, the final decode has to wait for one that runs."""
@@ -113,6 +110,9 @@ class StreamingTranscriber:
         self._buffer.append(recent.read(started.start, recent.end))
         self._agreement = LocalAgreement()
         self._frozen: tuple[Word, ...] = ()
+        """Words that are decoded no more, as they were committed."""
+        self._settled: tuple[Word, ...] = ()
+        """The same, as their last decode has them."""
         self._revision = 0
         self._running: DecodeJob | None = None
         self._asked = started.speech_start
@@ -198,7 +198,7 @@ class StreamingTranscriber:
         """All words, as the newest decode has them: those that are committed may be spelt and
         marked in another way by now."""
         words = self._latest[1] if self._latest else self._agreement.committed
-        return " ".join(word.text for word in self._frozen + words)
+        return " ".join(word.text for word in self._settled + words)
 
     @property
     def guess(self) -> Transcript | None:
@@ -208,7 +208,7 @@ class StreamingTranscriber:
         _, words = self._latest
         if self._needed > self._reaches:
             return None
-        return Transcript(self.turn, self._revision + 1, self._frozen + words, final=True)
+        return Transcript(self.turn, self._revision + 1, self._settled + words, final=True)
 
     def next_job(self) -> DecodeJob | None:
         """The decode to run now, if there is one; its words must come back through `accept`."""
@@ -254,14 +254,10 @@ class StreamingTranscriber:
         return transcript
 
     def _reach(self, job: DecodeJob, words: Sequence[Word]) -> int:
-        """What `_reaches` is with `words`, before they are the latest."""
+        """What `_reaches` is with `words`."""
         if job.final:
             return job.end
-        if not self._greedy or not _certain(words):
-            return 0
-        _, before = self._latest or (job, ())
-        agreed = bool(words) and _keys(before) == _keys(words)
-        return job.end + samples(LACKS_MS) if agreed else job.end - samples(TAIL_MS)
+        return job.end - samples(TAIL_MS) if self._greedy and _certain(words) else 0
 
     def _finish(self) -> Transcript | None:
         final = self.guess
@@ -277,7 +273,8 @@ class StreamingTranscriber:
         assert self._latest is not None, "there is a guess"
         _, words = self._latest
         self._frozen += self._agreement.commit(len(words)).committed
-        self._goes_on = bool(self._frozen) and not self._frozen[-1].text.endswith((".", "?", "!"))
+        self._settled += words
+        self._goes_on = bool(words) and not words[-1].text.endswith((".", "?", "!"))
         self._agreement = LocalAgreement()
         self._buffer.drop(until)
         self._latest = None
@@ -301,10 +298,12 @@ class StreamingTranscriber:
         if late:
             _, sample, cut = min(self._quietest(job, words, cut) for cut in late)
             self._frozen += self._agreement.freeze(cut)
+            self._settled += tuple(words[:cut])
         else:
             # No word ends in all that audio: nothing there is speech that the engine knows.
             sample = max(round(least * SPEECH_RATE), job.end - samples(1000 * UNSAFE_S))
             self._frozen += self._agreement.freeze(len(words))
+            self._settled += tuple(words)
         self._buffer.drop(sample)
         self._latest = None
         self._goes_on = False
