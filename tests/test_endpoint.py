@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.config import TurnConfig
-from voiceloop.endpoint import FINAL, bare, fused, goes_on, hangover_ms, with_eagerness
+from voiceloop.endpoint import FINAL, bare, goes_on, hangover_ms, odds, with_eagerness
 from voiceloop.languages import LANGUAGES, Language, language
 from voiceloop.languages.en import ENGLISH
 from voiceloop.types import Calibration
@@ -145,15 +145,11 @@ def test_every_eagerness_is_heard(text: str) -> None:
 sure = st.floats(1e-6, 1 - 1e-6)
 
 
-@given(sure, sure, sure)
-def test_words_and_sound_are_taken_together(words: float, sound: float, more: float) -> None:
-    both = fused(words, sound)
-    assert 0 <= both <= 1
-    assert both == pytest.approx(fused(sound, words))
-    assert fused(words, 0.5) == pytest.approx(words)
-    if more >= sound:
-        assert fused(words, more) >= both - 1e-12
-    assert (both >= words - 1e-12) if sound >= 0.5 else (both <= words + 1e-12)
+@given(sure, sure)
+def test_odds_grow_with_the_probability_and_have_an_end(one: float, other: float) -> None:
+    assert odds(0.5) == 1 and odds(0) > 0
+    assert odds(one) * odds(1 - one) == pytest.approx(1)
+    assert (odds(one) < odds(other)) == (one < other) or odds(one) == pytest.approx(odds(other))
 
 
 @given(calibrations(), chances.filter(lambda chance: chance is not None), sure)

@@ -220,6 +220,14 @@ def test_no_turn_ends_before_its_sound_has_been_judged_in_time() -> None:
     assert waited_ms(slow) == pytest.approx(TURNS.incomplete_ms, abs=53)
 
 
+def test_nobody_waits_for_the_ear_once_the_turn_is_over() -> None:
+    plain = turns("Who knows", config=replace(TURNS, incomplete_ms=500))[0]
+    config = replace(TURNS, incomplete_ms=500)
+    (late,) = turns("Who knows", config=config, sounds={SKY: 0.5}, stages=Stages(sound_s=30.0))
+    assert late.outcome == "done" and late.marks[Mark.SOUND_END] < 10
+    assert late.marks[Mark.ENDPOINT] == pytest.approx(plain.marks[Mark.ENDPOINT], abs=0.053)
+
+
 def test_each_silence_is_judged_by_itself() -> None:
     # The judgement of the first silence comes when the user speaks again.
     for sound_s in (0.02, 0.15):

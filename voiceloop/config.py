@@ -69,7 +69,8 @@ class AsrConfig:
     several times as long. The starter model, which was trained on windows of any length, needs
     none."""
     partial_every_ms: Annotated[int, Range(20)] = 240
-    """New audio between two partial decodes, in milliseconds."""
+    """Least new audio between two partial decodes, in milliseconds; those that take long are
+    further apart."""
 
     @property
     def hears_no_people(self) -> bool:

@@ -18,7 +18,7 @@ from voiceloop.types import Calibration
 FINAL = ".?!…,;:"
 """Punctuation at the end of a transcript. Whisper puts some after any pause, so it says nothing."""
 
-SURE = 4.5
+EVIDENT = 4.5
 """Odds of an end, by its words and its sound together, at which the shortest silence ends a turn.
 Of 200 pauses that were put into five recordings of people, 4 % ended a turn so, 6 % where even odds
 were enough."""
@@ -65,17 +65,14 @@ def comparable(probability: float, calibration: Calibration, exchanges: int) -> 
     """What P(end of turn) after so many `exchanges` would be in the first turn."""
     if not exchanges or not 0 < probability < 1:
         return probability
-    odds = probability / (1 - probability) * math.exp(-calibration.shift)
-    return odds / (1 + odds)
+    first = odds(probability) * math.exp(-calibration.shift)
+    return first / (1 + first)
 
 
-def fused(words: float, sound: float) -> float:
-    """The probability of an end that its words and its sound give together.
-
-    They know different things, so their odds are multiplied; one half tells nothing.
-    """
-    odds = _odds(words) * _odds(sound)
-    return odds / (1 + odds)
+def odds(probability: float) -> float:
+    """How much more likely than not; what is certain has odds too, of a million."""
+    sure = min(max(probability, CERTAIN), 1 - CERTAIN)
+    return sure / (1 - sure)
 
 
 def goes_on(probability: float, calibration: Calibration, sound: float | None = None) -> bool:
@@ -99,19 +96,16 @@ def _by_probability(
     if sound is None:
         complete = probability >= calibration.complete_above
     else:
-        complete = _favour(probability, calibration.complete_above, sound) >= SURE
+        complete = _favour(probability, calibration.complete_above, sound) >= EVIDENT
     return max(config.complete_ms, calibration.complete_ms) if complete else config.hangover_ms
 
 
 def _favour(probability: float, threshold: float, sound: float) -> float:
-    """What speaks for an end, as odds: even where the words are at their threshold and the sound
-    tells nothing."""
-    return _odds(probability) / _odds(threshold) * _odds(sound)
+    """Odds of an end: even where the words are at their threshold and the sound tells nothing.
 
-
-def _odds(probability: float) -> float:
-    sure = min(max(probability, CERTAIN), 1 - CERTAIN)
-    return sure / (1 - sure)
+    They know different things, so the odds of both are multiplied.
+    """
+    return odds(probability) / odds(threshold) * odds(sound)
 
 
 def with_eagerness(

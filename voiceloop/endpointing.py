@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import anyio
 
+from voiceloop.audio import samples
 from voiceloop.endpoint import bare, comparable, goes_on, hangover_ms
 from voiceloop.engines import Conversation, Llm, TurnModel
 from voiceloop.floor import Turn
@@ -103,7 +104,9 @@ class Endpointing:
         assert turn.transcriber is not None and turn.transcriber.silent_from is not None
         if turn.transcriber.silence_ms() < self._ear.silence_ms:
             return None
-        return turn.transcriber.silent_from, turn.transcriber.recent(self._ear.window_s)
+        heard = self._hearing.recent
+        first = max(turn.transcriber.start, heard.end - samples(1000 * self._ear.window_s))
+        return turn.transcriber.silent_from, heard.read(max(first, heard.start), heard.end)
 
     def hear(self, turn: Turn, since: int, probability: float, begun: float) -> None:
         """Such is the probability by the sound before the silence that began with sample `since`,
@@ -132,10 +135,9 @@ class Endpointing:
 
     def doubts(self, turn: Turn, words: str) -> bool:
         """Whether the user, who is silent after these `words`, will probably go on."""
-        (_, probability), calibration = turn.chance or ("", None), self._calibration(turn)
-        if turn.final is not None or self.unread(turn, words):
-            return False
-        if probability is None or calibration is None:
+        known, probability = turn.chance or ("", None)
+        calibration = self._calibration(turn)
+        if turn.final is not None or known != words or probability is None or calibration is None:
             return False
         return goes_on(probability, calibration, self._sound(turn))
 

@@ -274,6 +274,12 @@ class Engines:
     """Has a say in when a turn is over, beside the words."""
     turn_runner: Runner | None = None
 
+    @property
+    def runners(self) -> Sequence[Runner]:
+        """All of them."""
+        every = self.asr_runner, self.turn_runner, self.llm_runner, self.tts_runner
+        return [runner for runner in every if runner is not None]
+
 
 def load(kind: Kind, name: str, config: object) -> object:
     """Build the engine registered as `name` in group `voiceloop.<kind>`.

@@ -25,7 +25,11 @@ ARRIVALS = 3000
 class Hearing:
     """One stream at 16 kHz."""
 
-    def __init__(self, vad: Vad, detector: Detector, policy: TurnConfig) -> None:
+    def __init__(
+        self, vad: Vad, detector: Detector, policy: TurnConfig, memory_s: float = 0.0
+    ) -> None:
+        """At least the last `memory_s` seconds stay in `recent`."""
+        self._memory = samples(1000 * memory_s)
         self.policy = policy
         """How turns are ended."""
         self.recent = SampleBuffer()
@@ -83,5 +87,6 @@ class Hearing:
     def _drop(self) -> None:
         """Keep what the next turn may begin with; the rest goes in large pieces, to copy little."""
         kept = samples(self.policy.pre_roll_ms + self.policy.min_speech_ms) + 2 * self._vad.frame
+        kept = max(kept, self._memory)
         if self.recent.end - self.recent.start > 2 * kept:
             self.recent.drop(self.recent.end - kept)

@@ -10,7 +10,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from threading import Thread
 from typing import Generic, TypeVar, cast
@@ -96,7 +96,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
             ModelThread("asr") as hearing,
             ModelThread("llm") as thinking,
             ModelThread("tts") as voice,
-            ModelThread("turn") as ear,
+            nullcontext() if loaded[-1] is None else ModelThread("turn") as ear,
         ):
             notices, hears, thinks, speaks, judges = loaded
             yield Engines(notices, hears, hearing, thinks, thinking, speaks, voice, judges, ear)
@@ -135,7 +135,7 @@ def _warm_vad(vad: Vad) -> Vad:
 
 
 def _warm_asr(asr: Asr) -> Asr:
-    asr.transcribe(_noise(SPEECH_RATE), final=True)
+    asr.transcribe(_noise(SPEECH_RATE), final=True, timed=True)
     return asr
 
 

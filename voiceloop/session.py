@@ -114,7 +114,12 @@ class Session:
         self._tokens_read = self._conversation.tokens_read
         self._rewritten: Callable[[], None] | None = None
         """Puts another history in place, before the next thing is read."""
-        self._hearing = Hearing(engines.vad, detector or TurnDetector(config.turns), config.turns)
+        self._hearing = Hearing(
+            engines.vad,
+            detector or TurnDetector(config.turns),
+            config.turns,
+            engines.turn.window_s if engines.turn else 0.0,
+        )
         self._endpointing = Endpointing(
             self._conversation,
             self._hearing,
@@ -309,7 +314,7 @@ class Session:
         match event:
             case SpeechResumed():
                 turn.speaking = True
-                turn.transcriber.resume(event, anew=turn.dismissed)
+                turn.transcriber.resume(event, anew=turn.dismissed, whole=turn.detects)
                 if turn.dismissed:
                     turn.dismissed = False
                     if turn.rival is not None:
@@ -367,10 +372,8 @@ class Session:
                 async with anyio.create_task_group() as work:
                     work.start_soon(self._recognise, turn)
                     work.start_soon(self._hear_out, turn)
-                    if await self._respond(turn, previous):
-                        outcome = "done"
-                    else:
-                        outcome = "abandoned"
+                    outcome = "done" if await self._respond(turn, previous) else "abandoned"
+                    work.cancel_scope.cancel()  # nobody waits for what the ear makes of it
             except Exception as error:
                 # A stage that fails ends its turn, never the session.
                 outcome = "failed"

@@ -377,6 +377,61 @@ def test_a_word_after_the_last_partial_is_decoded_though_the_turn_ends_at_once()
     assert turn.accept(job, said("what now")).final
 
 
+@pytest.mark.parametrize(
+    ("spoken_ms", "rest_ms", "whole", "stands"),
+    [
+        (4000, 250, False, True),
+        (4000, 250, True, False),
+        (4000, 249, False, False),
+        (3999, 250, False, False),
+    ],
+)
+def test_much_that_was_understood_before_a_pause_stands_as_its_final_decode_has_it(
+    spoken_ms: int, rest_ms: int, whole: bool, stands: bool
+) -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    end = more(turn, 0, spoken_ms - 1500)
+    for text in ("I fly to the same", "I fly to the same"):
+        job = turn.next_job()
+        assert job is not None and not job.final
+        turn.accept(job, said(text))
+        end = more(turn, end, 750)
+    turn.pause(SpeechPaused(end, end))
+    job = turn.next_job()
+    assert job is not None and job.final
+    turn.accept(job, said("I fly to the Seine"))
+    on = end + samples(rest_ms)
+    end = more(turn, end, rest_ms + 100)
+    turn.resume(SpeechResumed(end, on), whole=whole)
+    assert turn.hypothesis == "I fly to the Seine"
+    if stands:
+        assert turn.next_job() is None, "there is not enough to decode"
+    end = more(turn, end, 1000)
+    turn.pause(SpeechPaused(end, end))
+    job = turn.next_job()
+    assert job is not None
+    assert job.start == (on - samples(PAUSE_EDGE_MS) if stands else 0)
+    turn.accept(job, said("In Paris") if stands else said("I fly to the Seine In Paris"))
+    final = turn.end(TurnEnded(end, end))
+    assert final is not None and final.text == "I fly to the Seine In Paris"
+    assert turn.retracted == 1, "the same is not the Seine"
+
+
+def test_pauses_are_no_speech_that_a_decoder_could_go_by() -> None:
+    turn, end, windows = begin(AsrConfig(), silence(0)), 0, list[int]()
+    for count in range(1, 9):  # a second of speech, and a second of silence
+        end = more(turn, end, 1000)
+        turn.pause(SpeechPaused(end, end))
+        job = turn.next_job()
+        assert job is not None
+        windows.append(job.start)
+        turn.accept(job, said(" ".join(["so"] * count)))
+        on = end + samples(1000)
+        end = more(turn, end, 1032)
+        turn.resume(SpeechResumed(end, on))
+    assert windows[:4] == [0] * 4 and windows[4] > 0, "after four seconds of speech, not of both"
+
+
 @pytest.mark.parametrize(("beams", "enough"), [(1, True), (5, False)])
 def test_a_running_partial_that_covers_the_end_is_the_final_where_beams_are_equal(
     beams: int, enough: bool

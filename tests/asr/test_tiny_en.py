@@ -81,6 +81,6 @@ def test_windows_of_any_length_are_taken(seconds: float) -> None:
     rng = np.random.default_rng(0)
     pcm = (0.01 * rng.standard_normal(round(seconds * SPEECH_RATE))).astype(np.float32)
     asr = engine()
-    for final in (False, True):
-        for word in asr.transcribe(pcm, final=final):
+    for final, timed in ((False, False), (True, False), (True, True)):
+        for word in asr.transcribe(pcm, final=final, timed=timed):
             assert 0 <= word.start <= word.end <= seconds

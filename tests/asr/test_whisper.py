@@ -223,10 +223,12 @@ def test_a_window_of_any_length_is_heard() -> None:
         assert " ".join(word.text for word in words) == said.text, length
 
 
-def test_a_partial_shares_the_window_evenly_and_a_final_lies_within_it(anylength: Path) -> None:
+def test_words_share_the_window_evenly_unless_they_are_timed(anylength: Path) -> None:
     asr, pcm = engine(anylength), noise(3.0)
-    partial, final = asr.transcribe(pcm, final=False), asr.transcribe(pcm, final=True)
+    partial, final = asr.transcribe(pcm, final=False), asr.transcribe(pcm, final=True, timed=True)
+    assert partial == asr.transcribe(pcm, final=True), "who asks for no times is given none"
     assert [word.text for word in partial] == [word.text for word in final]
+    assert len({round(word.end - word.start, 6) for word in final}) > 1
     assert len(partial) > 1
     assert partial[0].start == 0 and partial[-1].end == pytest.approx(3.0)
     assert len({round(word.end - word.start, 6) for word in partial}) == 1

@@ -210,7 +210,7 @@ def test_words_sound_where_they_are_said_to() -> None:
     right = 0
     for clip in suite("starter")[:6]:
         assert clip.said.words is not None
-        heard = asr.transcribe(clip.pcm, final=True)
+        heard = asr.transcribe(clip.pcm, final=True, timed=True)
         if len(heard) == len(clip.said.words):
             gaps = [
                 abs(mine.end / SPEECH_RATE - word.end)

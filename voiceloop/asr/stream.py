@@ -56,7 +56,7 @@ the whole; those of a second they do not."""
 QUIET_MS = 40
 """Length over which the quietest place for a cut is looked for."""
 SEARCH_S = 0.1
-"""How far around a word boundary that place may lie: word times are about that good."""
+"""How far around a word boundary that place may lie; of people's words the times may be worse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,14 @@ class StreamingTranscriber:
     ) -> None:
         """`recent` holds the stream from `started.start` to now; `feed` brings what follows."""
         self.turn = turn
+        self.start = started.start
+        """First sample of the turn."""
         self.retracted = 0
         """Committed words that the final decode did not confirm."""
         self._every = samples(config.partial_every_ms)
-        self._took = 0
-        """What came in while the last decode ran."""
+        self._speech_start = started.speech_start
+        self._begun = self._took = 0
+        """How much had come in when the last decode began, and how much has while it ran."""
         self._greedy = config.beam_size == 1
         self._limit = samples(1000 * max_window_s)
         self._buffer = SampleBuffer(started.start)
@@ -113,6 +116,8 @@ class StreamingTranscriber:
         """Words that are decoded no more, as they were committed."""
         self._settled: tuple[Word, ...] = ()
         """The same, as their last decode has them."""
+        self._unsettled: tuple[Word, ...] = ()
+        """What that decode had behind them."""
         self._revision = 0
         self._running: DecodeJob | None = None
         self._asked = started.speech_start
@@ -145,22 +150,24 @@ class StreamingTranscriber:
         self._needed = paused.speech_end
         self._stop = paused.sample
 
-    def resume(self, resumed: SpeechResumed, *, anew: bool = False) -> None:
+    def resume(self, resumed: SpeechResumed, *, anew: bool = False, whole: bool = False) -> None:
         """The user has gone on: the guess is void.
 
         Of much that they said before a pause a decoder has had enough to go by, and would take
-        longer with every word: it stands as it was understood. `anew`, it stands however little it
-        was: of two sayings that have nothing to do with each other a decoder may give the first
-        alone.
+        longer with every word: it stands as it was understood, unless the `whole` turn is wanted.
+        `anew`, it stands however little it was: of two sayings that have nothing to do with each
+        other a decoder may give the first alone.
         """
         if self._needed is not None:
             begin = self._needed + samples(PAUSE_EDGE_MS)
             end = resumed.speech_start - samples(PAUSE_EDGE_MS)
-            much = self._needed - self._buffer.start >= samples(1000 * MUCH_S)
-            much &= resumed.speech_start - self._needed >= samples(REST_MS)
+            rests = resumed.speech_start - self._needed >= samples(REST_MS)
+            much = rests and not whole and self._spoken() >= samples(1000 * MUCH_S)
             understood = self.guess is not None and self._running is None
             if understood and end > begin and (anew or much):
                 self._let_stand(end)
+                last = self._settled[-1].text if anew and self._settled else "."
+                self._goes_on = not last.endswith((".", "?", "!"))
             elif end > begin:
                 self._silences.append((begin, end))
         self._needed = self._stop = None
@@ -188,16 +195,11 @@ class StreamingTranscriber:
         """How long that silence is by now; 0 while the user speaks."""
         return 0 if self._needed is None else (self._buffer.end - self._needed) * 1000 / SPEECH_RATE
 
-    def recent(self, seconds: float) -> Pcm:
-        """The newest audio of the turn, no more than that."""
-        end = self._buffer.end
-        return self._buffer.read(max(self._buffer.start, end - samples(1000 * seconds)), end)
-
     @property
     def hypothesis(self) -> str:
         """All words, as the newest decode has them: those that are committed may be spelt and
         marked in another way by now."""
-        words = self._latest[1] if self._latest else self._agreement.committed
+        words = self._latest[1] if self._latest else self._unsettled
         return " ".join(word.text for word in self._settled + words)
 
     @property
@@ -218,6 +220,7 @@ class StreamingTranscriber:
         if self._needed is None and end - self._asked < max(self._every, SPACED * self._took):
             return None
         start = self._buffer.start
+        self._begun = end if self._stop is None else self._buffer.end
         timed = end - start > TRIM_AT * self._limit
         end = min(end, start + self._limit)
         self._asked = end
@@ -234,24 +237,31 @@ class StreamingTranscriber:
         if job is not self._running:
             raise ValueError("a result for a decode that is not running")
         self._running = None
-        self._took = self._buffer.end - job.end
-        timed = tuple(
+        self._took = self._buffer.end - self._begun
+        heard = tuple(
             replace(word, start=job.when(word.start), end=job.when(word.end)) for word in words
         )
-        if self._goes_on and timed:
-            timed = (replace(timed[0], text=_within_sentence(timed[0].text)), *timed[1:])
-        self._reaches = self._reach(job, timed)
-        self._latest = (job, timed)
+        if self._goes_on and heard:
+            heard = (replace(heard[0], text=_within_sentence(heard[0].text)), *heard[1:])
+        self._reaches = self._reach(job, heard)
+        self._latest = (job, heard)
         if self._ended is not None and (finished := self._finish()):
             return finished
-        split = self._agreement.update(timed)
+        split = self._agreement.update(heard)
         self._revision += 1
         transcript = Transcript(
             self.turn, self._revision, self._frozen + split.committed, split.tentative
         )
         if job.timed and self.guess is None:
-            return self._trim(job, timed, split.cuts, transcript)
+            return self._trim(job, heard, split.cuts, transcript)
         return transcript
+
+    def _spoken(self) -> int:
+        """Samples of speech that are decoded, up to the silence that there is."""
+        assert self._needed is not None
+        first = max(self._buffer.start, self._speech_start)
+        inside = (gap for gap in self._silences if gap[0] > first)
+        return self._needed - first - sum(end - begin for begin, end in inside)
 
     def _reach(self, job: DecodeJob, words: Sequence[Word]) -> int:
         """What `_reaches` is with `words`."""
@@ -274,10 +284,10 @@ class StreamingTranscriber:
         _, words = self._latest
         self._frozen += self._agreement.commit(len(words)).committed
         self._settled += words
-        self._goes_on = bool(words) and not words[-1].text.endswith((".", "?", "!"))
         self._agreement = LocalAgreement()
         self._buffer.drop(until)
-        self._latest = None
+        self._asked = until
+        self._latest, self._unsettled = None, ()
 
     def _trim(
         self, job: DecodeJob, words: Sequence[Word], cuts: Sequence[int], before: Transcript
@@ -299,11 +309,13 @@ class StreamingTranscriber:
             _, sample, cut = min(self._quietest(job, words, cut) for cut in late)
             self._frozen += self._agreement.freeze(cut)
             self._settled += tuple(words[:cut])
+            self._unsettled = tuple(words[cut:])
         else:
             # No word ends in all that audio: nothing there is speech that the engine knows.
             sample = max(round(least * SPEECH_RATE), job.end - samples(1000 * UNSAFE_S))
             self._frozen += self._agreement.freeze(len(words))
             self._settled += tuple(words)
+            self._unsettled = ()
         self._buffer.drop(sample)
         self._latest = None
         self._goes_on = False
@@ -379,7 +391,7 @@ def listen(
                 case _:
                     raise AssertionError("nothing happens in a turn before it has begun")
         while current and (partials or current.ended) and (job := current.next_job()):
-            words = asr.transcribe(job.pcm, final=job.final, timed=job.timed)
+            words = asr.transcribe(job.pcm, final=job.final, timed=job.final)
             yield current.accept(job, words)
 
 

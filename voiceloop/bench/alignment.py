@@ -50,12 +50,15 @@ def aligner() -> Align:
             return [None] * len(words)
         decoder.set_alignment()
         _pass(decoder, pcm)
-        found = iter(
+        found = [
             (word.start * FRAME, (word.start + word.duration) * FRAME)
             for word in decoder.get_alignment()
             if not word.name.startswith(FILLERS)
-        )
-        return [next(found, None) if told else None for told in known]
+        ]
+        if len(found) != len(spoken):
+            return [None] * len(words)
+        places = iter(found)
+        return [next(places) if told else None for told in known]
 
     return align
 

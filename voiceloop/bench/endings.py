@@ -1,9 +1,9 @@
 """What a session makes of the silences in what is said: pauses, and true ends.
 
-Each silence of known place is one `Silence`, with what the language model and the last word said
-about it. From many follow how well either tells an end from a pause, and what a policy of
-endpointing costs: delay where the user has ended, cut-offs where they have not. Knows neither
-engines nor clocks. What is said in the clips is English.
+Each silence of known place is one `Silence`, with what the language model, the sound of the voice
+and the last word said about it. From many follow how well each tells an end from a pause, and what
+a policy of endpointing costs: delay where the user has ended, cut-offs where they have not. Knows
+neither engines nor clocks. What is said in the clips is English.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from voiceloop.bench.scoring import LAG_MS, false_cutoffs, roc_auc
 from voiceloop.bench.sentences import Standing
 from voiceloop.bench.takes import Take
 from voiceloop.config import TurnConfig
-from voiceloop.endpoint import fused, hangover_ms
+from voiceloop.endpoint import hangover_ms, odds
 from voiceloop.languages.en import ENGLISH
 from voiceloop.trace import Lane
 from voiceloop.turns import TurnEnded
@@ -145,8 +145,9 @@ def cut_off_shares(found: Sequence[tuple[Standing, bool]]) -> dict[str, dict[str
 def areas(found: Sequence[Silence]) -> dict[str, float | None]:
     """How well an end is told from a pause after an incomplete prefix: areas under ROC curves.
 
-    Of P(end of turn), and of the last word alone, over the same silences: those that were judged.
-    None where there are not both kinds.
+    Of P(end of turn), of the sound of the voice and both together where somebody judged it, and of
+    the last word alone, over the same silences: those that were judged. None where there are not
+    both kinds.
     """
     judged = [one for one in found if one.probability is not None]
     ends = [one for one in judged if one.standing == "end"]
@@ -171,7 +172,7 @@ def areas(found: Sequence[Silence]) -> dict[str, float | None]:
 
 def _both(one: Silence) -> float:
     assert one.probability is not None and one.sound is not None
-    return fused(one.probability, one.sound)
+    return odds(one.probability) * odds(one.sound)
 
 
 def wait_ms(one: Silence, config: TurnConfig, calibration: Calibration | None) -> float:

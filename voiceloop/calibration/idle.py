@@ -86,7 +86,6 @@ async def _judged(engines: Engines, asked: Requests) -> list[Judged]:
 
 async def _quiet(engines: Engines) -> None:
     """Wait until nobody has wanted anything of any model for a while."""
-    runners = engines.asr_runner, engines.llm_runner, engines.tts_runner
     # Nothing happens when it has been quiet for long: there is no event to wait for.
-    while (left := QUIET_S - min(runner.quiet_s() for runner in runners)) > 0:  # noqa: ASYNC110
+    while (left := QUIET_S - min(one.quiet_s() for one in engines.runners)) > 0:  # noqa: ASYNC110
         await anyio.sleep(left)

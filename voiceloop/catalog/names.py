@@ -75,7 +75,7 @@ def prepare(config: Config, store: Store | None = None) -> None:
         named["asr.model"] = "asr", config.asr.model
     if config.llm.engine == "speculative":
         named |= {"llm.target": ("llm", config.llm.target), "llm.draft": ("llm", config.llm.draft)}
-    if variants(cards(), config.turns.sound):
+    if variants((card for card in cards() if card.kind == "turn"), config.turns.sound):
         named["turns.sound"] = "turn", config.turns.sound
     absent: dict[str, Card] = {}
     others: list[tuple[str, Kind]] = []

@@ -68,7 +68,7 @@ class App:
 
     def __init__(self, engines: Engines, config: Config, place: Place) -> None:
         self.metrics = Metrics()
-        for runner in (engines.asr_runner, engines.llm_runner, engines.tts_runner):
+        for runner in engines.runners:
             if isinstance(runner, ModelThread):
                 runner.waited = self.metrics.waited
         self._engines = engines

@@ -38,11 +38,15 @@ class Listening:
         """Ids of the user's messages, by turn, while their turns last."""
         self._held: dict[int, list[TurnHeard]] = {}
         """Beginnings and ends of turns of which it is not decided whether they interrupt."""
+        self._heard: dict[int, tuple[int, int]] = {}
+        """First and last sample of the turns that last."""
 
     def turn(self, event: TurnHeard, settings: SessionSettings) -> None:
         """A turn has begun or ended."""
         if not event.over:
             self._ids[event.turn] = self._new_id("item")
+        begin, _ = self._heard.get(event.turn, (event.sample, 0))
+        self._heard[event.turn] = begin, event.sample
         if event.turn in self._held:
             self._held[event.turn].append(event)
         elif event.turn in self._ids:
@@ -60,6 +64,7 @@ class Listening:
     def forget(self, turn: int) -> str | None:
         """The turn is over, or was none; returns the id of the user's message."""
         self._held.pop(turn, None)
+        self._heard.pop(turn, None)
         return self._ids.pop(turn, None)
 
     def transcript(self, event: Transcript, settings: SessionSettings) -> None:
@@ -77,10 +82,9 @@ class Listening:
             self._send(change)
         if settings.audio.input.transcription is None:
             return
-        words = event.committed
-        seconds = words[-1].end - words[0].start if words else 0.0
         self._send(TranscriptionDelta(item_id, 0, event.text))
-        usage = TranscriptionUsage(round(seconds, 3))
+        begin, end = self._heard.get(event.turn, (0, 0))
+        usage = TranscriptionUsage(round((end - begin) / SPEECH_RATE, 3))
         self._send(TranscriptionCompleted(item_id, 0, event.text, usage))
 
     def silence(self, begin: int, end: int) -> None:

@@ -24,7 +24,7 @@ from voiceloop.server import access, limits, resume
 from voiceloop.trace import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace
 
-MODELS = ("asr", "llm", "tts")
+MODELS = ("asr", "turn", "llm", "tts")
 """What may be waited for."""
 ANSWER_S = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0)
 """Buckets of how long an answer took, in seconds."""
