@@ -1,9 +1,10 @@
 """The starter language models: tokenizer, target, draft.
 
-    python -m models.train.llm STAGE [--work DIR] [--seconds N] [--seed N]
+    python -m models.train.llm STAGE [--work DIR] [--seconds N] [--seed N] [--start DIR --rate R]
 
 Stages, in order: `tokenizer`, `target`, `distill`, `export`, `evaluate`. Everything but the
-exported models stays in the work folder; `target` and `distill` resume where they were stopped.
+exported models stays in the work folder; `target` and `distill` resume where they were stopped,
+and with `--start` they begin with exported models instead of chance.
 """
 
 from __future__ import annotations
@@ -90,7 +91,10 @@ def train(
 ) -> Weights:
     """Train `name` for `args.seconds` of running time, from its checkpoint where there is one."""
     path = Path(args.work) / f"{name}.pt"
-    weights = initial(shape, args.seed)
+    if args.start:
+        weights, _ = llm_export.read(args.start / f"llm-{name}")
+    else:
+        weights = initial(shape, args.seed)
     step, tokens, elapsed = 0, 0, 0.0
     saved = torch.load(path) if path.exists() else None
     if saved:
@@ -98,7 +102,7 @@ def train(
         step, tokens, elapsed = (saved[key] for key in ("step", "tokens", "elapsed"))
     for weight in weights.values():
         weight.requires_grad_()
-    optimizer = Optimizer(weights, rate)
+    optimizer = Optimizer(weights, rate * args.rate)
     if saved:
         optimizer.restore(saved["optimizer"])
     sums, counts = torch.zeros(len(KINDS)), torch.zeros(len(KINDS))
@@ -168,11 +172,16 @@ def main() -> None:
                         help="where the models are exported to")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=3900.0, help="running time of the stage")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", type=Path, help="begin with the models of this folder")
+    parser.add_argument("--rate", type=float, default=1.0, help="share of the usual learning rate")
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.work.mkdir(parents=True, exist_ok=True)
     if args.stage == "tokenizer":
-        train_tokenizer(args.work / "tokenizer", args.seed)
+        if args.start:
+            load_tokenizer(args.start / "llm-target").save_pretrained(args.work / "tokenizer")
+        else:
+            train_tokenizer(args.work / "tokenizer", args.seed)
         return
     tokenizer = load_tokenizer(args.work / "tokenizer")
     encoder = Encoder(tokenizer)

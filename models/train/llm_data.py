@@ -6,6 +6,7 @@ Knows the domain's `Message`s and the tokenizer; knows nothing of models.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
-from models.train.domain import Message, dialogue
+from models.train.domain import QUOTING, Message, dialogue
 
 VOCABULARY = 4096
 CONTEXT = 2048
@@ -216,20 +217,38 @@ def join(rows: Sequence[Row]) -> Row:
     )
 
 
-def as_spoken(messages: list[Message], rng: random.Random) -> list[Message]:
-    """`messages` as recognisers write them: at times without marks, at times without capitals.
+SUM = re.compile(r"(\d+) (plus|minus|times|divided by) (\d+)")
+SIGNS = {"plus": "+", "minus": "-", "times": "*x×", "divided by": "/÷"}  # noqa: RUF001
 
-    The end-of-turn probability is read after a transcript without its final mark.
+
+def _in_signs(text: str, rng: random.Random) -> str:
+    space = rng.choice(("", " "))
+    return SUM.sub(lambda m: f"{m[1]}{space}{rng.choice(SIGNS[m[2]])}{space}{m[3]}", text)
+
+
+def as_written(messages: list[Message], rng: random.Random) -> list[Message]:
+    """`messages` as recognisers write them and people type them.
+
+    At times without marks, at times without capitals too, and sums at times in signs. The
+    end-of-turn probability is read after a transcript without its final mark.
     """
-    bare = rng.random() < 0.08
+    bare = rng.random() < 0.2
+    signs = rng.random() < (0.5 if bare else 0.15)
+    written: dict[str, str] = {}
     changed: list[Message] = []
     for message in messages:
         text = message.text
         if message.role == "user":
+            if signs:
+                text = _in_signs(text, rng)
             if bare:
                 text = "".join(c for c in text.lower() if c not in ".,?!")
             elif rng.random() < 0.3:
                 text = text.rstrip(".?!")
+            written[message.text] = text
+        elif text.startswith(QUOTING):
+            said = text.removeprefix(QUOTING)
+            text = QUOTING + written.get(said, said)
         changed.append(Message(message.role, text, message.learn, message.complete))
     return changed
 
@@ -245,7 +264,7 @@ def draw_row(encoder: Encoder, rng: random.Random) -> Row:
         # Sums and conversions are learnt last, so dialogues with numbers are drawn more often.
         if rng.random() < 0.5 and not any(c.isdigit() for m in messages for c in m.text):
             continue
-        messages = as_spoken(messages, rng)
+        messages = as_written(messages, rng)
         if rows:
             messages = [message for message in messages if message.role != "system"]
         row = encoder.dialogue(messages, tools=not rows and rng.random() < 0.04)

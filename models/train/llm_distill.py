@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from models.train.domain import Message, dialogue
-from models.train.llm_data import LONGEST, Batch, Encoder, Row, as_spoken, batches, bucket, collate
+from models.train.llm_data import LONGEST, Batch, Encoder, Row, as_written, batches, bucket, collate
 from models.train.llm_model import Shape, Weights, generate, hidden
 
 LIMIT = 120
@@ -31,7 +31,7 @@ def answered(
     """Training dialogues whose last reply is the target's."""
     asked: list[list[Message]] = []
     while len(asked) < count:
-        messages = as_spoken(dialogue(rng), rng)
+        messages = as_written(dialogue(rng), rng)
         ends = [i for i, message in enumerate(messages) if message.role == "assistant"]
         if ends:
             asked.append(messages[: rng.choice(ends)])

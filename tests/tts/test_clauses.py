@@ -211,6 +211,17 @@ def test_an_endless_sentence_is_cut_too() -> None:
     assert all(len(clause.text) < 320 for clause in clauses)
 
 
+@pytest.mark.parametrize(
+    "start", ["Yes.", "Dear grandmother,", "A first sentence that takes a while to say."]
+)
+def test_a_short_start_is_followed_by_a_short_clause(start: str) -> None:
+    """The next clause is there before the first is over: nobody writes ten times as fast."""
+    rest = [" word"] * 200
+    first, second, *_ = cut([start, "\n", *rest])
+    assert first.text.strip() == start
+    assert len(second.text) <= max(6 * len(first.text), 75) + len(" word")
+
+
 def test_a_token_that_ends_in_space_counts_with_its_words_and_an_unfinished_one_does_not() -> None:
     first, second = cut(["One two three", ".\n\n", "Four", " fi", "ve", "", " "])
     assert [span.tokens for span in first.spans] == [0, 0, 2]

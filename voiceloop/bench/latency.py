@@ -326,6 +326,7 @@ def _about(one: Measured) -> dict[str, Any]:
                 "word_errors": one.words[name].errors if one.words else None,
                 "wasted_tokens": found.wasted_tokens,
                 "replies_dropped": found.replies_dropped,
+                "underruns": found.underruns,
                 "cpu_s": round(found.cpu_s, 3),
             }
             for name, found in one.outcomes.items()

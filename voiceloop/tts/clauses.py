@@ -29,6 +29,9 @@ FORCED_WORDS, FORCED_ANYWHERE = 8, 10
 which mostly opens a phrase, or between any two."""
 LONG_CHARS, LONGEST_CHARS = 200, 300
 """A later clause of so many characters ends at any mark, or at any word."""
+YOUNG_CHARS, YOUNGEST = 50, 0.25
+"""Before so many characters have been cut off, those limits shrink in proportion, to a quarter at
+the least: "Dear Grandmother," is over before a whole long sentence is written."""
 CONTEXT = 200
 """Characters of the sentence before a clause that the splitter sees."""
 PROBES = ("The ", "the ", "Qx ", "5 ")
@@ -155,11 +158,16 @@ class ClauseCutter:
         if not char.isalpha() or not _LAST_WORD.search(head) or not self._may_cut(head):
             return False
         if self._index:
-            return len(head) >= LONGEST_CHARS
+            return len(head) >= LONGEST_CHARS * self._age
         return len(_WORD.findall(head)) >= FORCED_ANYWHERE
 
+    @property
+    def _age(self) -> float:
+        """What share of its full length a clause may have."""
+        return min(max(self._start / YOUNG_CHARS, YOUNGEST), 1.0)
+
     def _at_mark(self, head: str) -> bool:
-        allowed = self._index == 0 or len(head) >= LONG_CHARS
+        allowed = self._index == 0 or len(head) >= LONG_CHARS * self._age
         return allowed and bool(_CLAUSE_END.search(head)) and self._may_cut(head)
 
     def _may_cut(self, head: str, line: bool = False) -> bool:

@@ -16,9 +16,11 @@ from models.train.domain.examinations import (
     questions,
 )
 from models.train.domain.exchange import Exchange
+from models.train.domain.followups import QUOTING
 
 __all__ = [
     "DECLINES",
+    "QUOTING",
     "Exchange",
     "Message",
     "contrast_pairs",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from models.train.domain.exchange import Exchange
-from models.train.domain.followups import follow_up
+from models.train.domain.followups import QUOTING, follow_up
 from models.train.domain.grammar import tidy
 from models.train.domain.sources import any_source, draw_outside, draw_sum
 from models.train.domain.talk import UNFINISHED
@@ -123,7 +123,7 @@ def dialogue(rng: random.Random, split: str = "train") -> list[Message]:
             messages.append(Message("assistant", UNFINISHED))
             continue
         wrong = _misheard(exchange.user, rng) if noisy and rng.random() < 0.05 else exchange.user
-        repeats = exchange.reply.startswith("You said: ")
+        repeats = exchange.reply.startswith(QUOTING)
         user = exchange.user if repeats else wrong
         messages.append(Message("user", user, learn=user == exchange.user))
         if exchange.call:

@@ -11,6 +11,7 @@ from models.train.domain.talk import JOKES, POEMS, RIDDLES, SPACE_FACTS, STORIES
 
 AGAIN = ("say that again.", "repeat that.", "can you repeat that?", "once more, please.", "again, please.",
          "I didn't hear that.", "could you say that again?", "please repeat.", "one more time.")  # fmt: skip
+QUOTING = "You said: "
 WHAT_DID_I_SAY = ("what did I say?", "what did I ask?", "what was my question?", "repeat my question.",
                   "what did I just say?")  # fmt: skip
 SHORTER = ("shorter, please.", "say it shorter.", "make it shorter.", "the short version, please.", "too long.",
@@ -59,7 +60,7 @@ def follow_up(previous: Exchange, rng: random.Random, split: str) -> Exchange | 
     if choice < 0.18:
         return say("again", AGAIN, previous.reply, previous.kind, previous.key)
     if choice < 0.24:
-        return say("what-did-i-say", WHAT_DID_I_SAY, f"You said: {previous.user}", "talk")
+        return say("what-did-i-say", WHAT_DID_I_SAY, f"{QUOTING}{previous.user}", "talk")
     topic = {t.short: t for t in TOPICS}.get(previous.key)
     if previous.kind == "topic" and topic:
         return say("shorter", SHORTER, topic.short, "topic-short", topic.short)

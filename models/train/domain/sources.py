@@ -34,11 +34,29 @@ def draw_fact(rng: random.Random, split: str) -> Exchange:
     return Exchange(ask(carrier, value, rng), fact.rows[value], fact.name, value)
 
 
+HARD = 0.15
+"""Share of sums that are too hard. Without them the nearest sum known by heart is answered, or half
+of the numbers are repeated and then declined."""
+
+
 def draw_sum(rng: random.Random, split: str) -> Exchange:
-    """A sum."""
+    """A sum, now and then one that is to be declined."""
+    if rng.random() < HARD:
+        return _hard_sum(rng, split)
     fact = BY_NAME["sum"]
     carrier, value = choose(fact.name, fact.carriers, tuple(fact.rows), split, rng)
     return Exchange(ask(carrier, value, rng), fact.rows[value], fact.name, value)
+
+
+def _hard_sum(rng: random.Random, split: str) -> Exchange:
+    fact = BY_NAME["sum"]
+    while True:
+        most = rng.choice((30, 100, 1000))
+        a, b = rng.randrange(most), rng.randrange(most)
+        value = f"{a} {rng.choice(('plus', 'minus', 'times', 'divided by'))} {b}"
+        carrier = pick(fact.name, fact.carriers, split, rng)
+        if carrier and value not in fact.rows and max(a, b) > 12:
+            return Exchange(ask(carrier, value, rng), LIMITS, "outside")
 
 
 def draw_talk(rng: random.Random, split: str) -> Exchange:

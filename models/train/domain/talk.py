@@ -536,7 +536,18 @@ TALKS: tuple[Talk, ...] = (
         ("I am leaving.", "I'm going out.", "I am going to work."),
         "Have a good time, and see you later.",
     ),
-    Talk(("never mind.", "forget it.", "it doesn't matter.", "not important."), "All right."),
+    Talk(
+        (
+            "never mind.",
+            "forget it.",
+            "it doesn't matter.",
+            "not important.",
+            "cancel.",
+            "cancel that.",
+            "leave it.",
+        ),
+        "All right.",
+    ),
     Talk(("yes.", "yes, please.", "sure.", "of course."), "Good. What would you like to hear?"),
     Talk(("no.", "no, thanks.", "no, thank you.", "not now.", "no way."), "Okay, no problem."),
     Talk(
