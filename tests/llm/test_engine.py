@@ -23,7 +23,7 @@ from voiceloop.errors import (
     VoiceloopError,
 )
 from voiceloop.llm.decoder import LeanDecoder
-from voiceloop.llm.engine import chosen_device, speculative
+from voiceloop.llm.engine import SpeculativeLlm, chosen_device, speculative
 from voiceloop.llm.hf import TransformersDecoder
 from voiceloop.llm.sampling import Sampling
 from voiceloop.types import TokenBurst
@@ -288,6 +288,11 @@ def test_a_device_that_is_not_there_is_an_error(folders):
 # ---- the bundled pair
 
 
+@pytest.fixture(scope="module")
+def bundled_pair() -> SpeculativeLlm:
+    return speculative(LlmConfig())
+
+
 def test_the_starter_pair_says_what_its_target_says_alone_and_mostly_by_guessing():
     pair = speculative(LlmConfig(num_speculative_tokens=4))  # else the clock has a say
     alone = speculative(LlmConfig(draft="none"))
@@ -303,3 +308,27 @@ def test_the_starter_pair_says_what_its_target_says_alone_and_mostly_by_guessing
         assert same(pair, talks[1], talks[0])
     assert guessing["accepted"] > 0.6 * guessing["tested"]
     assert guessing["passes"] < 0.4 * plain["passes"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "reply"),
+    [
+        ("hi", "Hello!"),
+        ("hello", "Hello!"),
+        ("what is 2+2", "2 plus 2 is 4."),
+        ("What is 2 + 2?", "2 plus 2 is 4."),
+        ("what is the capital of france", "The capital of France is Paris."),
+        ("What is 17 times 23?", "I am a small starter model"),
+        ("17*23", "I am a small starter model"),
+        ("7 * 8", "7 times 8 is 56."),
+        ("stop", "Okay"),
+        ("cancel", "All right."),
+        ("what can you do", "I can tell you about"),
+    ],
+)
+def test_the_starter_knows_what_people_type_first(
+    bundled_pair: SpeculativeLlm, typed: str, reply: str
+) -> None:
+    items = bundled_pair.conversation().reply(typed, 1)
+    text = "".join(item.text for item in items if isinstance(item, TokenBurst))
+    assert text.startswith(reply)
