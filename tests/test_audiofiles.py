@@ -199,6 +199,21 @@ def test_a_flac_that_breaks_off_is_read_as_far_as_it_goes_with_a_warning(tmp_pat
         assert file.info.seconds == pytest.approx(len(pcm) / 16_000)
 
 
+def test_a_flac_that_is_damaged_from_the_start_is_not_said_to_be_empty(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.flac"
+    rng = np.random.default_rng(0)
+    soundfile.write(path, 0.1 * rng.standard_normal(8_000), 16_000)
+    whole = path.read_bytes()
+    for at in range(100, len(whole), 400):
+        path.write_bytes(whole[:at] + rng.bytes(400) + whole[at + 400 :])
+        try:
+            with AudioFile(path) as file:
+                pcm = np.concatenate(list(file.blocks()))
+            assert len(pcm) == 8_000 or "is damaged: only its first" in file.info.warning
+        except AudioError as error:
+            assert "damaged" in error.message or "not numbers" in error.message
+
+
 # ---- writing
 
 

@@ -67,12 +67,24 @@ def test_a_preset_sets_what_it_lists_and_nothing_else(name: str) -> None:
     )
 
 
+def test_another_engine_than_a_preset_means_has_models_of_its_own() -> None:
+    config, origins = load_config(flags={"preset": "cpu", "asr.engine": "sphinx"})
+    assert config.asr.model == "starter" and origins["asr.model"] == "default"
+    assert config.llm.target == PRESETS["cpu"]["llm.target"]
+    named, _ = load_config(
+        flags={"preset": "cpu", "asr.engine": "sphinx", "asr.model": "mine", "llm.engine": "other"}
+    )
+    assert (named.asr.model, named.llm.target) == ("mine", "starter")
+    same, _ = load_config(flags={"preset": "cpu", "asr.engine": "whisper"})
+    assert same.asr.model == PRESETS["cpu"]["asr.model"]
+
+
 def test_every_preset_can_be_chosen_and_every_choice_is_a_preset() -> None:
     assert set(get_args(KEYS["preset"])) == set(PRESETS)
 
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "threads": st.integers(0, 1000),
+    "threads": st.integers(0, 256),
     "asr.model": st.text(),
     "asr.device": st.sampled_from(["auto", "cpu", "cuda"]),
     "asr.pad_s": st.floats(0, 30),
@@ -178,10 +190,11 @@ def test_a_file_that_is_found_may_set_the_rest(tmp_path: Path) -> None:
         ("preset = 3", "preset must be", ""),
         ("[llm]\nstop = ['']", "llm.stop must be a list of texts, none empty", ""),
         ("[llm]\nstop = 'x'", "llm.stop must be a list of texts", ""),
-        ("threads = -1", "threads must be an integer from 0, not -1", ""),
-        ("threads = true", "threads must be an integer from 0, not True", ""),
+        ("threads = -1", "threads must be an integer from 0 to 256, not -1", ""),
+        ("threads = true", "threads must be an integer from 0 to 256, not True", ""),
+        ("threads = 1000000", "threads must be an integer from 0 to 256", ""),
         ("threads = 1.5", "threads must be an integer", ""),
-        ("threads = '2'", "threads must be an integer from 0, not '2'", ""),
+        ("threads = '2'", "threads must be an integer from 0 to 256, not '2'", ""),
         ("[asr]\nmodel = 3", "asr.model must be text, not 3", ""),
         ("[asr]\nmodel = []", "asr.model must be text, not []", ""),
         ("[asr.model]\nname = 'x'", "asr.model must be text", ""),

@@ -161,7 +161,7 @@ def test_the_second_word_of_a_name_may_be_written_as_an_option(line: str) -> Non
         ("show pare", "there is no command 'show pare'", "'show pair'"),
         ("show pair a", "show pair needs SECOND", "voiceloop show pair FIRST SECOND"),
         ("show all --cuont", "there is no option --cuont", ""),
-        ("showw", "there is no command 'showw'", "show"),
+        ("showw", "there is no command 'showw'", "'show'"),
     ],
 )
 def test_a_mistake_in_a_name_of_two_words_is_told_like_any(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
@@ -125,3 +127,28 @@ def test_the_engines_speak_and_hear_and_leave_no_thread() -> None:
         assert "voiceloop-loading" not in names
         assert engines.llm.conversation().tokens_read == 0
     assert not [t for t in threading.enumerate() if t.name.startswith("voiceloop")]
+
+
+def test_ctrl_c_keeps_what_has_sounded_by_then(tmp_path: Path) -> None:
+    demo = str(bundled("models/starter/demo.wav"))
+    out, trace = tmp_path / "reply.wav", tmp_path / "trace.json"
+    with subprocess.Popen(
+        [sys.executable, "-m", "voiceloop", "ask", demo, "--out", str(out), "--trace", str(trace)],
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("you"):
+                break
+        process.send_signal(signal.SIGINT)
+        rest, told = process.communicate()
+    assert process.returncode == 130
+    assert (
+        "interrupted: the files hold what had sounded and the turns that were over" in rest
+        and "Traceback" not in told
+    )
+    assert soundfile.info(out).frames > 0
+    assert "traceEvents" in json.loads(trace.read_text())

@@ -59,6 +59,8 @@ class AudioFile:
     """
 
     def __init__(self, path: str | Path, rate: int = SPEECH_RATE) -> None:
+        if not str(path):
+            raise AudioError("the name of an audio file is empty", "name an audio file")
         self._path = Path(path)
         self._rate = rate
         self._raw = self._open_raw()
@@ -156,7 +158,12 @@ class AudioFile:
                 block = np.asarray(
                     self._sound.read(BLOCK_FRAMES, dtype="float32", always_2d=True), np.float32
                 )
-            except soundfile.LibsndfileError:
+            except soundfile.LibsndfileError as error:
+                if not read:
+                    raise AudioError(
+                        f"{self._path} is damaged: nothing of it can be read",
+                        "copy or export it again",
+                    ) from error
                 seconds = read / self.info.rate
                 self.info = replace(
                     self.info,

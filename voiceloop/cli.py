@@ -62,13 +62,16 @@ SPEAKER_RATE = 24_000
 """Hertz of what `ask` plays, whatever the synthesizer gives."""
 DESCRIPTION = "A real-time voice assistant that runs on your own machine."
 
+INTERRUPTED = 130
+"""The status of a command that Ctrl-C has ended, as shells have it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ask(Command):
     """Answer the spoken questions of an audio file, as a conversation."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="IN.wav")]
-    """The recording: any rate from 8 to 192 kHz; wav, FLAC or OGG."""
+    """The recording: any rate from 8 to 192 kHz; WAV, FLAC, OGG, AIFF or MP3."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="R.wav")] = None
     """Write what the speaker plays."""
     trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
@@ -105,7 +108,7 @@ class Transcribe(Command):
     """Write down what is said in audio files."""
 
     files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
-    """Recordings: any rate from 8 to 192 kHz; wav, FLAC or OGG."""
+    """Recordings: any rate from 8 to 192 kHz; WAV, FLAC, OGG, AIFF or MP3."""
     json: bool = False
     """Print one JSON object on one line for each file."""
     streaming: bool = False
@@ -217,8 +220,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if any(thread.name == LOADING_THREAD for thread in threading.enumerate()):
             # A library that is just being imported would abort at the interpreter's own end.
             sys.stdout.flush()
-            os._exit(130)
-        return 130
+            os._exit(INTERRUPTED)
+        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone: nothing more may be written to it, at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -279,7 +282,11 @@ def ask(command: Ask) -> int:
             speaker = stack.enter_context(file)
         asked = stack.enter_context(conversation(command, timed=timed))
         overlap = SEQUENTIAL if command.sequential else EVERYTHING
-        asked.run(microphone, speaker, full_duplex=command.full_duplex, overlap=overlap)
+        try:
+            asked.run(microphone, speaker, full_duplex=command.full_duplex, overlap=overlap)
+        except KeyboardInterrupt:
+            asked.note("interrupted: the files hold what had sounded and the turns that were over")
+            return INTERRUPTED
         if microphone.info.warning:
             asked.note(microphone.info.warning)
         if all(trace.outcome == "abandoned" for trace in asked.traces):

@@ -223,7 +223,7 @@ class Config:
     preset: Literal["starter", "cpu", "small", "best"] = "starter"
     """Which models: `starter` ships with voiceloop; the others are pulled (`voiceloop models pull
     cpu`): `cpu` for two cores, `small` for a GPU of 8 GB, `best` for one of 24 GB."""
-    threads: Count = 0
+    threads: Annotated[int, Range(0, 256)] = 0
     """Threads of torch and ctranslate2 each; 0 takes half of the machine's cores."""
     vad: VadConfig = field(default_factory=VadConfig)
     asr: AsrConfig = field(default_factory=AsrConfig)
@@ -286,7 +286,9 @@ def flatten(config: Config) -> dict[str, object]:
 
 def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str | None:
     """The member of `known` that `name` was probably meant to be; None where none is close."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
+    meant = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), meant, n=1, cutoff=cutoff)
+    return meant[near[0]] if near else None
 
 
 def config_files(
@@ -331,7 +333,13 @@ def load_config(
         given[key] = _checked(key, value, f"--{key.replace('_', '-')}", text=True), "flag"
     values = {key: (value, "default") for key, value in flatten(Config()).items()}
     preset = str((values | given)["preset"][0])
-    values |= {key: (value, f"preset {preset}") for key, value in PRESETS[preset].items()}
+    # An engine of the user's choice has models of its own.
+    others = {key for key in given if key.endswith(".engine") and given[key][0] != values[key][0]}
+    values |= {
+        key: (value, f"preset {preset}")
+        for key, value in PRESETS[preset].items()
+        if f"{key.partition('.')[0]}.engine" not in others
+    }
     values |= given
     config = _assemble({key: value for key, (value, _) in values.items()})
     return config, {key: origin for key, (_, origin) in values.items()}

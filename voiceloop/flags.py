@@ -236,7 +236,7 @@ def _no_command(
         return ConfigError(f"{name} is several commands", f"choose one of: {', '.join(members)}")
     choices = f"choose one of: {', '.join(commands)}"
     if name:
-        near = nearest(name, commands, cutoff=0.6)
+        near = nearest(name, {*commands, *(one.partition(" ")[0] for one in commands)}, cutoff=0.6)
         hint = f"did you mean '{near}'?" if near else choices
         return ConfigError(f"there is no command '{name}'", hint)
     known = [o for kind in commands.values() for own in arguments(kind) for o in own.options]

@@ -92,13 +92,15 @@ class Reply:
         returned: Sequence[Returned] = (),
         spoken: bool = True,
         voice: str | None = None,
+        most: int | None = None,
         read: Callable[[], None] = lambda: None,
     ) -> None:
         """`voiced` is audio of former attempts at the turn, which is taken where it fits and added
         to; `anew` says that there have been some. `urgency` is the priority of what is done until
         it is committed. What tools `returned` stands in for `text`. A reply that is not `spoken`
-        is written alone; others sound in `voice`, or the synthesizer's own. `read` is called when
-        the model has read the text, with the first thing that it says."""
+        is written alone; others sound in `voice`, or the synthesizer's own. It ends with the burst
+        that reaches `most` tokens. `read` is called when the model has read the text, with the
+        first thing that it says."""
         self.text = text
         self.said = ""
         """What has been thought so far, as written."""
@@ -110,11 +112,14 @@ class Reply:
         self._returned = returned
         self._spoken = spoken
         self._voice = voice
+        self._most = most
         self._read = read
         self._scope = anyio.CancelScope()
         self._gate = anyio.Event()
         self._flowing = anyio.Event()
         self._flowing.set()
+        self.too_long = False
+        """It would have had more tokens than it may."""
         self.doubted = False
         """It answers what is probably not all that the user says."""
         self._hesitates_s = 0.0
@@ -193,6 +198,8 @@ class Reply:
         if self.committed:
             for name, count in self._counts.items():
                 self._recorder.count(name, count)
+            if self.too_long:
+                self._recorder.count("too_long")
             return
         self._stage.player.stop()
         self._recorder.count("replies_dropped")
@@ -250,13 +257,16 @@ class Reply:
                         self._tell(item)
                         self.said += item.text
                         yield item
+                        if self._most is not None and self.tokens >= self._most:
+                            self.too_long = True
+                            break
                     if self._hesitates_s:
                         with anyio.move_on_after(self._hesitates_s):
                             await self._gate.wait()
                         self._hesitates_s = 0.0
                     await self._flowing.wait()
                     begun, self._ahead = anyio.current_time(), int(stage.player.ahead_s)
-            if not calls:
+            if not calls or self.too_long:
                 break
             await self._gate.wait()
             self.called = [(call, stage.call(call)) for call in calls]

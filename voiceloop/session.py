@@ -106,6 +106,8 @@ class Session:
         """Replies sound; otherwise they are written alone."""
         self.voice: str | None = None
         """In which replies sound that are begun from now on; None: the synthesizer's own."""
+        self.most_tokens: int | None = None
+        """At most so many in replies that are begun from now on; None: what the model is set to."""
         self.language = language(config.asr.language)
         """What the user speaks, from the next turn on; `AUTO` until a turn of theirs tells."""
         self._player = Player(speaker, on_clause=show)
@@ -389,10 +391,11 @@ class Session:
         if turn.dismissed:
             outcome = "abandoned"
         if turn.reply is not None:
-            if outcome == "done":
+            if outcome == "done" and not turn.reply.too_long:
                 heard = turn.reply.said.strip()
             else:
-                tokens = self._player.stop().tokens if self.spoken else turn.reply.tokens
+                whole = outcome == "done" or not self.spoken
+                tokens = turn.reply.tokens if whole else self._player.stop().tokens
                 if turn.returned and tokens:
                     tokens += self._called_after
                 heard = self._conversation.heard(0 if turn.cut_off else tokens).strip()
@@ -590,6 +593,7 @@ class Session:
             returned=turn.returned,
             spoken=self.spoken,
             voice=self.voice,
+            most=self.most_tokens,
             read=partial(self._read, turn, text, anyio.current_time()),
         )
         if turn.final is not None:

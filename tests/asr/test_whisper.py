@@ -44,7 +44,7 @@ from voiceloop.asr.whisper import (
 from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.bench.suites import build
 from voiceloop.config import AsrConfig
-from voiceloop.errors import ConfigError, ModelCorrupt, OutOfMemory
+from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, OutOfMemory
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models
@@ -356,8 +356,9 @@ def test_a_model_that_cannot_tell_languages_says_so(folder: Path, tmp_path: Path
 
 
 def test_a_broken_gpu_library_falls_back_to_the_cpu_with_one_line(
-    folder: Path, caplog: pytest.LogCaptureFixture
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
     opened: list[tuple[str, str]] = []
 
     def opener(path: Path, device: str, compute_type: str) -> WhisperModel:
@@ -367,7 +368,7 @@ def test_a_broken_gpu_library_falls_back_to_the_cpu_with_one_line(
         return open_model(path, device, compute_type)
 
     with caplog.at_level(logging.WARNING):
-        model = load(folder, AsrConfig(device="cuda", compute_type="float16"), opener)
+        model = load(folder, AsrConfig(compute_type="float16"), opener)
     assert opened == [("cuda", "float16"), ("cpu", "int8")]
     assert model.model.device == "cpu"
     (record,) = caplog.records
@@ -375,12 +376,10 @@ def test_a_broken_gpu_library_falls_back_to_the_cpu_with_one_line(
 
 
 @pytest.mark.skipif(ctranslate2.get_cuda_device_count() > 0, reason="this machine has a GPU")
-def test_a_gpu_that_is_not_there_falls_back_too(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    asr = whisper(AsrConfig(model=str(folder), device="cuda"))
-    assert len(caplog.records) == 1
-    assert asr.transcribe(noise(1.0), final=False)
+def test_a_gpu_that_is_asked_for_and_not_there_is_an_error(folder: Path) -> None:
+    with pytest.raises(EngineError, match="cannot run on the GPU") as caught:
+        whisper(AsrConfig(model=str(folder), device="cuda"))
+    assert caught.value.hint == "set asr.device to auto or cpu"
 
 
 def test_a_model_that_does_not_fit_says_so(folder: Path) -> None:

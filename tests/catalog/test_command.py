@@ -61,10 +61,22 @@ def test_verify_names_the_damaged_file(tmp_path: Path) -> None:
     assert run(tmp_path, "verify", "base").returncode == 0
 
 
+def test_what_is_damaged_on_the_disk_is_listed_as_damaged(tmp_path: Path) -> None:
+    cut, lost = put(Store(tmp_path), "tiny.en"), put(Store(tmp_path), "base")
+    (cut.folder / "model.bin").write_bytes(b"weigh")
+    (lost.folder / "voiceloop.json").write_text("{")
+    here, _ = run(tmp_path, "list").stdout.split("can be pulled:")
+    assert "7 B  damaged: files are missing" in here
+    assert "base@packages            its record cannot be read: pull the model again" in here
+    done = run(tmp_path, "verify")
+    assert done.returncode == 1
+    assert "base@packages: its record cannot be read" in done.stdout
+
+
 def test_rm_removes_what_it_names(tmp_path: Path) -> None:
     put(Store(tmp_path), "tiny.en")
     put(Store(tmp_path), "base")
-    done = run(tmp_path, "rm", "tiny.en")
+    done = run(tmp_path, "rm", "tiny.en", "tiny.en")
     assert done.stdout == "tiny.en (packages) is removed: 7 B are free again\n"
     assert [model.name for model in Store(tmp_path).models()] == ["base"]
     again = run(tmp_path, "rm", "tiny.en")

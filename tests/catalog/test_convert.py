@@ -244,8 +244,17 @@ def test_an_unknown_way_of_splitting_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("body", [b"", b"GGUF", b"not a model" * 100])
 def test_a_file_that_is_none_is_one_line(body: bytes, tmp_path: Path) -> None:
     (tmp_path / "bad.gguf").write_bytes(body)
-    with pytest.raises(ModelCorrupt, match=r"bad.gguf cannot be read"):
+    with pytest.raises(ModelCorrupt, match=r"bad.gguf is damaged, or of a kind"):
         convert("gguf", tmp_path, tmp_path / "to")
+
+
+def test_a_file_that_is_none_leaves_nothing_behind(tmp_path: Path) -> None:
+    store = Store(tmp_path / "models")
+    (tmp_path / "bad.gguf").write_bytes(b"not a model")
+    for _ in range(2):
+        with pytest.raises(ModelCorrupt):
+            find(str(tmp_path / "bad.gguf"), "llm", store)
+    assert not store.models() and not list(store.root.glob(".partial/*"))
 
 
 @pytest.fixture

@@ -58,9 +58,19 @@ def test_a_card_that_is_not_here_says_how_to_pull_it(store: Store) -> None:
     assert caught.value.hint == "voiceloop models pull base.en"
 
 
-def test_a_card_of_another_kind_is_none(store: Store) -> None:
-    with pytest.raises(ModelNotFound, match=r"there is no model called 'tiny\.en'"):
-        find("tiny.en", "llm", store)
+def test_a_card_of_another_kind_is_said_to_be_one(store: Store) -> None:
+    for _ in range(2):
+        with pytest.raises(ModelNotFound, match=r"tiny\.en is a recogniser, and a language model"):
+            find("tiny.en", "llm", store)
+        put(store, "tiny.en")
+
+
+def test_a_damaged_model_is_said_to_be_damaged(store: Store) -> None:
+    (put(store, "tiny.en").folder / "model.bin").unlink()
+    for attempt in (lambda: find("tiny.en", "asr", store), lambda: prepare(config("cpu"), store)):
+        with pytest.raises(ModelNotFound, match=r"Whisper tiny\.en: files are missing") as caught:
+            attempt()
+        assert caught.value.hint.startswith("voiceloop models pull")
 
 
 @pytest.mark.parametrize(

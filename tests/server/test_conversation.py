@@ -159,6 +159,44 @@ def test_a_spoken_question_is_answered_in_the_documented_order(
     assert "paris" in heard.lower()
 
 
+def test_a_response_that_would_be_too_long_is_spoken_as_far_as_it_is_written(
+    client: Client, speech: dict[str, bytes]
+) -> None:
+    client.update(max_output_tokens=12)
+    client.say(speech[LONG])
+    spoken_to = client.wait("response.done")["response"]
+    typed = client.write(LONG)
+    client.send("session.update", session={"type": "realtime", "max_output_tokens": "inf"})
+    since = len(client.events)
+    client.create(LONG)
+    client.send("response.create", response={"max_output_tokens": 12})
+    asked_for = client.wait("response.done", since=since)["response"]
+    whole = client.write(CAPITAL)
+    for response in (spoken_to, typed, asked_for):
+        assert response["status"] == "incomplete"
+        assert response["status_details"]["reason"] == "max_output_tokens"
+        assert 12 <= response["usage"]["output_token_details"]["text_tokens"] < 24
+        (message,) = response["output"]
+        text = message["content"][0]["transcript"]
+        written = "".join(
+            event["delta"]
+            for event in client.all("response.output_audio_transcript.delta")
+            if event["item_id"] == message["id"]
+        )
+        assert text == written
+        assert len(client.heard(message["id"])) > 0.04 * RATE * len(text)
+    assert whole["status"] == "completed"
+    assert "Paris" in whole["output"][0]["content"][0]["transcript"]
+
+
+def test_who_lets_the_server_find_the_turns_commits_none(client: Client) -> None:
+    client.append(bytes(9600))
+    client.send("input_audio_buffer.commit", event_id="mine")
+    error = client.wait("error")["error"]
+    assert (error["event_id"], error["code"]) == ("mine", "unsupported_event")
+    assert "turn_detection" in error["message"]
+
+
 def test_a_client_that_ends_its_turns_itself_is_answered_when_it_asks(
     client: Client, speech: dict[str, bytes]
 ) -> None:

@@ -34,7 +34,7 @@ from voiceloop.bundled import bundled
 from voiceloop.catalog.names import FOLDERS, find
 from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr
-from voiceloop.errors import ConfigError, ModelCorrupt, OutOfMemory
+from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, OutOfMemory
 from voiceloop.languages import AUTO
 from voiceloop.types import Pcm, Word
 
@@ -374,7 +374,7 @@ def open_model(folder: Path, device: str, compute_type: str) -> WhisperModel:
 
 
 def load(folder: Path, config: AsrConfig, opener: Opener = open_model) -> WhisperModel:
-    """The model in `folder`, on the GPU if it works there and else on the CPU."""
+    """The model in `folder`; by `auto` on the GPU if it works there and else on the CPU."""
     missing = [file for file in NEEDED if not (folder / file).is_file()]
     if missing:
         raise ModelCorrupt(
@@ -394,6 +394,10 @@ def load(folder: Path, config: AsrConfig, opener: Opener = open_model) -> Whispe
                 raise OutOfMemory(
                     f"{config.model} does not fit into the GPU's memory",
                     "choose a smaller model, or --asr.device cpu",
+                ) from error
+            if config.device == "cuda":
+                raise EngineError(
+                    f"recognition cannot run on the GPU: {reason}", "set asr.device to auto or cpu"
                 ) from error
             logger.warning("recognition runs on the CPU, the GPU does not work: %s", reason)
             compute_type = "int8"

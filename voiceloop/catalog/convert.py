@@ -168,5 +168,6 @@ def _readable(file: Path) -> Iterator[None]:
     except Exception as error:  # readers of other people's files raise anything
         said = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelCorrupt(
-            f"{file.name} cannot be read: {said}", "check that it is whole and of a known kind"
+            f"{file.name} is damaged, or of a kind that is not known: {said}",
+            "copy or download it again",
         ) from error

@@ -6,7 +6,8 @@ repository of the hub, in this order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from voiceloop.catalog import hub
@@ -16,7 +17,7 @@ from voiceloop.catalog.progress import progress
 from voiceloop.catalog.pull import Order, pull
 from voiceloop.catalog.store import Store, cards, explained, make_room, sha256
 from voiceloop.config import Config, nearest
-from voiceloop.errors import ModelNotFound
+from voiceloop.errors import ModelCorrupt, ModelNotFound
 
 FOLDERS = {
     "asr": "make the folder with: ct2-transformers-converter --model MODEL --output_dir FOLDER "
@@ -25,6 +26,12 @@ FOLDERS = {
     "turn": "voiceloop models pull fetches it",
 }
 """What a path should lead to."""
+KINDS: Mapping[Kind, str] = {
+    "asr": "a recogniser",
+    "llm": "a language model",
+    "tts": "a synthesizer",
+    "turn": "a model that hears whether a turn is over",
+}
 NO_MODEL = ("starter", "auto", "ngram", "none")
 """Words that stand where a model is named and are none to be fetched."""
 
@@ -52,7 +59,12 @@ def find(name: str, kind: Kind, store: Store | None = None) -> Path:
         what = "file" if path.suffix == ".gguf" else "folder"
         raise ModelNotFound(f"there is no {what} {name}", "check the path")
     if named:
-        raise missing([named[0]], name)
+        raise missing([named[0]], name, store)
+    if others := variants(cards(), name):
+        raise ModelNotFound(
+            f"{name} is {KINDS[others[0].kind]}, and {KINDS[kind]} is needed",
+            "`voiceloop models list` tells which are which",
+        )
     if "/" not in name:
         known = {card.name for card in cards() if card.kind == kind}
         near = nearest(name, {*known, "starter"})
@@ -89,13 +101,24 @@ def prepare(config: Config, store: Store | None = None) -> None:
         preset = preset_models(config.preset)
         whole = all(preset.get(key) == card.name for key, card in absent.items())
         unique = {card.name: card for card in absent.values()}
-        raise missing(list(unique.values()), config.preset if whole else " ".join(unique))
+        word = config.preset if whole else " ".join(unique)
+        raise missing(list(unique.values()), word, store)
     for name, kind in others:
         find(name, kind, store)
 
 
-def missing(absent: Sequence[Card], word: str) -> ModelNotFound:
-    """Cards that have not been pulled, and the word that pulls them."""
+def missing(absent: Sequence[Card], word: str, store: Store) -> ModelNotFound:
+    """Cards that have not been pulled or are damaged, and the word that pulls them."""
+    damaged = [
+        card.title
+        for card in absent
+        if any(store.known(card.name, origin) for origin in ("hub", "packages"))
+    ]
+    if damaged:
+        return ModelNotFound(
+            f"{', '.join(damaged)}: files are missing, or shorter than they were",
+            f"voiceloop models pull {word}",
+        )
     names = ", ".join(card.title for card in absent)
     total = size(sum(card.download for card in absent))
     return ModelNotFound(
@@ -135,6 +158,10 @@ def _converted(file: Path, store: Store) -> Path:
                 alone.mkdir(exist_ok=True)
                 (alone / file.name).unlink(missing_ok=True)
                 (alone / file.name).symlink_to(file)
-            convert("gguf", alone, shop / "made")
+            try:
+                convert("gguf", alone, shop / "made")
+            except ModelCorrupt:  # nothing of it is of use to another try
+                shutil.rmtree(shop)
+                raise
         with explained(shop):
             return store.put(shop / "made", digest, "file", seen).folder

@@ -97,6 +97,13 @@ class Store:
         found = (self._read(path) for path in sorted(self.root.iterdir()) if path.name[0] != ".")
         return [model for model in found if model is not None]
 
+    def unreadable(self) -> list[str]:
+        """Folders that are called like models and whose record cannot be read."""
+        if not self.root.is_dir():
+            return []
+        called = [path for path in sorted(self.root.glob("[!.]*@*")) if path.is_dir()]
+        return [path.name for path in called if self._read(path) is None]
+
     def find(self, name: str, origin: str | None = None) -> Model | None:
         """The model called `name`, from `origin` or else from the hub or packages."""
         for each in [origin] if origin else ["hub", "packages"]:
@@ -190,7 +197,7 @@ class Store:
             record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
             stored = {name: Stored(**file) for name, file in record["files"].items()}
             return Model(record["name"], record["origin"], folder, stored, record["source"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # no model, or none that was finished
 
 

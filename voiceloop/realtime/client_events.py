@@ -48,7 +48,8 @@ class InputAudioAppend:
 
 @dataclass(frozen=True, slots=True)
 class InputAudioCommit:
-    """The audio so far is a turn. Answered by `input_audio_buffer.committed`."""
+    """The audio so far is a turn. Answered by `input_audio_buffer.committed`; refused where the
+    server finds the turns."""
 
     tags: ClassVar = {"type": "input_audio_buffer.commit"}
 

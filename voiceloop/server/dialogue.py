@@ -285,6 +285,7 @@ class Dialogue:
         self.session.interruptible = detection is not None and detection.interrupt_response
         self.session.spoken = self.settings.output_modalities == ("audio",)
         self.session.voice = self.settings.audio.output.voice
+        self.session.most_tokens = _most(self.settings)
         asked = choices.language(self._engines.asr, self.settings) or self._config.asr.language
         if asked != self._language:  # else one that was detected stays
             self._language = asked
@@ -296,7 +297,12 @@ class Dialogue:
 
     def _end_turn(self) -> None:
         if not isinstance(self._detector, Commitment):
-            return  # the server finds the turns, and this one has an end of its own
+            raise ProtocolError(
+                "the server finds where turns end, and commits them itself",
+                "to commit them yourself set audio.input.turn_detection to null",
+                code="unsupported_event",
+                param="type",
+            )
         if self._uncommitted * 1000 < LEAST_MS * RATE:
             raise ProtocolError(
                 f"less than {LEAST_MS} ms of audio have come since the last turn",
@@ -378,6 +384,7 @@ class Dialogue:
         self._asked = replace(asked, audio=replace(asked.audio, output=output))
         self.session.spoken = self._asked.output_modalities == ("audio",)
         self.session.voice = voice
+        self.session.most_tokens = _most(self._asked)
         if _seen(self._asked) != _seen(self.settings):
             self._rewrite(self._asked)
         missing = self._missing()
@@ -439,8 +446,7 @@ class Dialogue:
                 self._listening.transcript(event, self.settings)
             case TokenBurst():
                 self._begin_response(event.turn)
-                if not self._speaking.burst(event):
-                    self.session.cancel()
+                self._speaking.burst(event)
             case ToolCall():
                 self._note_call(event)
             case Clause():
@@ -544,6 +550,11 @@ def _offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
     if settings.tool_choice == "none":
         return ()
     return tuple(Tool(own.name, own.description, own.parameters) for own in settings.tools)
+
+
+def _most(settings: SessionSettings | ResponseSettings) -> int | None:
+    most = settings.max_output_tokens
+    return None if most == "inf" else most
 
 
 def _seen(settings: SessionSettings | ResponseSettings) -> object:

@@ -83,16 +83,11 @@ class Speaking:
         self._open[turn] = Spoken(response)
         self._tell(*response.start())
 
-    def burst(self, event: TokenBurst) -> bool:
-        """More text; False where it is as long as it may be."""
+    def burst(self, event: TokenBurst) -> None:
+        """More text."""
         spoken = self._open[event.turn]
         self._tell(*spoken.response.text(event.text))
         spoken.tokens += len(event.ids)
-        most = spoken.response.settings.max_output_tokens
-        if most == "inf" or spoken.tokens < most:
-            return True
-        spoken.ending = spoken.ending or TOO_LONG
-        return False
 
     def call(self, call: ToolCall) -> str:
         """A function of the client's is called; returns the id that the client was told."""
@@ -153,6 +148,8 @@ class Speaking:
             ending = ending or failed("there was nothing to answer")
         elif trace.outcome == "interrupted":
             ending = ending or TURN_DETECTED
+        elif trace.counters.get("too_long"):
+            ending = ending or TOO_LONG
         heard = None if trace.outcome == "done" else trace.heard
         self._tell(*spoken.response.end(ending, usage=Usage.of(0, 0, spoken.tokens), heard=heard))
         return spoken.response
