@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +144,7 @@ def test_ctrl_c_keeps_what_has_sounded_by_then(tmp_path: Path) -> None:
         for line in process.stdout:
             if line.startswith("you"):
                 break
+        time.sleep(1)  # the reply takes seven
         process.send_signal(signal.SIGINT)
         rest, told = process.communicate()
     assert process.returncode == 130
