@@ -23,6 +23,8 @@ from voiceloop.loading import open_engines
 
 pytestmark = pytest.mark.models
 
+SILENCES = ("ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "CI", "GITHUB_ACTIONS", "TF_BUILD")
+"""What keeps ONNX Runtime from reporting its use."""
 COUNTS = """
 from threadpoolctl import ThreadpoolController
 from voiceloop.config import Config
@@ -95,6 +97,24 @@ def stuck(config):
 """
 
 
+def test_nothing_that_is_loaded_keeps_a_record_to_send(tmp_path: Path) -> None:
+    program = "from voiceloop.config import Config; from voiceloop.loading import open_engines\n"
+    program += "with open_engines(Config()): pass"
+    environment = {key: value for key, value in os.environ.items() if key not in SILENCES}
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, "-c", program], env=environment | home, check=True)
+    assert not [path for path in tmp_path.rglob("*") if "Microsoft" in path.parts]
+
+
+# Where the tests run in the background Ctrl-C is ignored, and processes inherit that.
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from voiceloop.cli import main
+sys.exit(main())
+"""
+
+
 def test_ctrl_c_waits_for_nothing_that_is_being_loaded(tmp_path: Path) -> None:
     (tmp_path / "stuck.py").write_text(STUCK)
     package = tmp_path / "stuck-1.dist-info"
@@ -104,7 +124,7 @@ def test_ctrl_c_waits_for_nothing_that_is_being_loaded(tmp_path: Path) -> None:
     folders = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     demo = str(bundled("models/starter/demo.wav"))
     with subprocess.Popen(
-        [sys.executable, "-m", "voiceloop", "ask", demo, "--asr.engine", "stuck"],
+        [sys.executable, "-c", PROGRAM, "ask", demo, "--asr.engine", "stuck"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(folders)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -134,7 +154,7 @@ def test_ctrl_c_keeps_what_has_sounded_by_then(tmp_path: Path) -> None:
     demo = str(bundled("models/starter/demo.wav"))
     out, trace = tmp_path / "reply.wav", tmp_path / "trace.json"
     with subprocess.Popen(
-        [sys.executable, "-m", "voiceloop", "ask", demo, "--out", str(out), "--trace", str(trace)],
+        [sys.executable, "-c", PROGRAM, "ask", demo, "--out", str(out), "--trace", str(trace)],
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -200,7 +200,7 @@ def test_a_quiet_window_that_the_network_doubts_begins_a_pause_and_ends_no_turn(
                     paused = False
                 case TurnEnded():
                     assert not speech[index]
-                    began = -1
+                    began, peak = -1, False
         if 0 <= began < index and doubted:
             assert paused
 
