@@ -126,6 +126,14 @@ class Say(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Voices(Command):
+    """List the voices of the synthesizer, and the languages that they speak."""
+
+    json: bool = False
+    """Print one JSON object on one line for each voice."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Replay(Command):
     """Play a scripted conversation on a virtual clock, and tell what comes of it."""
 
@@ -150,6 +158,7 @@ COMMANDS: dict[str, type[Command]] = {
     "ask": Ask,
     "transcribe": Transcribe,
     "say": Say,
+    "voices": Voices,
     "bench llm": BenchLlm,
     "bench latency": BenchLatency,
     "bench asr": BenchAsr,
@@ -185,6 +194,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return transcribe(command)
             case Say() as command:
                 return say(command)
+            case Voices() as command:
+                return voices(command)
             case BenchLlm() as command:
                 return bench_llm(command)
             case BenchLatency() as command:
@@ -470,6 +481,26 @@ def say(command: Say) -> int:
             raise VoiceloopError(
                 "the text holds nothing that can be said", "give it words or numbers"
             )
+    return 0
+
+
+def voices(command: Voices) -> int:
+    """`voiceloop voices`."""
+    from voiceloop.engines import registered
+
+    with loading(tts_name(command.settings.tts), sys.stderr):
+        from voiceloop.loading import load_tts
+
+        tts = load_tts(command.settings)
+    for name in tts.voices():
+        if command.json:
+            print(json.dumps({"name": name, "language": tts.language(name), "engine": tts.name}))
+        else:
+            chosen = "  (speaks unless another is asked for)" if name == tts.voice else ""
+            print(f"{name:<32} {tts.language(name):<10}{chosen}".rstrip())
+    if not command.json:
+        others = [name for name in registered("tts") if name != command.settings.tts.engine]
+        print(f"\nThese are {tts.name}'s; --tts.engine asks others: {', '.join(others)}.")
     return 0
 
 

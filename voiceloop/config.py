@@ -133,11 +133,13 @@ class TtsConfig:
     """Speech synthesis."""
 
     engine: str = "espeak"
-    """Entry point in group `voiceloop.tts`: `espeak` or `coqui`."""
+    """Entry point in group `voiceloop.tts`: `espeak`, `piper` or `coqui`."""
     model: str = ""
-    """A voice of Coqui TTS: a folder or its name there; empty is `tts_models/en/ljspeech/vits`."""
-    voice: str = "en-us"
-    """Name of a voice of the engine: for `coqui` a speaker of the model; `en-us` is its first."""
+    """For `piper` a voice that has been pulled (`en_US-joe-medium`), a folder or an .onnx file; for
+    `coqui` a folder or a voice's name there. Empty is the engine's own."""
+    voice: str = ""
+    """Name of a voice (`voiceloop voices` lists them): of `espeak` a language such as `en-gb`, of
+    `piper` a model or a speaker in it, of `coqui` a speaker. Empty is the engine's first."""
     speed: Annotated[float, Range(0.5, 2.5)] = 1.0
     """1 is the voice's own pace."""
 
@@ -239,18 +241,24 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
         "asr.model": "tiny.en",
         "llm.target": "smollm2-135m-instruct",
         "turns.sound": "smart-turn-v3.2",
+        "tts.engine": "piper",
+        "tts.model": "en_US-joe-medium",
     },
     "small": {
         "asr.model": "small.en",
         "llm.target": "qwen2.5-1.5b-instruct",
         "llm.draft": "qwen2.5-0.5b-instruct",
         "turns.sound": "smart-turn-v3.2",
+        "tts.engine": "piper",
+        "tts.model": "en_US-joe-medium",
     },
     "best": {
         "asr.model": "large-v3-turbo",
         "llm.target": "qwen3-4b-instruct-2507",
         "llm.draft": "qwen3-0.6b",
         "turns.sound": "smart-turn-v3.2",
+        "tts.engine": "piper",
+        "tts.model": "en_US-joe-medium",
     },
 }
 """What each preset sets, by dotted key."""
@@ -333,11 +341,13 @@ def load_config(
         given[key] = _checked(key, value, f"--{key.replace('_', '-')}", text=True), "flag"
     values = {key: (value, "default") for key, value in flatten(Config()).items()}
     preset = str((values | given)["preset"][0])
+    chosen = {key: (value, f"preset {preset}") for key, value in PRESETS[preset].items()}
     # An engine of the user's choice has models of its own.
-    others = {key for key in given if key.endswith(".engine") and given[key][0] != values[key][0]}
+    usual = {key: value for key, (value, _) in (values | chosen).items()}
+    others = {key for key in given if key.endswith(".engine") and given[key][0] != usual[key]}
     values |= {
-        key: (value, f"preset {preset}")
-        for key, value in PRESETS[preset].items()
+        key: value
+        for key, value in chosen.items()
         if f"{key.partition('.')[0]}.engine" not in others
     }
     values |= given

@@ -281,6 +281,11 @@ class Engines:
         return [runner for runner in every if runner is not None]
 
 
+def registered(kind: Kind) -> list[str]:
+    """The engines that there are, by name."""
+    return sorted({entry.name for entry in entry_points(group=f"voiceloop.{kind}")})
+
+
 def load(kind: Kind, name: str, config: object) -> object:
     """Build the engine registered as `name` in group `voiceloop.<kind>`.
 

@@ -17,7 +17,9 @@ FILES = {"model.bin": b"weights"}
 def test_every_preset_names_models_that_can_be_pulled() -> None:
     for preset in PRESETS:
         for key, name in preset_models(preset).items():
-            kind = {"asr": "asr", "llm": "llm", "turns": "turn"}[key.partition(".")[0]]
+            kind = {"asr": "asr", "llm": "llm", "turns": "turn", "tts": "tts"}[
+                key.partition(".")[0]
+            ]
             assert [card.kind for card in variants(cards(), name)][:1] == [kind], name
 
 

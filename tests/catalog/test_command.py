@@ -96,8 +96,8 @@ def test_a_model_that_is_not_here_is_one_line_on_the_command_line(tmp_path: Path
     loading, *told = done.stderr.splitlines()
     assert loading.startswith("voiceloop: loading whisper tiny.en")
     assert told == [
-        "voiceloop: Whisper tiny.en, SmolLM2 135M Instruct, smart-turn v3.2 (CPU) are not on this "
-        "machine (358 MB)",
+        "voiceloop: Whisper tiny.en, SmolLM2 135M Instruct, Piper joe (medium), smart-turn v3.2 "
+        "(CPU) are not on this machine (421 MB)",
         "hint: voiceloop models pull cpu",
     ]
 

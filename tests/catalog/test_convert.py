@@ -19,7 +19,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from tests.conftest import lacking
-from voiceloop.catalog.convert import FIRST_HALF, SEAM, SPLITS, VOCODER, convert
+from voiceloop.catalog.convert import SPLITS, convert
 from voiceloop.catalog.names import find
 from voiceloop.catalog.store import Store
 from voiceloop.errors import EngineError, ModelCorrupt, VoiceloopError
@@ -291,41 +291,3 @@ def test_a_gguf_file_is_converted_once(made: Made, tmp_path: Path) -> None:
     assert find(str(copy), "llm", store) == first
     assert (first / "model.safetensors").stat().st_mtime_ns == before
     assert len(store.models()) == 1
-
-
-def test_a_piper_voice_in_two_sounds_as_in_one(tmp_path: Path) -> None:
-    import onnx
-    import onnxruntime
-    from onnx import TensorProto, helper, numpy_helper
-
-    rng = np.random.default_rng(0)
-
-    def weights(name: str, *shape: int) -> onnx.TensorProto:
-        return numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name)
-
-    nodes = [
-        helper.make_node("Conv", ["x", "w1"], ["h"], "/enc/Conv", kernel_shape=[3], pads=[1, 1]),
-        helper.make_node("Mul", ["h", "h"], ["z"], "/flow/Mul"),
-        helper.make_node("Conv", ["z", "w2"], ["d"], SEAM, kernel_shape=[3], pads=[1, 1]),
-        helper.make_node("Tanh", ["d"], ["y"], "/dec/Tanh"),
-    ]
-    shapes = {"x": [1, 4, "t"], "y": [1, 2, "t"]}
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, shapes[n]) for n in ("x", "y"))
-    graph = helper.make_graph(
-        nodes, "voice", [x], [y], [weights("w1", 8, 4, 3), weights("w2", 2, 8, 3)]
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    (tmp_path / "from").mkdir()
-    onnx.save(model, tmp_path / "from" / "joe.onnx")
-    (tmp_path / "from" / "joe.onnx.json").write_text("{}")
-    convert("piper", tmp_path / "from", tmp_path / "to")
-
-    def run(path: Path, value: np.ndarray) -> np.ndarray:
-        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-        (name,) = (entry.name for entry in session.get_inputs())
-        return np.asarray(session.run(None, {name: value})[0])
-
-    given = rng.normal(size=(1, 4, 50)).astype(np.float32)
-    halves = run(tmp_path / "to" / VOCODER, run(tmp_path / "to" / FIRST_HALF, given))
-    assert np.allclose(halves, run(tmp_path / "from" / "joe.onnx", given), atol=1e-6)
-    assert (tmp_path / "to" / "voice.json").read_text() == "{}"

@@ -93,11 +93,12 @@ def test_an_unknown_name_says_which_is_nearest(store: Store) -> None:
 def test_a_preset_that_is_not_here_is_one_line(store: Store) -> None:
     with pytest.raises(ModelNotFound) as caught:
         prepare(config("cpu"), store)
-    named = "Whisper tiny.en, SmolLM2 135M Instruct, smart-turn v3.2 (CPU) are not on"
+    named = "Whisper tiny.en, SmolLM2 135M Instruct, Piper joe (medium), smart-turn"
     assert caught.value.message.startswith(named)
     assert caught.value.hint == "voiceloop models pull cpu"
     put(store, "tiny.en")
     put(store, "smart-turn-v3.2")
+    put(store, "en_US-joe-medium")
     with pytest.raises(ModelNotFound, match=r"^SmolLM2 135M Instruct is not on") as caught:
         prepare(config("cpu"), store)
     assert caught.value.hint == "voiceloop models pull cpu"
@@ -108,6 +109,7 @@ def test_a_preset_that_is_not_here_is_one_line(store: Store) -> None:
 def test_a_model_besides_the_preset_is_named_itself(store: Store) -> None:
     put(store, "tiny.en")
     put(store, "smart-turn-v3.2")
+    put(store, "en_US-joe-medium")
     chosen = config("cpu", llm__target="qwen3-0.6b")
     with pytest.raises(ModelNotFound) as caught:
         prepare(chosen, store)
@@ -116,7 +118,14 @@ def test_a_model_besides_the_preset_is_named_itself(store: Store) -> None:
 
 def test_other_engines_need_no_cards(store: Store) -> None:
     chosen = config("cpu", llm__target="starter", turns__sound="somebody's own")
-    prepare(replace(chosen, asr=replace(chosen.asr, engine="sphinx")), store)
+    prepare(
+        replace(
+            chosen,
+            asr=replace(chosen.asr, engine="sphinx"),
+            tts=replace(chosen.tts, engine="espeak"),
+        ),
+        store,
+    )
     prepare(config("starter"), store)
 
 

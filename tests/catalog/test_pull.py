@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalog.conftest import Shop, file_lines, hub_card, packaged
+from tests.catalog.conftest import Shop, card, file_lines, hub_card, packaged
+from tests.tts.piper_voices import write_piper_voice
+from voiceloop.catalog.cards import PIPER_VOICES
 from voiceloop.catalog.store import Store
 
 pytestmark = pytest.mark.virtual
@@ -106,6 +108,24 @@ def test_a_licence_that_is_not_free_is_accepted_first(shop: Shop) -> None:
     assert "may be used under L-1 only: https://example.org/licence" in message
     assert hint.endswith("voiceloop models pull a --accept-licence --yes")
     assert shop.pull("a", "--yes", "--accept-licence").returncode == 0
+
+
+def test_any_voice_of_piper_is_pulled_by_its_name(shop: Shop, tmp_path: Path) -> None:
+    name = "en_US-tiny-low"
+    file = write_piper_voice(tmp_path / f"{name}.onnx")
+    there = {
+        f"en/en_US/tiny/low/{path.name}": path.read_bytes()
+        for path in (file, file.with_name(f"{file.name}.json"))
+    }
+    shop.server.hub(PIPER_VOICES, there, lfs=".onnx")
+    shop.cards(card("other", "hub", FILES) + 'repo = "org/other"\n')
+    message, hint = shop.complaint(name, "--yes")
+    assert "/en/en_US/tiny/low/MODEL_CARD" in message and "--accept-licence" in hint
+    assert shop.pull(name, "--yes", "--accept-licence").returncode == 0
+    model = shop.store.find(name)
+    assert model is not None and {"voice.onnx", "vocoder.onnx", "voice.json"} <= set(model.files)
+    message, _ = shop.complaint("en_US-tiny-high", "--yes", "--accept-licence")
+    assert "has no en/en_US/tiny/high/en_US-tiny-high.onnx" in message
 
 
 @pytest.mark.parametrize("origin", ["hub", "packages"])

@@ -7,21 +7,25 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+import soxr
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.catalog.test_fetch import Counted
+from tests.tts.test_conformance import clause, pcm, speak
+from voiceloop.asr.whisper import whisper
+from voiceloop.audio import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.catalog.cards import variants
-from voiceloop.catalog.convert import FIRST_HALF, VOCODER
 from voiceloop.catalog.fetch import Unreachable
+from voiceloop.catalog.names import PIPER
 from voiceloop.catalog.pull import order, pull
 from voiceloop.catalog.store import Model, Store, cards
 from voiceloop.cli import main
-from voiceloop.config import LlmConfig
+from voiceloop.config import AsrConfig, LlmConfig, TtsConfig
 from voiceloop.errors import EngineError
 from voiceloop.llm.engine import speculative
+from voiceloop.tts.piper import piper
 
 pytestmark = pytest.mark.models
 
@@ -98,19 +102,13 @@ def test_smollm2_answers_sensibly() -> None:
     assert said[-1] == model.generation_config.eos_token_id
 
 
-def test_the_two_halves_of_a_voice_fit() -> None:
-    import onnxruntime
-
-    folder = pulled("en_US-joe-medium").folder
-    first, vocoder = (
-        onnxruntime.InferenceSession(folder / name, providers=["CPUExecutionProvider"])
-        for name in (FIRST_HALF, VOCODER)
-    )
-    said = np.array([[1, 20, 0, 59, 0, 24, 0, 120, 0, 100, 0, 2]], np.int64)
-    scales = np.array([0, 1, 0], np.float32)  # without noise
-    inputs = {"input": said, "input_lengths": np.array([said.size]), "scales": scales}
-    (frames,) = map(np.asarray, first.run(None, inputs))
-    (sound,) = map(np.asarray, vocoder.run(None, {vocoder.get_inputs()[0].name: frames}))
-    assert np.isfinite(sound).all()
-    assert sound.shape[-1] == frames.shape[-1] * 256
-    assert np.abs(sound).max() > 0.01
+def test_a_voice_is_heard_as_it_is_written() -> None:
+    """Spoken by the voice that has been pulled, written down by the recogniser that has been."""
+    pulled(PIPER)
+    pulled("base")
+    tts, asr = piper(TtsConfig(engine="piper")), whisper(AsrConfig(model="base"))
+    text = "The weather is fine today, and we could walk along the river."
+    sound = pcm(speak(tts, clause(text)))
+    heard = asr.transcribe(soxr.resample(sound, tts.rate, SPEECH_RATE), final=True)
+    plain = re.sub(r"[^a-z ]", "", " ".join(word.text for word in heard).lower())
+    assert plain.split() == re.sub(r"[^a-z ]", "", text.lower()).split()

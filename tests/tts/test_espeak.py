@@ -278,7 +278,6 @@ def test_a_voice_tells_its_language(voice: str, code: str) -> None:
         ("en-uss", "'en-us'"),
         ("en-us+f33", "'f3'"),
         ("zzzzzz", "en-gb"),
-        ("", "en-gb"),
     ],
 )
 def test_an_unknown_voice_is_an_error_that_names_the_nearest(voice: str, hint: str) -> None:

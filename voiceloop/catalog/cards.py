@@ -21,6 +21,9 @@ Conversion = Literal["", "gguf", "piper"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
+_PIPER_NAME = re.compile(r"([a-z]{2,3})_([A-Z]{2,3})-(\w+)-(x_low|low|medium|high)", re.ASCII)
+PIPER_VOICES = "rhasspy/piper-voices"
+"""The repository of the voices of Piper."""
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz")
 """Formats whose readers may run code. Weights of CTranslate2, `model.bin`, are no pickles."""
 
@@ -120,9 +123,15 @@ def parse(text: str) -> tuple[Card, ...]:
     return cards
 
 
-def variants(cards: Iterable[Card], name: str) -> list[Card]:
-    """The cards called `name`: the hub's first."""
-    return sorted((card for card in cards if card.name == name), key=lambda card: card.origin)
+def variants(cards: Iterable[Card], name: str, kind: Kind | None = None) -> list[Card]:
+    """The cards called `name`, of that `kind` if one is given: the hub's first.
+
+    A voice of Piper without a card has one made for it, from its name.
+    """
+    found = [card for card in cards if card.name == name] or _piper(name)
+    return sorted(
+        (card for card in found if kind in (None, card.kind)), key=lambda card: card.origin
+    )
 
 
 def preset_models(preset: str) -> dict[str, str]:
@@ -130,7 +139,7 @@ def preset_models(preset: str) -> dict[str, str]:
     return {
         key: str(value)
         for key, value in PRESETS.get(preset, {}).items()
-        if key in ("asr.model", "llm.target", "llm.draft", "turns.sound")
+        if key in ("asr.model", "llm.target", "llm.draft", "turns.sound", "tts.model")
     }
 
 
@@ -141,6 +150,33 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
+
+
+def _piper(name: str) -> list[Card]:
+    """A voice of Piper by its name alone, which says where it lies; its licence is its own."""
+    parts = _PIPER_NAME.fullmatch(name)
+    if parts is None:
+        return []
+    language, region, speaker, quality = parts.groups()
+    folder = f"{language}/{language}_{region}/{speaker}/{quality}"
+    card = f"https://huggingface.co/{PIPER_VOICES}/blob/main/{folder}/MODEL_CARD"
+    return [
+        Card(
+            name=name,
+            title=f"Piper {speaker} ({quality})",
+            kind="tts",
+            origin="hub",
+            publisher="Rhasspy",
+            languages=(language,),
+            precision="float32",
+            memory=114_000_000 if quality == "high" else 63_200_000,
+            licence=Licence("see its card", free=False, url=card),
+            files=(File(f"{name}.onnx"), File(f"{name}.onnx.json")),
+            convert="piper",
+            repo=PIPER_VOICES,
+            folder=folder,
+        )
+    ]
 
 
 def _card(table: Mapping[str, Any]) -> Card:

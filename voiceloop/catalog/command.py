@@ -257,8 +257,10 @@ def _of_preset(preset: str) -> list[str]:
 
 def _names(word: str, cards: Sequence[Card]) -> list[str]:
     """The models that a word of the command line names."""
+    from voiceloop.catalog.cards import variants
+
     known = {card.name for card in cards}
-    if word in known:
+    if variants(cards, word):
         return [word]
     if word == "starter":
         raise VoiceloopError("the starter ships with voiceloop", "pull a preset: cpu, small, best")

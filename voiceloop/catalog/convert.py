@@ -17,13 +17,12 @@ from typing import Any, cast
 
 from voiceloop.catalog.cards import Conversion
 from voiceloop.catalog.store import explained
-from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, OutOfMemory
+from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, ModelNotFound, OutOfMemory
 
 NEEDS = {"gguf": ("gguf", "accelerate"), "piper": ("onnx",)}
 """The packages of the extra `convert` that a conversion takes."""
-SEAM = "/dec/conv_pre/Conv"
-"""The first node of the vocoder in the graph of a Piper voice."""
-FIRST_HALF, VOCODER = "voice.onnx", "vocoder.onnx"
+FIRST_HALF, VOCODER, VOICE = "voice.onnx", "vocoder.onnx", "voice.json"
+"""The files of a Piper voice."""
 
 _LLAMA_3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -49,8 +48,9 @@ def require(conversion: Conversion) -> None:
 def convert(conversion: Conversion, source: Path, target: Path) -> None:
     """Make of the files in `source` those of the new folder `target`.
 
-    Raises MissingExtra, ModelCorrupt for files that cannot be read, EngineError for models that are
-    not known, OutOfMemory, and VoiceloopError where the disk is full.
+    Raises MissingExtra, ModelCorrupt for files that cannot be read, ModelNotFound where one is not
+    there that belongs to another, EngineError for models that are not known, OutOfMemory, and
+    VoiceloopError where the disk is full.
     """
     require(conversion)
     with explained(target.parent):
@@ -94,20 +94,21 @@ def convert_gguf(file: Path, target: Path) -> None:
 def split_piper(file: Path, target: Path) -> None:
     """Write the graph of a Piper voice in two: up to the vocoder's input, and the vocoder."""
     import onnx
-    from onnx.utils import Extractor
 
+    from voiceloop.catalog.piper import split
+
+    description = Path(f"{file}.json")
+    if not description.is_file():
+        raise ModelNotFound(
+            f"{file.name} is a voice, and {description.name} is not beside it",
+            "copy both: they are published together",
+        )
     with _readable(file):
-        model = onnx.shape_inference.infer_shapes(onnx.load(file))
-        seam = next(node.input[0] for node in model.graph.node if node.name == SEAM)
-        extractor = Extractor(model)
-        inputs = [entry.name for entry in model.graph.input]
-        outputs = [entry.name for entry in model.graph.output]
-        first = extractor.extract_model(inputs, [seam])
-        vocoder = extractor.extract_model([seam], outputs)
+        first, vocoder = split(onnx.load(file))
     with _written(target):
         onnx.save(first, target / FIRST_HALF)
         onnx.save(vocoder, target / VOCODER)
-        shutil.copy(f"{file}.json", target / "voice.json")
+        shutil.copyfile(description, target / VOICE)
 
 
 def _split(file: Path) -> Any:

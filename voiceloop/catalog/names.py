@@ -1,31 +1,37 @@
 """From the name of a model to its folder: the one place that knows what a name may be.
 
-A model that has been pulled, a folder, a GGUF file, a card (which says how to pull it), or a
-repository of the hub, in this order.
+A model that has been pulled, a folder, a GGUF or ONNX file, a card (which says how to pull it), or
+a repository of the hub, in this order.
 """
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from voiceloop.catalog import hub
-from voiceloop.catalog.cards import Card, Kind, preset_models, size, variants
+from voiceloop.catalog.cards import Card, Conversion, Kind, preset_models, size, variants
 from voiceloop.catalog.convert import convert, require
 from voiceloop.catalog.progress import progress
 from voiceloop.catalog.pull import Order, pull
 from voiceloop.catalog.store import Store, cards, explained, make_room, sha256
-from voiceloop.config import Config, nearest
+from voiceloop.config import Config, TtsConfig, nearest
 from voiceloop.errors import ModelCorrupt, ModelNotFound
 
 FOLDERS = {
     "asr": "make the folder with: ct2-transformers-converter --model MODEL --output_dir FOLDER "
     "--copy_files tokenizer.json preprocessor_config.json",
     "llm": "name the folder that holds config.json, the weights and the tokenizer, or a .gguf file",
+    "tts": "name a voice's .onnx file, with its .onnx.json beside it, or its folder",
     "turn": "voiceloop models pull fetches it",
 }
 """What a path should lead to."""
+FILES: Mapping[str, tuple[Kind, Conversion]] = {".gguf": ("llm", "gguf"), ".onnx": ("tts", "piper")}
+"""Files that are converted when they are asked for, by their ending."""
+PIPER = "en_US-joe-medium"
+"""The voice of Piper that speaks unless another is asked for."""
 KINDS: Mapping[Kind, str] = {
     "asr": "a recogniser",
     "llm": "a language model",
@@ -37,26 +43,27 @@ NO_MODEL = ("starter", "auto", "ngram", "none")
 
 
 def find(name: str, kind: Kind, store: Store | None = None) -> Path:
-    """The folder of the model called `name`; what is asked for by repository or GGUF is made now.
+    """The folder of the model called `name`; what is asked for by repository or file is made now.
 
     Raises ModelNotFound with what to do about it, Unreachable, ModelCorrupt, MissingExtra, and
     VoiceloopError where the disk is full.
     """
     store = store or Store()
-    named = variants((card for card in cards() if card.kind == kind), name)
+    named = variants(cards(), name, kind)
     if (named or "/" in name) and (model := store.find(name)):
         return model.folder
     path = Path(name).expanduser()
     if path.is_dir():
         return path
-    if path.is_file() and path.suffix == ".gguf" and kind == "llm":
-        return _converted(path.resolve(), store)
+    of_file = FILES.get(path.suffix)
+    if path.is_file() and of_file and of_file[0] == kind:
+        return _converted(path.resolve(), of_file[1], store)
     if path.exists():
         raise ModelNotFound(f"{name} is a file, not the folder of a model", FOLDERS[kind])
     # What is written like a path is never looked up elsewhere.
     written = name.startswith((".", "~")) or name.endswith("/") or "\\" in name
-    if written or path.is_absolute() or name.count("/") > 1 or path.suffix == ".gguf":
-        what = "file" if path.suffix == ".gguf" else "folder"
+    if written or path.is_absolute() or name.count("/") > 1 or of_file:
+        what = "file" if of_file else "folder"
         raise ModelNotFound(f"there is no {what} {name}", "check the path")
     if named:
         raise missing([named[0]], name, store)
@@ -78,7 +85,7 @@ def find(name: str, kind: Kind, store: Store | None = None) -> Path:
 def prepare(config: Config, store: Store | None = None) -> None:
     """Have every model that `config` names on this machine, before anything is loaded.
 
-    What has to be pulled first is named all at once; repositories and GGUF files are fetched and
+    What has to be pulled first is named all at once; repositories and files are fetched and
     converted now. Raises what `find` raises.
     """
     store = store or Store()
@@ -87,7 +94,9 @@ def prepare(config: Config, store: Store | None = None) -> None:
         named["asr.model"] = "asr", config.asr.model
     if config.llm.engine == "speculative":
         named |= {"llm.target": ("llm", config.llm.target), "llm.draft": ("llm", config.llm.draft)}
-    if variants((card for card in cards() if card.kind == "turn"), config.turns.sound):
+    if config.tts.engine == "piper":
+        named["tts.model"] = "tts", piper_model(config.tts)
+    if variants(cards(), config.turns.sound, "turn"):
         named["turns.sound"] = "turn", config.turns.sound
     absent: dict[str, Card] = {}
     others: list[tuple[str, Kind]] = []
@@ -105,6 +114,11 @@ def prepare(config: Config, store: Store | None = None) -> None:
         raise missing(list(unique.values()), word, store)
     for name, kind in others:
         find(name, kind, store)
+
+
+def piper_model(config: TtsConfig) -> str:
+    """The model of Piper that `config` asks for, by name or as a path."""
+    return config.model or config.voice.partition("/")[0] or PIPER
 
 
 def missing(absent: Sequence[Card], word: str, store: Store) -> ModelNotFound:
@@ -138,28 +152,36 @@ def _repository(repo: str, kind: Kind, store: Store) -> Path:
         return pull(order, store, bar).folder
 
 
-def _converted(file: Path, store: Store) -> Path:
-    """A GGUF file, converted once: it is known again by its checksum, or by path, size and time."""
-    stat = file.stat()
-    seen = {"path": str(file), "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+def _converted(file: Path, conversion: Conversion, store: Store) -> Path:
+    """A file, converted once: it is known again by its checksum, or by path, size and time.
+
+    What lies beside it and belongs to it is a part of it.
+    """
+    parts = [path for path in (file, file.with_name(f"{file.name}.json")) if path.is_file()]
+    stats = [path.stat() for path in parts]
+    total = sum(stat.st_size for stat in stats)
+    seen = {"path": str(file), "bytes": total, "mtime_ns": max(stat.st_mtime_ns for stat in stats)}
     for model in store.models():
         if model.origin == "file" and dict(model.source) == seen and store.find(model.name, "file"):
             return model.folder
     digest = sha256(file)
+    if len(parts) > 1:
+        digest = hashlib.sha256("".join(map(sha256, parts)).encode()).hexdigest()
     if model := store.find(digest, "file"):
         return model.folder
-    require("gguf")
+    require(conversion)
     with store.workshop(digest, "file") as shop:
         # 16-bit weights take at most four times what 4-bit ones do.
-        make_room(shop, 4 * stat.st_size)
-        with progress(f"converting {file.name}, once", stat.st_size):
+        make_room(shop, 4 * total)
+        with progress(f"converting {file.name}, once", total):
             alone = shop / "source"
             with explained(shop):
                 alone.mkdir(exist_ok=True)
-                (alone / file.name).unlink(missing_ok=True)
-                (alone / file.name).symlink_to(file)
+                for part in parts:
+                    (alone / part.name).unlink(missing_ok=True)
+                    (alone / part.name).symlink_to(part)
             try:
-                convert("gguf", alone, shop / "made")
+                convert(conversion, alone, shop / "made")
             except ModelCorrupt:  # nothing of it is of use to another try
                 shutil.rmtree(shop)
                 raise

@@ -1,0 +1,158 @@
+"""Splitting the graph of a Piper voice, so that it can be spoken in pieces and with a seed.
+
+A voice is a VITS model (Kim et al. 2021) that was exported whole: phonemes in, samples out, its
+noise drawn inside. It becomes two graphs. The first goes up to the vocoder's input; what it draws
+becomes an input, and how long each phoneme lasts an output. The second is the vocoder, with a note
+of how many frames around its own a sample depends on. This module runs no graph.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import onnx
+from onnx import TensorProto, helper
+from onnx.utils import Extractor
+
+SEAM_WEIGHT = "dec.conv_pre.weight"
+"""The weights of the vocoder's first convolution."""
+SPEAKER = "sid"
+"""The input that tells which speaker speaks, where there are several."""
+TEXT_NOISE, NOISE, DURATIONS, LATENT = "text_noise", "noise", "durations", "latent"
+"""Names in the halves: noise of the durations [1, 2, phonemes]; noise of the sound [1, channels,
+any], read in a circle; frames of each phoneme [1, 1, phonemes]; vocoder's input [1, channels,
+frames]."""
+SAME_SIZE = {"Add", "Div", "Mul", "LeakyRelu", "Tanh", "Unsqueeze", "Squeeze", "Identity", "Cast"}
+"""What changes no positions in time, besides convolutions."""
+
+
+def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+    """Both halves of a voice. Raises ValueError for a graph that is no such voice's."""
+    graph = model.graph
+    inputs = [entry.name for entry in graph.input]
+    (output,) = (entry.name for entry in graph.output)
+    seam = _only(n for n in graph.node if SEAM_WEIGHT in n.input).input[0]
+    durations = _only(n for n in graph.node if n.op_type == "Ceil").output[0]
+    _take_noise_in(graph)
+    model = onnx.shape_inference.infer_shapes(model)
+    extractor = Extractor(model)
+    first = extractor.extract_model([*inputs, TEXT_NOISE, NOISE], [seam, durations])
+    _rename(first, {seam: LATENT, durations: DURATIONS})
+    speaker = [name for name in inputs if name == SPEAKER]
+    vocoder = extractor.extract_model([seam, *speaker], [output])
+    _rename(vocoder, {seam: LATENT, output: "samples"})
+    before, after, hop = reach(vocoder.graph, LATENT, "samples")
+    helper.set_model_props(vocoder, {"before": str(before), "after": str(after), "hop": str(hop)})
+    return first, vocoder
+
+
+def reach(graph: onnx.GraphProto, source: str, target: str) -> tuple[int, int, int]:
+    """Frames of `source` before and after its own that a sample of `target` depends on, and the
+    samples that there are to a frame.
+
+    Raises ValueError where the graph holds something that is no convolution and mixes times.
+    """
+    hop = math.prod(_times(node, "strides", 1) for node in graph.node if _is_up(node))
+    needed = {target: (0, hop - 1)}
+    after_source = _from(graph, source)
+    for node in reversed(graph.node):  # which are in the order of computation
+        spans = [needed[name] for name in node.output if name in needed]
+        if not spans:
+            continue
+        low, high = min(low for low, _ in spans), max(high for _, high in spans)
+        span = _needs(node, low, high)
+        for name in node.input:
+            if name in after_source:
+                old = needed.get(name, span)
+                needed[name] = min(old[0], span[0]), max(old[1], span[1])
+    low, high = needed[source]
+    return -low, high, hop
+
+
+def _needs(node: onnx.NodeProto, low: int, high: int) -> tuple[int, int]:
+    """What of its input a node reads for its outputs from `low` to `high`."""
+    if node.op_type not in ("Conv", "ConvTranspose"):
+        if node.op_type not in SAME_SIZE:
+            raise ValueError(f"its vocoder holds a {node.op_type}")
+        return low, high
+    stride, dilation = _times(node, "strides", 1), _times(node, "dilations", 1)
+    pad = _times(node, "pads", 0)
+    width = dilation * (_times(node, "kernel_shape", 1) - 1)
+    if _is_up(node):
+        # Output n is made of the inputs m for which 0 <= n + pad - m * stride <= width.
+        return math.ceil((low + pad - width) / stride), (high + pad) // stride
+    return low * stride - pad, high * stride - pad + width
+
+
+def _is_up(node: onnx.NodeProto) -> bool:
+    return node.op_type == "ConvTranspose"
+
+
+def _times(node: onnx.NodeProto, name: str, default: int) -> int:
+    """The first number of a list of a node's."""
+    found: Sequence[int] = next((a.ints for a in node.attribute if a.name == name), [default])
+    return found[0]
+
+
+def _from(graph: onnx.GraphProto, source: str) -> set[str]:
+    """All that depends on `source`."""
+    found = {source}
+    for node in graph.node:
+        if not found.isdisjoint(node.input):
+            found.update(node.output)
+    return found
+
+
+def _take_noise_in(graph: onnx.GraphProto) -> None:
+    """Make inputs of the two places at which noise is drawn: for durations, then for the sound."""
+    drawn = [node for node in graph.node if node.op_type == "RandomNormalLike"]
+    if len(drawn) != 2:
+        raise ValueError(f"it draws noise in {len(drawn)} places, not in two")
+    for_text, for_sound = drawn
+    _replace(graph, for_text, [helper.make_node("Identity", [TEXT_NOISE], for_text.output)])
+    # How many frames there are the graph alone knows: it takes so much of the noise, in a circle.
+    like, (out,) = for_sound.input[0], for_sound.output
+    nodes = [
+        helper.make_node("Shape", [like], [f"{out}/shape"]),
+        helper.make_node("Gather", [f"{out}/shape", f"{out}/two"], [f"{out}/frames"]),
+        helper.make_node("Shape", [NOISE], [f"{out}/there"]),
+        helper.make_node("Gather", [f"{out}/there", f"{out}/two"], [f"{out}/length"]),
+        helper.make_node("Range", [f"{out}/zero", f"{out}/frames", f"{out}/one"], [f"{out}/range"]),
+        helper.make_node("Mod", [f"{out}/range", f"{out}/length"], [f"{out}/which"]),
+        helper.make_node("Gather", [NOISE, f"{out}/which"], [out], axis=2),
+    ]
+    _replace(graph, for_sound, nodes)
+    for name, value in (("zero", 0), ("one", 1), ("two", 2)):
+        graph.initializer.append(
+            helper.make_tensor(f"{out}/{name}", TensorProto.INT64, [], [value])
+        )
+    for name, channels in ((TEXT_NOISE, 2), (NOISE, None)):
+        graph.input.append(
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, channels, f"{name}_length"])
+        )
+
+
+def _replace(graph: onnx.GraphProto, node: onnx.NodeProto, by: Sequence[onnx.NodeProto]) -> None:
+    place = list(graph.node).index(node)
+    rest = list(graph.node)[place + 1 :]
+    del graph.node[place:]
+    graph.node.extend([*by, *rest])
+
+
+def _rename(model: onnx.ModelProto, names: dict[str, str]) -> None:
+    """Call values by other names throughout."""
+    graph = model.graph
+    for entry in chain(graph.input, graph.output, graph.value_info):
+        entry.name = names.get(entry.name, entry.name)
+    for node in graph.node:
+        for ports in (node.input, node.output):
+            ports[:] = [names.get(name, name) for name in ports]
+
+
+def _only(found: Iterator[onnx.NodeProto]) -> onnx.NodeProto:
+    nodes = list(found)
+    if len(nodes) != 1:
+        raise ValueError("it is no voice of Piper")
+    return nodes[0]

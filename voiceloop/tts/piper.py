@@ -1,0 +1,97 @@
+"""Speech by Piper's voices, through onnxruntime: the first samples come before the last.
+
+A clause is encoded at once, which is one step; its latent is decoded in growing windows, a step
+each. The voices that have been pulled are all at hand, and one is loaded when it first speaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from voiceloop.catalog.names import find, piper_model
+from voiceloop.catalog.store import Store
+from voiceloop.config import TtsConfig, nearest
+from voiceloop.engines import Steps, Tts
+from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.tts.chunks import chunks, unsaid
+from voiceloop.tts.piper_voice import Description, PiperVoice, describe
+from voiceloop.tts.text import sayable
+from voiceloop.types import Clause, SpeechChunk
+
+
+class Piper:
+    """Implements `engines.Tts`: encoding is one step, and so is each window."""
+
+    def __init__(
+        self, own: Description, others: Sequence[Description], voice: str, speed: float
+    ) -> None:
+        """`own` is the model that `voice` is a voice or a speaker of, or empty for its first; of
+        the `others` those can be chosen that have its rate.
+
+        Raises ConfigError for a voice that there is not, ModelCorrupt.
+        """
+        self.name = f"piper {own.name}"
+        self.rate = own.rate
+        self._own = own
+        self._speed = speed
+        models = [own, *(one for one in others if one.rate == own.rate)]
+        self._models = {voice: model for model in models[::-1] for voice in model.voices}
+        self._loaded: dict[str, PiperVoice] = {own.name: PiperVoice(own)}
+        if voice in own.speakers:
+            voice = f"{own.name}/{voice}"
+        self.voice = voice if voice not in ("", own.name) else own.voices[0]
+        self.check_voice(self.voice)
+
+    def voices(self) -> Sequence[str]:
+        """Each model, or its speakers where it has several."""
+        return sorted(self._models)
+
+    def check_voice(self, name: str) -> None:
+        """See `engines.Tts`."""
+        if name not in self._models:
+            near = nearest(name, [*self._models, *self._own.speakers])
+            raise ConfigError(
+                f"{self.name} has no voice called '{name}'",
+                f"did you mean '{near}'?" if near else "`voiceloop voices` lists those there are",
+            )
+
+    def language(self, voice: str | None = None) -> str:
+        """See `engines.Tts`."""
+        return self._models[self.voice if voice is None else voice].language
+
+    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+        """Speak a clause; one without anything to say gives no audio. Raises ModelCorrupt."""
+        chosen = self.voice if voice is None else voice
+        model = self._models[chosen]
+        speaker = chosen.removeprefix(model.name).removeprefix("/")
+        if model.name not in self._loaded:
+            self._loaded[model.name] = PiperVoice(model)
+            yield None
+        spoken, text = self._loaded[model.name], sayable(clause)
+        encoded = spoken.encode(clause, text, speaker, self._speed) if text else None
+        if encoded is None:
+            yield unsaid(clause, self.rate)
+            return
+        yield None
+        pieces = spoken.decode(encoded, speaker)
+        yield from chunks(clause, self.rate, self._speed, pieces, encoded.words)
+
+
+def piper(config: TtsConfig) -> Tts:
+    """Entry point of `voiceloop.tts`: `config.model` is a voice that has been pulled, a folder or
+    an .onnx file.
+
+    Raises what `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that there is
+    not.
+    """
+    name = piper_model(config)
+    store = Store()
+    own = describe(find(name, "tts", store), Path(name).name.removesuffix(".onnx"))
+    others = list[Description]()
+    for model in store.models():
+        if model.origin != "file" and model.name != own.name and store.find(model.name):
+            with suppress(ModelNotFound, ModelCorrupt):  # which is told where it is asked for
+                others.append(describe(model.folder, model.name))
+    return Piper(own, others, config.voice, config.speed)

@@ -1,0 +1,214 @@
+"""A Piper voice: text to phonemes, phonemes to a latent, the latent to samples in windows.
+
+The voice is the two graphs that `catalog.piper` makes of one. The noise that it speaks with is
+drawn here, seeded by the text, so the same text always sounds the same. This module does not know
+which voices there are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import unicodedata
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import onnxruntime
+
+from voiceloop.catalog.convert import FIRST_HALF, VOCODER, VOICE
+from voiceloop.errors import ModelCorrupt, ModelNotFound
+from voiceloop.tts.alignment import groups_of, word_times
+from voiceloop.tts.espeak_ng import espeak_ng
+from voiceloop.tts.rules import MARKS
+from voiceloop.tts.vocoder import windows
+from voiceloop.types import Clause, Pcm, SpokenWord
+
+BEGIN, END, PAD = "^", "$", "_"
+"""Symbols around a text, and the one between any two."""
+NOISE_FRAMES = 1024
+"""Frames of noise that a voice has; a clause takes them in a circle, from a place of its own."""
+_PHRASE = re.compile(f"([^{re.escape(MARKS)}]*)([{re.escape(MARKS)}]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What the file beside a voice says of it."""
+
+    name: str
+    folder: Path
+    rate: int
+    language: str
+    """espeak-ng's voice for its phonemes, such as `en-us`; else the code of its language."""
+    phonemes: bool
+    """It reads phonemes, and else letters."""
+    ids: Mapping[str, Sequence[int]]
+    """The ids of a symbol."""
+    noise: float
+    pace: float
+    text_noise: float
+    speakers: Mapping[str, int]
+    """Empty where there is but one."""
+
+    @property
+    def voices(self) -> list[str]:
+        """Its name, or the name of each speaker in it."""
+        return [f"{self.name}/{speaker}" for speaker in self.speakers] or [self.name]
+
+
+def describe(folder: Path, name: str) -> Description:
+    """Read what a voice is. Raises ModelNotFound and ModelCorrupt."""
+    if not all((folder / file).is_file() for file in (FIRST_HALF, VOCODER, VOICE)):
+        raise ModelNotFound(
+            f"there is no voice of Piper in {folder}",
+            "name a voice's .onnx file, with its .onnx.json beside it",
+        )
+    with _readable(name):
+        said: Any = json.loads((folder / VOICE).read_text(encoding="utf-8"))
+        phonemes = said.get("phoneme_type", "espeak") == "espeak"
+        code = str(said.get("language", {}).get("code", "")).replace("_", "-").lower()
+        speakers = said.get("speaker_id_map") or {}
+        if not speakers and said.get("num_speakers", 1) > 1:
+            speakers = {str(number): number for number in range(said["num_speakers"])}
+        inference = said.get("inference", {})
+        described = Description(
+            name,
+            folder,
+            int(said["audio"]["sample_rate"]),
+            str(said["espeak"]["voice"]) if phonemes else code,
+            phonemes,
+            {symbol: [int(one) for one in ids] for symbol, ids in said["phoneme_id_map"].items()},
+            float(inference.get("noise_scale", 0.667)),
+            float(inference.get("length_scale", 1.0)),
+            float(inference.get("noise_w", 0.8)),
+            {str(speaker): int(number) for speaker, number in speakers.items()},
+        )
+        if not {BEGIN, END, PAD} <= described.ids.keys():
+            raise ValueError("it has no symbols for the ends of a text")
+    if phonemes:
+        espeak_ng().identifier(described.language)
+    return described
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A clause as the vocoder takes it."""
+
+    latent: np.ndarray[Any, np.dtype[np.float32]]
+    """[1, channels, frames]"""
+    words: tuple[SpokenWord, ...]
+    """Timed in samples of the vocoder."""
+
+
+class PiperVoice:
+    """A loaded voice. Not for several threads at once."""
+
+    def __init__(self, described: Description) -> None:
+        """Raises ModelCorrupt."""
+        self.described = described
+        with _readable(described.name):
+            self._encoder = _session(described.folder / FIRST_HALF)
+            self._vocoder = _session(described.folder / VOCODER)
+            noted = self._vocoder.get_modelmeta().custom_metadata_map
+            self._before, self._after = int(noted["before"]), int(noted["after"])
+            self.hop = int(noted["hop"])
+            """Samples per frame."""
+            channels = int(self._vocoder.get_inputs()[0].shape[1])
+        draw = np.random.default_rng(0)
+        self._noise = draw.standard_normal((1, channels, NOISE_FRAMES), np.float32)
+
+    def encode(self, clause: Clause, text: str, speaker: str, speed: float) -> Encoded | None:
+        """What the vocoder needs to speak `text`, the clause's; None where nothing can be said.
+
+        Raises ModelCorrupt.
+        """
+        ids, symbols = self._read(text)
+        if not groups_of(symbols):
+            return None
+        said = self.described
+        seed = zlib.crc32(text.encode())
+        inputs = {
+            "input": np.array([ids], np.int64),
+            "input_lengths": np.array([len(ids)], np.int64),
+            "scales": np.array([said.noise, said.pace / speed, said.text_noise], np.float32),
+            "text_noise": np.random.default_rng(seed).standard_normal((1, 2, len(ids)), np.float32),
+            "noise": np.roll(self._noise, seed % NOISE_FRAMES, axis=2),
+            **self._speaker(speaker),
+        }
+        with _readable(said.name):
+            latent, durations = cast(
+                "Sequence[np.ndarray[Any, np.dtype[np.float32]]]",
+                self._encoder.run(["latent", "durations"], inputs),
+            )
+        ends = np.cumsum(durations.ravel()) * self.hop
+        return Encoded(latent, word_times(clause.spoken, clause.spans, symbols, ends.tolist()))
+
+    def decode(self, encoded: Encoded, speaker: str) -> Iterator[tuple[Pcm, bool]]:
+        """The samples, in growing windows, each with whether it is the last.
+
+        Raises ModelCorrupt.
+        """
+        frames = encoded.latent.shape[-1]
+        for start, end in windows(frames):
+            begin = max(0, start - self._before)
+            latent = encoded.latent[:, :, begin : end + self._after]
+            with _readable(self.described.name):
+                (pcm,) = self._vocoder.run(None, {"latent": latent, **self._speaker(speaker)})
+            sound = np.ravel(cast(Pcm, pcm))
+            piece = sound[(start - begin) * self.hop : (end - begin) * self.hop]
+            yield np.clip(piece, -1.0, 1.0), end == frames
+
+    def _speaker(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
+        speakers = self.described.speakers
+        return {"sid": np.array([speakers[name]], np.int64)} if speakers else {}
+
+    def _read(self, text: str) -> tuple[list[int], list[str]]:
+        """The ids of `text`, and the character that each stands for; none where it is silent."""
+        known = self.described.ids
+        ids, symbols = [*known[BEGIN]], [""] * len(known[BEGIN])
+        for symbol in ("", *self._symbols(text)):
+            of_symbol, pad = known.get(symbol, []), known[PAD]
+            if of_symbol or not symbol:
+                ids += [*of_symbol, *pad]
+                symbols += [symbol] * len(of_symbol) + [""] * len(pad)
+        return [*ids, *known[END]], [*symbols, *[""] * len(known[END])]
+
+    def _symbols(self, text: str) -> str:
+        """What the voice reads for `text`: phonemes with the marks between them, or letters."""
+        if not self.described.phonemes:
+            return unicodedata.normalize("NFD", text.lower())
+        espeak = espeak_ng()
+        voice = espeak.identifier(self.described.language)
+        said = [
+            espeak.phonemes(words, voice) + marks
+            for words, marks in _PHRASE.findall(text)
+            if words.strip()
+        ]
+        return unicodedata.normalize("NFD", " ".join(said))
+
+
+def _session(file: Path) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
+    options.log_severity_level = 4
+    # Between two windows there is nothing to wait for on a core that others need.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(
+        file, sess_options=options, providers=["CPUExecutionProvider"]
+    )
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # onnxruntime's exception types are private; JSON may hold anything
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ModelCorrupt(
+            f"the voice '{name}' is damaged: {said}", "copy it again, or pull it again"
+        ) from error
