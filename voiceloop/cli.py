@@ -27,11 +27,13 @@ from voiceloop.bench.command import (
     BenchLatency,
     BenchLlm,
     BenchLoad,
+    BenchTts,
     bench_asr,
     bench_compare,
     bench_latency,
     bench_llm,
     bench_load,
+    bench_tts,
 )
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog.command import (
@@ -162,6 +164,7 @@ COMMANDS: dict[str, type[Command]] = {
     "bench llm": BenchLlm,
     "bench latency": BenchLatency,
     "bench asr": BenchAsr,
+    "bench tts": BenchTts,
     "bench load": BenchLoad,
     "bench compare": BenchCompare,
     "models list": ModelsList,
@@ -202,6 +205,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return bench_latency(command)
             case BenchAsr() as command:
                 return bench_asr(command)
+            case BenchTts() as command:
+                return bench_tts(command)
             case BenchLoad() as command:
                 return bench_load(command)
             case BenchCompare() as command:

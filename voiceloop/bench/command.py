@@ -93,6 +93,18 @@ class BenchAsr(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchTts(Command):
+    """Measure the synthesizer: its first sound, its speed, and what a recogniser hears of it."""
+
+    replies: Annotated[int, tyro.conf.arg(metavar="N")] = 50
+    """Replies that are spoken."""
+    recognise: bool = False
+    """Have the recogniser write them down, and count the words that differ."""
+    json: bool = False
+    """Print one JSON object on one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BenchLoad(Command):
     """Measure the server with many clients at once, who talk, listen, interrupt and vanish."""
 
@@ -232,6 +244,28 @@ def bench_asr(command: BenchAsr) -> int:
     if folder:
         recognition.write(folder, found)
     print(json.dumps(found) if command.json else recognition.text(found))
+    return 0
+
+
+def bench_tts(command: BenchTts) -> int:
+    """`voiceloop bench tts`."""
+    from voiceloop.loading import load_asr, load_tts, set_threads
+
+    set_threads(command.settings)
+    from voiceloop.bench import tts
+    from voiceloop.bench.machine import surroundings
+    from voiceloop.bench.progress import Progress
+
+    settings = command.settings
+    plan = tts.Plan(settings, command.replies)
+    with Progress(sys.stderr) as progress:
+        machine = surroundings()
+        progress("loading the models")
+        loaded = tts.load(lambda: load_tts(settings))
+        asr = load_asr(settings) if command.recognise else None
+        measured = tts.measure(plan, loaded, asr, progress)
+    found = tts.record(plan, loaded.tts, asr, measured, machine)
+    print(json.dumps(found) if command.json else tts.text(found))
     return 0
 
 

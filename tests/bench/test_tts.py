@@ -1,0 +1,105 @@
+"""What is measured of a synthesizer: a scripted one, whose figures are known, and espeak-ng."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.bench.conftest import quiet
+from tests.bench.test_asr import MACHINE
+from tests.fakes import English
+from voiceloop.audio import SPEECH_RATE
+from voiceloop.bench.scoring import plain_words
+from voiceloop.bench.tts import Loaded, Plan, measure, record, speak, text, texts
+from voiceloop.cli import main
+from voiceloop.config import Config
+from voiceloop.engines import Steps
+from voiceloop.errors import ConfigError
+from voiceloop.types import Clause, Pcm, SpeechChunk, Word
+
+pytestmark = pytest.mark.models
+
+RATE = 8_000
+
+
+class Hummer:
+    """Says each word as a tenth of a second of one tone; the first piece is a quarter."""
+
+    name, rate, voice = "hummer", RATE, "hum"
+
+    def voices(self) -> Sequence[str]:
+        return [self.voice]
+
+    def check_voice(self, name: str) -> None:
+        assert name == self.voice
+
+    def language(self, voice: str | None = None) -> str:
+        return "en-us"
+
+    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+        yield None
+        pcm = np.full(len(clause.spans) * RATE // 10, 0.1, np.float32)
+        cut = len(pcm) // 4
+        yield SpeechChunk(clause.turn, clause, pcm[:cut], RATE, 0)
+        yield SpeechChunk(clause.turn, clause, pcm[cut:], RATE, cut, last=True)
+
+
+class Parrot(English):
+    """Hears every reply in turn, the last word of every other one wrong."""
+
+    name, max_window_s = "parrot", 30.0
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def transcribe(
+        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+    ) -> Sequence[Word]:
+        said = texts()[len(self.seconds)]
+        self.seconds.append(len(pcm) / SPEECH_RATE)
+        words = said.split()
+        if len(self.seconds) % 2 == 0:
+            words[-1] = "wrong"
+        return [Word(word, 0.0, 0.0, 1.0) for word in words]
+
+
+def test_figures_are_of_all_clauses_and_words() -> None:
+    plan, tts, asr = Plan(Config(), 4), Hummer(), Parrot()
+    found = measure(plan, Loaded(tts, 0.5, 7.0), asr, quiet)
+    words = [len(plain_words(reply)) for reply in texts()[:4]]
+    assert found["audio_s"] == pytest.approx(sum(words) / 10)
+    assert found["clauses"] == sum(len(speak(tts, reply)) for reply in texts()[:4])
+    assert 0 < found["first_share"] <= 1
+    assert found["first_audio_ms"]["p50"] <= found["whole_clause_ms"]["p50"]
+    assert (found["load_ms"], found["memory_mb"]) == (500, 7)
+    # A reply is recognised whole, with silence around it.
+    assert asr.seconds == pytest.approx([0.6 + count / 10 for count in words])
+    assert [one["errors"] for one in found["recognised"]] == [0, 1, 0, 1]
+    assert [one["words"] for one in found["recognised"]] == words
+    shown = text(record(plan, tts, asr, found, MACHINE))
+    assert f"{2 / sum(words):.1%} of {sum(words)}, heard by parrot" in shown
+    assert shown.count("said: ") == 2
+
+
+def test_every_reply_has_words_and_is_there_once() -> None:
+    assert len(texts()) == len(set(texts())) == 50
+    assert all(3 <= len(plain_words(reply)) <= 20 for reply in texts())
+
+
+@pytest.mark.parametrize("replies", [0, 51])
+def test_a_number_of_replies_that_there_is_not(replies: int) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Plan(Config(), replies)
+    assert caught.value.hint == "set --replies to 1 to 50"
+
+
+def test_the_command_prints_one_record(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "tts", "--replies", "2", "--json"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    found = json.loads(line)
+    assert found["bench"] == "tts"
+    assert found["settings"]["tts"] == "espeak" and found["settings"]["asr"] is None
+    assert found["audio_s"] > 2 and found["real_time_factor"] > 0
