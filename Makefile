@@ -20,7 +20,7 @@ setup: .venv/base ## install voiceloop into .venv
 	@echo "voiceloop is installed: $(BIN)/voiceloop --help"
 
 demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json
-	@$(BIN)/voiceloop ask $(DEMO) --out reply.wav --trace trace.json
+	@$(BIN)/voiceloop ask $(DEMO) --play --out reply.wav --trace trace.json
 
 test: packages lint types ## lint, check types, run all tests
 	@$(TEST_ENV) $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile

@@ -28,7 +28,7 @@ ORDER = (
     ("asr", "hearing", "llm", "tts"),
     ("bargein", "devices"),
     ("player", "soundcard"),
-    ("reply",),
+    ("reply", "saying"),
     ("floor",),
     ("endpointing",),
     ("session",),

@@ -26,6 +26,8 @@ from models.train.questions import spoken
 from models.train.voices import Voice
 from tests.pulse import RATE, VirtualCard, require_portaudio, virtual_card
 from tests.test_cli import assert_one_line_and_a_hint
+from voiceloop.bench.scoring import word_errors
+from voiceloop.bundled import bundled
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.audio
@@ -49,6 +51,8 @@ MAIN = """
 import signal, sys
 # What a shell runs in the background is deaf to Ctrl-C, and so would be all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+from voiceloop.bench.scoring import word_errors
+from voiceloop.bundled import bundled
 from voiceloop.cli import main
 sys.exit(main())
 """
@@ -176,6 +180,48 @@ def test_two_spoken_turns_are_answered(card: VirtualCard) -> None:
         status = talk.interrupt()
     assert status == 0, talk.notes
     assert talk.turns.empty(), "it answered itself"
+
+
+def run(environment: dict[str, str], *argv: str) -> subprocess.CompletedProcess[str]:
+    """A command of voiceloop's in a process of its own, with a sound card or without."""
+    command = [sys.executable, "-m", "voiceloop", *argv]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_what_is_said_and_answered_is_heard_from_the_speaker(
+    card: VirtualCard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = run(card.environment, "say", "The capital of France is Paris.")
+    assert done.returncode == 0, done.stderr
+    before = len(card.heard())
+    demo, out = str(bundled("models/starter/demo.wav")), tmp_path / "reply.wav"
+    asked = run(card.environment, "ask", demo, "--play", "--json", "--out", str(out))
+    assert asked.returncode == 0, asked.stderr
+    time.sleep(0.5)
+    heard = card.heard()
+    for name, sound in (("said", heard[:before]), ("answered", heard[before:])):
+        sf.write(tmp_path / f"{name}.wav", sound, RATE)
+    files = [str(tmp_path / name) for name in ("said.wav", "answered.wav", "reply.wav")]
+    assert main(["transcribe", "--json", *files]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    said, answered, written = (json.loads(line)["text"] for line in lines)
+    assert said.lower().strip(".?") == "the capital of france is paris"
+    # The file holds what sounded.
+    assert answered == written
+    replies = [json.loads(line)["reply"] for line in asked.stdout.splitlines()]
+    assert word_errors(" ".join(replies), answered).errors <= 2
+
+
+def test_without_a_speaker_a_file_is_the_way(card: VirtualCard, tmp_path: Path) -> None:
+    card.unplug()
+    done = run(card.environment, "say", "Hello.")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("--out S.wav writes a file")
+    demo, out = str(bundled("models/starter/demo.wav")), tmp_path / "reply.wav"
+    asked = run(card.environment, "ask", demo, "--play", "--out", str(out))
+    assert asked.returncode == 0, asked.stderr
+    assert "voiceloop: the replies are not heard: " in asked.stderr
+    assert out.is_file()
 
 
 @pytest.mark.full

@@ -47,7 +47,7 @@ from voiceloop.catalog.command import (
     models_verify,
 )
 from voiceloop.config import Config, flatten
-from voiceloop.errors import AudioError, VoiceloopError
+from voiceloop.errors import AudioError, ConfigError, DeviceError, MissingExtra, VoiceloopError
 from voiceloop.flags import Command, parse
 from voiceloop.outputs import keep, replacing
 from voiceloop.server.command import Serve, serve
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from voiceloop.audiofiles import AudioFile
     from voiceloop.devices import Microphone, Speaker
     from voiceloop.engines import Asr, Engines, Vad
+    from voiceloop.soundcard import SoundcardSpeaker
     from voiceloop.types import Event, TurnTrace, Word
     from voiceloop.view import View
 
@@ -76,6 +77,8 @@ class Ask(Command):
     """The recording: any rate from 8 to 192 kHz; WAV, FLAC, OGG, AIFF or MP3."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="R.wav")] = None
     """Write what the speaker plays."""
+    play: bool = False
+    """Let the replies be heard, where there is a speaker."""
     trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
     """Write a trace of every turn, which ui.perfetto.dev opens."""
     json: bool = False
@@ -119,12 +122,14 @@ class Transcribe(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Say(Command):
-    """Speak a text into a file."""
+    """Speak a text aloud, or into a file."""
 
     text: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")]
     """What to say."""
-    out: Annotated[Path, tyro.conf.arg(metavar="S.wav")]
-    """The wav file to write."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="S.wav")] = None
+    """Write this file; none: the speaker plays it."""
+    output: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """The speaker, by a part of its name; none: the system's default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +289,7 @@ def list_devices() -> int:
 
 def ask(command: Ask) -> int:
     """`voiceloop ask`."""
-    from voiceloop.devices import FileMicrophone, NullSpeaker, WavSpeaker
+    from voiceloop.devices import FileMicrophone, NullSpeaker, Recorded, WavSpeaker
     from voiceloop.reply import EVERYTHING, SEQUENTIAL
 
     keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})
@@ -292,10 +297,11 @@ def ask(command: Ask) -> int:
     with ExitStack() as stack:
         # What can be wrong with the files is found before the models are loaded.
         microphone = stack.enter_context(FileMicrophone(command.file, pace=command.pace))
-        speaker = NullSpeaker(SPEAKER_RATE, pace=command.pace)
+        card = _card(command, stack)
+        speaker: Speaker = card or NullSpeaker(SPEAKER_RATE, pace=command.pace)
         if command.out:
-            file = WavSpeaker(command.out, SPEAKER_RATE, pace=command.pace)
-            speaker = stack.enter_context(file)
+            file = stack.enter_context(WavSpeaker(command.out, speaker.rate, pace=command.pace))
+            speaker = Recorded(card, file) if card else file
         asked = stack.enter_context(conversation(command, timed=timed))
         overlap = SEQUENTIAL if command.sequential else EVERYTHING
         try:
@@ -312,6 +318,23 @@ def ask(command: Ask) -> int:
     if timed and not command.json:
         report(asked.traces)
     return 0
+
+
+def _card(command: Ask, stack: ExitStack) -> SoundcardSpeaker | None:
+    """The speaker, if replies are to be heard and there is one."""
+    from voiceloop.soundcard import SoundcardSpeaker
+
+    if not command.play:
+        return None
+    if command.pace == "max":
+        raise ConfigError("nothing can be heard at --pace max", "leave out --pace or --play")
+    try:
+        card = stack.enter_context(SoundcardSpeaker())
+        card.start()
+    except (DeviceError, MissingExtra) as error:
+        print(f"voiceloop: the replies are not heard: {error.message}", file=sys.stderr)
+        return None
+    return card
 
 
 class Conversation:
@@ -463,29 +486,23 @@ def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -
 
 def say(command: Say) -> int:
     """`voiceloop say`."""
-    from voiceloop.audiofiles import WavWriter, check_wav
-    from voiceloop.languages import language
-    from voiceloop.tts.clauses import ClauseCutter
-    from voiceloop.types import TokenBurst
+    from voiceloop import saying
+    from voiceloop.audiofiles import check_wav
 
-    keep([command.config], {"--out": command.out})
-    check_wav(command.out)
-    with loading(tts_name(command.settings.tts), sys.stderr):
-        from voiceloop.loading import load_tts
+    # What can be wrong with file or speaker is found before the voice is loaded.
+    if command.out:
+        keep([command.config], {"--out": command.out})
+        check_wav(command.out)
+    with ExitStack() as stack:
+        card = None if command.out else stack.enter_context(saying.speaker(command.output))
+        with loading(tts_name(command.settings.tts), sys.stderr):
+            from voiceloop.loading import load_tts
 
-        tts = load_tts(command.settings)
-    said = 0
-    with WavWriter(command.out, tts.rate) as file:
-        cutter = ClauseCutter(0, language(tts.language()))
-        for clause in cutter.feed(TokenBurst(0, (0,), command.text)) + cutter.flush():
-            for chunk in tts.synthesize(clause):
-                if chunk is not None:
-                    file.write(chunk.pcm)
-                    said += len(chunk.pcm)
-        if not said:
-            raise VoiceloopError(
-                "the text holds nothing that can be said", "give it words or numbers"
-            )
+            tts = load_tts(command.settings)
+        if command.out:
+            saying.write(tts, command.text, command.out)
+        if card:
+            saying.play(tts, command.text, card)
     return 0
 
 

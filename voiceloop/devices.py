@@ -174,6 +174,33 @@ class WavSpeaker(NullSpeaker):
             self._written += gap
 
 
+class Recorded:
+    """A speaker that sounds, and a file that plays the same beside it."""
+
+    def __init__(self, speaker: Speaker, file: WavSpeaker) -> None:
+        """Both have the same rate; what sounds when is the speaker's word."""
+        self.rate = speaker.rate
+        self._speaker, self._file = speaker, file
+
+    def due(self) -> float:
+        """See `Speaker`."""
+        return self._speaker.due()
+
+    def write(self, pcm: Pcm) -> float:
+        """See `Speaker`."""
+        self._file.write(pcm)
+        return self._speaker.write(pcm)
+
+    def cut(self, fade: int) -> int:
+        """See `Speaker`."""
+        self._file.cut(fade)
+        return self._speaker.cut(fade)
+
+    async def room(self) -> None:
+        """See `Speaker`."""
+        await self._speaker.room()
+
+
 def unplayed(until: float, rate: int) -> int:
     """Whole samples between now and `until`; one that has begun to sound counts as played."""
     return max(0, int((until - anyio.current_time()) * rate + 1e-6))

@@ -1,0 +1,66 @@
+"""`voiceloop say`: a text put into speech, into a file or aloud."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+
+from voiceloop.audio import Resampler
+from voiceloop.audiofiles import WavWriter
+from voiceloop.engines import Tts
+from voiceloop.errors import DeviceError, MissingExtra, VoiceloopError
+from voiceloop.languages import language
+from voiceloop.soundcard import SoundcardSpeaker
+from voiceloop.tts.clauses import ClauseCutter
+from voiceloop.types import Pcm, TokenBurst
+
+
+@contextmanager
+def speaker(name: str | None) -> Iterator[SoundcardSpeaker]:
+    """The default speaker, or the one called `name`, while it is open.
+
+    Raises DeviceError, whose hint tells of the other way where there is none.
+    """
+    try:
+        card = SoundcardSpeaker(name)
+    except (DeviceError, MissingExtra) as error:
+        raise DeviceError(error.message, f"{error.hint}; --out S.wav writes a file") from error
+    with card:
+        card.start()
+        yield card
+
+
+def write(tts: Tts, text: str, path: Path) -> None:
+    """Speak `text` into a wav file. Raises VoiceloopError where nothing of it can be said."""
+    with WavWriter(path, tts.rate) as file:
+        for pcm in _sound(tts, text):
+            file.write(pcm)
+
+
+def play(tts: Tts, text: str, card: SoundcardSpeaker) -> None:
+    """Speak `text` aloud, to the end. Raises VoiceloopError where nothing of it can be said."""
+    anyio.run(_play, _sound(tts, text), Resampler(tts.rate, card.rate), card)
+
+
+async def _play(sound: Iterable[Pcm], resampler: Resampler, card: SoundcardSpeaker) -> None:
+    for pcm in sound:
+        card.write(resampler.feed(pcm))
+        await card.room()
+    card.write(resampler.flush())
+    await card.room()
+    await anyio.sleep_until(card.due())
+
+
+def _sound(tts: Tts, text: str) -> Iterator[Pcm]:
+    """The text as it is spoken, piece by piece, as a reply would be."""
+    cutter, said = ClauseCutter(0, language(tts.language())), 0
+    for clause in cutter.feed(TokenBurst(0, (0,), text)) + cutter.flush():
+        for chunk in tts.synthesize(clause):
+            if chunk is not None:
+                said += len(chunk.pcm)
+                yield chunk.pcm
+    if not said:
+        raise VoiceloopError("the text holds nothing that can be said", "give it words or numbers")
