@@ -23,7 +23,10 @@ ORDER = (
     ("runner",),
     ("audio",),
     ("trace",),
-    ("audiofiles", "endpoint", "playback", "portaudio", "ring", "tools", "turns", "waterfall"),
+    (
+        *("audiofiles", "endpoint", "placement", "playback", "portaudio", "ring"),
+        *("tools", "turns", "waterfall"),
+    ),
     ("calibration",),
     ("asr", "hearing", "llm", "tts"),
     ("bargein", "devices"),
@@ -45,7 +48,7 @@ ORDER = (
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 
 ROOMS = {
-    "torch": ("asr/", "catalog/convert.py", "llm/", "tts/", "bench/"),
+    "torch": ("asr/", "catalog/convert.py", "llm/", "placement.py", "tts/", "bench/"),
     "transformers": ("catalog/convert.py", "llm/", "bench/"),
     "accelerate": (),
     "gguf": ("catalog/convert.py",),

@@ -137,7 +137,12 @@ class TtsConfig:
     model: str = ""
     """A voice of Coqui TTS: a folder or its name there; empty is `tts_models/en/ljspeech/vits`."""
     voice: str = "en-us"
-    """Name of a voice of the engine: for `coqui` a speaker of the model; `en-us` is its first."""
+    """Name of a voice of the engine: for `coqui` a speaker of the model; `en-us` is its first. With
+    XTTS a language may follow (`Claribel Dervla@de`; without, English), and the name may be that of
+    a recording of somebody who agrees to it (`me.wav@de`)."""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where a voice of Coqui TTS runs; `auto` takes CUDA's GPU where there is one. `espeak` needs
+    none."""
     speed: Annotated[float, Range(0.5, 2.5)] = 1.0
     """1 is the voice's own pace."""
 

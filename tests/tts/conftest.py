@@ -1,4 +1,4 @@
-"""The real Coqui TTS, and tiny VITS voices for it with random weights."""
+"""The real Coqui TTS, and tiny VITS and XTTS voices for it with random weights."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
@@ -55,12 +56,34 @@ def audio_packages() -> Iterator[None]:
         modules["torchaudio"].transforms = modules["torchaudio.transforms"]
         modules["torchaudio"].functional = modules["torchaudio.functional"]
         modules["torchaudio.transforms"].Resample = torch.nn.Identity  # made, never called
+        modules["torchaudio.transforms"].MelSpectrogram = _Spectrogram
+        modules["torchaudio.functional"].resample = _same_rate
         sys.modules.update(modules)
         yield
         for name in STOOD_IN:
             del sys.modules[name]
     else:
         yield
+
+
+class _Spectrogram(torch.nn.Module):
+    """Loudness by time and pitch, though not by mel."""
+
+    def __init__(self, *, n_fft: int, hop_length: int, n_mels: int, **_: object) -> None:
+        super().__init__()
+        self._size, self._hop, self._bands = n_fft, hop_length, n_mels
+
+    def forward(self, wav: torch.Tensor) -> torch.Tensor:
+        window = torch.hann_window(self._size)
+        seen = torch.stft(wav, self._size, self._hop, window=window, return_complex=True)
+        return torch.nn.functional.adaptive_avg_pool2d(
+            seen.abs() ** 2, (self._bands, seen.shape[-1])
+        )
+
+
+def _same_rate(wav: torch.Tensor, rate: int, wanted: int) -> torch.Tensor:
+    assert rate == wanted
+    return wav
 
 
 @pytest.fixture(scope="session")
@@ -122,3 +145,110 @@ def change_config(folder: Path, **settings: Any) -> None:
     config = json.loads(file.read_text())
     config["model_args"].update(settings.pop("args", {}))
     file.write_text(json.dumps(config | settings))
+
+
+# ---- XTTS
+
+TINY_XTTS = {
+    "gpt_layers": 2,
+    "gpt_n_model_channels": 32,
+    "gpt_n_heads": 2,
+    "gpt_max_text_tokens": 120,
+    "gpt_max_audio_tokens": 120,
+    "gpt_num_audio_tokens": 66,
+    "gpt_start_audio_token": 64,
+    "gpt_stop_audio_token": 65,
+    "gpt_use_perceiver_resampler": True,
+    "decoder_input_dim": 32,
+}
+LETTERS = "abcdefghijklmnopqrstuvwxyzäöüß'-,.:;?!"
+SPEAKERS = ("Anna Alt", "Berta Bass")
+
+
+@pytest.fixture(scope="session")
+def xtts(vits: Any) -> Iterator[Any]:
+    """Coqui TTS's module of that name, with models of a small size where it lets none be chosen."""
+    with audio_packages():
+        import TTS.tts.layers.xtts.hifigan_decoder as hifigan  # pyright: ignore[reportMissingImports]
+        import TTS.tts.models.xtts as module  # pyright: ignore[reportMissingImports]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                module,
+                "HifiDecoder",
+                partial(
+                    hifigan.HifiDecoder,
+                    upsample_initial_channel_decoder=32,
+                    resblock_kernel_sizes_decoder=[3, 5],
+                    resblock_dilation_sizes_decoder=[[1, 2, 3], [1, 3, 5]],
+                ),
+            )
+            small = partial(
+                hifigan.ResNetSpeakerEncoder, layers=[1, 1, 1, 1], num_filters=[8, 8, 8, 8]
+            )
+            patch.setattr(hifigan, "ResNetSpeakerEncoder", small)
+            yield module
+
+
+def _tokenizer(languages: list[str]) -> Any:
+    """Letters, as XTTS writes them down: a language first, and gaps as words of their own."""
+    from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+
+    special = ["[STOP]", "[UNK]", "[SPACE]", "[START]", *(f"[{code}]" for code in languages)]
+    vocabulary = {token: i for i, token in enumerate([*special, *LETTERS])}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()  # pyright: ignore[reportAttributeAccessIssue]
+    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in special])
+    return tokenizer
+
+
+@pytest.fixture(scope="session")
+def make_xtts(xtts: Any, tmp_path_factory: pytest.TempPathFactory) -> MakeVoice:
+    """As `make_voice`, of XTTS with two speakers."""
+    from TTS.tts.configs.xtts_config import (  # pyright: ignore[reportMissingImports]
+        XttsArgs,
+        XttsConfig,
+    )
+
+    def make(args: dict[str, Any] | None = None, *, peak: float = LOUD) -> Path:
+        folder = tmp_path_factory.mktemp("xtts")
+        config = XttsConfig(model_args=XttsArgs(**(TINY_XTTS | (args or {}))), top_p=1.0)
+        tokenizer = _tokenizer(config.languages)
+        tokenizer.save(str(folder / "vocab.json"))
+        with torch.random.fork_rng([]):
+            torch.manual_seed(0)
+            model = xtts.Xtts(config)
+            model.tokenizer = xtts.VoiceBpeTokenizer(vocab_file=folder / "vocab.json")
+            model.init_models()
+            for name, parameter in model.hifigan_decoder.waveform_decoder.named_parameters():
+                if name.endswith("bias"):
+                    torch.nn.init.zeros_(parameter)  # or the voice hums one note
+            torch.nn.init.normal_(model.gpt.mel_embedding.weight)  # or all tokens sound the same
+            channels = config.model_args.gpt_n_model_channels
+            speakers = {
+                name: {
+                    "gpt_cond_latent": torch.randn(1, 32, channels),
+                    "speaker_embedding": torch.nn.functional.normalize(
+                        torch.randn(1, 512, 1), dim=1
+                    ),
+                }
+                for name in SPEAKERS
+            }
+            torch.save(speakers, folder / "speakers_xtts.pth")
+            model.eval()
+            said = next(
+                model.inference_stream(
+                    "some words", "en", *speakers[SPEAKERS[0]].values(), stream_chunk_size=0
+                )
+            )
+        model.hifigan_decoder.waveform_decoder.conv_post.weight.data *= peak / said.abs().max()
+        state = {
+            name: weight
+            for name, weight in model.state_dict().items()
+            if not name.startswith(("gpt.gpt_inference", "gpt.gpt.wte"))
+        }
+        torch.save({"model": state}, folder / "model.pth")
+        config.save_json(folder / "config.json")
+        return folder
+
+    return make

@@ -8,29 +8,23 @@ words are found among durations.
 
 from __future__ import annotations
 
-import re
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from voiceloop.audio import silence
 from voiceloop.config import TtsConfig, nearest
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError
-from voiceloop.tts.alignment import groups_of, word_times
-from voiceloop.tts.edges import PAUSE_MS, Trimmer, pause
-from voiceloop.tts.loading import DEFAULT, load_voice
+from voiceloop.placement import torch_device
+from voiceloop.tts.alignment import TimedWords, groups_of, word_times
+from voiceloop.tts.delivery import Noise, deliver, nothing, sayable
+from voiceloop.tts.loading import DEFAULT, is_xtts, load_voice
 from voiceloop.tts.vocoder import Vocoder, fix_weights, windows
-from voiceloop.types import Clause, SpeechChunk, SpokenWord
-
-# Phonemizers hand the text to another program: it cannot hold half a surrogate pair.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+from voiceloop.tts.xtts import Xtts
+from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
 
 SINGLE = "default"
 """The voice of a model that has but one, which has no name."""
@@ -63,14 +57,16 @@ class _Encoded:
 class Coqui:
     """Implements `engines.Tts`: encoding is one step, and so is each window."""
 
-    def __init__(self, name: str, model: Any, voice: str = "", speed: float = 1.0) -> None:
+    def __init__(
+        self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
+    ) -> None:
         """`model` is a `Vits` and is changed; `voice` is one of its speakers, or empty.
 
         Raises ConfigError for a speaker that there is not.
         """
         self.name = f"coqui {name}"
         self.rate = int(model.config.audio.sample_rate)
-        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._device = device
         self._speakers: dict[str, int] = (
             model.speaker_manager.name_to_id if model.speaker_manager else {}
         )
@@ -109,39 +105,29 @@ class Coqui:
         """Speak a clause; one without anything to say gives no audio."""
         encoded = self._encode(clause, self.voice if voice is None else voice)
         if encoded is None:
-            words = tuple(SpokenWord(0, 0, span) for span in range(len(clause.spans)))
-            yield SpeechChunk(clause.turn, clause, silence(0), self.rate, 0, words, last=True)
+            yield nothing(clause, self.rate)
             return
         yield None
-        latent, words = encoded.latent, encoded.words
-        trimmer, sounded = Trimmer(self.rate), 0
+        words = TimedWords(encoded.words)
+        yield from deliver(clause, self._pieces(encoded), words, self.rate, self._speed)
+
+    def _pieces(self, encoded: _Encoded) -> Iterator[tuple[Pcm, bool]]:
+        latent = encoded.latent
         for start, end in windows(latent.shape[-1]):
-            last = end == latent.shape[-1]
-            pcm = trimmer.feed(self._vocoder.decode(latent, start, end, encoded.condition))
-            if last:
-                pcm = np.concatenate((pcm, trimmer.finish()))
-            first, sounded = sounded, sounded + len(pcm)
-            ended = [word for word in words if last or word.end - trimmer.cut <= sounded]
-            words = words[len(ended) :]
-            if last and sounded:
-                pcm = np.concatenate((pcm, pause(clause, self.rate, self._speed)))
-            times = tuple(_shifted(word, trimmer.cut, sounded) for word in ended)
-            chunk = SpeechChunk(clause.turn, clause, pcm, self.rate, first, times, last)
-            yield chunk if last or len(pcm) else None
+            pcm = self._vocoder.decode(latent, start, end, encoded.condition)
+            yield pcm, end == latent.shape[-1]
 
     @torch.inference_mode()
     def _encode(self, clause: Clause, voice: str) -> _Encoded | None:
         """What the decoder needs; None where nothing is to be said, or nothing can be."""
-        text = _UNSAFE.sub(" ", clause.spoken).strip()
-        if not any(map(str.isalnum, text)):
+        text = sayable(clause)
+        if not text:
             return None
-        if not clause.last and text[-1] not in PAUSE_MS:
-            text += ","  # or it would sound like the end of the sentence
         ids = self._model.tokenizer.text_to_ids(text, language=self._language)
         symbols = self._symbols(ids)
         if not groups_of(symbols):
             return None
-        with _seeded(text, self._device):
+        with Noise(text, self._device).drawing():
             given = {"speaker_ids": self._speaker_ids(voice)}
             told = self._model.inference(torch.tensor([ids], device=self._device), given)
         latent = told["model_outputs"]
@@ -163,27 +149,16 @@ class Coqui:
         return ["" if token in silent else known.id_to_char(token) for token in ids]
 
 
-def _shifted(word: SpokenWord, cut: int, end: int) -> SpokenWord:
-    """`word` where `cut` samples are gone in front, and none sound from `end` on."""
-    return SpokenWord(
-        min(max(0, word.start - cut), end), min(max(0, word.end - cut), end), word.span
-    )
-
-
-@contextmanager
-def _seeded(text: str, device: torch.device) -> Iterator[None]:
-    """Give the library's noise, which comes from torch's global generators, a beginning."""
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(zlib.crc32(text.encode()))
-        yield
-
-
 def coqui(config: TtsConfig) -> Tts:
     """Entry point of `voiceloop.tts`: `config.model` is a folder or a name in Coqui TTS.
 
-    `config.voice` is a speaker where the model has several. Raises what `load_voice` raises, and
-    ConfigError for a speaker that there is not.
+    `config.voice` is a speaker where the model has several. Raises what `load_voice` raises,
+    ConfigError for a speaker that there is not, and EngineError for a device that is not there.
     """
     name = config.model or DEFAULT
+    # Apple's has to be named: nobody has tried whether all that the voices compute runs there.
+    device = torch_device("tts.device", config.device, auto=("cuda", "cpu"))
     voice = "" if config.voice == TtsConfig().voice else config.voice  # espeak's own
-    return Coqui(name, load_voice(name), voice, config.speed)
+    model = load_voice(name)
+    build = Xtts if is_xtts(model) else Coqui
+    return build(name, model, device, voice, config.speed)
