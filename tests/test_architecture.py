@@ -57,7 +57,7 @@ ROOMS = {
     "httpx2": ("catalog/fetch.py", "catalog/hub.py", "catalog/index.py"),
     "ctranslate2": ("asr/",),
     "faster_whisper": ("asr/",),
-    "onnxruntime": ("asr/",),
+    "onnxruntime": ("asr/", "tts/"),
     "TTS": ("tts/",),
     "sounddevice": ("portaudio.py",),
     "trio": ("replay/",),

@@ -133,15 +133,17 @@ class TtsConfig:
     """Speech synthesis."""
 
     engine: str = "espeak"
-    """Entry point in group `voiceloop.tts`: `espeak` or `coqui`."""
+    """Entry point in group `voiceloop.tts`: `espeak`, `coqui` or `kokoro`."""
     model: str = ""
-    """A voice of Coqui TTS: a folder or its name there; empty is `tts_models/en/ljspeech/vits`."""
+    """A voice of Coqui TTS: a folder or its name there; empty is `tts_models/en/ljspeech/vits`. For
+    `kokoro` a folder."""
     voice: str = "en-us"
-    """Name of a voice of the engine: for `coqui` a speaker of the model; `en-us` is its first. With
-    XTTS a language may follow (`Claribel Dervla@de`; without, English), and the name may be that of
-    a recording of somebody who agrees to it (`me.wav@de`)."""
+    """Name of a voice of the engine: for `coqui` a speaker of the model. `en-us` is its first
+    there, and `af_heart` for `kokoro`. With XTTS a language may follow (`Claribel Dervla@de`;
+    without, English), and the name may be that of a recording of somebody who agrees to it
+    (`me.wav@de`)."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    """Where a voice of Coqui TTS runs; `auto` takes CUDA's GPU where there is one. `espeak` needs
+    """Where a voice of Coqui TTS runs; `auto` takes CUDA's GPU where there is one. Others need
     none."""
     speed: Annotated[float, Range(0.5, 2.5)] = 1.0
     """1 is the voice's own pace."""

@@ -22,6 +22,9 @@ UNEQUAL = 3.0
 """Cost, in symbols, of each word or group beyond one for one. Found by trial: 99 in 100 words of
 English prose get the group that espeak-ng says them in."""
 
+LETTERS_PER_S = 12.0
+"""How fast people say letters; rather slow, so that a word is not taken for heard too soon."""
+
 
 class Group(NamedTuple):
     """Symbols between spaces, without the marks around them."""
@@ -160,9 +163,10 @@ class PacedWords:
     the sound is shared by the letters that are left.
     """
 
-    def __init__(self, spoken: str, spans: Sequence[Span], samples_per_letter: float) -> None:
+    def __init__(self, spoken: str, spans: Sequence[Span], rate: int, speed: float) -> None:
+        """`rate` is in hertz; at a `speed` of 1 people say `LETTERS_PER_S`."""
         self._letters = _letters(spoken, spans)
-        self._pace = samples_per_letter
+        self._pace = rate / (LETTERS_PER_S * speed)
         self._told = 0
         self._end = 0
         self._sounded = 0

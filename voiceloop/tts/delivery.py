@@ -1,8 +1,8 @@
 """From the samples of a clause to its chunks, for engines that make them piece by piece.
 
-Here is what engines share that draw noise: which text is spoken, whose noise it is, and how pieces
-become chunks, trimmed, with their words and the pause behind them. This module does not know how
-samples are made.
+Here is what engines share: which text is spoken and where a long one is parted, whose noise is
+drawn, and how pieces become chunks, trimmed, with their words and the pause behind them. This
+module does not know how samples are made.
 """
 
 from __future__ import annotations
@@ -39,6 +39,14 @@ def nothing(clause: Clause, rate: int) -> SpeechChunk:
     """The only chunk of a clause that nothing is said of; its words are over at once."""
     words = tuple(SpokenWord(0, 0, span) for span in range(len(clause.spans)))
     return SpeechChunk(clause.turn, clause, silence(0), rate, 0, words, last=True)
+
+
+def middle(text: str) -> int:
+    """Where `text` is best parted: behind a mark, or else a word, near its middle."""
+    middle = len(text) // 2
+    gaps = [i for i, char in enumerate(text) if char.isspace() and 0 < i]
+    marks = [i for i in gaps if text[i - 1] in PAUSE_MS and abs(i - middle) < middle / 2]
+    return min(marks or gaps or [middle], key=lambda i: abs(i - middle))
 
 
 class Noise:

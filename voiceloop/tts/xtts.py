@@ -28,8 +28,7 @@ from voiceloop.engines import Steps
 from voiceloop.errors import AudioError, ConfigError, EngineError
 from voiceloop.playback import AUDIBLE
 from voiceloop.tts.alignment import PacedWords
-from voiceloop.tts.delivery import Noise, deliver, nothing, sayable
-from voiceloop.tts.edges import PAUSE_MS
+from voiceloop.tts.delivery import Noise, deliver, middle, nothing, sayable
 from voiceloop.tts.vocoder import Vocoder, fix_weights
 from voiceloop.types import Clause, Pcm, SpeechChunk
 
@@ -37,8 +36,6 @@ STEP = 10
 """Tokens of the longest step, of some 46 ms of sound each."""
 FIRST, LARGEST = 10, 40
 """Tokens of the first window and of the largest: each is twice the one before."""
-LETTERS_PER_S = 12.0
-"""How fast people say letters; rather slow, so that a word is not taken for heard too soon."""
 LANGUAGE = "en"
 """What a voice speaks that does not say."""
 LEAST_S, MOST_S = 3.0, 30.0
@@ -148,7 +145,7 @@ class Xtts:
             self._pieces(ids, self._speakers[speaker], noise, final=ids is parts[-1])
             for ids in parts
         )
-        words = PacedWords(clause.spoken, clause.spans, self.rate / (LETTERS_PER_S * self._speed))
+        words = PacedWords(clause.spoken, clause.spans, self.rate, self._speed)
         yield from deliver(clause, pieces, words, self.rate, self._speed)
 
     def _parts(self, text: str, language: str) -> Iterator[list[int]]:
@@ -167,7 +164,7 @@ class Xtts:
             if any(map(str.isalnum, self._tokenizer.decode(ids[1:]))):
                 yield ids
         elif len(text) > 1:
-            at = _middle(text)
+            at = middle(text)
             yield from self._parts(text[:at].strip(), language)
             yield from self._parts(text[at:].strip(), language)
 
@@ -239,14 +236,6 @@ def _parted(voice: str) -> tuple[str, str]:
     """A speaker and a language."""
     speaker, at, language = voice.rpartition("@")
     return (speaker, language) if at else (voice, LANGUAGE)
-
-
-def _middle(text: str) -> int:
-    """Where `text` is best parted: behind a mark, or else a word, near its middle."""
-    middle = len(text) // 2
-    gaps = [i for i, char in enumerate(text) if char.isspace() and 0 < i]
-    marks = [i for i in gaps if text[i - 1] in PAUSE_MS and abs(i - middle) < middle / 2]
-    return min(marks or gaps or [middle], key=lambda i: abs(i - middle))
 
 
 def _speakers(manager: Any, device: torch.device) -> Mapping[str, Speaker]:
