@@ -64,5 +64,5 @@ packages:
 
 .venv/test: .venv/base
 	@echo "installing the tools for tests into .venv"
-	@$(PIP) install -c constraints.txt -e '.[convert,dev,local,sphinx,train,coqui]'
+	@$(PIP) install -c constraints.txt -e '.[convert,dev,local,sphinx,train]'
 	@touch $@

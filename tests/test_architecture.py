@@ -23,7 +23,10 @@ ORDER = (
     ("runner",),
     ("audio",),
     ("trace",),
-    ("audiofiles", "endpoint", "playback", "portaudio", "ring", "tools", "turns", "waterfall"),
+    (
+        *("audiofiles", "endpoint", "placement", "playback", "portaudio", "ring"),
+        *("tools", "turns", "waterfall"),
+    ),
     ("calibration",),
     ("asr", "hearing", "llm", "tts"),
     ("bargein", "devices"),
@@ -45,7 +48,7 @@ ORDER = (
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 
 ROOMS = {
-    "torch": ("asr/", "catalog/convert.py", "llm/", "tts/", "bench/"),
+    "torch": ("asr/", "catalog/convert.py", "llm/", "placement.py", "tts/", "bench/"),
     "transformers": ("catalog/convert.py", "llm/", "bench/"),
     "accelerate": (),
     "gguf": ("catalog/convert.py",),
@@ -54,7 +57,7 @@ ROOMS = {
     "httpx2": ("catalog/fetch.py", "catalog/hub.py", "catalog/index.py"),
     "ctranslate2": ("asr/",),
     "faster_whisper": ("asr/",),
-    "onnxruntime": ("asr/", "tts/piper_voice.py"),
+    "onnxruntime": ("asr/", "tts/graphs.py"),
     "TTS": ("tts/",),
     "sounddevice": ("portaudio.py",),
     "trio": ("replay/",),
@@ -86,8 +89,8 @@ PURE = (
     "llm/sampling.py",
     "llm/verify.py",
     "tts/alignment.py",
-    "tts/chunks.py",
     "tts/clauses.py",
+    "tts/delivery.py",
     "tts/edges.py",
     "tts/normalize.py",
     "tts/plain.py",

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
-from voiceloop.status import engine_names, loading
+from voiceloop.status import ask, engine_names, loading
 
 pytestmark = pytest.mark.pure
 
@@ -76,3 +76,22 @@ def test_engines_are_called_as_the_user_calls_them() -> None:
     )
     assert engine_names(named) == "whisper whisper-tiny.en, llm Qwen3-0.6B, coqui vits"
     assert engine_names(replace(named, asr=AsrConfig(engine="sphinx"))).startswith("sphinx, ")
+
+
+def test_a_question_stands_in_place_of_what_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    asked: list[str] = []
+
+    def typed() -> str:
+        asked.append(terminal.getvalue())
+        return "Yes\n"
+
+    monkeypatch.setattr("sys.stdin", terminal)
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(terminal, "readline", typed)
+    with loading("it", terminal):
+        assert terminal.refreshed.wait(60)
+        assert ask("is that so?") is True
+    assert asked[0].endswith("\r\x1b[Kis that so? [y/N] ")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert ask("is that so?") is None

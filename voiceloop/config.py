@@ -133,13 +133,18 @@ class TtsConfig:
     """Speech synthesis."""
 
     engine: str = "espeak"
-    """Entry point in group `voiceloop.tts`: `espeak`, `piper` or `coqui`."""
+    """Entry point in group `voiceloop.tts`: `espeak`, `piper`, `kokoro` or `coqui`."""
     model: str = ""
     """For `piper` a voice that has been pulled (`en_US-joe-medium`), a folder or an .onnx file; for
-    `coqui` a folder or a voice's name there. Empty is the engine's own."""
+    `coqui` a folder or a voice's name there; for `kokoro` a folder. Empty is the engine's own."""
     voice: str = ""
     """Name of a voice (`voiceloop voices` lists them): of `espeak` a language such as `en-gb`, of
-    `piper` a model or a speaker in it, of `coqui` a speaker. Empty is the engine's first."""
+    `piper` a model or a speaker in it, of `coqui` a speaker. Empty is the engine's first. With XTTS
+    a language may follow (`Claribel Dervla@de`; without, English), and the name may be that of a
+    recording of somebody who agrees to it (`me.wav@de`)."""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where a voice of Coqui TTS runs; `auto` takes CUDA's GPU where there is one. The other
+    engines run on the CPU."""
     speed: Annotated[float, Range(0.5, 2.5)] = 1.0
     """1 is the voice's own pace."""
 

@@ -5,10 +5,11 @@ It is shown before anything heavy is imported, so this module imports nothing th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import TextIO
 
@@ -17,6 +18,9 @@ from voiceloop.config import AsrConfig, Config, TtsConfig
 REFRESH_S = 0.1
 LOADING_THREAD = "voiceloop-loading"
 """The name of threads that load, for which nothing waits where the program is interrupted."""
+
+_LINE = Lock()
+"""Held by whoever writes on the terminal while something is loaded."""
 
 
 def engine_names(config: Config) -> str:
@@ -58,7 +62,8 @@ def loading(what: str, stream: TextIO) -> Iterator[None]:
 
     def show() -> None:
         while not over.wait(REFRESH_S):
-            _write(stream, f"\r\x1b[K{text} {perf_counter() - began:.1f} s")
+            with _LINE:
+                _write(stream, f"\r\x1b[K{text} {perf_counter() - began:.1f} s")
 
     clock = Thread(target=show, name="voiceloop-status", daemon=True)
     clock.start()
@@ -69,6 +74,18 @@ def loading(what: str, stream: TextIO) -> Iterator[None]:
         over.set()
         clock.join()
         _write(stream, "\r\x1b[K")
+
+
+def ask(question: str) -> bool | None:
+    """Whether the user says yes, asked in place of what is being loaded; None without a terminal.
+
+    Blocks for as long as they take.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    with _LINE:
+        _write(sys.stderr, f"\r\x1b[K{question} [y/N] ")
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _last(name: str) -> str:

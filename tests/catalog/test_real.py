@@ -12,7 +12,7 @@ import soxr
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.catalog.test_fetch import Counted
-from tests.tts.test_conformance import clause, pcm, speak
+from tests.tts.saying import clause, joined, say
 from voiceloop.asr.whisper import whisper
 from voiceloop.audio import SPEECH_RATE
 from voiceloop.bundled import bundled
@@ -108,7 +108,7 @@ def test_a_voice_is_heard_as_it_is_written() -> None:
     pulled("base")
     tts, asr = piper(TtsConfig(engine="piper")), whisper(AsrConfig(model="base"))
     text = "The weather is fine today, and we could walk along the river."
-    sound = pcm(speak(tts, clause(text)))
+    sound = joined(say(tts, clause(text)))
     heard = asr.transcribe(soxr.resample(sound, tts.rate, SPEECH_RATE), final=True)
     plain = re.sub(r"[^a-z ]", "", " ".join(word.text for word in heard).lower())
     assert plain.split() == re.sub(r"[^a-z ]", "", text.lower()).split()

@@ -23,7 +23,7 @@ from voiceloop.errors import (
     VoiceloopError,
 )
 from voiceloop.llm.decoder import LeanDecoder
-from voiceloop.llm.engine import SpeculativeLlm, chosen_device, speculative
+from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.hf import TransformersDecoder
 from voiceloop.llm.sampling import Sampling
 from voiceloop.types import TokenBurst
@@ -256,27 +256,6 @@ def test_tables_that_do_not_fit_are_told_in_a_line(folders, tmp_path):
         f"the model '{folder}' does not fit into memory",
         lambda: build(folder, context=MORE_THAN_THERE_IS),
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "there", "chosen"),
-    [
-        ("auto", ("cuda", "mps"), "cuda"),
-        ("auto", ("mps",), "mps"),
-        ("auto", (), "cpu"),
-        ("cpu", ("cuda", "mps"), "cpu"),
-        ("mps", ("cuda", "mps"), "mps"),
-    ],
-)
-def test_the_device_is_the_quickest_that_there_is(name, there, chosen):
-    found = {device: device in (*there, "cpu") for device in ("cuda", "mps", "cpu")}
-    assert chosen_device(name, found) == chosen
-
-
-def test_a_device_that_is_not_there_is_no_choice():
-    for name in ("cuda", "mps"):
-        with pytest.raises(EngineError, match=f"finds no {name} device"):
-            chosen_device(name, {"cuda": False, "mps": False, "cpu": True})
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.tts.alignment import align, groups_of, word_times
-from voiceloop.types import Span
+from voiceloop.tts.alignment import PacedWords, TimedWords, align, groups_of, word_times
+from voiceloop.types import Span, SpokenWord
 
 pytestmark = pytest.mark.pure
 
@@ -138,3 +138,25 @@ def test_words_are_in_order_and_within_the_clause(
     flat = [time for word in times for time in (word.start, word.end)]
     assert flat == sorted(flat)
     assert 0 <= flat[0] and flat[-1] <= round(ends[-1])
+
+
+def test_words_of_known_times_are_told_once_they_have_sounded() -> None:
+    words = TimedWords([SpokenWord(10, 20, 0), SpokenWord(25, 40, 1), SpokenWord(45, 99, 2)])
+    assert words.told(10, 9, last=False) == ()
+    assert words.told(10, 30, last=False) == (SpokenWord(0, 10, 0), SpokenWord(15, 30, 1))
+    assert words.told(10, 50, last=True) == (SpokenWord(35, 50, 2),)
+
+
+def test_words_of_unknown_times_are_told_by_a_pace_and_share_the_rest() -> None:
+    text = "some words at last"  # of 4, 5, 2 and 4 letters
+    words = PacedWords(text, spans(text), rate=1200, speed=2.0)  # a letter is 50 samples
+    assert words.told(0, 199, last=False) == ()
+    assert words.told(0, 300, last=False) == (SpokenWord(0, 200, 0),)
+    assert words.told(0, 520, last=True) == (
+        SpokenWord(200, 400, 1),
+        SpokenWord(400, 440, 2),
+        SpokenWord(440, 520, 3),
+    )
+    alone = PacedWords(text, spans(text), rate=1200, speed=1.0)
+    assert [word.end for word in alone.told(0, 150, last=True)] == [40, 90, 110, 150]
+    assert PacedWords("", [], rate=1200, speed=1.0).told(0, 100, last=True) == ()

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tts.conftest import HOP, QUIET, MakeVoice, change_config
+from tests.tts.saying import clause, joined, say
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts, load
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, ModelNotFound
@@ -26,7 +27,7 @@ from voiceloop.playback import Playback
 from voiceloop.tts.coqui import coqui
 from voiceloop.tts.edges import trim
 from voiceloop.tts.vocoder import FIRST, windows
-from voiceloop.types import Clause, Pcm, Span, SpeechChunk
+from voiceloop.types import Pcm, SpeechChunk
 
 pytestmark = pytest.mark.models
 
@@ -38,26 +39,8 @@ TEXTS = (
 )
 
 
-def clause(text: str, *, last: bool = True, index: int = 0) -> Clause:
-    """A clause that is said as `text`, with a span for each word."""
-    spans, at = list[Span](), 0
-    for count, word in enumerate(text.split()):
-        at = text.index(word, at)
-        spans.append(Span(at, at + len(word), count + 1))
-        at += len(word)
-    return Clause(1, index, text, text, tuple(spans), last)
-
-
 def open_voice(folder: Path, **settings: Any) -> Tts:
     return coqui(TtsConfig(engine="coqui", model=str(folder), **settings))
-
-
-def say(engine: Tts, said: Clause, voice: str | None = None) -> list[SpeechChunk]:
-    return [chunk for chunk in engine.synthesize(said, voice) if chunk is not None]
-
-
-def joined(chunks: list[SpeechChunk]) -> Pcm:
-    return np.concatenate([chunk.pcm for chunk in chunks])
 
 
 @contextmanager
@@ -489,7 +472,8 @@ def test_one_speaker_goes_without_a_name(voice: Path) -> None:
     ("name", "hint"),
     [
         ("tts_models/en/ljspeech/vitz", "'tts_models/en/ljspeech/vits'"),
-        ("tts_models/multilingual/multi-dataset/xtts_v2", ""),
+        ("tts_models/multilingual/multi-dataset/xtts_v3", "multi-dataset/xtts_v2'"),
+        ("tts_models/multilingual/multi-dataset/your_tts", ""),
         ("nonsense", "tts_models/en/ljspeech/vits"),
     ],
 )

@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tts.piper_voices import CHANNELS, HOP, RATE, SYMBOLS, piper_graph, write_piper_voice
-from tests.tts.test_conformance import LONG, SHORT, clause, pcm, speak
+from tests.tts.saying import clause, joined, say
+from tests.tts.test_conformance import LONG, SHORT
 from voiceloop.catalog.convert import FIRST_HALF, VOCODER, VOICE, split_piper
 from voiceloop.catalog.piper import LATENT, reach, split
 from voiceloop.config import TtsConfig
@@ -182,8 +183,8 @@ def test_windows_join_to_what_one_decode_gives(
     session = onnxruntime.InferenceSession(tmp_path / VOCODER, providers=["CPUExecutionProvider"])
     who = {"sid": np.array([1], np.int64)} if speakers else {}
     (whole,) = cast(list[Pcm], session.run(None, {LATENT: encoded.latent, **who}))
-    joined = np.concatenate([piece for piece, _ in pieces])
-    assert np.allclose(joined, np.ravel(whole), atol=1e-5)
+    whole_again = np.concatenate([piece for piece, _ in pieces])
+    assert np.allclose(whole_again, np.ravel(whole), atol=1e-5)
 
 
 def test_each_window_is_a_step(make: Make) -> None:
@@ -196,7 +197,7 @@ def test_each_window_is_a_step(make: Make) -> None:
 def test_other_words_have_other_noise(make: Make, tmp_path: Path) -> None:
     """Two texts of the same letters, whose noise alone could make them sound alike."""
     voice = open_voice(make())
-    a, b = (pcm(speak(voice, clause(text))) for text in ("no no", "on on"))
+    a, b = (joined(say(voice, clause(text))) for text in ("no no", "on on"))
     assert len(a) != len(b) or not np.allclose(a, b, atol=1e-3)
 
 
@@ -219,8 +220,8 @@ def test_a_voice_that_reads_letters_needs_no_phonemes(make: Make) -> None:
     file = make(phoneme_type="text", language={"code": "uk_UA"})
     voice = open_voice(file)
     assert voice.language() == "uk-ua"
-    assert len(pcm(speak(voice, clause("hello")))) > 0
-    (unknown,) = speak(voice, clause("日本"))
+    assert len(joined(say(voice, clause("hello")))) > 0
+    (unknown,) = say(voice, clause("日本"))
     assert not len(unknown.pcm)
 
 
@@ -250,7 +251,7 @@ def test_what_has_been_pulled_is_at_hand(make: Make, store: Path) -> None:
     assert engine.voices() == ["en_US-a-medium", "en_US-b-medium/ann", "en_US-b-medium/bob"]
     assert open_voice(voice="en_US-b-medium/bob").voice == "en_US-b-medium/bob"
     assert open_voice(voice="en_US-b-medium").voice == "en_US-b-medium/ann"
-    sounds = [pcm(speak(engine, clause(SHORT), voice)) for voice in engine.voices()]
+    sounds = [joined(say(engine, clause(SHORT), voice)) for voice in engine.voices()]
     assert not any(
         len(a) == len(b) and np.allclose(a, b) for a in sounds for b in sounds if a is not b
     )
@@ -305,7 +306,7 @@ def test_a_voice_in_a_language_that_espeak_ng_lacks(make: Make) -> None:
 def test_phonemes_beyond_the_table_are_one_clear_line(make: Make) -> None:
     file = make(phoneme_id_map={symbol: [999] for symbol in SYMBOLS})
     with pytest.raises(ModelCorrupt, match="is damaged"):
-        speak(open_voice(file), clause(SHORT))
+        say(open_voice(file), clause(SHORT))
 
 
 def test_what_is_not_there_is_told_with_what_to_do(make: Make, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ a conversation is, `speculator` and `conversation` know.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from random import SystemRandom
 
@@ -26,6 +25,7 @@ from voiceloop.llm.memory import memory_for, memory_for_model
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculator import Speculator
 from voiceloop.llm.template import ChatTemplate
+from voiceloop.placement import torch_device
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""
@@ -145,12 +145,7 @@ def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
 
     Raises EngineError for a device that is not there.
     """
-    there = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    device = torch.device(chosen_device(config.device, there))
+    device = torch_device("llm.device", config.device)
     auto = torch.float32 if device.type == "cpu" else None
     return device, auto if config.dtype == "auto" else getattr(torch, config.dtype)
 
@@ -161,18 +156,6 @@ def speculative(config: LlmConfig) -> SpeculativeLlm:
     Raises what `load_pair` raises, and EngineError for a pair that is none.
     """
     return SpeculativeLlm(*load_pair(config), config)
-
-
-def chosen_device(name: str, there: Mapping[str, bool]) -> str:
-    """The device `name`, or for `auto` the first that is there.
-
-    Raises EngineError for a device that is not there.
-    """
-    if name == "auto":
-        return next(device for device, is_there in there.items() if is_there)
-    if not there[name]:
-        raise EngineError(f"torch finds no {name} device here", "set llm.device to cpu or auto")
-    return name
 
 
 def _vocabulary(loaded: Loaded) -> int:

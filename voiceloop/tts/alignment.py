@@ -22,6 +22,9 @@ UNEQUAL = 3.0
 """Cost, in symbols, of each word or group beyond one for one. Found by trial: 99 in 100 words of
 English prose get the group that espeak-ng says them in."""
 
+LETTERS_PER_S = 12.0
+"""How fast people say letters; rather slow, so that a word is not taken for heard too soon."""
+
 
 class Group(NamedTuple):
     """Symbols between spaces, without the marks around them."""
@@ -119,7 +122,7 @@ def word_times(
     said = groups_of(symbols)
     if not spans or not said:
         return ()
-    letters = [max(1, sum(map(str.isalnum, spoken[span.start : span.end]))) for span in spans]
+    letters = _letters(spoken, spans)
     sizes = [max(1, _size(symbols[group.first : group.last])) for group in said]
     times = list[SpokenWord]()
     for (a, b), (first, last) in align(letters, sizes):
@@ -130,3 +133,63 @@ def word_times(
         edges = [round(start + length * share / shares[-1]) for share in shares]
         times += [SpokenWord(edges[i], edges[i + 1], a + i) for i in range(b - a)]
     return tuple(times)
+
+
+class TimedWords:
+    """Tells words of which the times are known, each once it has sounded."""
+
+    def __init__(self, words: Sequence[SpokenWord]) -> None:
+        """`words` are timed in samples before any are cut in front."""
+        self._words = list(words)
+
+    def told(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
+        """Words that end within the first `sounded` samples, where `cut` are gone in front.
+
+        With `last` none sounds from there on, so the rest end there.
+        """
+        ended = [word for word in self._words if last or word.end - cut <= sounded]
+        self._words = self._words[len(ended) :]
+
+        def moved(at: int) -> int:
+            return min(max(0, at - cut), sounded)
+
+        return tuple(SpokenWord(moved(word.start), moved(word.end), word.span) for word in ended)
+
+
+class PacedWords:
+    """Tells words of which a model tells nothing, by the pace at which people say letters.
+
+    While a clause sounds its length is not known, so this is a guess; in the end, what is left of
+    the sound is shared by the letters that are left.
+    """
+
+    def __init__(self, spoken: str, spans: Sequence[Span], rate: int, speed: float) -> None:
+        """`rate` is in hertz; at a `speed` of 1 people say `LETTERS_PER_S`."""
+        self._letters = _letters(spoken, spans)
+        self._pace = rate / (LETTERS_PER_S * speed)
+        self._told = 0
+        self._end = 0
+        self._sounded = 0
+
+    def told(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
+        """See `TimedWords`."""
+        del cut
+        waiting = self._letters[self._told :]
+        base, pace = self._end, self._pace
+        if last:
+            base = max(base, self._sounded)  # what has not been told has not ended
+            pace = (sounded - base) / max(1, sum(waiting))
+        ends = [base + round(pace * letters) for letters in accumulate(waiting)]
+        words = list[SpokenWord]()
+        for end in ends:
+            if last or end <= sounded:
+                words.append(SpokenWord(self._end, end, self._told + len(words)))
+                self._end = end
+        self._told += len(words)
+        self._sounded = sounded
+        return tuple(words)
+
+
+def _letters(spoken: str, spans: Sequence[Span]) -> list[int]:
+    """How many letters each span has; one at least."""
+    return [max(1, sum(map(str.isalnum, spoken[span.start : span.end]))) for span in spans]

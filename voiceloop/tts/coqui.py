@@ -8,9 +8,7 @@ words are found among durations.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +18,14 @@ from torch import Tensor
 from voiceloop.config import TtsConfig, nearest
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError
-from voiceloop.tts.alignment import groups_of, word_times
-from voiceloop.tts.chunks import chunks, unsaid
-from voiceloop.tts.loading import DEFAULT, load_voice
+from voiceloop.placement import torch_device
+from voiceloop.tts.alignment import TimedWords, groups_of, word_times
+from voiceloop.tts.delivery import deliver, nothing
+from voiceloop.tts.loading import DEFAULT, is_xtts, load_voice
+from voiceloop.tts.noise import Noise
 from voiceloop.tts.text import sayable
 from voiceloop.tts.vocoder import Vocoder, fix_weights, windows
+from voiceloop.tts.xtts import Xtts
 from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
 
 SINGLE = "default"
@@ -58,14 +59,16 @@ class _Encoded:
 class Coqui:
     """Implements `engines.Tts`: encoding is one step, and so is each window."""
 
-    def __init__(self, name: str, model: Any, voice: str = "", speed: float = 1.0) -> None:
+    def __init__(
+        self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
+    ) -> None:
         """`model` is a `Vits` and is changed; `voice` is one of its speakers, or empty.
 
         Raises ConfigError for a speaker that there is not.
         """
         self.name = f"coqui {name}"
         self.rate = int(model.config.audio.sample_rate)
-        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._device = device
         self._speakers: dict[str, int] = (
             model.speaker_manager.name_to_id if model.speaker_manager else {}
         )
@@ -104,16 +107,17 @@ class Coqui:
         """Speak a clause; one without anything to say gives no audio."""
         encoded = self._encode(clause, self.voice if voice is None else voice)
         if encoded is None:
-            yield unsaid(clause, self.rate)
+            yield nothing(clause, self.rate)
             return
         yield None
-        yield from chunks(clause, self.rate, self._speed, self._pieces(encoded), encoded.words)
+        words = TimedWords(encoded.words)
+        yield from deliver(clause, self._pieces(encoded), words, self.rate, self._speed)
 
     def _pieces(self, encoded: _Encoded) -> Iterator[tuple[Pcm, bool]]:
-        frames = encoded.latent.shape[-1]
-        for start, end in windows(frames):
-            pcm = self._vocoder.decode(encoded.latent, start, end, encoded.condition)
-            yield pcm, end == frames
+        latent = encoded.latent
+        for start, end in windows(latent.shape[-1]):
+            pcm = self._vocoder.decode(latent, start, end, encoded.condition)
+            yield pcm, end == latent.shape[-1]
 
     @torch.inference_mode()
     def _encode(self, clause: Clause, voice: str) -> _Encoded | None:
@@ -125,7 +129,7 @@ class Coqui:
         symbols = self._symbols(ids)
         if not groups_of(symbols):
             return None
-        with _seeded(text, self._device):
+        with Noise(text, self._device).drawing():
             given = {"speaker_ids": self._speaker_ids(voice)}
             told = self._model.inference(torch.tensor([ids], device=self._device), given)
         latent = told["model_outputs"]
@@ -147,19 +151,15 @@ class Coqui:
         return ["" if token in silent else known.id_to_char(token) for token in ids]
 
 
-@contextmanager
-def _seeded(text: str, device: torch.device) -> Iterator[None]:
-    """Give the library's noise, which comes from torch's global generators, a beginning."""
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(zlib.crc32(text.encode()))
-        yield
-
-
 def coqui(config: TtsConfig) -> Tts:
     """Entry point of `voiceloop.tts`: `config.model` is a folder or a name in Coqui TTS.
 
-    `config.voice` is a speaker where the model has several. Raises what `load_voice` raises, and
-    ConfigError for a speaker that there is not.
+    `config.voice` is a speaker where the model has several. Raises what `load_voice` raises,
+    ConfigError for a speaker that there is not, and EngineError for a device that is not there.
     """
     name = config.model or DEFAULT
-    return Coqui(name, load_voice(name), config.voice, config.speed)
+    # Apple's has to be named: nobody has tried whether all that the voices compute runs there.
+    device = torch_device("tts.device", config.device, auto=("cuda", "cpu"))
+    model = load_voice(name)
+    build = Xtts if is_xtts(model) else Coqui
+    return build(name, model, device, config.voice, config.speed)

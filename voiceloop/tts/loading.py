@@ -1,9 +1,9 @@
 # pyright: reportMissingImports=false
-"""Getting a VITS voice of Coqui TTS from a folder or by its name there, or saying why not.
+"""Getting a voice of Coqui TTS from a folder or by its name there, or saying why not.
 
-This module knows what makes a voice usable here (VITS, one language, speakers by name, complete
-files), not how it is made to speak. Coqui TTS is imported where it is used: it takes seconds, and
-may not be there.
+This module knows what makes a voice usable here (XTTS, or VITS with one language and speakers by
+name; complete files; an accepted licence), not how it is made to speak. Coqui TTS is imported where
+it is used: it takes seconds, and may not be there.
 """
 
 from __future__ import annotations
@@ -20,12 +20,20 @@ import torch
 
 from voiceloop.config import nearest
 from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, ModelNotFound, OutOfMemory
+from voiceloop.status import ask
 
 DEFAULT = "tts_models/en/ljspeech/vits"
 CHECKPOINTS = ("model_file.pth", "model.pth", "best_model.pth")
 """What a voice's weights are called; any other name will do where there is but one file."""
-OTHER_FILES = ("speakers.pth", "speaker_ids.pth", "model_se.pth")
+OTHER_FILES = (
+    *("speakers.pth", "speaker_ids.pth", "model_se.pth"),
+    *("speakers_xtts.pth", "dvae.pth", "mel_stats.pth"),
+)
 """What else has that ending."""
+SPEAKER = ("gpt_cond_latent", "speaker_embedding")
+"""What the file of XTTS's speakers holds of each."""
+ACCEPTED = "COQUI_TOS_AGREED"
+"""Coqui's own variable; where it is 1, every licence of theirs is accepted."""
 AUDIO_PACKAGES = ("torchaudio", "torchcodec")
 """What Coqui TTS imports and leaves to the user to choose, as it must fit torch."""
 FIT_TORCH = (
@@ -35,10 +43,11 @@ FIT_TORCH = (
 
 
 def load_voice(name: str) -> Any:
-    """The `Vits` in the folder `name`, or of that name in Coqui TTS, on the CPU.
+    """The `Vits` or `Xtts` in the folder `name`, or of that name in Coqui TTS, on the CPU.
 
     Raises MissingExtra, ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a voice that
-    cannot be used here, or where something else that it needs is not installed.
+    cannot be used here, whose licence nobody has accepted, or where something else that it needs is
+    not installed.
     """
     _import_library()
     path = Path(name).expanduser()
@@ -48,6 +57,11 @@ def load_voice(name: str) -> Any:
     else:
         checkpoint, config = _fetch(name)
     return _build(name, checkpoint, config)
+
+
+def is_xtts(model: Any) -> bool:
+    """Whether `load_voice` has found an `Xtts`."""
+    return model.config.model == "xtts"
 
 
 def _import_library() -> None:
@@ -84,24 +98,25 @@ def _find(name: str, folder: Path) -> tuple[Path, Path]:
 
 def _fetch(name: str) -> tuple[Path, Path]:
     """The weights and the configuration of a voice that Coqui TTS knows; downloaded once."""
-    from TTS.utils.manage import ModelManager
+    from TTS.utils.manage import LICENSE_URLS, ModelManager
 
     manager = ModelManager(progress_bar=True)
-    # Others are not asked for: they are large, and some would ask for a licence to be accepted.
-    known = [
-        f"tts_models/{language}/{data}/{model}"
+    known: dict[str, Any] = {
+        f"tts_models/{language}/{data}/{model}": item
         for language, voices in manager.models_dict["tts_models"].items()
         for data, models in voices.items()
-        for model in models
-        if model.startswith("vits")
-    ]
+        for model, item in models.items()
+        if model.startswith("vits") or model == "xtts_v2"
+    }
     if name not in known:
         near = nearest(name, known)
         raise ModelNotFound(
-            f"Coqui TTS has no VITS voice called '{name}'",
+            f"Coqui TTS has no voice of VITS or XTTS v2 called '{name}'",
             f"did you mean '{near}'?" if near else f"name a folder, or for example {DEFAULT}",
         )
     folder = manager.output_prefix / name.replace("/", "--")
+    if not manager.tos_agreed(known[name], folder):
+        _agree(name, known[name]["license"], LICENSE_URLS[known[name]["license"].lower()], folder)
     try:
         checkpoint, config, _ = manager.download_model(name)
     except Exception as error:  # of requests, zipfile and coqpit
@@ -113,28 +128,72 @@ def _fetch(name: str) -> tuple[Path, Path]:
     return checkpoint, config
 
 
+def _agree(name: str, licence: str, url: str, folder: Path) -> None:
+    """Have the user accept the licence of a voice, which the library then knows by a file.
+
+    Raises EngineError where they do not, or nobody can be asked.
+    """
+    terms = f"the voice '{name}' is under the {licence}, for uses that are not commercial: {url}"
+    answer = ask(f"{terms}\nDo you accept this licence?")
+    if answer is None:
+        raise EngineError(terms, f"read it; if you accept it, set {ACCEPTED}=1")
+    if not answer:
+        raise EngineError(f"the licence of '{name}' was not accepted", "answer y to accept it")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tos_agreed.txt").write_text(f"{licence} ({url}) was accepted.\n", encoding="utf-8")
+
+
 def _build(name: str, checkpoint: Path, config_file: Path) -> Any:
     from TTS.config import load_config
-    from TTS.tts.models.vits import Vits
 
     with _explained(name):
         config: Any = load_config(config_file)
-    if config.model != "vits":
-        raise EngineError(f"the voice '{name}' is of type {config.model}", "only VITS can be used")
+    builders = {"vits": _vits, "xtts": _xtts}
+    if config.model not in builders:
+        raise EngineError(
+            f"the voice '{name}' is of type {config.model}", "only VITS and XTTS can be used"
+        )
+    model = builders[config.model](name, config, checkpoint, config_file.parent)
+    if not all(parameter.isfinite().all() for parameter in model.parameters()):
+        raise _corrupt(name, "its weights are not numbers")
+    return model
+
+
+def _vits(name: str, config: Any, checkpoint: Path, folder: Path) -> Any:
+    from TTS.tts.models.vits import Vits
+
     _check(name, config)
     for owner in (config, config.model_args):
         # Written where the voice was trained; the file lies beside the weights.
         path = Path(owner.get("speakers_file") or "")
         if path.name and not path.is_file():
-            owner.speakers_file = str(config_file.parent / path.name)
+            owner.speakers_file = str(folder / path.name)
     with _explained(name):
         model = Vits(config)
         model.load_checkpoint(config, checkpoint, eval=True)
-    if not all(parameter.isfinite().all() for parameter in model.parameters()):
-        raise _corrupt(name, "its weights are not numbers")
     for needed_in_training in ("disc", "posterior_encoder"):
         if hasattr(model, needed_in_training):
             delattr(model, needed_in_training)
+    return model
+
+
+def _xtts(name: str, config: Any, checkpoint: Path, folder: Path) -> Any:
+    from TTS.tts.models.xtts import Xtts
+
+    if not (folder / "vocab.json").is_file():
+        raise ModelNotFound(
+            f"the voice '{name}' is not complete: vocab.json is missing",
+            "name a folder that holds config.json, model.pth, vocab.json and speakers_xtts.pth",
+        )
+    # It remarks on tokens that no XTTS uses.
+    logging.getLogger("transformers.configuration_utils").setLevel(logging.ERROR)
+    with _explained(name):
+        model = Xtts(config)
+        model.load_checkpoint(config, folder, checkpoint, eval=True)
+        speakers = model.speaker_manager.speakers if model.speaker_manager else {}
+        for speaker, told in speakers.items():
+            if not all(torch.is_tensor(told[key]) for key in SPEAKER):
+                raise ValueError(f"nothing is known of the speaker '{speaker}'")
     return model
 
 

@@ -15,7 +15,8 @@ from voiceloop.catalog.store import Store
 from voiceloop.config import TtsConfig, nearest
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
-from voiceloop.tts.chunks import chunks, unsaid
+from voiceloop.tts.alignment import TimedWords
+from voiceloop.tts.delivery import deliver, nothing
 from voiceloop.tts.piper_voice import Description, PiperVoice, describe
 from voiceloop.tts.text import sayable
 from voiceloop.types import Clause, SpeechChunk
@@ -72,11 +73,12 @@ class Piper:
         spoken, text = self._loaded[model.name], sayable(clause)
         encoded = spoken.encode(clause, text, speaker, self._speed) if text else None
         if encoded is None:
-            yield unsaid(clause, self.rate)
+            yield nothing(clause, self.rate)
             return
         yield None
         pieces = spoken.decode(encoded, speaker)
-        yield from chunks(clause, self.rate, self._speed, pieces, encoded.words)
+        words = TimedWords(encoded.words)
+        yield from deliver(clause, pieces, words, self.rate, self._speed)
 
 
 def piper(config: TtsConfig) -> Tts:

@@ -8,8 +8,6 @@ which voices there are.
 from __future__ import annotations
 
 import json
-import os
-import re
 import unicodedata
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +17,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import onnxruntime
 
 from voiceloop.catalog.convert import FIRST_HALF, VOCODER, VOICE
 from voiceloop.errors import ModelCorrupt, ModelNotFound
 from voiceloop.tts.alignment import groups_of, word_times
 from voiceloop.tts.espeak_ng import espeak_ng
-from voiceloop.tts.rules import MARKS
+from voiceloop.tts.graphs import session
+from voiceloop.tts.phonemes import phonemes
 from voiceloop.tts.vocoder import windows
 from voiceloop.types import Clause, Pcm, SpokenWord
 
@@ -33,7 +31,6 @@ BEGIN, END, PAD = "^", "$", "_"
 """Symbols around a text, and the one between any two."""
 NOISE_FRAMES = 1024
 """Frames of noise that a voice has; a clause takes them in a circle, from a place of its own."""
-_PHRASE = re.compile(f"([^{re.escape(MARKS)}]*)([{re.escape(MARKS)}]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +109,8 @@ class PiperVoice:
         """Raises ModelCorrupt."""
         self.described = described
         with _readable(described.name):
-            self._encoder = _session(described.folder / FIRST_HALF)
-            self._vocoder = _session(described.folder / VOCODER)
+            self._encoder = session(described.folder / FIRST_HALF)
+            self._vocoder = session(described.folder / VOCODER)
             noted = self._vocoder.get_modelmeta().custom_metadata_map
             self._before, self._after = int(noted["before"]), int(noted["after"])
             self.hop = int(noted["hop"])
@@ -182,25 +179,7 @@ class PiperVoice:
         """What the voice reads for `text`: phonemes with the marks between them, or letters."""
         if not self.described.phonemes:
             return unicodedata.normalize("NFD", text.lower())
-        espeak = espeak_ng()
-        voice = espeak.identifier(self.described.language)
-        said = [
-            espeak.phonemes(words, voice) + marks
-            for words, marks in _PHRASE.findall(text)
-            if words.strip()
-        ]
-        return unicodedata.normalize("NFD", " ".join(said))
-
-
-def _session(file: Path) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
-    options.log_severity_level = 4
-    # Between two windows there is nothing to wait for on a core that others need.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(
-        file, sess_options=options, providers=["CPUExecutionProvider"]
-    )
+        return unicodedata.normalize("NFD", phonemes(text, self.described.language))
 
 
 @contextmanager

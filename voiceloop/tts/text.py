@@ -20,3 +20,11 @@ def sayable(clause: Clause) -> str:
     if not any(map(str.isalnum, text)):
         return ""
     return text if clause.last or text[-1] in PAUSE_MS else f"{text},"
+
+
+def middle(text: str) -> int:
+    """Where `text` is best parted: behind a mark, or else a word, near its middle."""
+    middle = len(text) // 2
+    gaps = [i for i, char in enumerate(text) if char.isspace() and 0 < i]
+    marks = [i for i in gaps if text[i - 1] in PAUSE_MS and abs(i - middle) < middle / 2]
+    return min(marks or gaps or [middle], key=lambda i: abs(i - middle))

@@ -106,7 +106,8 @@ class Vocoder:
         fix_weights(decoder)
         self._decoder = decoder
         shape = geometry(decoder)
-        self._before, self._after = shape.context()
+        self._before, self.after = shape.context()
+        """`after`: frames behind a window that its last samples depend on."""
         self.hop = shape.hop
         """Samples per frame."""
 
@@ -118,7 +119,7 @@ class Vocoder:
         """
         frames = latent.shape[-1]
         begin = max(0, start - self._before)
-        pcm = self._decoder(latent[:, :, begin : end + self._after], g=condition)[0, 0]
+        pcm = self._decoder(latent[:, :, begin : end + self.after], g=condition)[0, 0]
         # A decoder may give a sample or so beyond its last frame; it belongs to the end.
         stop = None if end == frames else (end - begin) * self.hop
         return pcm[(start - begin) * self.hop : stop].float().cpu().numpy()

@@ -1,0 +1,46 @@
+"""Where models run: what is asked for, or the best that there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from voiceloop.errors import EngineError
+from voiceloop.placement import chosen_device, torch_device
+
+pytestmark = pytest.mark.pure
+
+BEST = ("cuda", "mps", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "chosen"),
+    [
+        ("auto", ("cuda", "mps"), "cuda"),
+        ("auto", ("mps",), "mps"),
+        ("auto", (), "cpu"),
+        ("cpu", ("cuda", "mps"), "cpu"),
+        ("mps", ("cuda", "mps"), "mps"),
+    ],
+)
+def test_the_device_is_the_quickest_that_there_is(
+    name: str, there: tuple[str, ...], chosen: str
+) -> None:
+    found = {device: device in (*there, "cpu") for device in BEST}
+    assert chosen_device("llm.device", name, BEST, found) == chosen
+
+
+def test_what_auto_leaves_out_has_to_be_named() -> None:
+    found = {"cuda": False, "mps": True, "cpu": True}
+    assert chosen_device("tts.device", "auto", ("cuda", "cpu"), found) == "cpu"
+    assert chosen_device("tts.device", "mps", ("cuda", "cpu"), found) == "mps"
+
+
+def test_a_device_that_is_not_there_is_no_choice() -> None:
+    for name in ("cuda", "mps"):
+        with pytest.raises(EngineError, match=f"finds no {name} device") as caught:
+            chosen_device("tts.device", name, BEST, {"cuda": False, "mps": False, "cpu": True})
+        assert caught.value.hint == "set tts.device to cpu or auto"
+
+
+def test_the_processor_is_always_there() -> None:
+    assert torch_device("llm.device", "cpu").type == "cpu"

@@ -1,0 +1,175 @@
+# ruff: noqa: RUF001
+"""Kokoro with a tiny model of the same inputs and outputs: its phonemes, voices and errors."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import pairwise
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tts.conftest import KOKORO_LONGEST, KOKORO_SOUND
+from tests.tts.saying import clause, joined, say
+from voiceloop.config import TtsConfig
+from voiceloop.engines import Tts, load
+from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, ModelNotFound
+from voiceloop.tts.kokoro import TOKENS, kokoro
+from voiceloop.tts.phonemes import phonemes
+
+pytestmark = pytest.mark.models
+
+
+@pytest.fixture(scope="module")
+def folder(kokoro_folder: Path) -> Path:
+    return kokoro_folder
+
+
+def open_voice(folder: Path, **settings: object) -> Tts:
+    return kokoro(TtsConfig(engine="kokoro", model=str(folder), **settings))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.fixture(scope="module")
+def engine(folder: Path) -> Tts:
+    return open_voice(folder)
+
+
+def test_phonemes_keep_the_marks_between_them() -> None:
+    assert phonemes("Hello there, how are you?", "en-us") == "həlˈoʊ ðˈɛɹ, hˈaʊ ɑːɹ juː?"
+    assert phonemes("Yes... it is: three", "en-gb") == "jˈɛs... ɪt ˈɪz: θɹˈiː"
+    assert phonemes("3.5 e-mails", "en-us").startswith("θɹˈiː pɔɪnt fˈaɪv")
+    assert phonemes("Wo ist die Katze?", "de") == "vˌoː ɪst diː kˈatsə?"
+    assert phonemes("...", "en-us") == "..."
+
+
+def test_all_that_english_is_made_of_has_a_token() -> None:
+    said = phonemes(
+        "The quick brown fox jumps over the lazy dog; she judged a measured church.", "en-us"
+    )
+    assert not set(said) - set(TOKENS) - {"r"}
+    assert len(TOKENS) == 114 and max(TOKENS.values()) == 177
+    assert len(set(TOKENS.values())) == len(TOKENS)
+
+
+def test_a_clause_is_what_the_model_makes_of_its_phonemes(engine: Tts) -> None:
+    text = "Hello there, how are you?"
+    (chunk,) = say(engine, clause(text))
+    assert (chunk.rate, chunk.start, chunk.last) == (24_000, 0, True)
+    tokens = len(phonemes(text, "en-us")) + 2  # silence stands at both ends
+    assert abs(len(chunk.pcm) - tokens * KOKORO_SOUND / 2) < KOKORO_SOUND
+    assert np.array_equal(chunk.pcm, joined(say(engine, clause(text, index=3))))
+    assert not np.array_equal(chunk.pcm, joined(say(engine, clause(text), "ff_siwis")))
+
+
+def test_speed_makes_speech_shorter(folder: Path, engine: Tts) -> None:
+    usual, short = (
+        len(joined(say(voice, clause("hello there"))))
+        for voice in (engine, open_voice(folder, speed=1.5))
+    )
+    assert short < usual / 1.4
+
+
+def test_a_pause_follows_a_clause_that_goes_on(engine: Tts) -> None:
+    over, on = (joined(say(engine, clause("so it is.", last=last))) for last in (True, False))
+    assert np.array_equal(on[: len(over)], over)
+    assert len(on) - len(over) == round(0.3 * engine.rate) and not on[len(over) :].any()
+
+
+def test_a_long_text_is_said_in_parts_a_step_each(engine: Tts) -> None:
+    text = " ".join(["several words of a clause that nobody ends,"] * 9)
+    chunks = say(engine, clause(text))
+    assert len(chunks) > 6
+    assert abs(len(joined(chunks)) / (KOKORO_SOUND / 2) / len(phonemes(text, "en-us")) - 1) < 0.1
+    assert len(joined(say(engine, clause("a" * 500)))) > 100 * KOKORO_SOUND / 2
+
+
+@pytest.mark.parametrize("text", ["", " ", "...", "?!", "😀", "\x00", "\ud800", "—"])
+def test_what_cannot_be_said_is_no_audio_and_no_error(engine: Tts, text: str) -> None:
+    said = clause(text, last=False)
+    (chunk,) = say(engine, said)
+    assert (len(chunk.pcm), chunk.last) == (0, True)
+    assert [word.span for word in chunk.words] == list(range(len(said.spans)))
+
+
+@settings(max_examples=15)
+@given(st.lists(st.text("abcde'-é日", min_size=1, max_size=8), min_size=1, max_size=25))
+def test_every_word_is_timed_once_in_order_where_it_ends(engine: Tts, words: list[str]) -> None:
+    said = clause(" ".join(words), last=False)
+    chunks = say(engine, said)
+    times = [word for chunk in chunks for word in chunk.words]
+    assert [word.span for word in times] == list(range(len(said.spans)))
+    flat = [time for word in times for time in (word.start, word.end)]
+    assert [0, *flat, len(joined(chunks))] == sorted([0, *flat, len(joined(chunks))])
+    for chunk, later in pairwise(chunks):
+        end = chunk.start + len(chunk.pcm)
+        assert all(word.end <= end for word in chunk.words)
+        assert all(word.end > end for word in later.words)
+
+
+def test_voices_tell_their_language(folder: Path, engine: Tts) -> None:
+    assert list(engine.voices()) == ["af_heart", "bm_lewis", "ff_siwis"]
+    assert (engine.voice, engine.language(), engine.language("ff_siwis")) == (
+        "af_heart",
+        "en-us",
+        "fr-fr",
+    )
+    assert open_voice(folder, voice="bm_lewis").language() == "en-gb"
+    for name, hint in (("af_hart", "'af_heart'"), ("jf_alpha", "")):
+        with pytest.raises(ConfigError, match=f"no voice called '{name}'") as caught:
+            engine.check_voice(name)
+        assert hint in caught.value.hint
+
+
+def test_voices_may_have_a_file_each(folder: Path, engine: Tts, tmp_path: Path) -> None:
+    (tmp_path / "onnx").mkdir()
+    (tmp_path / "voices").mkdir()
+    shutil.copy(folder / "kokoro-v1.0.onnx", tmp_path / "onnx" / "model_quantized.onnx")
+    np.full((KOKORO_LONGEST, 256), 0.5, np.float32).tofile(tmp_path / "voices" / "af_heart.bin")
+    found = cast(Tts, load("tts", "kokoro", TtsConfig(engine="kokoro", model=str(tmp_path))))
+    said = clause("hello there")
+    assert np.array_equal(joined(say(found, said)), joined(say(engine, said)))
+
+
+# ---- mistakes
+
+
+def check_line(error: EngineError, *, says: str) -> None:
+    assert says in error.message and error.hint
+    assert "\n" not in error.message + error.hint
+
+
+def test_what_is_missing_is_named(folder: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    shutil.copy(copy / "kokoro-v1.0.onnx", copy / "other.onnx")
+    cases = [
+        (kokoro, TtsConfig(engine="kokoro"), "no model of Kokoro is named"),
+        (kokoro, TtsConfig(engine="kokoro", model=str(tmp_path / "nowhere")), "no such folder"),
+        (kokoro, TtsConfig(engine="kokoro", model=str(copy)), "2 models"),
+    ]
+    for build, config, says in cases:
+        with pytest.raises(ModelNotFound) as caught:
+            build(config)
+        check_line(caught.value, says=says)
+    (copy / "other.onnx").unlink()
+    (copy / "voices-v1.0.bin").unlink()
+    with pytest.raises(ModelNotFound) as caught:
+        open_voice(copy)
+    check_line(caught.value, says="no voices")
+
+
+@pytest.mark.parametrize("file", ["kokoro-v1.0.onnx", "voices-v1.0.bin"])
+def test_a_damaged_file_is_one_clear_line(folder: Path, tmp_path: Path, file: str) -> None:
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    content = (copy / file).read_bytes()
+    half = bytearray(content)
+    half[len(half) // 3 : len(half) // 2] = bytes(len(half) // 2 - len(half) // 3)
+    (copy / file).write_bytes(
+        bytes(half) if file.endswith(".bin") else content[: len(content) // 2]
+    )
+    with pytest.raises(ModelCorrupt) as caught:
+        open_voice(copy)
+    check_line(caught.value, says=str(copy))

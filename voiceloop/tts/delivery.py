@@ -1,0 +1,44 @@
+"""From the samples of a clause to its chunks, for engines that make them piece by piece.
+
+The silence around it goes, the pause behind it comes, and each word is told with the piece that it
+ends in. This module does not know how samples are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from voiceloop.audio import silence
+from voiceloop.engines import Steps
+from voiceloop.tts.alignment import PacedWords, TimedWords
+from voiceloop.tts.edges import Trimmer, pause
+from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
+
+
+def nothing(clause: Clause, rate: int) -> SpeechChunk:
+    """The only chunk of a clause that nothing is said of; its words are over at once."""
+    words = tuple(SpokenWord(0, 0, span) for span in range(len(clause.spans)))
+    return SpeechChunk(clause.turn, clause, silence(0), rate, 0, words, last=True)
+
+
+def deliver(
+    clause: Clause,
+    pieces: Iterator[tuple[Pcm, bool]],
+    words: TimedWords | PacedWords,
+    rate: int,
+    speed: float,
+) -> Steps[SpeechChunk]:
+    """The chunks of a clause; each of its `pieces`, of which the last is marked, is a step."""
+    trimmer, sounded = Trimmer(rate), 0
+    for made, last in pieces:
+        pcm = trimmer.feed(made)
+        if last:
+            pcm = np.concatenate((pcm, trimmer.finish()))
+        first, sounded = sounded, sounded + len(pcm)
+        told = words.told(trimmer.cut, sounded, last=last)
+        if last and sounded:
+            pcm = np.concatenate((pcm, pause(clause, rate, speed)))
+        chunk = SpeechChunk(clause.turn, clause, pcm, rate, first, told, last)
+        yield chunk if last or len(pcm) else None

@@ -1,0 +1,202 @@
+"""Speech by Kokoro-82M on the CPU: small, and of the best for its size.
+
+It makes the sound of a whole text at once, so a clause is one step and one chunk, unless it is
+longer than the model reads. A voice is a table of styles, one for each length of text. This module
+does not know how text becomes phonemes.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from voiceloop.config import TtsConfig, nearest
+from voiceloop.engines import Steps, Tts
+from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.tts.alignment import PacedWords
+from voiceloop.tts.delivery import deliver, nothing
+from voiceloop.tts.graphs import session
+from voiceloop.tts.phonemes import phonemes
+from voiceloop.tts.text import middle, sayable
+from voiceloop.types import Clause, Pcm, SpeechChunk
+
+RATE = 24_000
+PREFERRED = "af_heart"
+"""The voice that its makers grade best."""
+LANGUAGES = {
+    "a": "en-us",
+    "b": "en-gb",
+    "e": "es",
+    "f": "fr-fr",
+    "h": "hi",
+    "i": "it",
+    "p": "pt-br",
+}
+"""What a voice speaks, by the first letter of its name, as espeak-ng calls it. Those that speak
+Japanese and Chinese were taught other phonemes than espeak-ng tells."""
+STYLE = 256
+"""Numbers of a style."""
+SYMBOLS = {
+    1: ";:,.!?",
+    9: '—…"()“” \N{COMBINING TILDE}ʣʥʦʨᵝ\uab67AI',
+    31: "O",
+    33: "Q",
+    35: "ST",
+    39: "W",
+    41: "Yᵊabcdef",
+    50: "hijklmnopqrstuvwxyzɑɐɒæ",  # noqa: RUF001
+    75: "βɔɕç",
+    80: "ɖðʤə",
+    85: "ɚɛɜ",
+    90: "ɟ",
+    92: "ɡ",  # noqa: RUF001
+    99: "ɥ",
+    101: "ɨɪʝ",
+    110: "ɯɰŋɳɲɴø",
+    118: "ɸθœ",
+    123: "ɹ",
+    125: "ɾɻ",
+    128: "ʁɽʂʃʈʧ",
+    135: "ʊʋ",
+    138: "ʌɣɤ",
+    142: "χʎ",
+    147: "ʒʔ",
+    156: "ˈˌː",
+    162: "ʰ",
+    164: "ʲ",
+    169: "↓",
+    171: "→↗↘",
+    177: "ᵻ",
+}
+"""The model's symbols, by the number of the first of those that follow one another."""
+TOKENS = {char: first + i for first, chars in SYMBOLS.items() for i, char in enumerate(chars)}
+_HEARD_AS = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
+"""Letters of the IPA that the model was not taught, and what comes nearest."""
+HINT = "name a folder that holds kokoro-v1.0.onnx and voices-v1.0.bin"
+
+Style = npt.NDArray[np.float32]
+
+
+class Kokoro:
+    """Implements `engines.Tts`: what the model reads at once is one step."""
+
+    rate = RATE
+
+    def __init__(
+        self, name: str, session: Any, styles: Mapping[str, Style], voice: str, speed: float
+    ) -> None:
+        """`styles` [lengths, 256] go by the names of voices; `voice` is one of them, or empty.
+
+        Raises ConfigError for a voice that there is not.
+        """
+        self.name = f"kokoro {name}"
+        self._session = session
+        self._tokens = session.get_inputs()[0].name
+        self._styles = {voice: style for voice, style in styles.items() if voice[0] in LANGUAGES}
+        self._speed = speed
+        self.voice = voice or (PREFERRED if PREFERRED in self._styles else min(self._styles))
+        self.check_voice(self.voice)
+
+    def voices(self) -> Sequence[str]:
+        """The voices whose phonemes are known."""
+        return sorted(self._styles)
+
+    def check_voice(self, name: str) -> None:
+        """See `engines.Tts`."""
+        known = self.voices()
+        if name not in known:
+            near = nearest(name, known)
+            raise ConfigError(
+                f"{self.name} has no voice called '{name}'",
+                f"did you mean '{near}'?" if near else f"choose one of: {', '.join(known)}",
+            )
+
+    def language(self, voice: str | None = None) -> str:
+        """See `engines.Tts`."""
+        return LANGUAGES[(self.voice if voice is None else voice)[0]]
+
+    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+        """Speak a clause; one without anything to say gives no audio."""
+        chosen = self.voice if voice is None else voice
+        style = self._styles[chosen]
+        text = sayable(clause)
+        parts = list(self._parts(text, self.language(chosen), len(style))) if text else []
+        if not parts:
+            yield nothing(clause, self.rate)
+            return
+        pieces = ((self._say(ids, style), ids is parts[-1]) for ids in parts)
+        words = PacedWords(clause.spoken, clause.spans, self.rate, self._speed)
+        yield from deliver(clause, pieces, words, self.rate, self._speed)
+
+    def _parts(self, text: str, language: str, most: int) -> Iterator[list[int]]:
+        """The tokens of `text`, or of its parts where these are more than `most`.
+
+        None for a part that holds nothing which the model has a token for.
+        """
+        said = phonemes(text, language).translate(_HEARD_AS)
+        ids = [TOKENS[symbol] for symbol in said if symbol in TOKENS]
+        if len(ids) <= most:
+            if any(symbol.isalpha() for symbol in said if symbol in TOKENS):
+                yield ids
+        elif len(text) > 1:
+            at = middle(text)
+            for part in (text[:at].strip(), text[at:].strip()):
+                yield from self._parts(part, language, most)
+
+    def _say(self, ids: list[int], style: Style) -> Pcm:
+        given = {
+            self._tokens: np.array([[0, *ids, 0]], np.int64),
+            "style": style[len(ids) - 1][None],
+            "speed": np.array([self._speed], np.float32),
+        }
+        return np.ravel(self._session.run(None, given)[0]).astype(np.float32)
+
+
+def kokoro(config: TtsConfig) -> Tts:
+    """Entry point of `voiceloop.tts`: `config.model` is a folder with the model and its voices.
+
+    Raises ModelNotFound, ModelCorrupt, and ConfigError for a voice that there is not.
+    """
+    if not config.model:
+        raise ModelNotFound("no model of Kokoro is named", f"set tts.model: {HINT}")
+    folder = Path(config.model).expanduser()
+    models = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
+    if len(models) != 1:
+        what = f"{len(models)} models (.onnx)" if models else "no model (.onnx)"
+        what = f"it holds {what}" if folder.is_dir() else "there is no such folder"
+        raise ModelNotFound(f"there is no voice in '{config.model}': {what}", HINT)
+    styles = _styles(config.model, folder)
+    try:
+        graph = session(models[0])
+    except Exception as error:  # onnxruntime's own exception types are private
+        raise _corrupt(config.model, f"{models[0].name} cannot be read") from error
+    return Kokoro(config.model, graph, styles, config.voice, config.speed)
+
+
+def _styles(name: str, folder: Path) -> Mapping[str, Style]:
+    """The voices in a folder: in one file of them all, or in a file for each in `voices`."""
+    packed = [file for file in sorted(folder.glob("voices*")) if zipfile.is_zipfile(file)]
+    try:
+        if packed:
+            with np.load(packed[0], allow_pickle=False) as file:
+                found = {voice: file[voice] for voice in file.files}
+        else:
+            files = sorted(folder.glob("voices/*.bin"))
+            found = {file.stem: np.fromfile(file, np.float32) for file in files}
+        styles = {
+            voice: style.astype(np.float32).reshape(-1, STYLE) for voice, style in found.items()
+        }
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise _corrupt(name, "its voices cannot be read") from error
+    if not any(voice[:1] in LANGUAGES for voice in styles):
+        raise ModelNotFound(f"there is no voice in '{name}': it holds no voices (.bin)", HINT)
+    return styles
+
+
+def _corrupt(name: str, why: str) -> ModelCorrupt:
+    return ModelCorrupt(f"the voice '{name}' cannot be loaded: {why}", "download or copy it again")

@@ -1,0 +1,284 @@
+"""Speech by XTTS of Coqui TTS: the first samples come while later ones are not yet thought of.
+
+A GPT guesses a clause's sound token by token, some in each step. What it thinks at each token is
+stretched to frames, which a HiFi-GAN decodes to samples, in growing windows. A window waits for the
+tokens that its last samples depend on, so the joined windows are one decode of the whole, with the
+last sample in it. The tokens are drawn by a seed of the text, so the same clause always sounds the
+same. This module knows neither how a decoder is cut into windows nor how a voice is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from math import floor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from voiceloop.audio import silence
+from voiceloop.audiofiles import AudioFile
+from voiceloop.config import nearest
+from voiceloop.engines import Steps
+from voiceloop.errors import AudioError, ConfigError, EngineError
+from voiceloop.playback import AUDIBLE
+from voiceloop.tts.alignment import PacedWords
+from voiceloop.tts.delivery import deliver, nothing
+from voiceloop.tts.noise import Noise
+from voiceloop.tts.text import middle, sayable
+from voiceloop.tts.vocoder import Vocoder, fix_weights
+from voiceloop.types import Clause, Pcm, SpeechChunk
+
+STEP = 10
+"""Tokens of the longest step, of some 46 ms of sound each."""
+FIRST, LARGEST = 10, 40
+"""Tokens of the first window and of the largest: each is twice the one before."""
+LANGUAGE = "en"
+"""What a voice speaks that does not say."""
+LEAST_S, MOST_S = 3.0, 30.0
+"""How much of a recording makes a voice."""
+GPT_RATE, ENCODER_RATE = 22_050, 16_000
+"""Hertz of what the two models hear that make a voice of a recording."""
+SOUND_FILES = (".wav", ".flac", ".ogg", ".mp3")
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """What the models are told of a voice; computed once."""
+
+    latent: Tensor
+    """[1, 32, channels]: how it speaks, for the GPT."""
+    embedding: Tensor
+    """[1, channels, 1]: how it sounds, for the decoder."""
+
+
+class Xtts:
+    """Implements `engines.Tts`: ten tokens are a step, and the window that they complete with them.
+
+    A voice is a speaker of the model, and may have a language behind it: `Claribel Dervla@de`.
+    """
+
+    def __init__(
+        self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
+    ) -> None:
+        """`model` is an `Xtts` and is changed; `voice` may be a recording too, or empty.
+
+        Raises ConfigError for a voice that there is not, AudioError for a recording that is of no
+        use, and EngineError for a language that needs another package.
+        """
+        self.name = f"coqui {name}"
+        config = model.config
+        self.rate = int(config.model_args.output_sample_rate)
+        self._device = device
+        fix_weights(model)
+        model.to(device)
+        self._gpt = model.gpt
+        self._tokenizer = model.tokenizer
+        self._vocoder = Vocoder(model.hifigan_decoder.waveform_decoder)
+        self._stretch = _Stretch(config.model_args, speed)
+        self._speed = speed
+        self._languages: Sequence[str] = config.languages
+        self._most = int(config.model_args.gpt_max_text_tokens)
+        self._sampling = {
+            "do_sample": True,
+            "temperature": float(config.temperature),
+            "top_k": int(config.top_k),
+            "top_p": float(config.top_p),
+            "repetition_penalty": float(config.repetition_penalty),
+        }
+        self._speakers = _speakers(model.speaker_manager, device)
+        speaker, language = _parted(voice)
+        if _is_recording(speaker) and speaker not in self._speakers:
+            path = Path(speaker).expanduser()
+            speaker = path.stem
+            self._speakers = {**self._speakers, speaker: _recorded(model, path)}
+        speaker = speaker or next(iter(self._speakers), "")
+        self.voice = speaker if language == LANGUAGE else f"{speaker}@{language}"
+        self.check_voice(self.voice)
+
+    def voices(self) -> Sequence[str]:
+        """The model's speakers, and the one that was recorded; each speaks every language."""
+        return sorted(self._speakers)
+
+    def check_voice(self, name: str) -> None:
+        """See `engines.Tts`."""
+        speaker, language = _parted(name)
+        known = self.voices()
+        if not known:
+            raise ConfigError(
+                f"{self.name} has no speakers of its own",
+                "set tts.voice to a recording of somebody who agrees to it: me.wav",
+            )
+        if speaker not in known:
+            near = nearest(speaker, known)
+            raise ConfigError(
+                f"{self.name} has no speaker called '{speaker}'",
+                f"did you mean '{near}'?" if near else f"choose one of: {', '.join(known)}",
+            )
+        if language not in self._languages:
+            raise ConfigError(
+                f"{self.name} does not speak '{language}'",
+                f"choose one of: {', '.join(self._languages)}",
+            )
+        try:
+            self._tokenizer.encode("a", lang=language)
+        except ImportError as error:
+            raise EngineError(f"{self.name} cannot read '{language}' here: {error}") from error
+
+    def language(self, voice: str | None = None) -> str:
+        """See `engines.Tts`."""
+        return _parted(self.voice if voice is None else voice)[1]
+
+    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+        """Speak a clause; one without anything to say gives no audio."""
+        speaker, language = _parted(self.voice if voice is None else voice)
+        text = sayable(clause)
+        parts = list(self._parts(text, language)) if text else []
+        if not parts:
+            yield nothing(clause, self.rate)
+            return
+        noise = Noise(text, self._device)
+        pieces = chain.from_iterable(
+            self._pieces(ids, self._speakers[speaker], noise, final=ids is parts[-1])
+            for ids in parts
+        )
+        words = PacedWords(clause.spoken, clause.spans, self.rate, self._speed)
+        yield from deliver(clause, pieces, words, self.rate, self._speed)
+
+    def _parts(self, text: str, language: str) -> Iterator[list[int]]:
+        """The tokens of `text`; where these are more than a model can say in one go, of its parts.
+
+        None for a part that holds nothing which the model has a token for.
+        """
+        ids: list[int] | None = None
+        if len(text) <= self._tokenizer.char_limits.get(language.partition("-")[0], 250):
+            try:
+                ids = self._tokenizer.encode(text.lower(), lang=language)
+            except (ArithmeticError, NotImplementedError, ValueError):
+                ids = None  # a number that there is no word for
+        if ids is not None and len(ids) < self._most:
+            # The first one is the language.
+            if any(map(str.isalnum, self._tokenizer.decode(ids[1:]))):
+                yield ids
+        elif len(text) > 1:
+            at = middle(text)
+            yield from self._parts(text[:at].strip(), language)
+            yield from self._parts(text[at:].strip(), language)
+
+    def _pieces(
+        self, ids: list[int], speaker: Speaker, noise: Noise, *, final: bool
+    ) -> Iterator[tuple[Pcm, bool]]:
+        """Samples of one part, as far as they are certain after each step; marks the last ones."""
+        thoughts, prefix = self._think(ids, speaker)
+        latents: list[Tensor] = []
+        size, decoded, start, over = FIRST, 0, 0, False
+        while not over:
+            with noise.drawing(), torch.inference_mode():
+                # Another clause may have been begun since the last step.
+                self._gpt.gpt_inference.store_prefix_emb(prefix)
+                new = [latent for _, latent in islice(thoughts, STEP)]
+            latents += new
+            over = len(new) < STEP
+            if not over and len(latents) - decoded < size:
+                yield silence(0), False
+                continue
+            frames, certain = self._stretch(latents)
+            length = frames.shape[-1]
+            end = length if over else max(start, certain - self._vocoder.after)
+            pcm = self._vocoder.decode(frames, start, end, speaker.embedding)
+            start, decoded, size = end, len(latents), min(2 * size, LARGEST)
+            yield pcm, over and final
+
+    @torch.inference_mode()
+    def _think(self, ids: list[int], speaker: Speaker) -> tuple[Iterator[Any], Tensor]:
+        """The GPT's tokens, each with what it thought there [1, channels]; and its prompt."""
+        text = torch.tensor([ids], device=self._device)
+        given = self._gpt.compute_embeddings(speaker.latent, text)
+        thoughts = self._gpt.get_generator(
+            fake_inputs=given,
+            num_beams=1,
+            num_return_sequences=1,
+            output_attentions=False,
+            output_hidden_states=True,
+            return_dict_in_generate=True,
+            **self._sampling,
+        )
+        return thoughts, self._gpt.gpt_inference.cached_prefix_emb
+
+
+class _Stretch:
+    """From what the GPT thought at each token to the decoder's frames, as `HifiDecoder` does."""
+
+    def __init__(self, args: Any, speed: float) -> None:
+        scales = (
+            1 / speed,
+            args.gpt_code_stride_len / args.output_hop_length,
+            args.output_sample_rate / args.input_sample_rate,
+        )
+        self._scales = [scale for scale in scales if scale != 1]
+
+    def __call__(self, latents: Sequence[Tensor]) -> tuple[Tensor, int]:
+        """Frames [1, channels, frames], and how many of them will stay as they are when there are
+        more of `latents` [1, channels]."""
+        frames = torch.cat(list(latents)).T[None]
+        certain = len(latents)
+        for scale in self._scales:
+            frames = interpolate(frames, scale_factor=[scale], mode="linear")
+            # Frame i is made of the two around (i + 1/2) / scale - 1/2.
+            certain = max(0, floor((certain - 1) * scale))
+        return frames, certain
+
+
+def _parted(voice: str) -> tuple[str, str]:
+    """A speaker and a language."""
+    speaker, at, language = voice.rpartition("@")
+    return (speaker, language) if at else (voice, LANGUAGE)
+
+
+def _speakers(manager: Any, device: torch.device) -> Mapping[str, Speaker]:
+    """The speakers that come with a model, on its device."""
+    return {
+        name: Speaker(told["gpt_cond_latent"].to(device), told["speaker_embedding"].to(device))
+        for name, told in (manager.speakers if manager else {}).items()
+    }
+
+
+def _is_recording(name: str) -> bool:
+    return "/" in name or name.lower().endswith(SOUND_FILES)
+
+
+def _recorded(model: Any, path: Path) -> Speaker:
+    """The voice that speaks in a recording; the model decides how much of it is heard.
+
+    Raises AudioError for a file that cannot be read, or holds too little.
+    """
+    heard = [_heard(path, rate) for rate in (GPT_RATE, ENCODER_RATE)]
+    seconds = len(heard[0]) / GPT_RATE
+    if seconds < LEAST_S or np.abs(heard[0]).max() < AUDIBLE:
+        what = f"{seconds:.1f} s" if seconds < LEAST_S else "only silence"
+        raise AudioError(
+            f"{path} holds {what}, too little to speak in that voice",
+            "record six seconds or more of one person's voice",
+        )
+    config = model.config
+    for_gpt, for_encoder = (torch.from_numpy(pcm)[None] for pcm in heard)
+    most = int(config.max_ref_len * ENCODER_RATE)
+    return Speaker(
+        model.get_gpt_cond_latents(
+            for_gpt,
+            GPT_RATE,
+            length=config.gpt_cond_len,
+            chunk_length=config.gpt_cond_chunk_len,
+        ),
+        model.get_speaker_embedding(for_encoder[:, :most], ENCODER_RATE),
+    )
+
+
+def _heard(path: Path, rate: int) -> Pcm:
+    with AudioFile(path, rate) as file:
+        return np.concatenate(list(file.blocks()))[: int(MOST_S * rate)]
