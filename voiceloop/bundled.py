@@ -16,6 +16,24 @@ STARTER_HEARS = (
 )
 """What whoever speaks to the bundled recogniser is to know."""
 
+STARTER_ANSWERS = (
+    "the starter language model answers small questions only: sums, capitals, opposites, timers"
+)
+"""What whoever is answered by the bundled language model is to know."""
+STARTER_EXAMPLES = (
+    "What is the capital of France?",
+    "What is 7 times 8?",
+    "Who wrote Hamlet?",
+    "Set a timer for 5 minutes.",
+)
+EXAMPLES = (
+    "What can I cook with carrots and ginger?",
+    "Why is the sky blue?",
+    "Suggest a name for a small grey cat.",
+    "How do I fall asleep faster?",
+)
+"""What to ask the one language model, and any other."""
+
 _PACKAGE = Path(__file__).resolve().parent
 
 

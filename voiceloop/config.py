@@ -127,6 +127,11 @@ class LlmConfig:
     system: str = ""
     """System prompt."""
 
+    @property
+    def answers_little(self) -> bool:
+        """It is the starter's language model, which was trained for a few kinds of questions."""
+        return self.engine == "speculative" and self.target == "starter"
+
 
 @dataclass(frozen=True, slots=True)
 class TtsConfig:

@@ -416,6 +416,7 @@ _SPOKEN = Spoken(
 
 GERMAN = Language(
     "de",
+    sample="Hallo! So klinge ich.",
     unfinished=_WORDS | _PHRASES,
     finished=_FINISHED,
     backchannels=_BACKCHANNELS,

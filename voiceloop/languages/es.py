@@ -390,6 +390,7 @@ _SPOKEN = Spoken(
 
 SPANISH = Language(
     "es",
+    sample="¡Hola! Así es como sueno.",
     unfinished=_WORDS | _PHRASES,
     finished=_FINISHED,
     backchannels=_BACKCHANNELS,

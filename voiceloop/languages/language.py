@@ -41,6 +41,8 @@ class Language:
     """Words that listeners say to be polite, as `agreement.normalise` spells them."""
     articles: frozenset[str] = frozenset()
     """Words that nobody says alone and recognisers make of a cough, spelled likewise."""
+    sample: str = "Hello! This is how I sound."
+    """What a voice says of itself where somebody tries it out."""
     spoken: Spoken | None = None
     """How written things are said; None leaves them to the synthesizer."""
 

@@ -164,7 +164,13 @@ class Extensions:
     resume: bool = False
     """The session can be taken up again on a new connection: `voiceloop.session.token`."""
     voices: tuple[str, ...] = field(default=(), metadata=TOLD)
-    """Voices that the server offers."""
+    """Voices that the server offers; `GET /v1/voices/NAME` lets one be heard."""
+    models: tuple[str, ...] = field(default=(), metadata=TOLD)
+    """What hears, thinks and speaks, by name."""
+    examples: tuple[str, ...] = field(default=(), metadata=TOLD)
+    """What the user might ask first."""
+    notes: tuple[str, ...] = field(default=(), metadata=TOLD)
+    """What the user should know of the models."""
 
 
 _REASONING = "leave it out: the model does not reason aloud"

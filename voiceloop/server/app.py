@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from email.utils import formatdate
 from http import HTTPStatus
 from random import SystemRandom
+from urllib.parse import unquote
 
 import anyio
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -39,12 +40,14 @@ from voiceloop.server.metrics import Metrics
 from voiceloop.server.port import no_port
 from voiceloop.server.replies import Reply, line, refusal, reply
 from voiceloop.server.resume import Grant, Loss, Sessions
+from voiceloop.server.samples import Samples
 from voiceloop.server.static import Site
 from voiceloop.types import TurnTrace
 
 logger = logging.getLogger(__name__)
 
 PATH = "/v1/realtime"
+VOICES = "/v1/voices/"
 OPENING_S = 10.0
 """A client that has not said what it wants by then is gone."""
 DRAIN_S = 10.0
@@ -75,6 +78,7 @@ class App:
         self._config = config
         self._limits: ServerConfig = config.server
         self._place = place
+        self._samples = Samples(engines)
         self._new_id = maker(SystemRandom())
         self._admission = Admission(config.server)
         self._sessions: Sessions[Dialogue, Connection] = Sessions(
@@ -140,12 +144,15 @@ class App:
 
     # ---- before there is a socket
 
-    def _request(self, connection: ServerConnection, request: Request) -> Response | None:
+    async def _request(self, connection: ServerConnection, request: Request) -> Response | None:
         """Answer a request, or open a socket for it."""
         headers = list(request.headers.raw_items())
         answer = self._answered(request, headers)
         del connection
-        return None if isinstance(answer, Allowed) else _response(answer)
+        if not isinstance(answer, Allowed):
+            return _response(answer)
+        voice = _voice(request.path)
+        return None if voice is None else _response(await self._samples.answer(voice))
 
     def _answered(self, request: Request, headers: list[tuple[str, str]]) -> Reply | Allowed:
         access, path = self._place.access, request.path.partition("?")[0]
@@ -156,13 +163,16 @@ class App:
             return line(200, "alive")
         if path == "/readyz":
             return line(503, "going down") if self._draining else line(200, "ready")
-        if path not in (PATH, "/metrics"):
+        voice = _voice(request.path)
+        if path not in (PATH, "/metrics") and voice is None:
             return self._place.site.answer(request.method, request.path, headers, called)
         judged = access.judge(request.path, headers)
         if isinstance(judged, Refused):
             return self._refused(judged)
         if path == "/metrics":
             return reply(200, *self.metrics.render())
+        if voice is not None:
+            return line(503, "the server is going down") if self._draining else judged
         if "upgrade" not in {name.lower() for name, _ in headers}:
             return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))
         if self._draining:
@@ -280,6 +290,12 @@ class App:
 
     def _count(self) -> None:
         self.metrics.sessions(connected=self._sessions.connected, parked=self._sessions.parked)
+
+
+def _voice(target: str) -> str | None:
+    """The voice that a request wants to hear."""
+    path = target.partition("?")[0]
+    return unquote(path.removeprefix(VOICES)) if path.startswith(VOICES) else None
 
 
 def _subprotocol(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from voiceloop.bundled import STARTER_HEARS
 from voiceloop.config import Range
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
@@ -78,6 +77,7 @@ def serve(command: Serve) -> int:
     scheme = "https" if secure else "http"
     logger.info("loading", extra={"models": engine_names(command.settings)})
     from voiceloop.loading import open_engines
+    from voiceloop.server.about import about
     from voiceloop.server.app import App, Place
     from voiceloop.server.loop import LOOP
 
@@ -88,8 +88,8 @@ def serve(command: Serve) -> int:
 
         def ready(server: Server) -> None:
             print(f"listening on {where}, Ctrl-C ends", flush=True)
-            if command.settings.asr.hears_no_people:
-                print(STARTER_HEARS, flush=True)
+            for note in about(command.settings, engines.tts).notes:
+                print(note, flush=True)
 
         anyio.run(app.run, ready, backend_options=LOOP)
     return 0

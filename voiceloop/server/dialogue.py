@@ -54,7 +54,6 @@ from voiceloop.realtime.session_events import (
 )
 from voiceloop.realtime.settings import (
     Audio,
-    Extensions,
     OutputAudio,
     ResponseSettings,
     SemanticVad,
@@ -63,6 +62,7 @@ from voiceloop.realtime.settings import (
     size,
 )
 from voiceloop.server import choices
+from voiceloop.server.about import about
 from voiceloop.server.history import history, text_of
 from voiceloop.server.listening import Listening
 from voiceloop.server.sound import RATE, SocketMicrophone
@@ -138,7 +138,7 @@ class Dialogue:
             model=engines.llm.name,
             instructions=config.llm.system,
             audio=Audio(output=OutputAudio(voice=engines.tts.voice)),
-            voiceloop=Extensions(voices=tuple(engines.tts.voices())),
+            voiceloop=about(config, engines.tts),
         )
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
         self._id = new_id("conv")
