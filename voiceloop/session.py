@@ -112,7 +112,7 @@ class Session:
         """What the user speaks, from the next turn on; `AUTO` until a turn of theirs tells."""
         self._player = Player(speaker, on_clause=show)
         self._own = conversation is None
-        self._conversation = conversation or engines.llm.conversation(system=config.llm.system)
+        self._conversation = conversation or engines.llm.conversation()
         self._tokens_read = self._conversation.tokens_read
         self._rewritten: Callable[[], None] | None = None
         """Puts another history in place, before the next thing is read."""

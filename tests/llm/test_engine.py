@@ -72,7 +72,7 @@ def test_a_pair_of_folders_decodes_as_its_target_does_alone(folders):
     _, alone = said(llm)
     for count in ("auto", 3):
         pair = build(folders / "target", folders / "draft", num_speculative_tokens=count, **options)
-        _, talk = said(pair, system="")
+        _, talk = said(pair, system=None)
         assert same(llm, alone, talk, 0.7, 5) and talk.counters.drafted > 0
     assert same(llm, alone, said(pair, seed=5)[1], 0.7, 5)
     assert said(pair, seed=5)[0] != said(pair, seed=6)[0]

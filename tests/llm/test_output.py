@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.llm.output import Call, Output, Speech
+from voiceloop.llm.parts import MARKS
 from voiceloop.llm.template import special_tokens
 
 pytestmark = pytest.mark.models  # the tokenizer is a real one
@@ -16,7 +17,7 @@ CALL = '<tool_call>\n{"name": "set_timer", "arguments": {"minutes": 5}}\n</tool_
 texts = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\ufffd"),
     max_size=30,
-)
+).filter(lambda text: "{" not in text and not any(mark in text for mark in MARKS))
 
 
 def items(workshop, ids, sizes=(), **options):
@@ -151,7 +152,7 @@ def test_thoughts_are_never_spoken(workshop, before, thought, after, sizes):
 
 
 def test_what_only_looks_like_a_tag_is_spoken(workshop):
-    for text in ("a < b", "<", "<t", "<tool", "1 <<tool_cal> 2", "<thin", "<thinking>"):
+    for text in ("a < b", "<", "<t", "<tool", "1 <<tool_cal> 2", "<thin", "<thinker>"):
         assert spoken(items(workshop, workshop.template.encode(text))) == text
 
 

@@ -60,7 +60,7 @@ SAID = {
         "Obst, z. B. Äpfel, d.h. diese": "Obst, zum Beispiel Äpfel, das heißt diese",
         "500 v. Chr. in St. Gallen": "fünfhundert vor Christus in Sankt Gallen",
         "ca. 5 km in der Mozartstr. 5": "circa fünf Kilometer in der Mozartstraße fünf",
-        "www.beispiel.de/a-b": "beispiel Punkt de Schrägstrich a Bindestrich b",
+        "www.beispiel.de/a-b": "beispiel Punkt de",
         "Hallo „Welt“ — so ist es… ja": "Hallo Welt, so ist es, ja",
     },
     "es": {
@@ -96,7 +96,7 @@ SAID = {
         "El Sr. García y la Dra. Ruiz, etc.": "El señor García y la doctora Ruiz, etcétera.",
         "Frutas, p. ej. uvas, en EE. UU. hoy": "Frutas, por ejemplo uvas, en Estados Unidos hoy",
         "500 a. C. y Ud. también": "quinientos antes de Cristo y usted también",
-        "www.ejemplo.es/a-b": "ejemplo punto es barra a guion b",
+        "www.ejemplo.es/a-b": "ejemplo punto es",
         "¿Qué hora es? ¡Las tres!": "Qué hora es? Las tres!",
     },
     "fr": {

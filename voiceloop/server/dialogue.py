@@ -136,7 +136,7 @@ class Dialogue:
         self.settings = SessionSettings(
             id=new_id("sess"),
             model=engines.llm.name,
-            instructions=config.llm.system,
+            instructions=engines.llm.system,
             audio=Audio(output=OutputAudio(voice=engines.tts.voice)),
             voiceloop=Extensions(voices=tuple(engines.tts.voices())),
         )

@@ -18,6 +18,7 @@ from functools import partial
 from voiceloop.languages import Language
 from voiceloop.languages.spoken import (
     APART,
+    CODE,
     KNOWN,
     LETTER,
     Match,
@@ -27,7 +28,6 @@ from voiceloop.languages.spoken import (
     final,
     written,
 )
-
 MARKS = ",;:.!?"
 """From the weakest to the strongest; where several meet, the strongest is kept."""
 
@@ -96,19 +96,26 @@ def _plain(pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match],
 # ---- the rules, in the order in which they are tried: addresses, then those of the language
 
 
+@_address(CODE)
+def _code(spoken: Spoken, match: Match) -> str:
+    return spoken.code
+
+
 @_address(r"[^\s@<>\"(),;:\[\]]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 def _email(spoken: Spoken, match: Match) -> str:
     return _spelled(spoken, match[0])
 
 
 @_address(
-    r"(?:(?:https?|ftp)://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_]"
+    r"(?:(?i:[a-z][a-z0-9+.-]{1,20}://)|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_]"
     r"|(?<![\w.])(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|ai|dev|app|co\.uk|eu|de|at|ch|es|mx)"
     r"(?![\w-])(?:/[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_])?"
 )
 def _link(spoken: Spoken, match: Match) -> str:
-    address = re.sub(r"^(?:\w+://)?(?:www\.)?|[?#].*$|/+$", "", match[0], flags=re.DOTALL)
-    return _spelled(spoken, address)
+    scheme, _, address = match[0].rpartition("://")
+    whole = not scheme and not address.startswith("www.")  # who writes no more means all of it
+    address = re.sub(r"^[^/?#]*@|^www\.|[?#].*$|/+$", "", address, flags=re.DOTALL)
+    return _spelled(spoken, address if whole else re.sub(r"^([^/]+?)(?:/|:\d).*", r"\1", address))
 
 
 def _spelled(spoken: Spoken, address: str) -> str:
