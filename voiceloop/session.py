@@ -391,7 +391,12 @@ class Session:
         if turn.dismissed:
             outcome = "abandoned"
         if turn.reply is not None:
-            if outcome == "done" and not turn.reply.too_long:
+            if turn.reply.instead is not None:
+                if outcome == "done":
+                    outcome, heard = "silent", turn.reply.instead
+                if not (turn.reply.called or turn.returned):
+                    self._conversation.heard(0)  # the model has said nothing of it
+            elif outcome == "done" and not turn.reply.too_long:
                 heard = turn.reply.said.strip()
             else:
                 whole = outcome == "done" or not self.spoken

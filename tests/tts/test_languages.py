@@ -101,7 +101,7 @@ SAID = {
     },
     "fr": {
         "Il est 16:30, 3,5 km et 50 %.": "Il est 16:30, 3,5 km et 50 %.",
-        "www.a.fr/b et **gras**, l'eau-de-vie": "www.a.fr/b et gras, l'eau-de-vie",
+        "www.a.fr/b et **gras**, l'eau-de-vie": "a.fr et gras, l'eau-de-vie",
         "x² (de 2) — voilà\n- 5 € !": "x², de 2, voilà. 5 €!",
     },
 }  # fmt: skip

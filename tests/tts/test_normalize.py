@@ -80,16 +80,20 @@ SAID = {
     '[{"a": 1}, {"b": 2}]': CODE,
     "{a, b} and [c]": "a, b, and, c",
     "See <!-- not this --> that<script>x</script>": f"See that {CODE}",
-    "key a8f5f167f44f4964e6c998dee827110c and 123e4567-e89b-12d3-a456-426614174000": f"key {CODE} and",
+    "key a8f5f167f44f4964e6c998dee827110c!": f"key {CODE[:-1]}!",
+    "id 123e4567-e89b-12d3-a456-426614174000": f"id {CODE}",
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUA": CODE,
     "Nooooooo, " + "ab" * 100: "Nooo, " + "ab" * 20,
-    "[a][1], [b][x] and [c](u 'v')[^note].\n\n[1]: http://x.y\n[^note]: A note.": "a, b and c. A note.",
+    "[a][1], [b][x] and [c](u 'v').\n\n[1]: http://x.y\n": "a, b and c.",
+    "Old[^note].\n\n[^note]: A note.": "Old. A note.",
     "[![alt](i.png)](http://x.y) text": "alt text",
     "Tom &amp; Jerry&nbsp;&lt;3&#33; &unknown;": "Tom and Jerry! and unknown;",
-    "$x^{2} + y_1$ and $$\\frac{a}{b} \\leq \\sqrt{2}$$": "x to the power of two plus y one and a divided by b "
-    "less than or equal to the square root of two",
-    "$2x^2$ or $5, $6 and \\(\\alpha \\times 90^\\circ\\)": "two x to the power of two or five dollars, "
-    "six dollars and alpha times ninety degrees",
+    "$x^{2} + y_1$": "x to the power of two plus y one",
+    "$$\\frac{a}{b} \\leq \\sqrt{2}$$": (
+        "a divided by b less than or equal to the square root of two"
+    ),
+    "$2x^2$ or $5, $6": "two x to the power of two or five dollars, six dollars",
+    "\\(\\alpha \\times 90^\\circ\\)": "alpha times ninety degrees",
     "wow!!!!!! =====\n____\n~~~~": "wow!",
     "a == b, :smile: :D :-) ok": "a equals b, ok",
     " /\\_/\\\n( o.o )\nMeow": "o dot o, Meow",

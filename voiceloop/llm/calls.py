@@ -28,6 +28,7 @@ _SHAPE = re.compile(
     r"(?=.*[\"'](?:arguments|parameters|args|input)[\"']\s*:)",
     re.DOTALL,
 )
+_MORE = re.compile(r"[{\[]|<function=")
 _BETWEEN = re.compile(r"(?:[\s;,]|\[TOOL_CALLS\])*")
 _NAMED = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\])?\s*(?=\{)")
 _FUNCTION = re.compile(r"<function=(?P<name>[^>]*)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
@@ -58,7 +59,7 @@ def read(body: str) -> tuple[list[Called], str]:
     while end < len(body) and (found := _one(body, end)):
         calls += found[0]
         end = _skipped(body, found[1])
-    if not calls or body[end : end + 1] in ("{", "[", "<"):
+    if not calls or _MORE.search(body, end):
         calls.append(Called("", {}, NO_JSON))
     return calls, body[end:]
 

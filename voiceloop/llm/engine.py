@@ -30,10 +30,10 @@ from voiceloop.llm.template import ChatTemplate
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""
 SPOKEN = (
-    "You are a voice assistant. Your reply is read aloud, so answer in one to three short sentences "
-    "of plain words. Never use lists, headings, markdown, code or emoji."
+    "You are a voice assistant in a spoken conversation. Answer in one to three short sentences of "
+    "plain words, with no lists, no markdown and no emoji."
 )
-"""The system prompt of models that are told none: what they were trained to write is for eyes."""
+"""The system prompt of models that are told no other: by themselves they write for eyes."""
 
 _ROW_COST = {"cpu": 0.06}
 """What each further row of a target pass costs next to the first; elsewhere next to nothing."""

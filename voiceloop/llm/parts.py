@@ -1,10 +1,10 @@
 """A reply's text in parts: what is spoken, what is called, and what nobody is to hear.
 
-Text leaves as soon as it is certain; what may turn out to be the beginning of a mark waits. Thoughts
-are never spoken, nor is anything within them called. A tag that closes a thought whose beginning
-never came is silent, but what was spoken before it stays. JSON is a call if its keys say so, and
-else text like any other: what can be said of that, whoever speaks knows. This module knows neither
-tokens nor models.
+Text leaves as soon as it is certain; what may turn out to be the beginning of a mark waits.
+Thoughts are never spoken, nor is anything within them called. A tag that closes a thought whose
+beginning never came is silent, but what was spoken before it stays. JSON is a call if its keys say
+so, and else text like any other: what can be said of that, whoever speaks knows. This module knows
+neither tokens nor models.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _ALONE = (*THOUGHTS.values(), *filter(None, CALLS.values()), *_RESULTS.values(),
 """Marks that say nothing where they stand alone."""
 MARKS = frozenset((*THOUGHTS, *CALLS, *_RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
 """All marks that are known for any model."""
+_EVIDENT = 4
+"""So many characters of a mark at the end of a reply are one that was broken off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class Parts:
             return []
         match self._kind:
             case None:
-                return [Part(left, spoken=True)]
+                return [Part(left, spoken=len(left) < _EVIDENT or not self._broken_off(left))]
             case "call":
                 return self._last_calls(left)
             case "json":
@@ -107,9 +109,12 @@ class Parts:
             case "silence" | "header":
                 return [Part(left)]
 
+    def _broken_off(self, left: str) -> bool:
+        return any(mark.startswith(left) for mark in self._marks if mark not in self._stops)
+
     def _last_calls(self, left: str) -> list[Part]:
         calls, rest = read(self._body(left))
-        if not self._ends and rest[:1].isalpha():
+        if not self._ends and rest[:1].isalpha() and not any(call.problem for call in calls):
             # Nothing marks the end of these calls, but that they are over.
             return [Part(left.removesuffix(rest), calls=tuple(calls)), Part(rest, spoken=True)]
         cut = [Called("", {}, CUT_OFF) if call.problem == NO_JSON else call for call in calls]

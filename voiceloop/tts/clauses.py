@@ -18,8 +18,8 @@ from typing import Any, cast
 import sentencex  # pyright: ignore[reportMissingTypeStubs]
 
 from voiceloop.languages import Language
+from voiceloop.tts.markup import behind_blocks
 from voiceloop.tts.normalize import normalize
-from voiceloop.tts.plain import inside_block
 from voiceloop.types import Clause, Span, TokenBurst
 
 FIRST_WORDS, FIRST_CHARS = 3, 12
@@ -177,7 +177,8 @@ class ClauseCutter:
 
     def _may_cut(self, head: str, line: bool = False) -> bool:
         """Whether `head` can stand alone; a line's end closes all markup but blocks."""
-        if not _SAYABLE.search(head) or inside_block(head) or _ENTITY.search(head):
+        behind = behind_blocks(head)
+        if behind is None or not _SAYABLE.search(head) or _ENTITY.search(head):
             return False
         if _ENUMERATOR.search(self._before + head):
             return False
@@ -188,7 +189,7 @@ class ClauseCutter:
         if self._index == 0 and len(head.strip()) < FIRST_CHARS:
             if len(_WORD.findall(head)) < FIRST_WORDS:
                 return False
-        return len(head) >= LONGEST_CHARS or not _inside_markup(head)
+        return len(head) >= LONGEST_CHARS or not _inside_markup(behind)
 
     def _splits(self, end: int, after: str) -> bool:
         """Whether a sentence ends at `end` of the piece, where `after` follows what is there."""

@@ -28,6 +28,7 @@ from voiceloop.languages.spoken import (
     final,
     written,
 )
+
 MARKS = ",;:.!?"
 """From the weakest to the strongest; where several meet, the strongest is kept."""
 
@@ -42,7 +43,7 @@ def rules(language: Language) -> dict[str, Rule]:
     """The rules of `language` by name, in the order in which they are tried."""
     spoken = language.spoken
     if spoken is None:
-        return {"_as_written": _AS_WRITTEN, **_PLAIN}
+        return {"_place": Rule(_LINK, _place), "_as_written": _AS_WRITTEN, **_PLAIN}
 
     def filled(shared: dict[str, tuple[str, _Say]]) -> dict[str, Rule]:
         return {
@@ -106,16 +107,24 @@ def _email(spoken: Spoken, match: Match) -> str:
     return _spelled(spoken, match[0])
 
 
-@_address(
+_LINK = (
     r"(?:(?i:[a-z][a-z0-9+.-]{1,20}://)|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_]"
     r"|(?<![\w.])(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|ai|dev|app|co\.uk|eu|de|at|ch|es|mx)"
     r"(?![\w-])(?:/[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_])?"
 )
+
+
+@_address(_LINK)
 def _link(spoken: Spoken, match: Match) -> str:
+    return _spelled(spoken, _place(match))
+
+
+def _place(match: Match) -> str:
+    """The host of an address; all of it where its writer left out what only machines need."""
     scheme, _, address = match[0].rpartition("://")
-    whole = not scheme and not address.startswith("www.")  # who writes no more means all of it
+    whole = not scheme and not address.startswith("www.")
     address = re.sub(r"^[^/?#]*@|^www\.|[?#].*$|/+$", "", address, flags=re.DOTALL)
-    return _spelled(spoken, address if whole else re.sub(r"^([^/]+?)(?:/|:\d).*", r"\1", address))
+    return address if whole else re.sub(r"^([^/]+?)(?:/|:\d).*", r"\1", address)
 
 
 def _spelled(spoken: Spoken, address: str) -> str:
