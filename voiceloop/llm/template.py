@@ -151,7 +151,8 @@ class ChatTemplate:
         except Exception:  # a template may do anything to a call that it does not expect
             return "", ""
         text = text.partition(_USER)[2].removeprefix(after)
-        ends = next((token for token in self._special if token in between), "")
+        closing = (token for token in self._special if token in between)
+        ends = min(closing, key=between.find, default="")
         before, found, rest = text.partition(_NEXT)
         if not found:
             return "", ""
