@@ -71,10 +71,15 @@ MISTRAL = """\
 {%- else -%}{{- message.content + '</s>' -}}{%- endif -%}
 {%- endfor -%}
 """
-NEWER = MISTRAL.replace(
-    "{{- call.function | tojson | replace('}}', '}, \"id\": \"' + call.id + '\"}') -}}",
-    "{{- call.function.name + '[ARGS]' + call.function.arguments | tojson -}}",
-).replace("' ['", "''").replace("'[TOOL_CALLS] ['", "'[TOOL_CALLS]'").replace("']</s>'", "'</s>'")
+NEWER = (
+    MISTRAL.replace(
+        "{{- call.function | tojson | replace('}}', '}, \"id\": \"' + call.id + '\"}') -}}",
+        "{{- call.function.name + '[ARGS]' + call.function.arguments | tojson -}}",
+    )
+    .replace("' ['", "''")
+    .replace("'[TOOL_CALLS] ['", "'[TOOL_CALLS]'")
+    .replace("']</s>'", "'</s>'")
+)
 SPECIAL = {
     QWEN: [],
     OWN: ["<|acts|>", "<|acted|>"],
