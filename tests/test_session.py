@@ -74,7 +74,11 @@ REPLIES = {
     "And the sea": ("The sea is ", "deep."),
     "Say nothing": (),
 }
-RESULTS = {"get_time": ("It is noon ", "now."), "set_timer": ("I will ", "wake you.")}
+RESULTS: dict[str, Sequence[str]] = {
+    "get_time": ("It is noon ", "now."),
+    "set_timer": ("I will ", "wake you."),
+    "c3": (),
+}
 
 
 @dataclass
@@ -588,10 +592,50 @@ async def test_noise_without_words_is_abandoned_and_asks_nothing_of_the_model() 
     assert [name for name, _ in result.log] == ["close"]
 
 
-async def test_an_empty_reply_ends_the_turn() -> None:
-    result = await converse(Utterance(0.5, "Say nothing"), total_s=3.0)
-    (trace,) = result.traces
-    assert (trace.outcome, trace.heard) == ("done", "")
+NOTHING = "I have nothing to say to that."
+
+
+@pytest.mark.parametrize("reply", [(), ("😀 👍",), ("---",), ("\n", "\n")])
+async def test_a_reply_without_speech_is_told_as_such(reply: Sequence[str]) -> None:
+    result = await converse(
+        Utterance(0.5, "Say nothing"),
+        Utterance(4.0, "And the sea"),
+        total_s=7.0,
+        replies={**REPLIES, "Say nothing": reply},
+    )
+    first, second = result.traces
+    assert (first.outcome, first.heard) == ("silent", NOTHING)
+    assert Mark.FIRST_SOUND in first.marks
+    assert said(result.events).strip().endswith(NOTHING)
+    assert ("heard", 0) in result.log, "nothing of it stays in the history"
+    assert second.outcome == "done"
+
+
+async def test_the_sentence_is_in_the_language_of_the_voice_and_missing_where_none_is_known() -> (
+    None
+):
+    for code, sentence in (("de", "Dazu habe ich nichts zu sagen."), ("xx", "")):
+        result = await converse(Utterance(0.5, "Say nothing"), tts=ScriptedTts(speaks=code))
+        (trace,) = result.traces
+        assert (trace.outcome, trace.heard) == ("silent", sentence)
+
+
+async def test_a_written_reply_without_text_is_silent_and_stays_without() -> None:
+    def written(session: Session) -> None:
+        session.spoken = False
+
+    for reply, outcome in (((), "silent"), (("😀",), "done")):
+        replies: dict[str, Sequence[str | ToolCall]] = {"Say nothing": reply}
+        result = await converse(Utterance(0.5, "Say nothing"), ready=written, replies=replies)
+        assert result.traces[0].outcome == outcome
+        assert said(result.events) == "".join(reply)
+
+
+async def test_a_tool_that_ran_stays_in_the_history_of_a_reply_without_speech() -> None:
+    call = ToolCall(1, "c3", "set_timer", {"minutes": 5})
+    result = await converse(Utterance(0.5, "Wake me"), replies={"Wake me": (call,)})
+    assert result.traces[0].outcome == "silent"
+    assert not [entry for entry in result.log if entry[0] == "heard"]
 
 
 @pytest.mark.parametrize("where", ["sky", "Look"])  # before the endpoint, and after it

@@ -122,6 +122,25 @@ def test_a_reply_that_was_never_heard_says_so():
     assert plain(events, timed=False)[1] == "loop  (interrupted; not heard: Good day.)"
 
 
+@pytest.mark.parametrize(
+    ("reply", "heard", "line"),
+    [
+        (["😀", " I have nothing to say."], "I have nothing to say.", "😀 I have nothing to say."),
+        ([], "", ""),
+    ],
+)
+def test_a_reply_without_speech_is_told_as_such(reply: list[str], heard: str, line: str):
+    events = turn(1, "Hello.", reply, "silent", heard)
+    assert plain(events, timed=False)[1] == f"loop  {f'{line} (silent)'.strip()}"
+    assert f"{line} (silent)".strip() in CURSOR.sub("", STYLE.sub("", live(events)))
+    out = io.StringIO()
+    view = JsonView(out, io.StringIO())
+    for event in events:
+        view.show(event)
+    record = json.loads(out.getvalue())
+    assert (record["outcome"], record["heard"]) == ("silent", heard)
+
+
 def test_a_turn_without_words_says_nothing():
     assert plain(NOTHING) == []
 

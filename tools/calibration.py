@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--domain", action="store_true", help="the starter's domain, not the list")
     parser.add_argument("--spoken", metavar="ASR", help="as this recogniser understands them")
     parser.add_argument("--every", type=int, default=1, help="only every so many requests")
-    parser.add_argument("--system", default="", help="the system prompt")
+    parser.add_argument("--system", default="auto", help="the system prompt")
     parser.add_argument("--language", choices=sorted(bundled_requests()), action="append")
     given = parser.parse_args()
     set_threads(Config())

@@ -124,8 +124,9 @@ class LlmConfig:
     cache_mb: Count = 2048
     """Memory for the caches of all conversations, in MiB. What does not fit is forgotten while it
     is idle, the longest unused first, and read again when it is needed."""
-    system: str = ""
-    """System prompt."""
+    system: str = "auto"
+    """System prompt; `auto` asks for short replies that are made to be heard, of models other than
+    the starter that take a system prompt. Empty: none."""
 
     @property
     def answers_little(self) -> bool:

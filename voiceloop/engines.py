@@ -183,8 +183,10 @@ class Llm(Protocol):
     calibrations: dict[str, Calibration | None]
     """What its P(end of turn) means, by the language's code: None where the last word tells as
     much, and nothing where nobody has found out yet. Whoever finds out adds it."""
+    system: str
+    """The system prompt of conversations that are given no other; empty: none."""
 
-    def conversation(self, *, system: str = "", seed: int | None = None) -> Conversation:
+    def conversation(self, *, system: str | None = None, seed: int | None = None) -> Conversation:
         """Begin a conversation; `system` and `seed` stand in for the configured ones if given."""
         ...
 

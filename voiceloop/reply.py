@@ -18,13 +18,14 @@ from anyio.abc import ObjectSendStream
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from voiceloop.engines import Conversation, Engines, Steps, T
-from voiceloop.languages import language
+from voiceloop.languages import Language, language
 from voiceloop.player import Player
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace import Lane, Mark, Recorder
+from voiceloop.tts.normalize import normalize
 from voiceloop.tts.pace import AMPLE_S, LONG_CHARS, Pace, joined
 from voiceloop.tts.stream import clauses
-from voiceloop.types import Clause, Event, SpeechChunk, TokenBurst, ToolCall
+from voiceloop.types import Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 
 CLAUSES, CHUNKS = 8, 8
 """Items that the streams between the stages hold before they block their producer."""
@@ -104,6 +105,10 @@ class Reply:
         self.text = text
         self.said = ""
         """What has been thought so far, as written."""
+        self.instead: str | None = None
+        """What is said because there is nothing in it to say; none where there is something."""
+        self._worded = False
+        """A clause of it had words."""
         self._recorder = recorder
         self._stage = stage
         self._voiced = voiced
@@ -189,6 +194,7 @@ class Reply:
                     await self._at_once()
                 else:
                     await self._in_sequence()
+                await self._gate.wait()  # what is written, or says nothing, may be over before
                 await stage.player.drain()
         finally:
             self._account()
@@ -274,7 +280,21 @@ class Reply:
             if len(returned) < len(calls):
                 break
             steps = conversation.tool_results(returned, turn)
+        if not self._says_something():
+            voice = self._voice_language() if self._spoken else None
+            self.instead = voice.spoken.nothing if voice and voice.spoken else ""
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
+
+    def _says_something(self) -> bool:
+        """It has a word, or waits for what others call for it."""
+        if any(result is None for _, result in self.called) or self._worded:
+            return True
+        if not self._spoken:
+            return bool(self.said.strip())
+        return bool(normalize(self.said, self._voice_language()).words)
+
+    def _voice_language(self) -> Language:
+        return language(self._stage.engines.tts.language(self._voice))
 
     def _priority(self) -> int:
         """A reply that nobody hears yet before those that have seconds of sound to go on with."""
@@ -306,14 +326,22 @@ class Reply:
 
     async def _cut(self, bursts: AsyncGenerator[TokenBurst, None]) -> AsyncGenerator[Clause, None]:
         """The clauses; a reply that is not committed ends with the first for the time being."""
-        voice = language(self._stage.engines.tts.language(self._voice))
+        voice, count = self._voice_language(), 0
         async with aclosing(bursts), aclosing(clauses(bursts, voice)) as cut:
             async for clause in cut:
+                self._worded, count = self._worded or bool(clause.spans), count + 1
                 self._recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
                 if not self._stage.overlap.held_audio:
                     await self._gate.wait()
                 yield clause
                 await self._gate.wait()
+        if self.instead:
+            # By itself: what was written may have begun something that would swallow it.
+            turn, text = self._recorder.turn, self.instead
+            self._tell(TokenBurst(turn, (), f" {text}" if self.said else text))
+            said = normalize(text, voice)
+            spans = tuple(Span(word.start, word.end, 0) for word in said.words)
+            yield Clause(turn, count, text, said.text, spans, last=True)
 
     async def _joined(self, cut: MemoryObjectReceiveStream[Clause]) -> AsyncGenerator[Clause, None]:
         """The clauses; those that are there at once are one where there is time for it."""

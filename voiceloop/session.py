@@ -112,7 +112,7 @@ class Session:
         """What the user speaks, from the next turn on; `AUTO` until a turn of theirs tells."""
         self._player = Player(speaker, on_clause=show)
         self._own = conversation is None
-        self._conversation = conversation or engines.llm.conversation(system=config.llm.system)
+        self._conversation = conversation or engines.llm.conversation()
         self._tokens_read = self._conversation.tokens_read
         self._rewritten: Callable[[], None] | None = None
         """Puts another history in place, before the next thing is read."""
@@ -391,7 +391,12 @@ class Session:
         if turn.dismissed:
             outcome = "abandoned"
         if turn.reply is not None:
-            if outcome == "done" and not turn.reply.too_long:
+            if turn.reply.instead is not None:
+                if outcome == "done":
+                    outcome, heard = "silent", turn.reply.instead
+                if not (turn.reply.called or turn.returned):
+                    self._conversation.heard(0)  # the model has said nothing of it
+            elif outcome == "done" and not turn.reply.too_long:
                 heard = turn.reply.said.strip()
             else:
                 whole = outcome == "done" or not self.spoken

@@ -20,7 +20,8 @@ import numpy.typing as npt
 Pcm = npt.NDArray[np.float32]
 """Mono audio, float32 in [-1, 1], shape [samples]."""
 
-Outcome = Literal["done", "interrupted", "failed", "abandoned"]
+Outcome = Literal["done", "silent", "interrupted", "failed", "abandoned"]
+"""How a turn ended; `silent`: it was answered with nothing that can be said."""
 
 
 @dataclass(frozen=True, slots=True)

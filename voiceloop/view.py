@@ -143,7 +143,7 @@ class PlainView:
     def _end(self, trace: TurnTrace, exchange: Exchange) -> None:
         self._introduce(trace.turn, exchange)
         heard, unheard = split_after(exchange.reply, _words_heard(trace, exchange))
-        if trace.outcome != "done" and exchange.reply:
+        if trace.outcome != "done" and (exchange.reply or trace.outcome == "silent"):
             lost = f"; not heard: {unheard}" if unheard else ""
             heard = f"{heard} ({trace.outcome}{lost})".strip()
         if heard:
@@ -197,7 +197,7 @@ class LiveView:
 
     def _end(self, trace: TurnTrace, exchange: Exchange) -> None:
         rows = [("you", Text(printable(exchange.said)))] if exchange.said else []
-        if exchange.reply:
+        if exchange.reply or trace.outcome == "silent":
             heard, unheard = split_after(exchange.reply, _words_heard(trace, exchange))
             reply = _joined((heard, ""), (unheard, "dim strike"))
             if trace.outcome != "done":
@@ -276,7 +276,7 @@ def call_text(call: ToolCall) -> str:
 
 def _words_heard(trace: TurnTrace, exchange: Exchange) -> int:
     """Words of the written reply that were heard; what is spoken may be spelled otherwise."""
-    if trace.outcome == "done":
+    if trace.outcome in ("done", "silent"):
         return len(exchange.reply.split())
     return len(trace.heard.split())
 

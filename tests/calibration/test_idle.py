@@ -212,7 +212,7 @@ async def test_a_failure_ends_the_calibration_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(ScriptedLlm):
-        def conversation(self, *, system: str = "", seed: int = 0) -> object:
+        def conversation(self, *, system: str | None = None, seed: int = 0) -> object:
             raise RuntimeError("broken")
 
     with caplog.at_level(logging.ERROR):

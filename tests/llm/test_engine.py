@@ -6,12 +6,13 @@ import copy
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
 from transformers import LlamaForCausalLM, MambaConfig, Qwen3NextConfig, T5Config
 
-from tests.llm.conftest import build_model
+from tests.llm.conftest import TEMPLATE, build_model, build_tokenizer
 from tests.llm.ties import ties
 from voiceloop.catalog.fetch import Unreachable
 from voiceloop.config import LlmConfig
@@ -23,9 +24,10 @@ from voiceloop.errors import (
     VoiceloopError,
 )
 from voiceloop.llm.decoder import LeanDecoder
-from voiceloop.llm.engine import SpeculativeLlm, speculative
+from voiceloop.llm.engine import SPOKEN, SpeculativeLlm, speculative, system_prompt
 from voiceloop.llm.hf import TransformersDecoder
 from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.template import ChatTemplate
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models
@@ -72,7 +74,7 @@ def test_a_pair_of_folders_decodes_as_its_target_does_alone(folders):
     _, alone = said(llm)
     for count in ("auto", 3):
         pair = build(folders / "target", folders / "draft", num_speculative_tokens=count, **options)
-        _, talk = said(pair, system="")
+        _, talk = said(pair, system=None)
         assert same(llm, alone, talk, 0.7, 5) and talk.counters.drafted > 0
     assert same(llm, alone, said(pair, seed=5)[1], 0.7, 5)
     assert said(pair, seed=5)[0] != said(pair, seed=6)[0]
@@ -311,3 +313,22 @@ def test_the_starter_knows_what_people_type_first(
     items = bundled_pair.conversation().reply(typed, 1)
     text = "".join(item.text for item in items if isinstance(item, TokenBurst))
     assert text.startswith(reply)
+
+
+def test_a_model_that_takes_a_system_prompt_is_asked_to_be_brief_unless_told_otherwise(folders):
+    llm = build(folders / "target")
+    template = llm._template
+    assert llm.system == SPOKEN
+    assert llm.conversation().ids == tuple(template.opening(SPOKEN))
+    assert llm.conversation(system="Rhyme.").ids == tuple(template.opening("Rhyme."))
+    assert llm.conversation(system="").ids == tuple(template.opening(""))
+    own = build(folders / "target", system="Rhyme.")
+    assert own.system == "Rhyme." and own.conversation().ids == tuple(template.opening("Rhyme."))
+    none = build(folders / "target", system="")
+    assert none.system == "" and none.conversation().ids == tuple(template.opening(""))
+    starter = LlmConfig()
+    assert system_prompt(starter, template) == ""
+    assert system_prompt(replace(starter, target="another"), template) == SPOKEN
+    refusing = "{%- if messages[0].role == 'system' -%}{{- raise_exception('no') -}}{%- endif -%}"
+    without = ChatTemplate(build_tokenizer(refusing + TEMPLATE), "a model")
+    assert system_prompt(replace(starter, target="another"), without) == ""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
+from itertools import accumulate
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.llm.output import Call, Output, Speech
+from voiceloop.llm.parts import MARKS, Parts
 from voiceloop.llm.template import special_tokens
 
 pytestmark = pytest.mark.models  # the tokenizer is a real one
@@ -16,7 +20,7 @@ CALL = '<tool_call>\n{"name": "set_timer", "arguments": {"minutes": 5}}\n</tool_
 texts = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\ufffd"),
     max_size=30,
-)
+).filter(lambda text: "{" not in text and not any(mark in text for mark in MARKS))
 
 
 def items(workshop, ids, sizes=(), **options):
@@ -151,7 +155,7 @@ def test_thoughts_are_never_spoken(workshop, before, thought, after, sizes):
 
 
 def test_what_only_looks_like_a_tag_is_spoken(workshop):
-    for text in ("a < b", "<", "<t", "<tool", "1 <<tool_cal> 2", "<thin", "<thinking>"):
+    for text in ("a < b", "<", "<t", "<to", "1 <<tool_cal> 2", "<th", "<thinker>"):
         assert spoken(items(workshop, workshop.template.encode(text))) == text
 
 
@@ -185,3 +189,46 @@ def test_nothing_is_spoken_from_the_first_stop_string_on(workshop, text, stop, s
         assert len(workshop.tokenizer.decode(ids[: max(0, len(kept) - 1)])) <= at
     else:
         assert output.stopped is None
+
+
+class Pieces:
+    """A tokenizer whose tokens are any texts: marks begin and end in the middle of them."""
+
+    texts = (
+        *("Hi", "Hi<think>", "<thi", "nk>", "x</think>yes", "</think>", "so ", "a<tool", "_call>{"),
+        *('"name": ', '"look"}', "}</tool_call>bye", " [", '{"a"', ": 1}", "; ", "!", "{", "\n"),
+        *("</tool_call><th", "[TOOL_", "<|message|>", "<|channel|>final", "[/THINK] well"),
+    )
+    added_tokens_decoder: ClassVar[dict[int, object]] = {}
+
+    def decode(self, ids, **options):
+        return "".join(self.texts[index] for index in ids)
+
+
+@given(ids=st.lists(st.integers(0, len(Pieces.texts) - 1), max_size=25), sizes=sizes)
+def test_tokens_across_marks_keep_their_places_and_lose_no_text(ids, sizes):
+    output, found, left = Output(Pieces()), [], [*ids]
+    for size in [*sizes, *[1] * len(ids)]:
+        burst, left = left[:size], left[size:]
+        found += output.push(burst)
+    found += output.finish()
+    whole, at, spoken_at = Parts(), 0, []
+    text = "".join(Pieces.texts[index] for index in ids)
+    for part in [part for char in text for part in whole.push(char)] + whole.finish():
+        spoken_at += range(at, at + len(part.text)) if part.spoken else ()
+        at += len(part.text)
+    assert spoken(found) == "".join(text[index] for index in spoken_at)
+    ends = [0, *accumulate(len(Pieces.texts[index]) for index in ids)]
+    counted, before = {}, 0
+    for item in found:
+        if isinstance(item, Speech):
+            counted |= {
+                place: before + end for place, end in zip(item.places, item.ends, strict=True)
+            }
+            before += len(item.text)
+    assert counted.keys() == {place for place in range(len(ids)) if ends[place] in spoken_at}
+    for place, count in counted.items():
+        start, end = ends[place : place + 2]
+        # Of a token that does not come at once, the rest counts with the token after it.
+        until = next((index for index in range(start, end) if index not in spoken_at), end)
+        assert bisect_left(spoken_at, start) < count <= bisect_left(spoken_at, until)

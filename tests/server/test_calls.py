@@ -37,6 +37,8 @@ REPLIES = {
         ToolCall(1, "c", "look", {"where": "down"}),
     ),
     "Hello": ("Hello.",),
+    "Smile": ("😀",),
+    "Hush": (),
 }
 LOOK = {"type": "function", "name": "look", "description": "", "parameters": {}}
 
@@ -165,6 +167,32 @@ async def test_who_writes_on_instead_is_answered_and_the_calls_are_forgotten() -
         one.write("Hello")
         assert text(await one.respond()) == "Hello."
         assert not results(llm)
+
+
+@pytest.mark.parametrize(
+    ("asked", "spoken", "written"),
+    [
+        ("Smile", True, "😀 I have nothing to say to that."),
+        ("Hush", True, "I have nothing to say to that."),
+        ("Hush", False, None),
+    ],
+)
+async def test_a_response_in_which_there_is_nothing_to_say_is_told_as_such(
+    asked: str, spoken: bool, written: str | None
+) -> None:
+    async with client() as (one, llm):
+        if spoken:
+            settings = {"type": "realtime", "output_modalities": ["audio"]}
+            one.send("session.update", session=settings)
+        one.write(asked)
+        response = await one.respond()
+        assert response["status"] == "incomplete"
+        assert response["status_details"]["error"]["code"] == "nothing_said"
+        said = [item["content"][0]["transcript"] for item in response["output"]]
+        assert said == ([] if written is None else [written])
+        kinds = [event["type"] for event in one.told.events]
+        assert ("response.output_audio.delta" in kinds) == spoken
+        assert ("heard", 0) in llm.log
 
 
 async def test_the_user_speaks_what_the_client_says_until_it_says_otherwise() -> None:

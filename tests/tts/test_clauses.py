@@ -22,7 +22,9 @@ ATOMS = (
     "J. R. R. Tolkien", "No. 5", "10 a.m. sharp", "1/2 cup", "12 + 9 = 21", "1, 2, 3 go",
     "Mr. T. Brown", "https://a.example/b,c.d;e:f?g!h#i", "bob.x@a.org", "`a, b. C; d` code",
     "**bold, words. Then more, yes** still", "*some, thing. Here* too",
-    "[a, link. Here, so](http://a.b/c)",
+    "[a, link. Here, so](http://a.b/c)", '{"a": 1, "b. C": [2, 3]}', "$x, y$", "R &amp; D",
+    "```\na, b. C\n```", "```d, e. F```", "<!-- a, b. C -->",
+    "a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8",
 )  # fmt: skip
 WORDS = ("the", "capital", "of", "France", "is", "a", "kind", "voice", "you", "hear", "today")
 MARKS = (".", "!", "?", ",", ";", ":", " -", " —", "...", "…", '."', ".)", ".\n", "\n\n", ",\n- ")
@@ -32,7 +34,24 @@ nasty_tokens = st.lists(
         st.sampled_from([f" {word}" for word in WORDS]),
         st.sampled_from([f" {atom}" for atom in ATOMS]),
         st.sampled_from(
-            [*MARKS, " ", "\n", "1.", " 3.", "5", "*", "**", "`", "```", "[", "](", ")"]
+            [
+                *MARKS,
+                " ",
+                "\n",
+                "1.",
+                " 3.",
+                "5",
+                "*",
+                "**",
+                "`",
+                "```",
+                "[",
+                "](",
+                ")",
+                '{"',
+                "}",
+                "$",
+            ]
         ),
         st.sampled_from(
             ["", "—", " (", '"', " Etc.", " p.m.", " “", "\r\n", "\x00", "\ud800", "😀"]

@@ -60,7 +60,7 @@ SAID = {
         "Obst, z. B. Äpfel, d.h. diese": "Obst, zum Beispiel Äpfel, das heißt diese",
         "500 v. Chr. in St. Gallen": "fünfhundert vor Christus in Sankt Gallen",
         "ca. 5 km in der Mozartstr. 5": "circa fünf Kilometer in der Mozartstraße fünf",
-        "www.beispiel.de/a-b": "beispiel Punkt de Schrägstrich a Bindestrich b",
+        "www.beispiel.de/a-b": "beispiel Punkt de",
         "Hallo „Welt“ — so ist es… ja": "Hallo Welt, so ist es, ja",
     },
     "es": {
@@ -96,12 +96,12 @@ SAID = {
         "El Sr. García y la Dra. Ruiz, etc.": "El señor García y la doctora Ruiz, etcétera.",
         "Frutas, p. ej. uvas, en EE. UU. hoy": "Frutas, por ejemplo uvas, en Estados Unidos hoy",
         "500 a. C. y Ud. también": "quinientos antes de Cristo y usted también",
-        "www.ejemplo.es/a-b": "ejemplo punto es barra a guion b",
+        "www.ejemplo.es/a-b": "ejemplo punto es",
         "¿Qué hora es? ¡Las tres!": "Qué hora es? Las tres!",
     },
     "fr": {
         "Il est 16:30, 3,5 km et 50 %.": "Il est 16:30, 3,5 km et 50 %.",
-        "www.a.fr/b et **gras**, l'eau-de-vie": "www.a.fr/b et gras, l'eau-de-vie",
+        "www.a.fr/b et **gras**, l'eau-de-vie": "a.fr et gras, l'eau-de-vie",
         "x² (de 2) — voilà\n- 5 € !": "x², de 2, voilà. 5 €!",
     },
 }  # fmt: skip

@@ -12,6 +12,7 @@ from voiceloop.languages.en import ENGLISH
 from voiceloop.tts.normalize import Said, normalize
 
 pytestmark = pytest.mark.pure
+CODE = "There is code here that I cannot read aloud."
 
 SAID = {
     # numbers
@@ -59,7 +60,11 @@ SAID = {
     "The U.S. Army. H. G. Wells.": "The U S Army. H G Wells.",
     "World War II, Henry VIII": "World War two, Henry the eighth",
     # addresses
-    "www.example.com/a-b?x=1#y.": "example dot com slash a dash b.",
+    "www.example.com/a-b?x=1#y.": "example dot com.",
+    "https://me:pw@example.com:8080/a/b, HTTP://x.org": "example dot com, x dot org",
+    "github.com/a-b/c": "github dot com slash a dash b slash c",
+    "file:///tmp/notes": "slash tmp slash notes",
+    "mailto:bob@x.org": "bob at x dot org",
     "https://docs.example.org/": "docs dot example dot org",
     "bob_s@mail.example.org!": "bob underscore s at mail dot example dot org!",
     "file.txt and .NET": "file dot txt and dot NET",
@@ -67,8 +72,34 @@ SAID = {
     "**Bold**, *it*, __so__ and `code`.": "Bold, it, so and code.",
     "# Pasta\n- flour\n- two eggs\n": "Pasta. flour. two eggs.",
     "[a link](http://x.y/z), ![cat](c.png)": "a link, cat",
-    "| a | b |\n|---|:--|\n| c | d |": "a, b, c, d,",
-    "So:\n```python\nprint(1)\n```\nDone.": "So: Done.",
+    "| a | b |\n|---|:--|\n| c | d |": "a, b. c, d",
+    "So:\n```python\nprint(1)\n```\nDone.": f"So: {CODE} Done.",
+    "~~~\nx\n~~~ and ```\ny": f"{CODE} and",
+    "```json\n\n``` and ```x = 1```": "and x equals one",
+    'It is {"a": [1, "}"], "b": 2} now': f"It is {CODE} now",
+    '[{"a": 1}, {"b": 2}]': CODE,
+    "{a, b} and [c]": "a, b, and, c",
+    "See <!-- not this --> that<script>x</script>": f"See that {CODE}",
+    "key a8f5f167f44f4964e6c998dee827110c!": f"key {CODE[:-1]}!",
+    "id 123e4567-e89b-12d3-a456-426614174000": f"id {CODE}",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUA": CODE,
+    "Nooooooo, " + "ab" * 100: "Nooo, " + "ab" * 20,
+    "[a][1], [b][x] and [c](u 'v').\n\n[1]: http://x.y\n": "a, b and c.",
+    "Old[^note].\n\n[^note]: A note.": "Old. A note.",
+    "[![alt](i.png)](http://x.y) text": "alt text",
+    "Tom &amp; Jerry&nbsp;&lt;3&#33; &unknown;": "Tom and Jerry! and unknown;",
+    "$x^{2} + y_1$": "x to the power of two plus y one",
+    "$$\\frac{a}{b} \\leq \\sqrt{2}$$": (
+        "a divided by b less than or equal to the square root of two"
+    ),
+    "$2x^2$ or $5, $6": "two x to the power of two or five dollars, six dollars",
+    "\\(\\alpha \\times 90^\\circ\\)": "alpha times ninety degrees",
+    "wow!!!!!! =====\n____\n~~~~": "wow!",
+    "a == b, :smile: :D :-) ok": "a equals b, ok",
+    " /\\_/\\\n( o.o )\nMeow": "o dot o, Meow",
+    "<|im_end|>x<|eot_id|>": "x",
+    "he\u200bl\u00adlo \u202eabc\ufeff": "hello abc",
+    "z\u0351\u036ba\u0308": "zä",
     "<b>bold</b> <speak>x</speak>": "bold x",
     "snake_case and __init__": "snake case and init",
     r"5 \* 3": "five times three",
@@ -165,6 +196,24 @@ def test_quotes_that_close_count_with_their_word() -> None:
         "- ",
         "\n",
         "a@",
+        "$a",
+        "$1=",
+        '{"',
+        "{",
+        "```",
+        "<!--",
+        "<script",
+        "&a",
+        "\\frac{a}{",
+        "^{",
+        "a1",
+        ":a",
+        "/",
+        "|",
+        "[^",
+        "data:",
+        "aaaa",
+        "é",
     ],
 )
 def test_hostile_repetition_does_not_take_quadratic_work(piece: str) -> None:

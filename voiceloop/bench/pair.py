@@ -38,7 +38,7 @@ class Pair(SpeculativeLlm):
     def prompt(self, text: str) -> tuple[int, ...]:
         """Token ids of a conversation up to where the reply to `text` begins."""
         template = self._template
-        before = template.opening(self._config.system)
+        before = template.opening(self.system)
         return (*before, *template.content(text.strip()), *template.user_to_reply)
 
 

@@ -36,7 +36,7 @@ def judgements(llm: Llm, requests: Requests) -> Steps[Judged]:
     first, later = requests.asked[::2], requests.asked[1::2]
     try:
         for asked, history in ((first, ()), (later, requests.history)):
-            conversation.rewrite("", history)
+            conversation.rewrite(llm.system, history)
             for turn, request in enumerate(asked):
                 for cut in request.cuts:
                     yield from conversation.prefill(cut.words, turn)

@@ -19,7 +19,7 @@ from voiceloop.types import Calibration
 
 logger = logging.getLogger(__name__)
 
-METHOD = 1
+METHOD = 2
 """Goes up with every change of how the probability is read or calibrated: what was found before
 does not hold any more."""
 

@@ -344,6 +344,7 @@ _SPOKEN = Spoken(
     own=_OWN,
     units=_UNITS,
     signs={
+        "√": "die Wurzel aus",
         "+": "plus", "=": "gleich", "×": "mal", "÷": "geteilt durch", "±": "plus minus",
         "≈": "ungefähr", "≤": "kleiner oder gleich", "≥": "größer oder gleich", "≠": "ungleich",
         "&": "und", "@": "ät", "%": "Prozent", "°": "Grad", "²": "Quadrat", "³": "hoch drei",
@@ -411,6 +412,8 @@ _SPOKEN = Spoken(
     about="etwa",
     point="Punkt",
     dot="Punkt",
+    code="Hier steht Code, den ich nicht vorlesen kann.",
+    nothing="Dazu habe ich nichts zu sagen.",
     runs_on=r"(?<![\d.,])\d{1,2}\.",
 )  # fmt: skip
 

@@ -295,6 +295,7 @@ _SPOKEN = Spoken(
     own=_OWN,
     units=_UNITS,
     signs={
+        "√": "the square root of",
         "+": "plus", "=": "equals", "×": "times", "÷": "divided by", "±": "plus or minus",
         "≈": "about", "≤": "less than or equal to", "≥": "greater than or equal to",
         "≠": "is not equal to", "&": "and", "@": "at", "%": "percent", "°": "degrees",
@@ -352,6 +353,8 @@ _SPOKEN = Spoken(
     about="about",
     point="point",
     dot="dot",
+    code="There is code here that I cannot read aloud.",
+    nothing="I have nothing to say to that.",
 )  # fmt: skip
 
 ENGLISH = Language(

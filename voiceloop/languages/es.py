@@ -325,6 +325,7 @@ _SPOKEN = Spoken(
     own=_OWN,
     units=_UNITS,
     signs={
+        "√": "la raíz cuadrada de",
         "+": "más", "=": "igual a", "×": "por", "÷": "entre", "±": "más menos",
         "≈": "aproximadamente", "≤": "menor o igual que", "≥": "mayor o igual que",
         "≠": "distinto de", "&": "y", "@": "arroba", "%": "por ciento", "°": "grados",
@@ -386,6 +387,8 @@ _SPOKEN = Spoken(
     about="unos",
     point="punto",
     dot="punto",
+    code="Aquí hay código que no puedo leer en voz alta.",
+    nothing="No tengo nada que decir a eso.",
 )  # fmt: skip
 
 SPANISH = Language(

@@ -14,9 +14,11 @@ from voiceloop.languages.numbers import Noun, Numbers
 
 Match = re.Match[str]
 
-KNOWN = "–—°×÷±≈≤≥≠€£¥₹²³№ºª§"  # noqa: RUF001 - a dash is no minus
+KNOWN = "–—°×÷±≈≤≥≠√€£¥₹²³№ºª§"  # noqa: RUF001 - a dash is no minus
 """Signs outside ASCII that have words, or a meaning for the rules."""
-LETTER = rf"[^\s\d!-/:-@\[-`{{-~{re.escape(KNOWN)}]"
+CODE = "\ue000"
+"""Stands in plain text for what was written and nobody says: code, JSON, a hash."""
+LETTER = rf"[^\s\d!-/:-@\[-`{{-~{re.escape(KNOWN)}{CODE}]"
 """Pattern of a character that words are made of."""
 APART = r"(?![^\W_])"
 """No letter or digit follows."""
@@ -98,6 +100,10 @@ class Spoken:
     """For a period before a digit."""
     dot: str
     """For a period within a name."""
+    code: str
+    """A sentence in the place of code, which nobody reads aloud."""
+    nothing: str
+    """A sentence in the place of a reply in which there is nothing to say."""
     runs_on: str = r"(?!)"
     """Pattern of what ends with a period and never ends a sentence there."""
 

@@ -158,7 +158,7 @@ class SpeculativeConversation:
         reply = self._reply
         if reply is None or reply.turn != turn or len(self._ids) <= reply.start:
             return
-        ids = self._template.tool_results([text for _, text in returned])
+        ids = self._template.tool_results([(call.name, text) for call, text in returned])
         if len(self._ids) + len(ids) >= self._capacity:
             names = " and ".join(call.name for call, _ in returned)
             raise _too_long(f"the result of {names}", self._capacity)
@@ -290,7 +290,12 @@ class SpeculativeConversation:
         """Let the target go on from the ids until the reply is over."""
         reply.finished = False
         base, last = len(self._ids), reply.chosen + self._max_new_tokens
-        output = Output(self._tokenizer, thinking=self._template.thinks_first, stop=self._stop)
+        output = Output(
+            self._tokenizer,
+            thinking=self._template.thinks_first,
+            stop=self._stop,
+            call=self._template.call,
+        )
         # The last id leaves room for the target's own token after the old ones.
         old = [] if reply.returned else self._old[: min(last, self._capacity - base) - 1]
         step = yield from self._speculator.revise(

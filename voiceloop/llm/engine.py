@@ -29,6 +29,11 @@ from voiceloop.placement import torch_device
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""
+SPOKEN = (
+    "You are a voice assistant in a spoken conversation. Answer in one to three short sentences of "
+    "plain words, with no lists, no markdown and no emoji."
+)
+"""The system prompt of models that are told no other: by themselves they write for eyes."""
 
 _ROW_COST = {"cpu": 0.06}
 """What each further row of a target pass costs next to the first; elsewhere next to nothing."""
@@ -50,6 +55,7 @@ class SpeculativeLlm:
         self._template = ChatTemplate(target.tokenizer, target.name)
         self.fingerprint = fingerprint(target.model, self._template)
         self.calibrations = recall(self.fingerprint, cache_folder())
+        self.system = system_prompt(config, self._template)
         vocab = _vocabulary(target)
         if draft is not None:
             _check_pair(target, draft)
@@ -65,13 +71,17 @@ class SpeculativeLlm:
             None if fixed == "auto" else fixed, step, _ROW_COST.get(self._target.device.type, 0.02)
         )
 
-    def conversation(self, *, system: str = "", seed: int | None = None) -> SpeculativeConversation:
+    def conversation(
+        self, *, system: str | None = None, seed: int | None = None
+    ) -> SpeculativeConversation:
         """Begin a conversation; `system` and `seed` stand in for the configured ones if given.
 
         Raises OutOfMemory.
         """
         with memory_for("another conversation", MEMORY_HINT):
-            return self._conversation(system, self._seed() if seed is None else seed)
+            return self._conversation(
+                self.system if system is None else system, self._seed() if seed is None else seed
+            )
 
     def _seed(self) -> int:
         """The configured one, or one of its own for each conversation."""
@@ -101,7 +111,7 @@ class SpeculativeLlm:
             pool=self._pool,
             caches=(speculator.cache, *own),
             eos=self._eos,
-            system=system or config.system,
+            system=system,
             max_new_tokens=config.max_new_tokens,
             stop=config.stop,
         )
@@ -110,6 +120,13 @@ class SpeculativeLlm:
         if self._draft is not None:
             return ModelDraft(self._draft, sampling, self._capacity, self._eos)
         return NgramDraft(self._target.device) if draft_of(self._config) == "ngram" else None
+
+
+def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
+    """What `config` says that the model is told first; the starter was trained without."""
+    if config.system != "auto":
+        return config.system
+    return SPOKEN if config.target != "starter" and template.takes_system else ""
 
 
 def draft_of(config: LlmConfig) -> str:

@@ -7,18 +7,25 @@ between two contents. Contents keep the ids they have. This module knows no cach
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from jinja2 import TemplateError
 
 from voiceloop.errors import EngineError
+from voiceloop.llm.parts import THOUGHTS
 from voiceloop.types import Tool
 
 MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
 """Marks that end a sentence, in any script."""
 _USER, _ASSISTANT, _NEXT = "\ue000user\ue001", "\ue000reply\ue001", "\ue000next\ue001"
+_CALL_ID = "call{:05}"
+"""Nine letters and digits, which is what Mistral's templates take."""
+_BEFORE_CALL = re.compile(r"([<\[]\S{2,}?)\s*\[?\s*$")
+_BEHIND_CALL = re.compile(r"[\s}\]]*([<\[]\S{2,})\s*$")
+"""A mark before a call and one behind it, and what belongs to a list or an object of JSON."""
 
 
 def special_tokens(tokenizer: Any) -> dict[int, str]:
@@ -47,8 +54,20 @@ class ChatTemplate:
         """From the end of the user's text to where the reply begins."""
         self.ends = self._ends(between, after)
         """Tokens, one of which follows the user's last word where they have finished, ascending."""
-        self.thinks_first = after.rfind("<think>") > after.rfind("</think>")
+        self.thinks_first = any(after.rfind(a) > after.rfind(b) for a, b in THOUGHTS.items())
         """True if a reply begins inside a thinking span."""
+        self.call = self._call_marks(between, after)
+        """What begins a call of a tool and what ends it; empty where it has no such mark."""
+
+    @property
+    def takes_system(self) -> bool:
+        """It has a place of its own for a system prompt."""
+        turns = [{"role": "user", "content": _USER}]
+        try:
+            text = self._render([{"role": "system", "content": _NEXT}, *turns])
+        except EngineError:
+            return False
+        return _NEXT in text.partition(_USER)[0]
 
     def opening(self, system: str, tools: Sequence[Tool] = ()) -> list[int]:
         """What stands before the first user text; a template without tools leaves them out."""
@@ -74,19 +93,21 @@ class ChatTemplate:
         # With the tokenizers there are, the content's first token never swallows what precedes it.
         return whole[len(before) :] if whole[: len(before)] == before else self.encode(text)
 
-    def tool_results(self, results: Sequence[str]) -> list[int]:
+    def tool_results(self, returned: Sequence[tuple[str, str]]) -> list[int]:
         """From the end of a reply that called tools to where its continuation begins.
 
-        The `results` are in the order of the calls, one for each.
+        Name and result of each tool, in the order of the calls.
         """
-        marks = [f"{_NEXT}{index}\ue001" for index in range(len(results))]
-        turns = self._turns(*(("tool", mark) for mark in marks))
-        text, first = "", _ASSISTANT
-        for mark, result in zip(marks, results, strict=True):
-            before, _ = self._around(turns, first, mark)
-            text, first = text + before + self.harmless(result), mark
-        _, after = self._around(turns, _ASSISTANT, first)
-        return self.encode(text + after)
+        turns: list[dict[str, Any]] = [*self._turns()]
+        for index, (name, result) in enumerate(returned):
+            call_id, content = _CALL_ID.format(index), self.harmless(result)
+            turns.append(
+                {"role": "tool", "name": name, "tool_call_id": call_id, "content": content}
+            )
+        _, found, text = self._render(turns).partition(_ASSISTANT)
+        if not found:
+            raise self._unusable("it leaves a turn out")
+        return self.encode(text)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, with nothing added."""
@@ -120,6 +141,26 @@ class ChatTemplate:
                     ends.update(first)
         return tuple(sorted(ends))
 
+    def _call_marks(self, between: str, after: str) -> tuple[str, str]:
+        """What the template puts around a call: whatever a model was trained with, it shows."""
+        function = {"name": _NEXT, "arguments": {"x": _NEXT}}
+        call = {"type": "function", "id": _CALL_ID.format(0), "function": function}
+        calling = {"role": "assistant", "content": "", "tool_calls": [call]}
+        try:
+            text = self._render([{"role": "user", "content": _USER}, calling])
+        except Exception:  # a template may do anything to a call that it does not expect
+            return "", ""
+        text = text.partition(_USER)[2].removeprefix(after)
+        closing = (token for token in self._special if token in between)
+        ends = min(closing, key=between.find, default="")
+        before, found, rest = text.partition(_NEXT)
+        if not found:
+            return "", ""
+        begin = _BEFORE_CALL.search(before.partition("{")[0])
+        behind = rest.rpartition(_NEXT)[2].partition(ends)[0] if ends else ""
+        end = _BEHIND_CALL.search(behind)
+        return (begin[1], end[1] if end else "") if begin else ("", "")
+
     def _turns(self, *last: tuple[str, str]) -> list[dict[str, str]]:
         turns = (("user", _USER), ("assistant", _ASSISTANT), *last)
         return [{"role": role, "content": content} for role, content in turns]
@@ -132,7 +173,7 @@ class ChatTemplate:
             raise self._unusable("it leaves a turn out")
         return between, after
 
-    def _render(self, turns: list[dict[str, str]], tools: Sequence[Tool] = ()) -> str:
+    def _render(self, turns: Sequence[Mapping[str, Any]], tools: Sequence[Tool] = ()) -> str:
         try:
             return self._tokenizer.apply_chat_template(
                 turns,

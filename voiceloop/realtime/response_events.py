@@ -19,7 +19,7 @@ FRAME_HEADER = struct.Struct(f"<{LENGTH}sI")
 
 @dataclass(frozen=True, slots=True)
 class StatusError:
-    """Why a response failed."""
+    """Why a response failed, or what it lacks."""
 
     type: str
     """What kind of error."""
@@ -38,7 +38,8 @@ class StatusDetails:
     reason: Literal["turn_detected", "client_cancelled", "max_output_tokens"] | None = None
     """Why it was cancelled or is incomplete: the user spoke, the client asked, it was too long."""
     error: StatusError | None = None
-    """Why it failed."""
+    """Why it failed; with code `nothing_said` why it is incomplete: there was nothing in it to say,
+    and a sentence that tells so is spoken in its place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,10 @@ from voiceloop.realtime.settings import ResponseSettings
 TURN_DETECTED = StatusDetails("cancelled", "turn_detected")
 CLIENT_CANCELLED = StatusDetails("cancelled", "client_cancelled")
 TOO_LONG = StatusDetails("incomplete", "max_output_tokens")
+NOTHING_SAID = StatusDetails(
+    "incomplete",
+    error=StatusError("server_error", "nothing_said", "the model wrote nothing that can be said"),
+)
 
 
 def failed(message: str, code: str | None = None) -> StatusDetails:

@@ -154,10 +154,13 @@ class ScriptedLlm:
     """The reply to any other text."""
     fail: Callable[[str], bool] = lambda text: False
     """Whether the reply to the user's text fails."""
+    system: str = ""
     log: list[tuple[str, object]] = field(default_factory=list[tuple[str, object]])
     """What was asked of the model, in order."""
 
-    def conversation(self, *, system: str = "", seed: int | None = None) -> ScriptedConversation:
+    def conversation(
+        self, *, system: str | None = None, seed: int | None = None
+    ) -> ScriptedConversation:
         return ScriptedConversation(self)
 
 

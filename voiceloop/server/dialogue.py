@@ -136,7 +136,7 @@ class Dialogue:
         self.settings = SessionSettings(
             id=new_id("sess"),
             model=engines.llm.name,
-            instructions=config.llm.system,
+            instructions=engines.llm.system,
             audio=Audio(output=OutputAudio(voice=engines.tts.voice)),
             voiceloop=about(config, engines.tts),
         )
@@ -501,7 +501,7 @@ class Dialogue:
 
     def _note_end(self, trace: TurnTrace) -> None:
         item_id = self._listening.forget(trace.turn)
-        if trace.turn == self._answering or trace.outcome in ("done", "failed"):
+        if trace.turn == self._answering or trace.outcome in ("done", "silent", "failed"):
             self._begin_response(trace.turn)  # where it ends before its first word
         response = self._speaking.end(trace, self._noticed)
         if response is not None:

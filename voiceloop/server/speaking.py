@@ -12,6 +12,7 @@ from voiceloop.realtime.ledger import PER_MS, Ledger
 from voiceloop.realtime.response_events import StatusDetails, Usage
 from voiceloop.realtime.responses import (
     CLIENT_CANCELLED,
+    NOTHING_SAID,
     TOO_LONG,
     TURN_DETECTED,
     Response,
@@ -148,9 +149,11 @@ class Speaking:
             ending = ending or failed("there was nothing to answer")
         elif trace.outcome == "interrupted":
             ending = ending or TURN_DETECTED
+        elif trace.outcome == "silent":
+            ending = ending or NOTHING_SAID
         elif trace.counters.get("too_long"):
             ending = ending or TOO_LONG
-        heard = None if trace.outcome == "done" else trace.heard
+        heard = None if trace.outcome in ("done", "silent") else trace.heard
         self._tell(*spoken.response.end(ending, usage=Usage.of(0, 0, spoken.tokens), heard=heard))
         return spoken.response
 

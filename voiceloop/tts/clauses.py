@@ -18,6 +18,7 @@ from typing import Any, cast
 import sentencex  # pyright: ignore[reportMissingTypeStubs]
 
 from voiceloop.languages import Language
+from voiceloop.tts.markup import behind_blocks
 from voiceloop.tts.normalize import normalize
 from voiceloop.types import Clause, Span, TokenBurst
 
@@ -47,11 +48,13 @@ _NUMBER_MARK = re.compile(r"\d[,:;]$")
 _ENUMERATOR = re.compile(r"(?:^|\n|[.!?:;]\s)[\s*_#>-]*[(\[]?(?:\d{1,3}|[A-Za-z])[.)]$")
 _WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")  # noqa: RUF001
 _SAYABLE = re.compile(r"[^\W_]")
+_ENTITY = re.compile(r"&#?\w+;$")
 _LAST_WORD = re.compile(r"(?:^|\s)[^\W\d_]+$")
 _NEW_PHRASE = re.compile(r"(?<=[^\W\d_]{5})\s+[^\W\d_]{1,4}$")
 _OPENED = re.compile(
     r"\[[^\]\n]*$|\]\([^)\s]*$"  # a link
     r"|(?<![^\W_])(\*|_)(?=[^\s*_])(?:(?!\1)[^\n])*$"  # emphasis
+    r"|(?<![\w$\\])\$(?=[A-Za-z\\(])[^$\n]{0,60}$"  # a formula
 )
 # What the splitter cannot take, or takes for the end of a paragraph.
 _SPLITTABLE = re.compile("[\ud800-\udfff\r\n]")
@@ -70,6 +73,8 @@ class ClauseCutter:
         self._language = language
         self._runs_on = language.spoken and re.compile(f"(?:{language.spoken.runs_on})$")
         self._index = 0
+        self._code_said = False
+        """It has been said that there is code, which is enough once in a reply."""
         self._piece = ""
         self._before = ""
         """The part of the sentence that earlier clauses hold."""
@@ -171,8 +176,9 @@ class ClauseCutter:
         return allowed and bool(_CLAUSE_END.search(head)) and self._may_cut(head)
 
     def _may_cut(self, head: str, line: bool = False) -> bool:
-        """Whether `head` can stand alone; a line's end closes all markup but a block of code."""
-        if head.count("```") % 2 or not _SAYABLE.search(head):
+        """Whether `head` can stand alone; a line's end closes all markup but blocks."""
+        behind = behind_blocks(head)
+        if behind is None or not _SAYABLE.search(head) or _ENTITY.search(head):
             return False
         if _ENUMERATOR.search(self._before + head):
             return False
@@ -183,7 +189,7 @@ class ClauseCutter:
         if self._index == 0 and len(head.strip()) < FIRST_CHARS:
             if len(_WORD.findall(head)) < FIRST_WORDS:
                 return False
-        return len(head) >= LONGEST_CHARS or not _inside_markup(head)
+        return len(head) >= LONGEST_CHARS or not _inside_markup(behind)
 
     def _splits(self, end: int, after: str) -> bool:
         """Whether a sentence ends at `end` of the piece, where `after` follows what is there."""
@@ -202,7 +208,8 @@ class ClauseCutter:
         return self._clause(text, last=False)
 
     def _clause(self, text: str, *, last: bool) -> Clause:
-        said = normalize(text, self._language)
+        said = normalize(text, self._language, code_said=self._code_said)
+        self._code_said = self._code_said or said.code
         end = self._start + len(text)
         total = self._count if last else self._tokens_at(end)
         # What is written behind the last word is silent, so it counts with that word.

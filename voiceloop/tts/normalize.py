@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from voiceloop.languages import Language
-from voiceloop.languages.spoken import Match
+from voiceloop.languages.spoken import CODE, Match
 from voiceloop.tts.plain import Plain, plain
 from voiceloop.tts.rules import MARKS, rules
 
@@ -37,12 +37,14 @@ class Said(NamedTuple):
     text: str
     """Words separated by single spaces; marks only at the ends of words."""
     words: list[SaidWord]
+    code: bool = False
+    """It holds code, of which no more than that is said."""
 
 
-def normalize(written: str, language: Language) -> Said:
+def normalize(written: str, language: Language, *, code_said: bool = False) -> Said:
     """`written`, a clause of a reply, as it is said in `language`; empty where nothing in it can
-    be said."""
-    return _join(plain(written), _compiled(language))
+    be said. That there is code is said once; not if it has been, by `code_said`."""
+    return _join(plain(written), _compiled(language), code_said)
 
 
 _Compiled = tuple[re.Pattern[str], dict[str, tuple[re.Pattern[str], Callable[[Match], str]]]]
@@ -56,7 +58,7 @@ def _compiled(language: Language) -> _Compiled:
     return first, {name: (re.compile(rule.pattern), rule.say) for name, rule in found.items()}
 
 
-def _join(source: Plain, compiled: _Compiled) -> Said:
+def _join(source: Plain, compiled: _Compiled, code_said: bool) -> Said:
     first, alone = compiled
     words, written = list[str](), list[int]()
     for found in first.finditer(source.text):
@@ -66,7 +68,9 @@ def _join(source: Plain, compiled: _Compiled) -> Said:
         assert match is not None
         before = source.at[found.start() - 1] if found.start() else 0
         end = source.at[found.end() - 1]
-        pieces = re.findall(r"\n|[^\s]+", say(match))
+        silent = match[0] == CODE and code_said
+        code_said = code_said or match[0] == CODE
+        pieces = [] if silent else re.findall(r"\n|[^\s]+", say(match))
         for piece in pieces:
             if piece.strip(MARKS + "\n"):
                 words.append(piece)
@@ -82,7 +86,7 @@ def _join(source: Plain, compiled: _Compiled) -> Said:
         start = len(text) + bool(text)
         text = f"{text} {word}" if text else word
         said.append(SaidWord(start, len(text), count))
-    return Said(text, said)
+    return Said(text, said, CODE in source.text)
 
 
 def _mark_word(words: list[str], mark: str) -> None:

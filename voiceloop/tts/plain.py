@@ -1,7 +1,7 @@
 """Written text without its markup: what is left to say, and where each character of it came from.
 
-Markdown, HTML tags, emoji and invisible characters go; the many forms of quotes, spaces, digits and
-letters become one. This module does not know how anything is pronounced.
+Markup, emoji and invisible characters go, and of code a mark is left; the many forms of quotes,
+spaces, digits and letters become one. This module does not know how anything is pronounced.
 """
 
 # ruff: noqa: RUF001 - the look-alikes are the subject
@@ -12,7 +12,8 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from voiceloop.languages.spoken import KNOWN
+from voiceloop.languages.spoken import CODE, KNOWN
+from voiceloop.tts.markup import MARKUP, Filler, blocks
 
 
 class Plain(NamedTuple):
@@ -35,46 +36,40 @@ _UNIFIED = {
     "⁄": "/",
 }
 
-# Each match is replaced by its group `keep`, or else by the filler.
-_MARKUP = tuple(
-    (re.compile(pattern, re.MULTILINE), filler)
-    for pattern, filler in (
-        (r"(?s:```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z))", " "),
-        (r'!?\[(?P<keep>[^\[\]\n]*)\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?: "[^"\n]*")?\)', ""),
-        (r"\[\^?\d+\]", ""),
-        (r"<(?P<keep>https?://[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>", ""),
-        (r"</?[A-Za-z][^<>\n]*>", ""),
-        (r"^[ \t]*([*_])(?:[ \t]*\1){2,}[ \t]*$", ""),
-        (r"^(?=[^\n]*-[ \t]*-[ \t]*-)[ \t|:-]+$", ""),
-        (r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?)+", ""),
-        (r"(?<![^\W_])(?<!\\)_+(?=\S)|(?<=[^\s\\])_+(?![^\W_])", ""),
-        (r"(?<![\w)\]\\])\*+(?=\S)|(?<=[^\s\\])\*+(?![\w(\[])", ""),
-        (r"~~|`+", ""),
-        (r"\\(?P<keep>[\\*_{}\[\]()#+\-.!|>~$])", ""),
-    )
-)
-
 
 def plain(written: str) -> Plain:
-    """What of `written` is to be said, in unified characters."""
-    text = Plain(written, list(range(1, len(written) + 1)))
-    for pattern, filler in _MARKUP:
+    """What of `written` is to be said, in unified characters; `CODE` stands for what cannot be."""
+    text = _without_blocks(written)
+    for pattern, filler in MARKUP:
         text = _rewrite(text, pattern, filler)
     return _unify(text)
 
 
-def _rewrite(source: Plain, pattern: re.Pattern[str], filler: str) -> Plain:
+def _without_blocks(written: str) -> Plain:
+    text, at, done = "", list[int](), 0
+    for block in blocks(written):
+        end = len(written) if block.end is None else block.end
+        filler = f" {CODE} " if block.is_code else " "
+        text += written[done : block.start].replace(CODE, " ") + filler
+        at += [*range(done + 1, block.start + 1), *[end] * len(filler)]
+        done = end
+    rest = written[done:].replace(CODE, " ")
+    return Plain(text + rest, at + list(range(done + 1, len(written) + 1)))
+
+
+def _rewrite(source: Plain, pattern: re.Pattern[str], filler: Filler) -> Plain:
     text, at, done = "", list[int](), 0
     for match in pattern.finditer(source.text):
         text += source.text[done : match.start()]
         at += source.at[done : match.start()]
-        if "keep" in pattern.groupindex:
+        if filler == "" and "keep" in pattern.groupindex:
             start, end = match.span("keep")
             text += source.text[start:end]
             at += source.at[start:end]
         else:
-            text += filler
-            at += source.at[match.end() - 1 : match.end()] * len(filler)
+            new = filler if isinstance(filler, str) else filler(match)
+            text += new
+            at += source.at[match.end() - 1 : match.end()] * len(new)
         done = match.end()
     return Plain(text + source.text[done:], at + source.at[done:])
 
@@ -85,6 +80,8 @@ def _unify(source: Plain) -> Plain:
         if text and unicodedata.combining(char):
             # An accent that comes by itself joins its letter where the two make one character.
             joined = unicodedata.normalize("NFC", text[-1] + char)
+            if "\u0300" <= char <= "\u036f":  # of Latin letters no others are said
+                joined = joined[0]
             text[-1:] = joined
             at[-1:] = [end] * len(joined)
             continue
@@ -100,7 +97,7 @@ def _unify(source: Plain) -> Plain:
 
 def _said(char: str, after_digit: bool) -> str:
     """What stands for one character; nothing where it only changes how others look."""
-    if " " <= char <= "~" or char in KNOWN:
+    if " " <= char <= "~" or char in KNOWN or char == CODE:
         return char
     if char in _UNIFIED:
         return _UNIFIED[char]

@@ -18,6 +18,7 @@ from functools import partial
 from voiceloop.languages import Language
 from voiceloop.languages.spoken import (
     APART,
+    CODE,
     KNOWN,
     LETTER,
     Match,
@@ -42,7 +43,7 @@ def rules(language: Language) -> dict[str, Rule]:
     """The rules of `language` by name, in the order in which they are tried."""
     spoken = language.spoken
     if spoken is None:
-        return {"_as_written": _AS_WRITTEN, **_PLAIN}
+        return {"_place": Rule(_LINK, _place), "_as_written": _AS_WRITTEN, **_PLAIN}
 
     def filled(shared: dict[str, tuple[str, _Say]]) -> dict[str, Rule]:
         return {
@@ -96,19 +97,34 @@ def _plain(pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match],
 # ---- the rules, in the order in which they are tried: addresses, then those of the language
 
 
+@_address(CODE)
+def _code(spoken: Spoken, match: Match) -> str:
+    return spoken.code
+
+
 @_address(r"[^\s@<>\"(),;:\[\]]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 def _email(spoken: Spoken, match: Match) -> str:
     return _spelled(spoken, match[0])
 
 
-@_address(
-    r"(?:(?:https?|ftp)://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_]"
+_LINK = (
+    r"(?:(?i:[a-z][a-z0-9+.-]{1,20}://)|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_]"
     r"|(?<![\w.])(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|ai|dev|app|co\.uk|eu|de|at|ch|es|mx)"
     r"(?![\w-])(?:/[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_])?"
 )
+
+
+@_address(_LINK)
 def _link(spoken: Spoken, match: Match) -> str:
-    address = re.sub(r"^(?:\w+://)?(?:www\.)?|[?#].*$|/+$", "", match[0], flags=re.DOTALL)
-    return _spelled(spoken, address)
+    return _spelled(spoken, _place(match))
+
+
+def _place(match: Match) -> str:
+    """The host of an address; all of it where its writer left out what only machines need."""
+    scheme, _, address = match[0].rpartition("://")
+    whole = not scheme and not address.startswith("www.")
+    address = re.sub(r"^[^/?#]*@|^www\.|[?#].*$|/+$", "", address, flags=re.DOTALL)
+    return address if whole else re.sub(r"^([^/]+?)(?:/|:\d).*", r"\1", address)
 
 
 def _spelled(spoken: Spoken, address: str) -> str:

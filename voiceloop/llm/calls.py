@@ -1,0 +1,125 @@
+"""Calls of tools in the ways that models spell them.
+
+Hermes and Qwen write `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, or XML between the
+same tags; Llama 3 `{"name": …, "parameters": {…}}`, several with `;` between them, or
+`<function=name>{…}</function>`; Mistral `[TOOL_CALLS] [{…}, …]` or `[TOOL_CALLS]name[ARGS]{…}`.
+All of them are read, whatever the model: one that was trained on several slips from one into
+another. This module does not know where in a reply a call stands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+CALLS = {
+    "<tool_call>": "</tool_call>",
+    "<function=": "</function>",
+    "<|python_tag|>": "",
+    "[TOOL_CALLS]": "",
+}
+"""What begins a call and what ends it; an empty end is that of the reply."""
+NO_JSON, CUT_OFF = "it is no JSON", "the reply ends before it does"
+
+_SHAPE = re.compile(
+    r"(?=.*[\"'](?:name|function|tool|tool_name)[\"']\s*:)"
+    r"(?=.*[\"'](?:arguments|parameters|args|input)[\"']\s*:)",
+    re.DOTALL,
+)
+_MORE = re.compile(r"[{\[]|<function=")
+_BETWEEN = re.compile(r"(?:[\s;,]|\[TOOL_CALLS\])*")
+_NAMED = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\])?\s*(?=\{)")
+_FUNCTION = re.compile(r"<function=(?P<name>[^>]*)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([^>]*)>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL)
+_DECODER = json.JSONDecoder(strict=False)
+
+
+class Called(NamedTuple):
+    """A call as it was read."""
+
+    name: str
+    arguments: Mapping[str, object]
+    problem: str = ""
+    """Why it cannot be read; empty where it can."""
+
+
+def is_call(text: str) -> bool:
+    """Whether JSON, whole or not, is a call by its keys; any other is data."""
+    return bool(_SHAPE.match(text))
+
+
+def read(body: str) -> tuple[list[Called], str]:
+    """The calls that `body` consists of, and what follows the last of them.
+
+    There is always one: where nothing can be read it says why.
+    """
+    calls, end = list[Called](), _skipped(body, 0)
+    while end < len(body) and (found := _one(body, end)):
+        calls += found[0]
+        end = _skipped(body, found[1])
+    if not calls or _MORE.search(body, end):
+        calls.append(Called("", {}, NO_JSON))
+    return calls, body[end:]
+
+
+def _skipped(body: str, at: int) -> int:
+    """Index behind what may stand between two calls."""
+    between = _BETWEEN.match(body, at)
+    return between.end() if between else at
+
+
+def _one(body: str, at: int) -> tuple[list[Called], int] | None:
+    """What is called at `at` of `body`, and where that ends; None where nothing can be read."""
+    if function := _FUNCTION.match(body, at):
+        name, given = function["name"].strip(), function["body"].strip()
+        pairs = _PARAMETER.findall(given)
+        arguments = {key: _value(text) for key, text in pairs} if pairs else _json(given or "{}")
+        return [_called(name, arguments)], function.end()
+    named = _NAMED.match(body, at)
+    try:
+        value, end = _DECODER.raw_decode(body, named.end() if named else at)
+    except (ValueError, RecursionError):
+        return None
+    if named:
+        return [_called(named["name"], value)], end
+    every = cast("list[object]", value) if isinstance(value, list) else [value]
+    return [_spelled(one) for one in every] or [Called("", {}, "it has no name")], end
+
+
+def _spelled(value: object) -> Called:
+    """A call by the keys of an object, under any of the names that models write."""
+    if not isinstance(value, dict):
+        return Called("", {}, "it has no name")
+    keys = cast("dict[str, object]", value)
+    if isinstance(keys.get("function"), dict):
+        return _spelled(keys["function"])
+    names = (keys.get(key) for key in ("name", "function", "tool", "tool_name"))
+    name = next((name for name in names if isinstance(name, str)), None)
+    if name is None:
+        return Called("", {}, "it has no name")
+    given = (keys.get(key) for key in ("arguments", "parameters", "args", "input"))
+    return _called(name, next((one for one in given if one is not None), None))
+
+
+def _called(name: str, given: object) -> Called:
+    """Arguments may also be a text that holds JSON, or be left out."""
+    if isinstance(given, str):
+        given = _json(given) if given.strip() else None
+    arguments = {} if given is None else given
+    if not isinstance(arguments, dict):
+        return Called(name, {}, "its arguments are no object")
+    return Called(name, cast("dict[str, object]", arguments))
+
+
+def _json(text: str) -> Any:
+    """The value of a text; the text itself where it is no JSON."""
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _value(text: str) -> object:
+    return _json(text.strip())

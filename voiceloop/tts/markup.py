@@ -1,0 +1,155 @@
+"""Markup in written text: what it looks like, and what of it is there to be said.
+
+Blocks are what nobody reads aloud: code, JSON, comments. They may be of any length, so a clause is
+never cut within one. All other markup is a matter of one line; `MARKUP` takes it off step by step,
+and the order matters. This module does not know where the characters that stay came from.
+"""
+
+# ruff: noqa: RUF001 - the look-alikes are the subject
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from html import unescape
+from typing import NamedTuple
+
+from voiceloop.brackets import JSON, JSON_MAYBE, json_end
+from voiceloop.languages.spoken import CODE
+
+Filler = str | Callable[[re.Match[str]], str]
+
+_COMMANDS = {
+    **dict.fromkeys(("times", "cdot", "ast"), " × "),
+    "div": " ÷ ",
+    "pm": " ± ",
+    **dict.fromkeys(("le", "leq"), " ≤ "),
+    **dict.fromkeys(("ge", "geq"), " ≥ "),
+    **dict.fromkeys(("ne", "neq"), " ≠ "),
+    "approx": " ≈ ",
+    **dict.fromkeys(("circ", "degree"), "°"),
+    **dict.fromkeys("left right big quad qquad displaystyle limits begin end".split(), " "),
+}
+"""What commands of LaTeX say; of others the name is said."""
+
+_INLINE = "a|b|i|u|s|em|strong|code|span|sub|sup|small|mark|kbd|speak"
+"""Tags that stand within words; others part them."""
+_MATH_CHARS = 60
+"""Longest formula between dollars, which may as well be money."""
+
+_LINK = (
+    r"!?\[(?P<keep>[^\[\]\n]*)\]"
+    r"\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?: (?:\"[^\"\n]*\"|'[^'\n]*'))?\)"
+)
+MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
+    (re.compile(pattern, re.MULTILINE), filler)
+    for pattern, filler in (
+        (r"^[ \t]*\[[^\[\]^\n][^\[\]\n]*\]:[ \t]+\S+.*$", ""),
+        (r"^[ \t]*\[\^[^\[\]\n]+\]:[ \t]*", ""),
+        (_LINK, ""),
+        (_LINK, ""),  # an image may have been the text of a link
+        (r"\[(?:\d+|\^[^\[\]\n]+)\]", ""),
+        (r"!?\[(?P<keep>[^\[\]\n]+)\]\[[^\[\]\n]*\]", ""),
+        (r"<(?P<keep>https?://[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>", ""),
+        (rf"<\|[^<>|\n]{{1,40}}\|?>|</?(?:{_INLINE})\b[^<>\n]*>|\x1b\[[\d;]*[A-Za-z]", ""),
+        (r"</?[A-Za-z][^<>\n]*>", " "),
+        (r"\b(?:mailto|tel|sms):(?=\S)", ""),
+        (r"\bdata:[\w/+.;=-]{1,100},[A-Za-z0-9+/=_%-]*", CODE),
+        # formulas
+        (r"\\[\[\]()]|\${2,}", " "),
+        (
+            rf"(?<![\w$\\])\$(?=[A-Za-z\\(])(?P<keep>[^$\n]{{0,{_MATH_CHARS}}}[^$\s])\$(?![\w$])",
+            "",
+        ),
+        (
+            r"(?<![\w$\\])\$(?P<keep>\d[^$\n,;:.!?]{0,40}[\\^=+*/_][^$\n,;:.!?]{0,40})\$(?![\w$])",
+            "",
+        ),
+        (r"([\^_])\{([^{}\n]*)\}", lambda match: match[1] + match[2]),
+        (r"\^(?=\\(?:circ|degree))", ""),
+        (r"\\sqrt\{([^{}\n]*)\}", lambda match: f" √ {match[1]} "),
+        (r"\\(?:text|math[a-z]+|operatorname)\{(?P<keep>[^{}\n]*)\}", ""),
+        (r"\\[dt]?frac\{([^{}\n]*)\}\{([^{}\n]*)\}", lambda match: f"{match[1]} ÷ {match[2]}"),
+        (r"\\([A-Za-z]+)", lambda match: _COMMANDS.get(match[1], f" {match[1]} ")),
+        # lines that are drawn
+        (
+            r"^(?![^\n]*[^\W\d_]{3})[^\n]*(?:/\\|\\/|\\_|_/|_\||\|_|/_|\+--|--\+)[^\n]*$",
+            "",
+        ),
+        (r"^[ \t]*([*_])(?:[ \t]*\1){2,}[ \t]*$", ""),
+        (r"^(?=[^\n]*-[ \t]*-[ \t]*-)[ \t|:-]+$", ""),
+        (r"(?<!:)([=+&@%^#<>/\\|])\1{2,}", " "),
+        (r"(?<==)=", ""),
+        (r"^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", ""),
+        (r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?)+", ""),
+        (r"(?<![^\W_])(?<!\\)_+(?=\S)|(?<=[^\s\\])_+(?![^\W_])", ""),
+        (r"(?<![\w)\]\\])\*+(?=\S)|(?<=[^\s\\])\*+(?![\w(\[])", ""),
+        (r"~~|`+", ""),
+        (r"\\(?P<keep>[\\*_{}\[\]()#+\-.!|>~$])", ""),
+        (
+            r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});",
+            lambda match: unescape(match[0]),
+        ),
+        # what only looks like words
+        (r"(?<![\w:]):[a-z][a-z0-9_+-]{1,30}:(?![\w:])", ""),
+        (r"(?<!\S)(?:[:;=]['-]?[()DPpO|\\/\[\]*]+|[xX]D|<3)(?![^\s.,!?])", ""),
+        (
+            r"(?<![\w+/=-])(?=[A-Za-z0-9+/=_-]{32})(?=\d*(?:[A-Za-z+/=_-]+\d+){3})"
+            r"[A-Za-z0-9+/=_-]+",
+            CODE,
+        ),
+        (r"(([^\W\d_])\2{2})\2+", lambda match: match[1]),
+        (r"([A-Za-zÀ-ɏ]{40})[A-Za-zÀ-ɏ]{24,}", lambda match: match[1]),
+    )
+)
+"""Each match is replaced by its group `keep` where the filler is empty, and else by the filler."""
+
+_BLOCK = re.compile(rf"`{{3,}}|~{{3,}}|<!--|<(script|style)\b|(?P<json>{JSON.pattern})")
+
+
+class Block(NamedTuple):
+    """A stretch of written text that nobody reads aloud."""
+
+    start: int
+    end: int | None
+    """None while it goes on."""
+    is_code: bool
+    """It holds something that there was to see."""
+
+
+def blocks(written: str) -> Iterator[Block]:
+    """Code, JSON and comments, in order. Three backticks that are closed in their line hold code
+    that is read."""
+    at = 0
+    while opening := _BLOCK.search(written, at):
+        start, mark = opening.span()[0], opening[0]
+        end: int | None
+        if opening["json"]:
+            end, empty = json_end(written, start), False
+        else:
+            closing = {"<!--": "-->"}.get(mark) or (f"</{opening[1]}>" if opening[1] else mark)
+            close = written.find(closing, opening.end())
+            body = written[opening.end() : None if close < 0 else close]
+            end = None if close < 0 else close + len(closing)
+            line, fenced = "\n" not in body, mark[0] in "`~"
+            if fenced and line and end is not None and body.strip():
+                at = end
+                continue
+            # The first line of a fence names the language.
+            shown = body.partition("\n")[2] if fenced else body
+            empty = mark == "<!--" or not shown.strip()
+        yield Block(start, end, not empty)
+        if end is None:
+            return
+        at = end
+
+
+def behind_blocks(head: str) -> str | None:
+    """What of `head` follows its last block; None where it ends within one, or where one may just
+    have begun."""
+    if (maybe := JSON_MAYBE.search(head)) and maybe[0]:
+        return None
+    end: int | None = 0
+    for block in blocks(head):
+        end = block.end
+    return None if end is None else head[end:]
