@@ -20,7 +20,6 @@ from __future__ import annotations
 from typing import Literal
 
 Code = Literal[
-    "cannot_update_voice",
     "conversation_already_has_active_response",
     "input_audio_buffer_commit_empty",
     "invalid_json",

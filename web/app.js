@@ -16,6 +16,7 @@ import { SettingsDialog } from './settings.js';
 import { TranscriptView } from './transcript-view.js';
 import { VoiceLine } from './voice-line.js';
 import { LatencyPanel } from './waterfall.js';
+import { Welcome } from './welcome.js';
 
 /** @typedef {import('./core/wire.js').WireEvent} WireEvent */
 
@@ -34,7 +35,11 @@ class App {
   line = new VoiceLine(element('voice-line', HTMLCanvasElement));
   panel = new LatencyPanel();
   notice = new NoticeBar();
-  settings = new SettingsDialog((now, before) => this.settingsChanged(now, before));
+  welcome = new Welcome((question) => void this.ask(question));
+  settings = new SettingsDialog({
+    applied: (now, before) => this.settingsChanged(now, before),
+    ownVoice: () => wire.ownSettings(this.connection.created).voice,
+  });
   connection = new Connection(wire.socketUrl(location), {
     changed: () => this.refresh(),
     began: (start) => this.sessionBegan(start),
@@ -156,18 +161,25 @@ class App {
   async type() {
     const input = element('message', HTMLInputElement);
     const text = input.value.trim();
-    if (!text) return;
+    if (text && (await this.ask(text))) input.value = '';
+  }
+
+  /**
+   * @param {string} text
+   * @returns {Promise<boolean>} whether it could be sent
+   */
+  async ask(text) {
     if (!this.connection.ready) {
       this.note('Not sent, for there is no connection.');
-      return;
+      return false;
     }
-    input.value = '';
     this.player.unlock();
     await this.escape();
     const id = `item_${crypto.getRandomValues(new Uint32Array(2)).join('')}`;
     this.show(this.transcript.typed(id, text));
     this.connection.send(wire.userMessage(id, text));
     this.connection.send({ type: 'response.create' });
+    return true;
   }
 
   /**
@@ -175,12 +187,11 @@ class App {
    * @param {import('./settings.js').Settings} before
    */
   settingsChanged(now, before) {
-    // A session keeps the voice that has been heard in it.
-    const begun = this.transcript.entries.length > 0;
-    const anew = now.key !== before.key ? 'key' : begun && now.voice !== before.voice && 'voice';
-    if (anew) {
+    if (now.key !== before.key) {
       void this.interrupt();
-      if (begun) this.note(`With another ${anew}, a new conversation begins.`);
+      if (this.transcript.entries.length > 0) {
+        this.note('With another key, a new conversation begins.');
+      }
       this.connection.open(now.key);
     } else this.updateSession();
     const on = this.microphone.state === 'live' || this.microphone.state === 'silent';
@@ -226,7 +237,8 @@ class App {
     switch (event.type) {
       case 'session.created':
       case 'session.updated':
-        this.settings.offerVoices(wire.voicesOf(event));
+        this.settings.offerVoices(wire.textsOf(event, 'voices'));
+        this.welcome.show(event);
         break;
       case 'input_audio_buffer.speech_started':
         this.hearing = true;

@@ -3,6 +3,7 @@
 
 import { sendable } from './core/wire.js';
 import { element, made } from './page.js';
+import { TryOut } from './try-out.js';
 
 /**
  * @typedef {import('./core/wire.js').SessionSettings & {processing: boolean, key: string}} Settings
@@ -53,12 +54,21 @@ export class SettingsDialog {
   #dialog = element('settings', HTMLDialogElement);
   #form = element('settings-form', HTMLFormElement);
   #key = element('key', HTMLInputElement);
-  #applied;
+  #told = element('try-told', HTMLElement);
+  #tryOut = new TryOut();
+  #on;
   current = load();
 
-  /** @param {(now: Settings, before: Settings) => void} applied the user has changed settings */
-  constructor(applied) {
-    this.#applied = applied;
+  /**
+   * @param {{
+   *   applied: (now: Settings, before: Settings) => void,
+   *   ownVoice: () => string,
+   * }} on the user has changed settings; the server's own voice, empty where it does not say
+   */
+  constructor(on) {
+    this.#on = on;
+    element('try-voice', HTMLButtonElement).addEventListener('click', () => void this.#try());
+    this.#dialog.addEventListener('close', () => this.#tryOut.stop());
     element('show-settings', HTMLElement).addEventListener('click', () => this.open());
     element('settings-cancel', HTMLElement).addEventListener('click', () => this.#dialog.close());
     this.#key.addEventListener('input', () => this.#checkKey());
@@ -77,6 +87,7 @@ export class SettingsDialog {
       if (box instanceof HTMLInputElement) box.checked = processing;
     });
     this.#key.value = key;
+    this.#told.textContent = '';
     this.#checkKey();
     this.#dialog.showModal();
   }
@@ -110,7 +121,14 @@ export class SettingsDialog {
     };
     save(this.current);
     this.#dialog.close();
-    this.#applied(this.current, before);
+    this.#on.applied(this.current, before);
+  }
+
+  async #try() {
+    const voice = this.#field('voice').value.trim() || this.#on.ownVoice();
+    this.#told.textContent = 'One moment…';
+    const tried = await this.#tryOut.play(voice, this.#key.value.trim());
+    this.#told.textContent = tried.ok ? '' : tried.why;
   }
 
   #checkKey() {

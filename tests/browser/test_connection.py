@@ -177,9 +177,7 @@ def test_what_is_cleared_is_as_the_server_has_it_of_its_own(visit: Open, server:
     assert (then["instructions"], then["audio"]["output"]) == ("Be kind.", {"voice": "en-us"})
 
 
-def test_another_voice_begins_a_new_conversation_once_something_has_been_said(
-    visit: Open, server: StandIn
-) -> None:
+def test_another_voice_goes_on_with_the_conversation(visit: Open, server: StandIn) -> None:
     page = visit().page
     server.client().wait("session.update")
 
@@ -195,10 +193,9 @@ def test_another_voice_begins_a_new_conversation_once_something_has_been_said(
     page.keyboard.press("Enter")
     server.client().wait("response.create")
     choose("de")
-    session = server.client(2).wait("session.update")["session"]
+    session = server.client().wait("session.update", 3)["session"]
     assert session["audio"]["output"] == {"voice": "de"}
-    assert not server.client(2).of("voiceloop.resume")
-    expect(page.locator("#transcript")).to_contain_text("With another voice")
+    assert len(server.clients) == 1
 
 
 def test_a_voice_that_the_server_does_not_have_spoils_nothing_else(

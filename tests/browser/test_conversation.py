@@ -7,9 +7,12 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.standin import RATE, StandIn, item_id
+from tests.browser.standin import RATE, Client, StandIn, item_id
 
 pytestmark = pytest.mark.browser
+
+TOLD = ("voices", "models", "examples", "notes")
+"""Lists of texts that a server tells of itself."""
 
 ITEM = item_id(1)
 PARTS = {"endpoint wait": 180.0, "asr": 20.0, "llm": 10.0, "tts": 3.5, "output": 0.5}
@@ -255,7 +258,7 @@ def test_a_server_may_send_anything(visit: Open, server: StandIn) -> None:
     client.send("no.such.event", item_id=html, response=7, item=None)
     client.send("response.done", response={"output": [None, 7], "status": "failed"})
     client.send("voiceloop.trace", item_id=None, trace={"parts": "x", "voice_to_voice_ms": "y"})
-    client.send("session.created", session={"voiceloop": {"voices": [7, html]}})
+    client.send("session.created", session={"voiceloop": {name: [7, html] for name in TOLD}})
     client.text(ITEM, html)
     client.send("voiceloop.transcript", item_id="u1", committed=html, tentative="x" * 2_000_000)
     client.send("error", error={"message": html, "type": "server_error"})
@@ -267,5 +270,34 @@ def test_a_server_may_send_anything(visit: Open, server: StandIn) -> None:
         "does not understand. (8 times)"
     )
     assert page.title() == "voiceloop"
-    assert page.locator(".transcript img, .transcript script").count() == 0
+    assert page.locator("main img, main script").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_who_answers_is_shown_and_an_example_is_asked(visit: Open, server: StandIn) -> None:
+    def greet(client: Client) -> None:
+        told = {
+            "models": ["whisper tiny.en", "llm small", "piper joe"],
+            "examples": ["Why is the sky blue?", "Who wrote Hamlet?"],
+            "notes": ["it knows little"],
+        }
+        client.send("session.created", session={"voiceloop": told})
+
+    server.greet = greet
+    page = visit().page
+    welcome = page.locator("#welcome")
+    expect(welcome).to_contain_text("Running: whisper tiny.en, llm small, piper joe.")
+    expect(welcome).to_contain_text("It knows little.")
+    page.get_by_role("button", name="Who wrote Hamlet?").click()
+    item = server.client().wait("conversation.item.create")["item"]
+    assert item["content"] == [{"type": "input_text", "text": "Who wrote Hamlet?"}]
+    server.client().wait("response.create")
+    expect(page.locator(".entry.user .said")).to_have_text("Who wrote Hamlet?")
+    expect(welcome).to_be_hidden()
+
+
+def test_a_server_that_tells_nothing_of_itself_leaves_no_gaps(visit: Open, server: StandIn) -> None:
+    page = visit().page
+    server.client().wait("session.update")
+    for name in ("models", "examples", "notes"):
+        expect(page.locator(f"#{name}")).to_be_hidden()

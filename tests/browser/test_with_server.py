@@ -136,3 +136,27 @@ def test_a_question_is_answered_interrupted_and_asked_again_after_a_restart(
     heard = json.loads(capsys.readouterr().out)["text"]
     errors = word_errors(SKY, heard)
     assert errors.errors <= 0.15 * errors.words, heard
+
+
+def test_a_voice_is_heard_before_it_is_chosen(watched: Watched, tmp_path: Path) -> None:
+    page, port = watched.page, free_port()
+    with serving(tmp_path, port=port):
+        page.goto(f"http://localhost:{port}/")
+        expect(page.locator("#welcome")).to_contain_text("Running: whisper starter, llm starter")
+        expect(page.locator("#welcome")).to_contain_text("answers small questions only")
+        page.get_by_role("button", name="Settings").click()
+        dialog = page.get_by_role("dialog", name="Settings")
+        sizes = list[int]()
+        for voice in ("", "de"):
+            dialog.get_by_label("Voice").fill(voice)
+            with page.expect_response("**/v1/voices/*") as answered:
+                dialog.get_by_role("button", name="Listen").click()
+            assert answered.value.status == 200
+            sizes.append(len(answered.value.body()))
+            expect(page.locator("#try-told")).to_be_empty()
+        assert sizes[0] != sizes[1]
+        with page.expect_response("**/v1/voices/nosuch"):
+            dialog.get_by_label("Voice").fill("nosuch")
+            dialog.get_by_role("button", name="Listen").click()
+        expect(page.locator("#try-told")).to_contain_text("no voice called 'nosuch'")
+    watched.complaints[:] = [one for one in watched.complaints if "404" not in one]

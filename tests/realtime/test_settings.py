@@ -123,7 +123,7 @@ def test_extensions_are_off_until_each_is_asked_for() -> None:
         "traces": False,
         "pause": False,
         "resume": False,
-        "voices": [],
+        **{name: [] for name in ("voices", "models", "examples", "notes")},
     }
     asked = update({"type": "realtime", "voiceloop": {"pause": True}}).session
     more = update({"type": "realtime", "voiceloop": {"traces": True}}).session

@@ -84,7 +84,7 @@ def voiced(name: str) -> dict[str, object]:
     return {"output": {"voice": name}}
 
 
-def test_a_session_speaks_in_the_voice_that_it_asks_for_until_that_has_been_heard(
+def test_a_session_speaks_in_the_voice_that_it_asks_for_and_may_ask_for_another(
     server: Serving,
 ) -> None:
     lengths: dict[str, int] = {}
@@ -101,15 +101,18 @@ def test_a_session_speaks_in_the_voice_that_it_asks_for_until_that_has_been_hear
             assert holds["instructions"] == ""  # nothing of an update that was refused
             (message,) = client.write(CAPITAL)["output"]
             lengths[voice] = len(client.heard(message["id"]))
-            late = refused(client, audio=voiced("fr"))
-            assert late["code"] == "cannot_update_voice"
-            for same in (holds["audio"]["output"]["voice"], "alloy"):
-                assert updated(client, audio=voiced(same))["audio"] == holds["audio"]
+            # In the middle of a conversation, for all that follows.
+            other = "de" if voice != "de" else "en-us"
+            assert updated(client, audio=voiced(other))["audio"]["output"]["voice"] == other
+            (message,) = client.write(CAPITAL)["output"]
+            lengths[f"{voice}, then {other}"] = len(client.heard(message["id"]))
             since = len(client.events)
-            client.send("response.create", response={"audio": voiced("fr")})
-            assert client.wait("error", since=since)["error"]["code"] == "cannot_update_voice"
+            client.send("response.create", response={"audio": voiced("nosuch")})
+            assert "'nosuch'" in client.wait("error", since=since)["error"]["message"]
     assert lengths["alloy"] == pytest.approx(lengths[""], rel=0.03)
     assert abs(lengths["de"] / lengths[""] - 1) > 0.06
+    assert lengths[", then de"] == pytest.approx(lengths["de"], rel=0.03)
+    assert lengths["de, then en-us"] == pytest.approx(lengths[""], rel=0.03)
 
 
 def test_a_language_that_the_recogniser_does_not_know_is_refused(client: Client) -> None:

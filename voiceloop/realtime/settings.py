@@ -113,8 +113,8 @@ class OutputAudio:
     """Format of the audio of responses."""
     voice: Name = "default"
     """A voice of the server's synthesizer: one of `voiceloop.voices`, or by another of its names.
-    `default` and the names of OpenAI's voices stand for the server's own. Once a response has
-    sounded, the voice stays."""
+    `default` and the names of OpenAI's voices stand for the server's own. It may change
+    at any time, for the responses that follow."""
     speed: Annotated[float, Range(1, 1), Instead("the server's configuration sets it")] = 1.0
     """Always 1: the voice has the pace that the server's configuration gives it."""
 

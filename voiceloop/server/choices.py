@@ -8,25 +8,18 @@ from voiceloop.errors import ConfigError, ProtocolError
 from voiceloop.realtime.settings import STOCK_VOICES, SessionSettings
 
 
-def voice(tts: Tts, asked: str, param: str, *, current: str, heard: bool) -> str:
-    """The voice that `asked` for means, where `current` is what holds and may have been `heard`.
+def voice(tts: Tts, asked: str, param: str) -> str:
+    """The voice that `asked` for means; one of the protocol's own, where there is none of that
+    name, is the server's.
 
-    Raises ProtocolError, which names `param`, for a voice that there is not, and for another one
-    than has been heard.
+    Raises ProtocolError, which names `param`, for a voice that there is not.
     """
     if asked in STOCK_VOICES and asked not in tts.voices():
-        asked = current if heard else tts.voice
+        asked = tts.voice
     try:
         tts.check_voice(asked)
     except ConfigError as error:
         raise ProtocolError(error.message, error.hint, param=param) from error
-    if heard and asked != current:
-        raise ProtocolError(
-            f"the voice has been heard and stays '{current}'",
-            "begin a new session for another one",
-            code="cannot_update_voice",
-            param=param,
-        )
     return asked
 
 

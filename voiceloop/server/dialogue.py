@@ -131,8 +131,6 @@ class Dialogue:
         self._ended = ended
         self._refused = refused
         self._line = Line()
-        self._sounded = False
-        """Audio of a response has been sent, whose voice is that of the session from then on."""
         self.settings = SessionSettings(
             id=new_id("sess"),
             model=engines.llm.name,
@@ -275,8 +273,7 @@ class Dialogue:
             )
 
     def _voice(self, asked: str, param: str) -> str:
-        current = self.settings.audio.output.voice
-        return choices.voice(self._engines.tts, asked, param, current=current, heard=self._sounded)
+        return choices.voice(self._engines.tts, asked, param)
 
     def _apply(self) -> None:
         """Let the session be as the settings say."""
@@ -375,11 +372,7 @@ class Dialogue:
             self._refuse(busy, event.event_id)
             return
         asked = self.settings.response(event.response)
-        try:  # it may have been heard meanwhile
-            voice = self._voice(asked.audio.output.voice, "response.audio.output.voice")
-        except ProtocolError as error:
-            self._refuse(error, event.event_id)
-            return
+        voice = self._voice(asked.audio.output.voice, "response.audio.output.voice")
         output = replace(asked.audio.output, voice=voice)
         self._asked = replace(asked, audio=replace(asked.audio, output=output))
         self.session.spoken = self._asked.output_modalities == ("audio",)
@@ -450,7 +443,6 @@ class Dialogue:
             case ToolCall():
                 self._note_call(event)
             case Clause():
-                self._sounded = True
                 self._begin_response(event.turn)
                 self._speaking.clause(event)
             case Notice():

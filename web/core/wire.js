@@ -131,15 +131,17 @@ export function sessionUpdate(settings, own) {
 }
 
 /**
- * The voices that the server offers, where it says so.
+ * What the server tells of itself in lists of texts, where it does: voices that it offers, models
+ * that answer, examples of what to ask, notes of what to expect.
  *
  * @param {WireEvent} event of the kind `session.created` or `session.updated`
+ * @param {'voices' | 'models' | 'examples' | 'notes'} name
  * @returns {string[]}
  */
-export function voicesOf(event) {
-  const voices = event.session?.voiceloop?.voices;
-  if (!Array.isArray(voices)) return [];
-  return voices.filter((voice) => typeof voice === 'string').slice(0, 500);
+export function textsOf(event, name) {
+  const texts = event.session?.voiceloop?.[name];
+  if (!Array.isArray(texts)) return [];
+  return texts.filter((text) => typeof text === 'string').slice(0, 500);
 }
 
 /**

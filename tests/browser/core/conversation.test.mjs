@@ -99,11 +99,11 @@ test('settings that are empty are what the server has of its own', () => {
 
 test('voices are texts', () => {
   const voices = ['a', 'b'];
-  assert.deepEqual(wire.voicesOf({ type: 'x', session: { voiceloop: { voices } } }), voices);
+  assert.deepEqual(wire.textsOf({ type: 'x', session: { voiceloop: { voices } } }, 'voices'), voices);
   const mixed = { voiceloop: { voices: ['a', 7, 'b'] } };
-  assert.deepEqual(wire.voicesOf({ type: 'x', session: mixed }), voices);
-  assert.deepEqual(wire.voicesOf({ type: 'x', session: { voiceloop: { voices: 'a' } } }), []);
-  assert.deepEqual(wire.voicesOf({ type: 'x' }), []);
+  assert.deepEqual(wire.textsOf({ type: 'x', session: mixed }, 'voices'), voices);
+  assert.deepEqual(wire.textsOf({ type: 'x', session: { voiceloop: { voices: 'a' } } }, 'voices'), []);
+  assert.deepEqual(wire.textsOf({ type: 'x' }, 'voices'), []);
 });
 
 // Connection ---------------------------------------------------------------------------------------
