@@ -9,13 +9,17 @@ from voiceloop.realtime.settings import Extensions
 from voiceloop.status import engine_names
 
 
+def notes(config: Config) -> list[str]:
+    """What whoever talks to these models should know."""
+    starter = config.llm.answers_little
+    return [STARTER_HEARS] * config.asr.hears_no_people + [STARTER_ANSWERS] * starter
+
+
 def about(config: Config, tts: Tts) -> Extensions:
     """The extensions as a session begins with them."""
-    starter = config.llm.answers_little
-    notes = [STARTER_HEARS] * config.asr.hears_no_people + [STARTER_ANSWERS] * starter
     return Extensions(
         voices=tuple(tts.voices()),
         models=tuple(engine_names(config).split(", ")),
-        examples=STARTER_EXAMPLES if starter else EXAMPLES,
-        notes=tuple(notes),
+        examples=STARTER_EXAMPLES if config.llm.answers_little else EXAMPLES,
+        notes=tuple(notes(config)),
     )

@@ -11,13 +11,16 @@ import logging
 import signal
 import ssl
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from email.utils import formatdate
+from functools import partial
 from http import HTTPStatus
 from random import SystemRandom
 from urllib.parse import unquote
 
 import anyio
+import anyio.to_thread
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
@@ -69,16 +72,21 @@ class Place:
 class App:
     """The server while it runs."""
 
-    def __init__(self, engines: Engines, config: Config, place: Place) -> None:
+    def __init__(
+        self, models: AbstractContextManager[Engines], config: Config, place: Place
+    ) -> None:
+        """`models` is entered on a thread while the page is there already, and left at the end."""
         self.metrics = Metrics()
-        for runner in engines.runners:
-            if isinstance(runner, ModelThread):
-                runner.waited = self.metrics.waited
-        self._engines = engines
+        self.interrupted = False
+        """It was told to end before the models were loaded."""
+        self._models = models
+        self._engines: Engines
+        """There once `_loaded` says so, before which nobody gets a session."""
+        self._samples: Samples
+        self._loaded = False
         self._config = config
         self._limits: ServerConfig = config.server
         self._place = place
-        self._samples = Samples(engines)
         self._new_id = maker(SystemRandom())
         self._admission = Admission(config.server)
         self._sessions: Sessions[Dialogue, Connection] = Sessions(
@@ -98,7 +106,7 @@ class App:
     async def run(self, ready: Callable[[Server], None]) -> None:
         """Serve until SIGTERM or SIGINT, or until cancelled; `ready` is told when clients may come.
 
-        Raises DeviceError where the port cannot be listened at.
+        Raises DeviceError where the port cannot be listened at, and what loading the models raises.
         """
         binding = self._place.binding
         longest = max(MAX_CHARACTERS, MAX_BYTES)
@@ -119,15 +127,29 @@ class App:
             )
         except OSError as error:
             raise no_port(binding, error) from error
-        async with opened as server, anyio.create_task_group() as tasks:
-            ready(server)
+        with ExitStack() as stack:
+            async with opened as server, anyio.create_task_group() as tasks:
+                tasks.start_soon(self._work, stack, lambda: ready(server))
+                with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+                    async for _ in signals:
+                        break
+                self.interrupted = not self._loaded
+                await self._drain(server)
+                tasks.cancel_scope.cancel()
+
+    async def _work(self, stack: ExitStack, ready: Callable[[], None]) -> None:
+        """Load the models, and do what is done beside the sessions."""
+        load = partial(stack.enter_context, self._models)
+        self._engines = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
+        for runner in self._engines.runners:
+            if isinstance(runner, ModelThread):
+                runner.waited = self.metrics.waited
+        self._samples = Samples(self._engines)
+        self._loaded = True
+        ready()
+        async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._expire)
             tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
-            with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-                async for _ in signals:
-                    break
-            await self._drain(server)
-            tasks.cancel_scope.cancel()
 
     async def _drain(self, server: Server) -> None:
         """Let nobody in any more, let replies end, and then send everybody home."""
@@ -162,7 +184,7 @@ class App:
         if path == "/healthz":
             return line(200, "alive")
         if path == "/readyz":
-            return line(503, "going down") if self._draining else line(200, "ready")
+            return line(503, self._unready) if self._unready else line(200, "ready")
         voice = _voice(request.path)
         if path not in (PATH, "/metrics") and voice is None:
             return self._place.site.answer(request.method, request.path, headers, called)
@@ -171,16 +193,24 @@ class App:
             return self._refused(judged)
         if path == "/metrics":
             return reply(200, *self.metrics.render())
-        if voice is not None:
-            return line(503, "the server is going down") if self._draining else judged
-        if "upgrade" not in {name.lower() for name, _ in headers}:
+        upgrade = "upgrade" in {name.lower() for name, _ in headers}
+        if voice is None and not upgrade:
             return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))
-        if self._draining:
-            return line(503, "the server is going down")
+        if self._unready:
+            return line(503, self._unready)
+        if voice is not None:
+            return judged
         if self.sessions >= self._limits.max_sessions:
             self.metrics.refused(Kind.SESSIONS)
             return line(503, "all places are taken; try again when somebody has left")
         return judged
+
+    @property
+    def _unready(self) -> str:
+        """Why nobody is let in; empty where somebody may be."""
+        if self._draining:
+            return "the server is going down"
+        return "" if self._loaded else "the models are being loaded"
 
     def _refused(self, refused: Refused) -> Reply:
         self.metrics.refused(refused.reason)

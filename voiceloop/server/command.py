@@ -76,20 +76,24 @@ def serve(command: Serve) -> int:
     logs.start(sys.stderr, transcripts=command.log_transcripts)
     scheme = "https" if secure else "http"
     logger.info("loading", extra={"models": engine_names(command.settings)})
+    from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
-    from voiceloop.server.about import about
+    from voiceloop.server.about import notes
     from voiceloop.server.app import App, Place
     from voiceloop.server.loop import LOOP
 
-    place = Place(binding, access, site, secure)
-    with open_engines(command.settings) as engines:
-        app = App(engines, command.settings, place)
-        where = f"{scheme}://{command.host}:{command.port}"
+    prepare(command.settings)
+    where = f"{scheme}://{command.host}:{command.port}"
+    app = App(
+        open_engines(command.settings), command.settings, Place(binding, access, site, secure)
+    )
 
-        def ready(server: Server) -> None:
-            print(f"listening on {where}, Ctrl-C ends", flush=True)
-            for note in about(command.settings, engines.tts).notes:
-                print(note, flush=True)
+    def ready(server: Server) -> None:
+        print(f"listening on {where}, Ctrl-C ends", flush=True)
+        for note in notes(command.settings):
+            print(note, flush=True)
 
-        anyio.run(app.run, ready, backend_options=LOOP)
+    anyio.run(app.run, ready, backend_options=LOOP)
+    if app.interrupted:
+        raise KeyboardInterrupt
     return 0

@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,8 @@ class Load:
 
     async def _measure(self, engines: Engines) -> dict[str, Any]:
         binding = Binding("localhost", self._port)
-        app = App(engines, self._settings, Place(binding, Access(binding), load(bundled("web"))))
+        place = Place(binding, Access(binding), load(bundled("web")))
+        app = App(nullcontext(engines), self._settings, place)
         listening, found = anyio.Event(), None
         async with anyio.create_task_group() as tasks:
 
