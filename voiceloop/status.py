@@ -11,6 +11,7 @@ from pathlib import PurePath
 from threading import Event, Thread
 from time import perf_counter
 from typing import TextIO
+from urllib.parse import urlsplit
 
 from voiceloop.config import AsrConfig, Config, TtsConfig
 
@@ -23,6 +24,8 @@ def engine_names(config: Config) -> str:
     """What a conversation needs, such as `whisper tiny.en, llm starter, espeak`."""
     sound = [] if config.turns.sound == "none" else [config.turns.sound]
     llm = f"llm {_last(config.llm.target)}"
+    if config.llm.base_url:
+        llm += f" at {urlsplit(config.llm.base_url).netloc.rpartition('@')[2]}"
     return ", ".join([asr_name(config.asr), *sound, llm, tts_name(config.tts)])
 
 

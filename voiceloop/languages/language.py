@@ -41,6 +41,8 @@ class Language:
     """Words that listeners say to be polite, as `agreement.normalise` spells them."""
     articles: frozenset[str] = frozenset()
     """Words that nobody says alone and recognisers make of a cough, spelled likewise."""
+    apology: str = ""
+    """What is said where a reply fails; empty says nothing."""
     spoken: Spoken | None = None
     """How written things are said; None leaves them to the synthesizer."""
 

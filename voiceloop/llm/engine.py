@@ -37,6 +37,8 @@ _ROW_COST = {"cpu": 0.06}
 class SpeculativeLlm:
     """See `voiceloop.engines.Llm`."""
 
+    metered = False
+
     def __init__(self, target: Loaded, draft: Loaded | None, config: LlmConfig) -> None:
         """`target` and `draft` give up their weights.
 
