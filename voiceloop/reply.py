@@ -244,8 +244,9 @@ class Reply:
         except VoiceloopError as error:
             await self._gate.wait()
             self._failure = error
-            apology = language(self._stage.engines.tts.language(self._voice)).apology
-            yield TokenBurst(self._recorder.turn, (), f"\n{apology}" if self.said else apology)
+            if apology := language(self._stage.engines.tts.language(self._voice)).apology:
+                text = f"\n{apology}" if self.said else apology
+                yield TokenBurst(self._recorder.turn, (), text)
 
     async def _think(self) -> AsyncGenerator[TokenBurst, None]:
         """The reply's bursts, with the tools that it calls run in between."""

@@ -11,7 +11,6 @@ from pathlib import PurePath
 from threading import Event, Thread
 from time import perf_counter
 from typing import TextIO
-from urllib.parse import urlsplit
 
 from voiceloop.config import AsrConfig, Config, TtsConfig
 
@@ -24,8 +23,8 @@ def engine_names(config: Config) -> str:
     """What a conversation needs, such as `whisper tiny.en, llm starter, espeak`."""
     sound = [] if config.turns.sound == "none" else [config.turns.sound]
     llm = f"llm {_last(config.llm.target)}"
-    if config.llm.base_url:
-        llm += f" at {urlsplit(config.llm.base_url).netloc.rpartition('@')[2]}"
+    if server := config.llm.base_url.partition("//")[2].partition("/")[0].rpartition("@")[2]:
+        llm += f" at {server}"
     return ", ".join([asr_name(config.asr), *sound, llm, tts_name(config.tts)])
 
 
