@@ -98,7 +98,7 @@ def test_a_server_that_is_killed_in_a_reply_and_started_again_is_taken_up(server
     conversation = talk(server)
     first = all_of(conversation.reply("What is the capital of France?", 1))
     steps = conversation.reply(STORY, 2)
-    said = [next(item for item in steps if item) for _ in range(4)]
+    said: list[Any] = [next(item for item in steps if item) for _ in range(4)]
     server.kill()
     begun = time.monotonic()
     with pytest.raises(Trouble) as caught:

@@ -1,4 +1,4 @@
-"""A server of chat completions: where it is, which key it is given, and the requests that run.
+"""The way to a server of chat completions: requests that run, and what goes wrong with them.
 
 The engines' steps are short and synchronous, and a request is neither, so all of them run on an
 event loop of their own, in one thread. A step takes what has come of its request, and waits for no
@@ -8,7 +8,6 @@ know what is asked.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 import ssl
@@ -16,15 +15,14 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import anyio
 from anyio.from_thread import BlockingPortal
 
 from voiceloop.config import nearest
-from voiceloop.errors import ConfigError, EngineError
+from voiceloop.errors import EngineError
+from voiceloop.llm.address import USUAL, Address
 from voiceloop.llm.chatstream import ChatStream, Complaint, Garbled, Piece, complaint
 
 if TYPE_CHECKING:
@@ -44,11 +42,6 @@ MOST_TOLD = 65_536
 """Bytes that are read of a refusal."""
 QUOTED = 200
 """Characters of what a server says that are passed on."""
-OPENAI = "api.openai.com"
-USUAL = (
-    "Ollama is at http://localhost:11434/v1, llama.cpp at http://localhost:8080/v1, "
-    "vLLM at http://localhost:8000/v1, LM Studio at http://localhost:1234/v1"
-)
 _TOO_LONG = re.compile(
     r"context.{0,24}(length|size|window|exceed)|(exceed|maximum|max).{0,40}context|"
     r"(prompt|input|message)s?\b.{0,24}too (long|large)|too many (input )?tokens",
@@ -75,73 +68,6 @@ class Trouble(EngineError):
         """What was asked does not fit into the model's context."""
         self.status = status
         """Of HTTP, where the server answered with one that stands for nothing else."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a server is, and what proves to it who asks."""
-
-    url: str
-    """Without a slash at the end."""
-    host: str
-    """As it is told, with the port if that is a special one."""
-    loopback: bool
-    metered: bool
-    """Somebody may have to pay for each token."""
-    key: str = field(repr=False)
-    """Empty for none."""
-
-    @property
-    def key_name(self) -> str:
-        """The variable of the environment that holds the key."""
-        return "OPENAI_API_KEY" if self.host == OPENAI else "VOICELOOP_LLM_KEY"
-
-
-def address(url: str, environ: Mapping[str, str]) -> Address:
-    """The server at `url`, and the key that `environ` has for it.
-
-    OPENAI_API_KEY is for OpenAI's own server alone, VOICELOOP_LLM_KEY for whichever is configured.
-    Raises ConfigError for what is no address, and for a key that would be sent in the clear.
-    """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise ConfigError(f"llm.base_url is no address: '{url}'", USUAL) from None
-    name = (parts.hostname or "").rstrip(".")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise ConfigError(
-            "llm.base_url may hold a host and a path alone: no user, password or query",
-            "keys come from the environment: set VOICELOOP_LLM_KEY",
-        )
-    if parts.scheme not in ("http", "https") or not name:
-        raise ConfigError(f"llm.base_url must begin with http:// or https://, not '{url}'", USUAL)
-    host = f"[{name}]" if ":" in name else name
-    host = host if port is None else f"{host}:{port}"
-    loopback, near = _nearness(name)
-    openai = environ.get("OPENAI_API_KEY", "") if host == OPENAI else ""
-    key = (environ.get("VOICELOOP_LLM_KEY", "") or openai).strip()
-    if key and parts.scheme == "http" and not loopback:
-        raise ConfigError(
-            f"the key would go to {host} where everybody on the way can read it",
-            "write llm.base_url with https://, or take the key out of the environment",
-        )
-    if not re.fullmatch(r"[!-~]*", key):
-        raise ConfigError(
-            "the key in the environment holds characters that no key has", "copy it again"
-        )
-    return Address(url.rstrip("/"), host, loopback, bool(key) or not near, key)
-
-
-def _nearness(host: str) -> tuple[bool, bool]:
-    """Whether a host is this machine, and whether it is in the user's own network."""
-    try:
-        ip = ipaddress.ip_address(host)
-    except ValueError:
-        loopback = host == "localhost" or host.endswith(".localhost")
-        own = "." not in host or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
-        return loopback, loopback or own
-    return ip.is_loopback, ip.is_loopback or ip.is_private
 
 
 class ChatServer:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from random import SystemRandom
 from typing import Any, cast
@@ -22,67 +22,17 @@ from voiceloop.config import LlmConfig
 from voiceloop.engines import BROKEN_OFF, Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import LANGUAGES
-from voiceloop.llm.chatserver import OPENAI, USUAL, ChatServer, Trouble, address
+from voiceloop.llm.address import OPENAI, USUAL, address
+from voiceloop.llm.chatserver import ChatServer, Trouble
 from voiceloop.llm.chatstream import Call, Read, Text
+from voiceloop.llm.messages import Called, Exchange, Message
 from voiceloop.llm.output import Call as WrittenCall
 from voiceloop.llm.output import Output, Speech
 from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
 
-Message = dict[str, Any]
 MOST_STOPS = 4
 """Stop strings that the protocol takes; further ones end a reply on this side."""
 _WORDS = re.compile(r"\s*\S+|\s+")
-
-
-@dataclass(slots=True)
-class _Called:
-    """A tool call in a reply."""
-
-    call: ToolCall
-    id: str
-    """As the server calls it."""
-    result: str | None = None
-    """None until the tool has returned something."""
-
-
-@dataclass(slots=True)
-class _Exchange:
-    """What the user said and what was replied."""
-
-    said: str
-    reply: list[str | _Called] = field(default_factory=list[str | _Called])
-    """Words, each with the space before it, and calls, as they came."""
-
-    def messages(self) -> Iterator[Message]:
-        """What the server is shown of it; a call that nothing came back of has never been."""
-        if self.said:
-            yield {"role": "user", "content": self.said}
-        text, calls = "", list[_Called]()
-        for part in (*self.reply, None):
-            if isinstance(part, _Called):
-                calls += [part] if part.result is not None else []
-                continue
-            if part is None or calls:
-                yield from _answer(text, calls)
-                text, calls = "", list[_Called]()
-            text += part or ""
-
-
-def _answer(text: str, calls: Sequence[_Called]) -> Iterator[Message]:
-    """What the model said, with the calls at its end and what they returned."""
-    if text or calls:
-        message: Message = {"role": "assistant", "content": text}
-        if calls:
-            message["tool_calls"] = [_told(called) for called in calls]
-        yield message
-    for called in calls:
-        yield {"role": "tool", "tool_call_id": called.id, "content": called.result}
-
-
-def _told(called: _Called) -> Message:
-    arguments = json.dumps(dict(called.call.arguments))
-    function = {"name": called.call.name or "unknown", "arguments": arguments}
-    return {"id": called.id, "type": "function", "function": function}
 
 
 @dataclass(slots=True)
@@ -90,7 +40,7 @@ class _Reply:
     """The reply to the user's current turn, as far as it has come."""
 
     turn: int
-    parts: list[str | _Called]
+    parts: list[str | Called]
     """Those of its exchange."""
     words: int = 0
     """That have left in bursts."""
@@ -109,9 +59,9 @@ class RemoteConversation:
         self._system = system
         self._seed = seed
         self._tools: Sequence[Tool] = ()
-        self._before: list[_Exchange] = []
+        self._before: list[Exchange] = []
         """The exchanges before the user's current turn."""
-        self._now = _Exchange("")
+        self._now = Exchange("")
         self._turn: int | None = None
         self._unanswered = ""
         """The part of the current turn that earlier turns without a reply contributed."""
@@ -162,7 +112,7 @@ class RemoteConversation:
             return
         results = {call.call_id: text for call, text in returned}
         for part in reply.parts:
-            if isinstance(part, _Called):
+            if isinstance(part, Called):
                 part.result = results.get(part.call.call_id, part.result)
         yield from self._answer(reply)
 
@@ -184,8 +134,8 @@ class RemoteConversation:
     ) -> None:
         """See `Conversation.rewrite`; how much of it fits, the server will say."""
         self._system, self._tools = system, tools
-        self._before = [_Exchange(said, [reply]) for said, reply in exchanges]
-        self._now = _Exchange("")
+        self._before = [Exchange(said, [reply]) for said, reply in exchanges]
+        self._now = Exchange("")
         self._turn, self._reply, self._unanswered = None, None, ""
 
     def close(self) -> None:
@@ -203,7 +153,7 @@ class RemoteConversation:
                 self._unanswered = ""
             elif reply is not None:
                 self._unanswered = self._now.said
-        self._now = _Exchange(f"{self._unanswered} {text}".strip())
+        self._now = Exchange(f"{self._unanswered} {text}".strip())
 
     def _answer(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
         """Ask for the reply, or the rest of it. Where the history does not fit, the older half of
@@ -303,7 +253,7 @@ def _called(reply: _Reply, call: Call, problem: str = "") -> ToolCall:
     problem = problem or wrong or ("" if call.name else "it has no name")
     call_id = f"call_{reply.turn}_{reply.calls}"
     called = ToolCall(reply.turn, call_id, call.name, arguments, (), problem)
-    reply.parts.append(_Called(called, call.id or call_id))
+    reply.parts.append(Called(called, call.id or call_id))
     return called
 
 
