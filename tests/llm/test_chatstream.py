@@ -71,7 +71,10 @@ def test_comments_other_fields_and_data_in_several_lines_are_no_trouble() -> Non
         b"\xef\xbb\xbf: keep-alive\n\nevent: message\nid: 7\nretry: 10\n"
         b'data:{"choices": [{"delta":\ndata: {"content": "Hi"}}]}\n\n: more\n\n'
     )
-    assert read(raw) == [Text("Hi")]
+    for end in (b"\n", b"\r\n", b"\r"):
+        ended = raw.replace(b"\n", end)
+        assert read(ended) == [Text("Hi")]
+        assert read(*(ended[at : at + 1] for at in range(len(ended)))) == [Text("Hi")]
 
 
 def test_a_reply_is_finished_by_its_reason_or_by_the_word_and_over_by_the_word_alone() -> None:

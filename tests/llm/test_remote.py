@@ -25,12 +25,14 @@ from tests.llm.chatservers import (
     refusing,
     saying,
 )
-from voiceloop.config import LlmConfig
+from voiceloop.catalog.names import prepare
+from voiceloop.config import GUARDED, Config, LlmConfig
 from voiceloop.engines import BROKEN_OFF
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.address import address
 from voiceloop.llm.chatserver import STEP_S, Trouble
 from voiceloop.llm.remote import RemoteConversation, RemoteLlm, openai
+from voiceloop.status import engine_names
 from voiceloop.types import TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.virtual
@@ -433,6 +435,17 @@ def test_the_older_half_is_forgotten_where_the_history_does_not_fit(
     assert len(server.asked) == 1
 
 
+def test_a_reply_that_outgrows_the_context_keeps_what_was_said(
+    serve: Callable[..., Scripted],
+) -> None:
+    server = serve(broken(delta("Well, it"), TOO_LONG[0]))
+    conversation = talk(server)
+    conversation.rewrite("", [("Q1", "A1"), ("Q2", "A2")])
+    assert "does not fit" in failing(conversation.reply("Now", 1)).message
+    assert len(server.asked) == 1 and conversation.exchanges == 2
+    assert conversation.heard(2) == "Well, it"
+
+
 # ---- where it is, and what is said when it is started
 
 
@@ -452,6 +465,19 @@ def test_a_server_that_is_not_there_is_told_at_start(serve: Callable[..., Script
     # One that cannot list its models may well reply.
     server = serve(saying("Yes."), models=refusing(500, b"oops", "text/plain"))
     assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes."
+
+
+def test_a_name_that_nobody_has_is_told(serve: Callable[..., Scripted]) -> None:
+    with pytest.raises(Trouble, match="no host of that name"):
+        openai(settings(serve(saying("")), base_url="http://nosuch.invalid/v1"))
+
+
+def test_nothing_is_fetched_for_a_model_that_is_elsewhere(serve: Callable[..., Scripted]) -> None:
+    there = settings(serve(saying("")), target="not/a-model-of-the-hub")
+    prepare(replace(Config(), llm=there))
+    with pytest.raises(ConfigError, match=r"llm\.base_url is set"):
+        prepare(replace(Config(), llm=replace(there, engine="speculative")))
+    assert "llm a-model-of-the-hub at 127.0.0.1:" in engine_names(replace(Config(), llm=there))
 
 
 def test_settings_that_do_not_go_together_are_told(serve: Callable[..., Scripted]) -> None:
@@ -484,6 +510,10 @@ def test_a_model_far_away_may_have_to_be_paid_for(url: str, metered: bool) -> No
     if not metered:
         key = {"VOICELOOP_LLM_KEY": KEY}
         assert address(url.replace("http:", "https:"), key).metered
+
+
+def test_a_file_that_lies_about_cannot_send_what_is_said_elsewhere() -> None:
+    assert "llm.base_url" in GUARDED
 
 
 def test_a_key_goes_to_the_host_that_it_was_set_for() -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -214,17 +215,17 @@ class ChatServer:
     # ---- what went wrong, as one line
 
     def _unreachable(self, error: Exception) -> Trouble:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, ssl.SSLError):
-            cause = cause.__cause__ or cause.__context__
-        if cause is None:
-            why = "it takes no connection" if "Connect" in type(error).__name__ else str(error)
-            return Trouble(f"{self.where.host} cannot be reached ({why})", USUAL, again_s=AGAIN_S)
-        why = re.sub(r"^\[.*?\] | \(_ssl.*\)$", "", str(cause))
-        return Trouble(
-            f"{self.where.host} cannot be reached safely ({why})",
-            "does it speak https at all? SSL_CERT_FILE names certificates of your own",
-        )
+        causes = list(_causes(error))
+        broken = next((one for one in causes if isinstance(one, ssl.SSLError)), None)
+        if broken is not None:
+            why = re.sub(r"^\[.*?\] | \(_ssl.*\)$", "", str(broken))
+            return Trouble(
+                f"{self.where.host} cannot be reached safely ({why})",
+                "does it speak https at all? SSL_CERT_FILE names certificates of your own",
+            )
+        named = not any(isinstance(one, socket.gaierror) for one in causes)
+        why = "it takes no connection" if named else "there is no host of that name"
+        return Trouble(f"{self.where.host} cannot be reached ({why})", USUAL, again_s=AGAIN_S)
 
     def _broke_off(self, why: str) -> Trouble:
         return Trouble(
@@ -347,6 +348,13 @@ class Answer:
     def close(self) -> None:
         """Nobody wants more of it: the connection closes, which tells the server to stop."""
         self._done.cancel()
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, what it came of, what that came of, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 async def _beginning(answer: httpx2.Response) -> bytes:
