@@ -26,6 +26,7 @@ from tests.llm.chatservers import (
     saying,
 )
 from voiceloop.catalog.names import prepare
+from voiceloop.cli import main
 from voiceloop.config import GUARDED, Config, LlmConfig
 from voiceloop.engines import BROKEN_OFF
 from voiceloop.errors import ConfigError, EngineError
@@ -480,6 +481,11 @@ def test_nothing_is_fetched_for_a_model_that_is_elsewhere(serve: Callable[..., S
     assert "llm a-model-of-the-hub at 127.0.0.1:" in engine_names(replace(Config(), llm=there))
 
 
+def test_decoding_is_measured_where_it_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "llm", "--llm.engine", "openai", "--llm.base-url", "http://x/v1"]) == 2
+    assert "measures how models decode in this process" in capsys.readouterr().err
+
+
 def test_settings_that_do_not_go_together_are_told(serve: Callable[..., Scripted]) -> None:
     server = serve(saying(""), models=("a", "b"))
     for changes, told, hint in (
@@ -604,6 +610,19 @@ def test_a_certificate_that_nobody_knows_is_told(
     monkeypatch.setenv("SSL_CERT_FILE", str(pem))
     assert ssl.create_default_context().get_ca_certs()
     assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes."
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("HTTPS_PROXY", "nosuch://user:secret@host"), ("SSL_CERT_FILE", "/nosuch/file.pem")],
+)
+def test_an_environment_that_cannot_be_used_is_told(
+    serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError) as caught:
+        openai(settings(serve(saying("Yes."))))
+    assert name in caught.value.hint and "secret" not in caught.value.message
 
 
 def test_a_proxy_does_not_come_between_programs_of_one_machine(

@@ -22,7 +22,7 @@ import anyio
 from anyio.from_thread import BlockingPortal
 
 from voiceloop.config import nearest
-from voiceloop.errors import EngineError
+from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.address import USUAL, Address
 from voiceloop.llm.chatstream import ChatStream, Complaint, Garbled, Piece, complaint
 
@@ -75,7 +75,10 @@ class ChatServer:
     """The way to one server. Its methods may be called on any thread."""
 
     def __init__(self, where: Address, timeout_s: float) -> None:
-        """A server that says nothing of a reply for `timeout_s` is given up."""
+        """A server that says nothing of a reply for `timeout_s` is given up.
+
+        Raises ConfigError for proxies or certificates of the environment that cannot be used.
+        """
         self.where = where
         self.models: list[str] = []
         """Names of the models that it has, once it has been asked."""
@@ -93,14 +96,19 @@ class ChatServer:
         import httpx2
 
         key = self.where.key
-        self._client = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=httpx2.Timeout(None, connect=CONNECT_S),
-            limits=httpx2.Limits(max_connections=None),
-            # A proxy between two programs of one machine would see the key.
-            mounts={"http://": None, "https://": None} if self.where.loopback else None,
-            follow_redirects=False,
-        )
+        try:
+            self._client = httpx2.AsyncClient(
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+                timeout=httpx2.Timeout(None, connect=CONNECT_S),
+                limits=httpx2.Limits(max_connections=None),
+                # A proxy between two programs of one machine would see the key.
+                mounts={"http://": None, "https://": None} if self.where.loopback else None,
+                follow_redirects=False,
+            )
+        except Exception as error:  # whatever it reads there; it may hold the proxy's password
+            what = "what the environment says of proxies or certificates cannot be used"
+            hint = "see HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE"
+            return started.set_exception(ConfigError(f"{what} ({type(error).__name__})", hint))
         async with self._client, BlockingPortal() as portal:
             started.set_result(portal)
             await portal.sleep_until_stopped()
