@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import ssl
 import subprocess
@@ -25,6 +26,7 @@ from tests.llm.chatservers import (
     refusing,
     saying,
 )
+from tests.server.serving import until
 from voiceloop.catalog.names import prepare
 from voiceloop.cli import main
 from voiceloop.config import GUARDED, Config, LlmConfig
@@ -46,6 +48,14 @@ CLOCK = Tool("clock", "Tells the time.", {"type": "object", "properties": {}})
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "VOICELOOP_LLM_KEY"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def no_threads() -> Iterator[None]:
+    """An engine that nobody has any more leaves no thread."""
+    yield
+    gc.collect()  # errors that were caught hold what they passed through
+    until(lambda: not any(one.name == "voiceloop-llm-requests" for one in threading.enumerate()))
 
 
 @pytest.fixture

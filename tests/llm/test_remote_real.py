@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import lacking
 from tests.llm.chatservers import Real, real
+from tests.llm.test_remote import no_threads
 from tests.server.serving import until
 from voiceloop.bundled import bundled
 from voiceloop.catalog.store import Store
@@ -22,6 +23,8 @@ from voiceloop.llm.chatserver import Trouble
 from voiceloop.llm.engine import speculative
 from voiceloop.llm.remote import RemoteConversation, openai
 from voiceloop.types import TokenBurst, Tool, ToolCall
+
+__all__ = ["no_threads"]
 
 pytestmark = pytest.mark.models
 

@@ -13,6 +13,7 @@ import re
 import socket
 import ssl
 import threading
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager
@@ -28,6 +29,8 @@ from voiceloop.llm.chatstream import ChatStream, Complaint, Garbled, Piece, comp
 
 if TYPE_CHECKING:
     import httpx2
+
+    _Way = tuple[BlockingPortal, httpx2.AsyncClient, anyio.Event]
 
 STEP_S = 0.02
 """A step waits no longer: other conversations and cancellations get their turn."""
@@ -85,33 +88,12 @@ class ChatServer:
         self._timeout_s = timeout_s
         self._arrived = threading.Condition()
         """Notified whenever there is anything new of any reply."""
-        started = Future[BlockingPortal]()
-        threading.Thread(
-            target=anyio.run, args=(self._live, started), name="voiceloop-llm-requests", daemon=True
-        ).start()
-        self._portal = started.result()
-
-    async def _live(self, started: Future[BlockingPortal]) -> None:
-        """All that runs on the thread, for as long as the program does."""
-        import httpx2
-
-        key = self.where.key
-        try:
-            self._client = httpx2.AsyncClient(
-                headers={"Authorization": f"Bearer {key}"} if key else {},
-                timeout=httpx2.Timeout(None, connect=CONNECT_S),
-                limits=httpx2.Limits(max_connections=None),
-                # A proxy between two programs of one machine would see the key.
-                mounts={"http://": None, "https://": None} if self.where.loopback else None,
-                follow_redirects=False,
-            )
-        except Exception as error:  # whatever it reads there; it may hold the proxy's password
-            what = "what the environment says of proxies or certificates cannot be used"
-            hint = "see HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE"
-            return started.set_exception(ConfigError(f"{what} ({type(error).__name__})", hint))
-        async with self._client, BlockingPortal() as portal:
-            started.set_result(portal)
-            await portal.sleep_until_stopped()
+        started: Future[_Way] = Future()
+        name, live = "voiceloop-llm-requests", (_live, where, started)
+        threading.Thread(target=anyio.run, args=live, name=name, daemon=True).start()
+        self._portal, self._client, over = started.result()
+        # The thread ends when nobody speaks to the server any more, or with the program.
+        weakref.finalize(self, _end, self._portal, over).atexit = False
 
     # ---- on any thread
 
@@ -356,6 +338,36 @@ class Answer:
     def close(self) -> None:
         """Nobody wants more of it: the connection closes, which tells the server to stop."""
         self._done.cancel()
+
+
+async def _live(where: Address, started: Future[_Way]) -> None:
+    """All that runs on the thread of the requests."""
+    import httpx2
+
+    try:
+        client = httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {where.key}"} if where.key else {},
+            timeout=httpx2.Timeout(None, connect=CONNECT_S),
+            limits=httpx2.Limits(max_connections=None),
+            # A proxy between two programs of one machine would see the key.
+            mounts={"http://": None, "https://": None} if where.loopback else None,
+            follow_redirects=False,
+        )
+    except Exception as error:  # whatever it reads there; it may hold the proxy's password
+        what = "what the environment says of proxies or certificates cannot be used"
+        hint = "see HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE"
+        return started.set_exception(ConfigError(f"{what} ({type(error).__name__})", hint))
+    async with client, BlockingPortal() as portal:
+        over = anyio.Event()
+        started.set_result((portal, client, over))
+        await over.wait()
+
+
+def _end(portal: BlockingPortal, over: anyio.Event) -> None:
+    try:
+        portal.start_task_soon(over.set)
+    except RuntimeError:  # the thread of the requests was the last to know of the server
+        over.set()
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
