@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
+from typing import Literal
 
 import anyio
 import pytest
@@ -28,9 +29,11 @@ from tests.fakes import (
 )
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
-from voiceloop.engines import Engines
+from voiceloop.engines import Engines, Steps
+from voiceloop.errors import EngineError
 from voiceloop.floor import Turn
 from voiceloop.languages import AUTO, language
+from voiceloop.replay.scripted import ScriptedConversation
 from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.session import Session
@@ -131,14 +134,15 @@ async def converse(
     full_duplex: bool = False,
     overlap: Overlap = EVERYTHING,
     replies: dict[str, Sequence[str | ToolCall]] | None = None,
-    guesses: int = 3,
+    guesses: int | Literal["auto"] = 3,
     pre_roll_ms: int = 300,
     asr: Callable[[Script], ScriptedAsr] = ScriptedAsr,
+    llm: ScriptedLlm | None = None,
     watch: Callable[[Event], None] = lambda event: None,
     ready: Callable[[Session], None] = lambda session: None,
 ) -> Result:
     script = Script(utterances, total_s)
-    llm = ScriptedLlm(REPLIES if replies is None else replies, results=RESULTS)
+    llm = llm or ScriptedLlm(REPLIES if replies is None else replies, results=RESULTS)
     hearing = asr(script)
     microphone = ScriptedMicrophone(script)
     events: list[Event] = []
@@ -649,6 +653,81 @@ async def test_a_stage_that_fails_ends_its_turn_and_not_the_session(where: str) 
     assert any(isinstance(e, Notice) and "synthesizer broke" in e.text for e in result.events)
     assert second.outcome == "done"
     assert second.heard == "The sea is deep."
+
+
+class Unplugged(ScriptedLlm):
+    """Fails after so many bursts of its first reply."""
+
+    def __init__(self, bursts: int) -> None:
+        super().__init__(REPLIES, results=RESULTS)
+        self.left = bursts
+
+    def conversation(self, *, system: str = "", seed: int | None = None) -> ScriptedConversation:
+        return UnpluggedConversation(self)
+
+
+class UnpluggedConversation(ScriptedConversation):
+    def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        model = self._model
+        assert isinstance(model, Unplugged)
+        for item in super().reply(text, turn):
+            if turn == 1 and not model.left:
+                raise EngineError("the server is gone", "start it again")
+            model.left -= 1
+            yield item
+
+
+@pytest.mark.parametrize("overlap", [EVERYTHING, STREAMING, SEQUENTIAL])
+@pytest.mark.parametrize("bursts", [0, 2, 3])
+async def test_a_model_that_fails_is_apologised_for_after_what_it_has_said(
+    bursts: int, overlap: Overlap
+) -> None:
+    result = await converse(
+        Utterance(0.5, "Tell me about the sky"),
+        Utterance(7.0, "And the sea"),
+        total_s=11.0,
+        llm=Unplugged(bursts),
+        overlap=overlap,
+    )
+    first, second = result.traces
+    assert first.outcome == "failed"
+    notices = [event.text for event in result.events if isinstance(event, Notice)]
+    assert notices == ["the reply failed: the server is gone"]
+    sounded = [e.text for e in result.events if isinstance(e, Clause) and e.turn == 1]
+    assert sounded[-1].strip() == "Sorry, I can't answer right now."
+    thought = "".join(map(str, REPLIES["Tell me about the sky"][:bursts]))
+    assert "".join(sounded[:-1]).strip() == thought.strip()
+    assert first.heard == thought.strip()
+    assert ("heard", len(thought.split())) in result.log
+    assert second.outcome == "done" and second.heard == "The sea is deep."
+
+
+async def test_a_guess_that_fails_is_nobodys_business() -> None:
+    result = await converse(*HESITANT, llm=Unplugged(0))
+    (trace,) = result.traces
+    assert trace.outcome == "done" and trace.counters["replies_dropped"] == 1
+    assert not [event for event in result.events if isinstance(event, Notice)]
+
+
+@pytest.mark.parametrize(("code", "words"), [("de-at", "Entschuldigung, ich"), ("fr", "")])
+async def test_the_apology_is_in_the_language_of_the_voice(code: str, words: str) -> None:
+    tts = ScriptedTts(speaks=code)
+    question = Utterance(0.5, "Tell me about the sky")
+    result = await converse(question, llm=Unplugged(0), tts=tts)
+    sounded = "".join(event.text for event in result.events if isinstance(event, Clause))
+    assert bool(sounded) == bool(words) and sounded.startswith(words)
+    assert [trace.outcome for trace in result.traces] == ["failed"]
+
+
+@pytest.mark.parametrize("metered", [False, True])
+async def test_nothing_is_guessed_where_tokens_may_cost_something(metered: bool) -> None:
+    for guesses in ("auto", 3):
+        llm = ScriptedLlm(REPLIES, metered=metered)
+        result = await converse(*HESITANT, llm=llm, guesses=guesses)
+        begun = [entry for entry in result.log if entry[0] in ("reply", "revise")]
+        wanted = [("reply", "Tell me"), ("revise", "Tell me about the sky")]
+        alone = [("reply", "Tell me about the sky")]
+        assert begun == (alone if metered and guesses == "auto" else wanted)
 
 
 async def test_speech_over_a_reply_interrupts_it_and_history_is_what_was_heard() -> None:

@@ -83,10 +83,16 @@ class LlmConfig:
     """The language model that replies."""
 
     engine: str = "speculative"
-    """Entry point in group `voiceloop.llm`."""
+    """Entry point in group `voiceloop.llm`: `speculative`, in this process, or `openai`, any server
+    that speaks OpenAI's protocol."""
+    base_url: str = ""
+    """For `openai`: where the server is, such as `http://localhost:11434/v1`."""
+    timeout_s: Annotated[float, Range(0.1)] = 20.0
+    """For `openai`: a server that says nothing for so long, in seconds, is given up."""
     target: str = "starter"
     """The model that decides: `starter`, one that has been pulled (`smollm2-135m-instruct`;
-    `voiceloop models list`), a folder, a GGUF file, or a repository of the hub."""
+    `voiceloop models list`), a folder, a GGUF file, or a repository of the hub. For `openai`: its
+    name there."""
     draft: str = "auto"
     """What guesses: a smaller model named like the target, `ngram` (what was said before, no second
     model), `none`; `auto` is the starter's own draft for the starter target, `ngram` for others."""
@@ -190,9 +196,9 @@ class TurnConfig:
     """Audio before the beginning that is recognised too."""
     max_turn_s: Annotated[float, Range(1)] = 60.0
     """A longer turn is ended where it stands."""
-    max_guesses: Count = 6
+    max_guesses: Count | Literal["auto"] = "auto"
     """Replies begun before the end of a turn, where the words or a silence may be it; 0 begins
-    none."""
+    none. `auto` is 6, and 0 where the language model may be one that is paid for by the token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,13 +294,19 @@ KEYS: Mapping[str, Any] = dict(_hints(Config))
 _SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
 GUARDED = frozenset(
     {key for key in KEYS if key.endswith(".engine") or key.startswith("server.")}
-    | {"asr.model", "llm.target", "llm.draft", "tts.model", "turns.sound"}
+    | {"asr.model", "llm.base_url", "llm.target", "llm.draft", "tts.model", "turns.sound"}
 )
 """What a file that merely lies in the current folder may not set: code that is loaded, weights that
-are read or fetched by a name of the file's own, and the limits that protect a server."""
+are read or fetched by a name of the file's own, where what is said is sent, and the limits that
+protect a server."""
 LOCAL = "voiceloop.toml"
 """The file that is read from the current folder."""
-MEANT = {"llm.model": "llm.target", "asr.voice": "tts.voice", "llm.voice": "tts.voice"}
+MEANT = {
+    "llm.model": "llm.target",
+    "llm.url": "llm.base_url",
+    "asr.voice": "tts.voice",
+    "llm.voice": "tts.voice",
+}
 """Settings by names that they might well have."""
 
 

@@ -26,6 +26,8 @@ T = TypeVar("T")
 Kind = Literal["vad", "asr", "turn", "llm", "tts"]
 Steps = Generator[T | None, None, None]
 """A step generator: each advance is one bounded step; None is a step without a result."""
+BROKEN_OFF = "—"
+"""Stands in a conversation's history where a reply was interrupted."""
 
 
 class Vad(Protocol):
@@ -185,6 +187,8 @@ class Llm(Protocol):
     much, and nothing where nobody has found out yet. Whoever finds out adds it."""
     system: str
     """The system prompt of conversations that are given no other; empty: none."""
+    metered: bool
+    """Somebody may have to pay for each token, so none are thought that may not be wanted."""
 
     def conversation(self, *, system: str | None = None, seed: int | None = None) -> Conversation:
         """Begin a conversation; `system` and `seed` stand in for the configured ones if given."""

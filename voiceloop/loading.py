@@ -30,7 +30,8 @@ T = TypeVar("T")
 
 THREADS = "OMP_NUM_THREADS"
 WARM_STEPS = 8
-"""Steps of a reply that warm a language model up: some rounds of guesses, and no whole reply."""
+"""Steps of a reply, of those that give something, that warm a language model up: some rounds of
+guesses, and no whole reply."""
 
 
 def set_threads(config: Config) -> None:
@@ -150,7 +151,7 @@ def _warm_llm(llm: Llm) -> Llm:
     for _ in conversation.prefill("Hello", 0):
         pass
     reply = conversation.reply("Hello there.", 0)
-    for _ in islice(reply, WARM_STEPS):
+    for _ in islice(filter(None, reply), WARM_STEPS):
         pass
     reply.close()
     conversation.close()

@@ -18,6 +18,7 @@ from anyio.abc import ObjectSendStream
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from voiceloop.engines import Conversation, Engines, Steps, T
+from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
 from voiceloop.player import Player
 from voiceloop.runner import FIRST, LATER
@@ -128,6 +129,8 @@ class Reply:
         self.doubted = False
         """It answers what is probably not all that the user says."""
         self._hesitates_s = 0.0
+        self._failure: VoiceloopError | None = None
+        """Why the language model could not go on; `run` raises it when all has been said."""
         self.called: Sequence[tuple[ToolCall, str | None]] = ()
         """The calls that were made last, and what came back; None where somebody else runs it."""
         self._ahead = 0
@@ -179,7 +182,9 @@ class Reply:
     async def run(self) -> bool:
         """Speak to the end; False where `cancel` came first.
 
-        What was not committed leaves nothing behind in the player; else it is left as it is.
+        What was not committed leaves nothing behind in the player; else it is left as it is. Where
+        the language model fails, what it has said is spoken, then an apology, and then its error is
+        raised.
         """
         stage = self._stage
         stage.player.begin(self._recorder, lead_s=stage.pace.lead_s)
@@ -188,7 +193,7 @@ class Reply:
         try:
             with self._scope:
                 if not self._spoken:
-                    async for _ in self._think():
+                    async for _ in self._think_or_apologise():
                         pass
                 elif stage.overlap.stages:
                     await self._at_once()
@@ -196,6 +201,8 @@ class Reply:
                     await self._in_sequence()
                 await self._gate.wait()  # what is written, or says nothing, may be over before
                 await stage.player.drain()
+                if self._failure is not None:
+                    raise self._failure
         finally:
             self._account()
         return not self._scope.cancelled_caught
@@ -222,16 +229,30 @@ class Reply:
         send_clauses, cut = anyio.create_memory_object_stream[Clause](CLAUSES)
         send_chunks, chunks = anyio.create_memory_object_stream[SpeechChunk](CHUNKS)
         async with anyio.create_task_group() as stages, cut, chunks:
-            stages.start_soon(pump, self._cut(self._think()), send_clauses)
+            stages.start_soon(pump, self._cut(self._think_or_apologise()), send_clauses)
             stages.start_soon(pump, self._speak(self._joined(cut)), send_chunks)
             async for chunk in chunks:
                 await self._stage.player.play(chunk)
 
     async def _in_sequence(self) -> None:
-        bursts = [burst async for burst in self._think()]
+        bursts = [burst async for burst in self._think_or_apologise()]
         cut = [clause async for clause in self._cut(_replayed(bursts))]
         for chunk in [chunk async for chunk in self._speak(_replayed(cut))]:
             await self._stage.player.play(chunk)
+
+    async def _think_or_apologise(self) -> AsyncGenerator[TokenBurst, None]:
+        """The reply's bursts; where the model fails, the last is a sentence that says so, which is
+        no part of the conversation. Of a guess nobody learns that it failed until it is right."""
+        try:
+            async with aclosing(self._think()) as bursts:
+                async for burst in bursts:
+                    yield burst
+        except VoiceloopError as error:
+            await self._gate.wait()
+            self._failure = error
+            if apology := language(self._stage.engines.tts.language(self._voice)).apology:
+                text = f"\n{apology}" if self.said else apology
+                yield TokenBurst(self._recorder.turn, (), text)
 
     async def _think(self) -> AsyncGenerator[TokenBurst, None]:
         """The reply's bursts, with the tools that it calls run in between."""

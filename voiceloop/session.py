@@ -63,6 +63,8 @@ logger = logging.getLogger(__name__)
 SURE_OF_LANGUAGE = 0.8
 """Probability at which a turn tells the language of all that come: Whisper base took German and
 Spanish for other languages at up to 0.64."""
+MAX_GUESSES = 6
+"""Replies begun before the end of a turn, where that costs nothing but time."""
 
 
 class Session:
@@ -130,6 +132,9 @@ class Session:
             recognises=overlap.stages,
             ear=engines.turn,
         )
+        guesses = config.turns.max_guesses
+        usual = 0 if engines.llm.metered else MAX_GUESSES
+        self._max_guesses = usual if guesses == "auto" else guesses
         self._floor = Floor(self._player)
         self._heard_turn: Turn | None = None
         """The turn that is being heard."""
@@ -287,7 +292,7 @@ class Session:
             self._config.asr,
             self._engines.asr.max_window_s,
         )
-        guesses = self._config.turns.max_guesses if self._overlap.early_reply else 0
+        guesses = self._max_guesses if self._overlap.early_reply else 0
         spoken = self.language
         turn = Turn(self._turns, recorder, transcriber, spoken, guesses, asked=self.answers)
         turn.detects = spoken.code == AUTO

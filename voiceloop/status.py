@@ -27,6 +27,8 @@ def engine_names(config: Config) -> str:
     """What a conversation needs, such as `whisper tiny.en, llm starter, espeak`."""
     sound = [] if config.turns.sound == "none" else [config.turns.sound]
     llm = f"llm {_last(config.llm.target)}"
+    if server := config.llm.base_url.partition("//")[2].partition("/")[0].rpartition("@")[2]:
+        llm += f" at {server}"
     return ", ".join([asr_name(config.asr), *sound, llm, tts_name(config.tts)])
 
 

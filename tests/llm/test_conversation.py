@@ -23,9 +23,9 @@ from hypothesis.stateful import (
 )
 
 from tests.llm.conftest import CONTEXT, HEADS, TEMPLATE, build_tokenizer
+from voiceloop.engines import BROKEN_OFF
 from voiceloop.errors import EngineError, OutOfMemory
 from voiceloop.llm.cache import CachePool, KvCache
-from voiceloop.llm.conversation import BROKEN_OFF
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate, special_tokens
 from voiceloop.types import TokenBurst, Tool, ToolCall

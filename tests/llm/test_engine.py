@@ -24,8 +24,9 @@ from voiceloop.errors import (
     VoiceloopError,
 )
 from voiceloop.llm.decoder import LeanDecoder
-from voiceloop.llm.engine import SPOKEN, SpeculativeLlm, speculative, system_prompt
+from voiceloop.llm.engine import SpeculativeLlm, speculative, system_prompt
 from voiceloop.llm.hf import TransformersDecoder
+from voiceloop.llm.messages import SPOKEN
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.types import TokenBurst

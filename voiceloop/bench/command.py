@@ -137,6 +137,11 @@ class BenchCompare(Command):
 
 def bench_llm(command: BenchLlm) -> int:
     """`voiceloop bench llm`."""
+    if (engine := command.settings.llm.engine) != "speculative":
+        raise ConfigError(
+            f"llm.engine is {engine}, and bench llm measures how models decode in this process",
+            "`bench latency` measures conversations with any engine",
+        )
     keep([command.prompts and command.prompts.parent], {"--report": command.report})
     from voiceloop.loading import set_threads
 

@@ -18,7 +18,7 @@ from voiceloop.catalog.progress import progress
 from voiceloop.catalog.pull import Order, pull
 from voiceloop.catalog.store import Store, cards, explained, make_room, sha256
 from voiceloop.config import Config, TtsConfig, nearest
-from voiceloop.errors import ModelCorrupt, ModelNotFound
+from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 
 FOLDERS = {
     "asr": "make the folder with: ct2-transformers-converter --model MODEL --output_dir FOLDER "
@@ -93,6 +93,11 @@ def prepare(config: Config, store: Store | None = None) -> None:
     if config.asr.engine == "whisper":
         named["asr.model"] = "asr", config.asr.model
     if config.llm.engine == "speculative":
+        if config.llm.base_url:
+            raise ConfigError(
+                "llm.base_url is set, and llm.engine is speculative, which runs in this process",
+                "add --llm.engine openai, or leave the address out",
+            )
         named |= {"llm.target": ("llm", config.llm.target), "llm.draft": ("llm", config.llm.draft)}
     if config.tts.engine == "piper":
         named["tts.model"] = "tts", piper_model(config.tts)

@@ -424,5 +424,6 @@ GERMAN = Language(
     finished=_FINISHED,
     backchannels=_BACKCHANNELS,
     articles=frozenset("der die das den ein eine".split()),
+    apology="Entschuldigung, ich kann gerade nicht antworten.",
     spoken=_SPOKEN,
 )

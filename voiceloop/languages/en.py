@@ -363,5 +363,6 @@ ENGLISH = Language(
     finished=_FINISHED,
     backchannels=_BACKCHANNELS,
     articles=frozenset({"a", "an", "the"}),
+    apology="Sorry, I can't answer right now.",
     spoken=_SPOKEN,
 )

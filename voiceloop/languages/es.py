@@ -398,5 +398,6 @@ SPANISH = Language(
     finished=_FINISHED,
     backchannels=_BACKCHANNELS,
     articles=frozenset("el la un una los las".split()),
+    apology="Lo siento, ahora mismo no puedo responder.",
     spoken=_SPOKEN,
 )

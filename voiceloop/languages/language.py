@@ -43,6 +43,8 @@ class Language:
     """Words that nobody says alone and recognisers make of a cough, spelled likewise."""
     sample: str = "Hello! This is how I sound."
     """What a voice says of itself where somebody tries it out."""
+    apology: str = ""
+    """What is said where a reply fails; empty says nothing."""
     spoken: Spoken | None = None
     """How written things are said; None leaves them to the synthesizer."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from voiceloop.endpoint import bare
-from voiceloop.engines import Steps
+from voiceloop.engines import BROKEN_OFF, Steps
 from voiceloop.errors import EngineError
 from voiceloop.llm.cache import CachePool, Group
 from voiceloop.llm.memory import memory_for
@@ -24,8 +24,6 @@ from voiceloop.llm.template import ChatTemplate
 from voiceloop.types import TokenBurst, Tool, ToolCall
 
 MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"
-BROKEN_OFF = "—"
-"""Stands in the history where a reply was interrupted."""
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from voiceloop.llm.drafts import Draft, DraftLength, ModelDraft, NgramDraft
 from voiceloop.llm.fingerprint import fingerprint
 from voiceloop.llm.loading import Loaded, load_model
 from voiceloop.llm.memory import memory_for, memory_for_model
+from voiceloop.llm.messages import SPOKEN
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculator import Speculator
 from voiceloop.llm.template import ChatTemplate
@@ -29,18 +30,14 @@ from voiceloop.placement import torch_device
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""
-SPOKEN = (
-    "You are a voice assistant in a spoken conversation. Answer in one to three short sentences of "
-    "plain words, with no lists, no markdown and no emoji."
-)
-"""The system prompt of models that are told no other: by themselves they write for eyes."""
-
 _ROW_COST = {"cpu": 0.06}
 """What each further row of a target pass costs next to the first; elsewhere next to nothing."""
 
 
 class SpeculativeLlm:
     """See `voiceloop.engines.Llm`."""
+
+    metered = False
 
     def __init__(self, target: Loaded, draft: Loaded | None, config: LlmConfig) -> None:
         """`target` and `draft` give up their weights.

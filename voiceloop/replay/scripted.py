@@ -142,6 +142,7 @@ class ScriptedLlm:
     """What a reply costs beforehand to a text that has not been prefilled, in seconds."""
     name: str = "scripted"
     fingerprint: str = "scripted"
+    metered: bool = False
     calibrations: dict[str, Calibration | None] = field(
         default_factory=lambda: dict.fromkeys(LANGUAGES, Calibration(0.1, 0.02, 88))
     )

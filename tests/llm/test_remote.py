@@ -1,0 +1,670 @@
+"""The language model elsewhere, against a server that does as the test says, over real sockets."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.llm.chatservers import (
+    DONE,
+    STOP,
+    Play,
+    Request,
+    Scripted,
+    delta,
+    refusing,
+    saying,
+)
+from tests.server.serving import until
+from voiceloop.catalog.names import prepare
+from voiceloop.cli import main
+from voiceloop.config import GUARDED, Config, LlmConfig
+from voiceloop.engines import BROKEN_OFF
+from voiceloop.errors import ConfigError, EngineError
+from voiceloop.llm.address import address
+from voiceloop.llm.chatserver import STEP_S, Trouble
+from voiceloop.llm.messages import SPOKEN
+from voiceloop.llm.remote import RemoteConversation, RemoteLlm, openai
+from voiceloop.status import engine_names
+from voiceloop.types import TokenBurst, Tool, ToolCall
+
+pytestmark = pytest.mark.virtual
+
+KEY = "sk-this-is-a-secret-0123456789"
+CLOCK = Tool("clock", "Tells the time.", {"type": "object", "properties": {}})
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "VOICELOOP_LLM_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def no_threads() -> Iterator[None]:
+    """An engine that nobody has any more leaves no thread."""
+    yield
+    gc.collect()  # errors that were caught hold what they passed through
+    until(lambda: not any(one.name == "voiceloop-llm-requests" for one in threading.enumerate()))
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Scripted]]:
+    with ExitStack() as stack:
+        yield lambda *plays, **options: stack.enter_context(Scripted(*plays, **options))
+
+
+def settings(server: Scripted, **changes: Any) -> LlmConfig:
+    usual = {"engine": "openai", "base_url": server.url, "target": "small", "timeout_s": 5.0}
+    usual["system"] = ""  # or each request would begin with the one that is usual
+    return replace(LlmConfig(), **usual | changes)
+
+
+def talk(server: Scripted, **changes: Any) -> RemoteConversation:
+    return openai(settings(server, **changes)).conversation()
+
+
+def all_of(steps: Iterator[Any]) -> list[Any]:
+    return [item for item in steps if item is not None]
+
+
+def spoken(items: list[Any]) -> str:
+    return "".join(item.text for item in items if isinstance(item, TokenBurst))
+
+
+def failing(steps: Iterator[Any]) -> EngineError:
+    with pytest.raises(EngineError) as caught:
+        all_of(steps)
+    error = caught.value
+    assert "\n" not in error.message + error.hint and len(error.message) < 400
+    return error
+
+
+def shown(server: Scripted) -> list[tuple[str, str]]:
+    """The messages of the newest request."""
+    return [(one["role"], one["content"]) for one in server.asked[-1]["messages"]]
+
+
+# ---- what is asked, and what comes
+
+
+def test_a_reply_comes_in_bursts_whose_ids_count_words(serve: Callable[..., Scripted]) -> None:
+    server = serve(saying("The sky", " is bl", "ue.", read=12))
+    conversation = talk(server)
+    items = all_of(conversation.reply("Why?", 1))
+    assert [item.text for item in items] == ["The sky", " is bl", "ue."]
+    assert [item.ids for item in items] == [(0, 1), (2, 3), (4,)]
+    assert [item.ends for item in items] == [(3, 7), (3, 6), (3,)]
+    assert {(item.drafted, item.accepted) for item in items} == {(0, 0)}
+    assert conversation.tokens_read == 12
+
+
+def test_only_what_was_set_is_asked_for(serve: Callable[..., Scripted]) -> None:
+    server = serve(saying("Yes."))
+    all_of(talk(server).reply("Hello", 1))
+    (asked,) = server.asked
+    assert asked == {
+        "model": "small",
+        "messages": [{"role": "user", "content": "Hello"}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": 256,
+        "temperature": 0.0,
+    }
+    every = {"temperature": 0.7, "top_p": 0.9, "top_k": 20, "min_p": 0.1, "seed": 5}
+    every |= {"repetition_penalty": 1.1, "presence_penalty": 0.5, "frequency_penalty": -0.5}
+    conversation = talk(server, **every, stop=("A", "B", "C", "D", "E"), system="Be brief.")
+    conversation.rewrite("Be kind.", [("Hi", "Hello.")], (CLOCK,))
+    all_of(conversation.reply("Hello", 1))
+    asked = server.asked[-1]
+    assert {name: asked[name] for name in every} == every
+    assert asked["stop"] == ["A", "B", "C", "D"]
+    assert [one["function"]["name"] for one in asked["tools"]] == ["clock"]
+    assert shown(server) == [
+        ("system", "Be kind."),
+        ("user", "Hi"),
+        ("assistant", "Hello."),
+        ("user", "Hello"),
+    ]
+    assert conversation.seed == 5 and talk(server).seed is None
+
+
+def test_history_is_what_was_heard(serve: Callable[..., Scripted]) -> None:
+    server = serve(saying("One two", " three fo", "ur."))
+    words = "One two three four.".split()
+    for heard in range(6):
+        conversation = talk(server)
+        items = all_of(conversation.reply("Count.", 1))
+        pieces = ["One", " two", " three", " fo", "ur."]
+        assert spoken(items).split() == words
+        assert conversation.heard(heard) == "".join(pieces[:heard])
+        all_of(conversation.reply("Go on.", 2))
+        if heard == 0:
+            assert shown(server) == [("user", "Count. Go on.")]
+        else:
+            cut = "" if heard == 5 else BROKEN_OFF
+            said = ("assistant", "".join(pieces[:heard]) + cut)
+            assert shown(server) == [("user", "Count."), said, ("user", "Go on.")]
+        assert conversation.exchanges == (heard > 0)
+
+
+def test_a_turn_is_asked_anew_as_often_as_its_words_change(serve: Callable[..., Scripted]) -> None:
+    server = serve(saying("Well."))
+    conversation = talk(server)
+    assert all_of(conversation.prefill("Tell", 1)) == []
+    assert conversation.end_of_turn_probability() is None
+    assert server.asked == []
+    all_of(conversation.reply("Tell me", 1))
+    all_of(conversation.revise("Tell me more", 1))
+    assert shown(server) == [("user", "Tell me more")]
+    all_of(conversation.prefill("", 1))  # nothing was said after all
+    all_of(conversation.reply("Hello", 2))
+    assert shown(server) == [("user", "Hello")]
+
+
+def test_a_call_goes_back_with_what_it_returned(serve: Callable[..., Scripted]) -> None:
+    def calling(request: Request) -> None:
+        function = {"name": "clock", "arguments": '{"zone": "UTC"}'}
+        call = {"index": 0, "id": "abc", "function": function}
+        request.begin()
+        request.send(delta("Let me see."), {"choices": [{"delta": {"tool_calls": [call]}}]})
+        request.send({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}, DONE)
+        request.end()
+
+    server = serve(calling, saying("It is noon."), saying("Bye."))
+    conversation = talk(server)
+    first, call = all_of(conversation.reply("What time is it?", 1))
+    assert call == ToolCall(1, "call_1_1", "clock", {"zone": "UTC"})
+    second = all_of(conversation.tool_results([(call, "12:00")], 1))
+    told = {"name": "clock", "arguments": '{"zone": "UTC"}'}
+    assert server.asked[-1]["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": "Let me see.",
+            "tool_calls": [{"id": "abc", "type": "function", "function": told}],
+        },
+        {"role": "tool", "tool_call_id": "abc", "content": "12:00"},
+    ]
+    assert [*first.ids, *second[0].ids] == list(range(6))
+    assert conversation.heard(4) == "Let me see. It".replace(" It", "It")
+    all_of(conversation.reply("Thanks", 2))
+    assert server.asked[-1]["messages"][-2]["content"] == f"It{BROKEN_OFF}"
+    assert all_of(conversation.tool_results([(call, "late")], 1)) == []
+
+
+def test_a_call_that_nothing_came_back_of_has_never_been(serve: Callable[..., Scripted]) -> None:
+    written = '<tool_call>{"name": "clock", "arguments": {}}</tool_call>'
+    server = serve(saying("Let me", " see. <tool", written[5:]), saying("Bye."))
+    conversation = talk(server)
+    items = all_of(conversation.reply("What time is it?", 1))
+    assert spoken(items) == "Let me see. "
+    assert items[-1] == ToolCall(1, "call_1_1", "clock", {})
+    all_of(conversation.reply("Never mind", 2))
+    assert shown(server)[1] == ("assistant", "Let me see. ")
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        ({"name": "clock", "arguments": "{"}, "its arguments are no JSON"),
+        ({"name": "clock", "arguments": "[1]"}, "its arguments are no object"),
+        ({"name": "", "arguments": "{}"}, "it has no name"),
+    ],
+)
+def test_a_call_that_cannot_be_read_is_told(
+    serve: Callable[..., Scripted], function: dict[str, str], problem: str
+) -> None:
+    crumbs = {"tool_calls": [{"index": 0, "function": function}]}
+
+    def calling(request: Request) -> None:
+        request.begin()
+        request.send({"choices": [{"delta": crumbs, "finish_reason": "tool_calls"}]}, DONE)
+        request.end()
+
+    (call,) = all_of(talk(serve(calling)).reply("What time is it?", 1))
+    assert (call.problem, call.arguments) == (problem, {})
+
+
+def test_thoughts_are_not_spoken_and_a_reply_ends_where_it_was_told_to(
+    serve: Callable[..., Scripted],
+) -> None:
+    server = serve(saying("<th", "ink>Hm, so.</think>", "Yes. EN", "D of it", " all."))
+    assert spoken(all_of(talk(server, stop=("END",)).reply("Well?", 1))) == "Yes. "
+
+
+def test_a_server_that_never_stops_is_stopped(serve: Callable[..., Scripted]) -> None:
+    hung_up = threading.Event()
+
+    def babbling(request: Request) -> None:
+        request.begin()
+        try:
+            while True:
+                request.send(delta(" and on"))
+        finally:
+            hung_up.set()
+
+    items = all_of(talk(serve(babbling), max_new_tokens=50).reply("Go", 1))
+    assert 50 <= sum(len(item.ids) for item in items) <= 51
+    assert hung_up.wait(5)
+
+
+def test_closing_a_reply_closes_its_request_within_a_step(serve: Callable[..., Scripted]) -> None:
+    hung_up = threading.Event()
+
+    def slow(request: Request) -> None:
+        request.begin()
+        request.send(delta("Well, "))
+        if request.closed_by_client():
+            hung_up.set()
+
+    conversation = talk(serve(slow))
+    steps = conversation.reply("Go", 1)
+    assert next(item for item in steps if item) is not None
+    begun = time.monotonic()
+    assert next(steps) is None
+    assert time.monotonic() - begun < STEP_S + 1.0
+    assert not hung_up.is_set()
+    steps.close()
+    assert hung_up.wait(5)
+    assert conversation.heard(1) == "Well,"
+
+
+def test_conversations_go_on_side_by_side(serve: Callable[..., Scripted]) -> None:
+    go = threading.Event()
+
+    def waiting(request: Request) -> None:
+        request.begin()
+        go.wait(5)
+        request.send(delta("Late."), STOP, DONE)
+        request.end()
+
+    server = serve(waiting, saying("Soon."))
+    llm = openai(settings(server))
+    late, soon = llm.conversation(), llm.conversation()
+    steps = late.reply("One", 1)
+    assert next(steps) is None
+    while not server.asked:
+        next(steps)
+    assert spoken(all_of(soon.reply("Two", 1))) == "Soon."
+    go.set()
+    assert spoken(all_of(steps)) == "Late."
+
+
+# ---- what goes wrong
+
+PLAIN: dict[str, tuple[Play, str]] = {
+    "401": (refusing(401, {"error": {"message": f"bad key {KEY}"}}), "wants a key (401)"),
+    "403": (refusing(403, b"no", "text/plain"), "wants a key (403)"),
+    "404": (refusing(404, {"error": {"message": "model 'smal' not found"}}), "no model called"),
+    "no such path": (refusing(404, b"<html>Not here</html>", "text/html"), "no such address"),
+    "400": (refusing(400, {"detail": "top_k is no field"}), "answers 400: top_k is no field"),
+    "500": (refusing(500, b"it broke\nbadly", "text/plain"), "answers 500: it broke badly"),
+    "502": (refusing(502, b"<html>Bad Gateway</html>", "text/html"), "answers 502"),
+    "redirect": (refusing(307, b"", Location="http://127.0.0.1:9/"), "sends us elsewhere (307)"),
+    "HTML": (refusing(200, b"<html>Welcome</html>", "text/html"), "answers with text/html"),
+    "JSON": (refusing(200, {"choices": []}), "answers with application/json"),
+    "429": (refusing(429, {"error": "slow down"}, Retry_After="60"), "left alone for 60 s"),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_refusal_is_one_line(serve: Callable[..., Scripted], name: str) -> None:
+    play, told = PLAIN[name]
+    server = serve(play, models=("small", "smaller"))
+    conversation = talk(server, target="smal")
+    assert told in failing(conversation.reply("Hello", 1)).message
+    assert len(server.asked) == (2 if name in ("500", "502") else 1)
+    server.plays = [saying("Hello again.")]
+    assert spoken(all_of(conversation.reply("Hello", 2))) == "Hello again."
+
+
+def test_a_model_that_is_not_there_is_told_with_the_nearest(serve: Callable[..., Scripted]) -> None:
+    server = serve(PLAIN["404"][0], models=("llama-3.2", "qwen-3"))
+    error = failing(talk(server, target="lama-3.2").reply("Hello", 1))
+    assert error.hint == "did you mean 'llama-3.2'?"
+    assert failing(talk(server, target="?").reply("Hello", 1)).hint == "it has: llama-3.2, qwen-3"
+
+
+def broken(*sent: object, end: bool = False) -> Play:
+    """Some events, and then the connection ends, politely or not."""
+
+    def play(request: Request) -> None:
+        request.begin()
+        request.send(*sent)
+        if end:
+            request.end()
+        else:
+            request.drop()
+
+    return play
+
+
+@pytest.mark.parametrize(
+    ("play", "told"),
+    [
+        (broken(), "broke off"),
+        (broken(end=True), "the reply ends before it is complete"),
+        (broken({"error": {"message": "out of memory"}}), "has failed: out of memory"),
+        (lambda request: request.drop(), "broke off"),
+    ],
+)
+def test_what_breaks_before_the_first_word_is_tried_once_more(
+    serve: Callable[..., Scripted], play: Play, told: str
+) -> None:
+    server = serve(play, saying("At last."))
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "At last."
+    server = serve(play)
+    assert told in failing(talk(server).reply("Hello", 1)).message
+    assert len(server.asked) == 2
+
+
+def test_what_is_no_stream_is_not_asked_for_again(serve: Callable[..., Scripted]) -> None:
+    server = serve(broken(b"data: {\n\n"))
+    assert "data that is no JSON" in failing(talk(server).reply("Hello", 1)).message
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("end", [True, False])
+def test_what_breaks_after_the_first_word_is_not_tried_again(
+    serve: Callable[..., Scripted], end: bool
+) -> None:
+    server = serve(broken(delta("It should be"), end=end), saying("Yes."))
+    conversation = talk(server)
+    failing(conversation.reply("Hello", 1))
+    assert len(server.asked) == 1
+    assert conversation.heard(2) == "It should"
+    assert spoken(all_of(conversation.reply("And now?", 2))) == "Yes."
+    assert shown(server)[1] == ("assistant", f"It should{BROKEN_OFF}")
+
+
+def test_a_server_that_says_nothing_is_given_up(serve: Callable[..., Scripted]) -> None:
+    over = threading.Event()
+
+    def alive(request: Request) -> None:
+        request.begin()
+        while not over.wait(0.05):
+            request.send(b": keep-alive\n\n")
+
+    server = serve(alive)
+    begun = time.monotonic()
+    error = failing(talk(server, timeout_s=0.4).reply("Hello", 1))
+    assert "said nothing for 0.4 s" in error.message and "llm.timeout_s" in error.hint
+    assert 0.8 <= time.monotonic() - begun < 5
+    assert len(server.asked) == 2
+    over.set()
+
+
+def test_a_reply_that_is_complete_is_not_waited_for(serve: Callable[..., Scripted]) -> None:
+    def lingering(request: Request) -> None:
+        request.begin()
+        request.send(delta("Yes."), STOP)
+        request.closed_by_client()
+
+    begun = time.monotonic()
+    assert spoken(all_of(talk(serve(lingering)).reply("Hello", 1))) == "Yes."
+    assert time.monotonic() - begun < 4
+
+
+def test_a_busy_server_is_asked_again_when_it_says_so(serve: Callable[..., Scripted]) -> None:
+    server = serve(refusing(429, {}, Retry_After="1"), saying("Now."))
+    begun = time.monotonic()
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Now."
+    assert time.monotonic() - begun >= 1
+
+
+TOO_LONG = (
+    {"error": {"message": "This model's maximum context length is 2048 tokens."}},
+    {"error": {"code": 400, "message": "the request exceeds the available context size"}},
+    {"message": "The input (9000 tokens) is longer than the model's context length"},
+    {"error": {"message": "prompt is too long: 9 tokens"}},
+)
+
+
+@pytest.mark.parametrize("body", TOO_LONG)
+def test_the_older_half_is_forgotten_where_the_history_does_not_fit(
+    serve: Callable[..., Scripted], body: object
+) -> None:
+    server = serve(refusing(400, body), saying("Short."))
+    conversation = talk(server)
+    conversation.rewrite("Be kind.", [(f"Q{n}", f"A{n}") for n in range(5)])
+    assert spoken(all_of(conversation.reply("Now", 1))) == "Short."
+    kept = [text for _, text in shown(server)]
+    assert kept == ["Be kind.", "Q3", "A3", "Q4", "A4", "Now"]
+    assert conversation.exchanges == 2
+    server = serve(refusing(400, body))
+    conversation = talk(server)
+    assert "does not fit" in failing(conversation.reply("Now", 1)).message
+    assert len(server.asked) == 1
+
+
+def test_a_reply_that_outgrows_the_context_keeps_what_was_said(
+    serve: Callable[..., Scripted],
+) -> None:
+    server = serve(broken(delta("Well, it"), TOO_LONG[0]))
+    conversation = talk(server)
+    conversation.rewrite("", [("Q1", "A1"), ("Q2", "A2")])
+    assert "does not fit" in failing(conversation.reply("Now", 1)).message
+    assert len(server.asked) == 1 and conversation.exchanges == 2
+    assert conversation.heard(2) == "Well, it"
+
+
+# ---- where it is, and what is said when it is started
+
+
+def test_a_server_that_is_not_there_is_told_at_start(serve: Callable[..., Scripted]) -> None:
+    with Scripted(saying("")) as gone:
+        pass
+    for server, told in (
+        (gone, "cannot be reached"),
+        (serve(saying(""), models=refusing(404, b"", "text/plain")), "no such address"),
+        (serve(saying(""), models=refusing(200, b"<html>", "text/html")), "answers with text/html"),
+        (serve(saying(""), models=refusing(401, {})), "wants a key"),
+        (serve(saying(""), models=broken(b"{")), "broke off"),
+    ):
+        with pytest.raises(Trouble) as caught:
+            openai(settings(server))
+        assert told in caught.value.message and caught.value.hint
+    # One that cannot list its models may well reply.
+    server = serve(saying("Yes."), models=refusing(500, b"oops", "text/plain"))
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes."
+
+
+def test_a_name_that_nobody_has_is_told(serve: Callable[..., Scripted]) -> None:
+    with pytest.raises(Trouble, match="no host of that name"):
+        openai(settings(serve(saying("")), base_url="http://nosuch.invalid/v1"))
+
+
+def test_nothing_is_fetched_for_a_model_that_is_elsewhere(serve: Callable[..., Scripted]) -> None:
+    there = settings(serve(saying("")), target="not/a-model-of-the-hub")
+    prepare(replace(Config(), llm=there))
+    with pytest.raises(ConfigError, match=r"llm\.base_url is set"):
+        prepare(replace(Config(), llm=replace(there, engine="speculative")))
+    assert "llm a-model-of-the-hub at 127.0.0.1:" in engine_names(replace(Config(), llm=there))
+
+
+def test_decoding_is_measured_where_it_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "llm", "--llm.engine", "openai", "--llm.base-url", "http://x/v1"]) == 2
+    assert "measures how models decode in this process" in capsys.readouterr().err
+
+
+def test_settings_that_do_not_go_together_are_told(serve: Callable[..., Scripted]) -> None:
+    server = serve(saying(""), models=("a", "b"))
+    for changes, told, hint in (
+        ({"base_url": ""}, "llm.base_url is not set", "11434"),
+        ({"draft": "ngram"}, "llm.draft is ngram", "docs/engines.md"),
+        ({"target": "starter"}, "must name a model", "it has: a, b"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            openai(settings(server, **changes))
+        assert told in caught.value.message and hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("url", "metered"),
+    [
+        ("http://localhost:11434/v1", False),
+        ("http://127.0.0.1:8080/v1", False),
+        ("http://[::1]:8080/v1/", False),
+        ("http://192.168.1.7:8000/v1", False),
+        ("http://workstation:8000/v1", False),
+        ("http://box.local/v1", False),
+        ("https://api.openai.com/v1", True),
+        ("https://8.8.8.8/v1", True),
+    ],
+)
+def test_a_model_far_away_may_have_to_be_paid_for(url: str, metered: bool) -> None:
+    assert address(url, {}).metered is metered
+    if not metered:
+        key = {"VOICELOOP_LLM_KEY": KEY}
+        assert address(url.replace("http:", "https:"), key).metered
+
+
+def test_a_file_that_lies_about_cannot_send_what_is_said_elsewhere() -> None:
+    assert "llm.base_url" in GUARDED
+
+
+def test_a_key_goes_to_the_host_that_it_was_set_for() -> None:
+    both = {"OPENAI_API_KEY": "sk-openai", "VOICELOOP_LLM_KEY": "own"}
+    openai_alone = {"OPENAI_API_KEY": "sk-openai"}
+    assert address("https://api.openai.com/v1", openai_alone).key == "sk-openai"
+    for other in (
+        "https://api.openai.com.evil.example/v1",
+        "https://openai.com/v1",
+        "https://api.openai.com:444/v1",
+        "http://localhost:1/v1",
+    ):
+        assert address(other, openai_alone).key == ""
+        if not other.startswith("https://api.openai.com:"):
+            assert address(other, both).key == "own"
+    for url in ("http://example.com/v1", "http://192.168.1.7/v1", "http://api.openai.com/v1"):
+        with pytest.raises(ConfigError, match="everybody on the way"):
+            address(url, both)
+    assert address("http://example.com/v1", openai_alone).key == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "environ"),
+    [
+        ("localhost:8000", {}),
+        ("ftp://host/v1", {}),
+        ("http://", {}),
+        ("http://[::1", {}),
+        ("http://host:99999/v1", {}),
+        (f"https://user:{KEY}@host/v1", {}),
+        (f"https://host/v1?key={KEY}", {}),
+        ("https://host/v1", {"VOICELOOP_LLM_KEY": f"{KEY}\n{KEY}"}),
+        ("https://host/v1", {"VOICELOOP_LLM_KEY": f"{KEY}é"}),
+    ],
+)
+def test_an_address_or_a_key_that_is_none_is_told(url: str, environ: dict[str, str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        address(url, environ)
+    assert KEY not in caught.value.message + caught.value.hint
+
+
+def test_the_key_is_sent_and_told_to_nobody(
+    serve: Callable[..., Scripted],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("VOICELOOP_LLM_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-host")
+    told = {"error": {"message": f"what is {KEY} to me? {KEY}"}}
+    other = serve(saying("Stolen."))
+    elsewhere = refusing(307, told, Location=f"{other.url}/chat/completions")
+    plays = (saying("Yes."), *(refusing(code, told) for code in (400, 401, 404, 429)), elsewhere)
+    server = serve(*plays, broken({"error": told["error"]}))
+    caplog.set_level(logging.DEBUG)
+    llm = openai(settings(server))
+    conversation = llm.conversation()
+    assert spoken(all_of(conversation.reply("Hello", 1))) == "Yes."
+    for turn in range(2, 8):
+        error = failing(conversation.reply("Hello", turn))
+        assert KEY not in f"{error!r} {error.message} {error.hint}"
+    keys = {one.headers["Authorization"] for one in server.requests}
+    assert keys == {f"Bearer {KEY}"}
+    assert other.requests == []
+    objects = (llm, llm._server, llm._server.where, conversation, llm._server._client)
+    assert (
+        KEY not in f"{caplog.text} {[vars(one) for one in objects if hasattr(one, '__dict__')]!r}"
+    )
+    assert KEY not in repr(objects)
+
+
+def test_a_certificate_that_nobody_knows_is_told(
+    serve: Callable[..., Scripted],
+    tmp_path: Path,
+    require_program: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    openssl, pem, key = require_program("openssl"), tmp_path / "c.pem", tmp_path / "k.pem"
+    make = "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext"
+    name = "subjectAltName=IP:127.0.0.1"
+    command = [openssl, *make.split(), name, "-keyout", key, "-out", pem]
+    subprocess.run(command, check=True, capture_output=True)
+    server = serve(saying("Yes."))
+    server.secured(pem, key)
+    with pytest.raises(Trouble) as caught:
+        openai(settings(server))
+    assert "cannot be reached safely" in caught.value.message
+    assert "self-signed certificate" in caught.value.message
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    assert ssl.create_default_context().get_ca_certs()
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes."
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("HTTPS_PROXY", "nosuch://user:secret@host"), ("SSL_CERT_FILE", "/nosuch/file.pem")],
+)
+def test_an_environment_that_cannot_be_used_is_told(
+    serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError) as caught:
+        openai(settings(serve(saying("Yes."))))
+    assert name in caught.value.hint and "secret" not in caught.value.message
+
+
+def test_a_proxy_does_not_come_between_programs_of_one_machine(
+    serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy, server = serve(saying("Overheard.")), serve(saying("Yes."))
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+    monkeypatch.setenv("VOICELOOP_LLM_KEY", KEY)
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes."
+    assert proxy.requests == []
+
+
+def test_nothing_is_learnt_of_it(serve: Callable[..., Scripted]) -> None:
+    llm: RemoteLlm = openai(settings(serve(saying("Yes."))))
+    assert set(llm.calibrations) == {"en", "de", "es"}
+    assert not any(llm.calibrations.values())
+    assert not llm.metered
+
+
+def test_a_model_elsewhere_is_asked_to_speak_unless_it_is_told_otherwise(
+    serve: Callable[..., Scripted],
+) -> None:
+    server = serve(saying("Yes."))
+    for given, told in (("auto", SPOKEN), ("Be rude.", "Be rude."), ("", "")):
+        llm = openai(settings(server, system=given))
+        assert llm.system == told
+        conversation = llm.conversation()
+        list(conversation.reply("Hello", 0))
+        messages = server.asked[-1]["messages"]
+        assert [one["content"] for one in messages if one["role"] == "system"] == [told] * bool(
+            told
+        )

@@ -1,0 +1,313 @@
+"""The language model elsewhere: conversations with any server of OpenAI's chat completions.
+
+The history is ours and goes whole with each request. The server's cache of prompts makes that
+cheap, so nothing is read ahead, and an attempt that is begun anew asks anew. What counts as a token
+here is a word, or what came of one at a time: the model's own tokens are not known. This module
+does not know how requests travel.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import accumulate
+from random import SystemRandom
+from typing import cast
+
+from voiceloop.config import LlmConfig
+from voiceloop.engines import BROKEN_OFF, Steps
+from voiceloop.errors import ConfigError
+from voiceloop.languages import LANGUAGES
+from voiceloop.llm.address import OPENAI, USUAL, address
+from voiceloop.llm.chatserver import ChatServer, Trouble
+from voiceloop.llm.chatstream import Call, Read, Text
+from voiceloop.llm.messages import SPOKEN, Called, Exchange, Message
+from voiceloop.llm.parts import Part, Parts
+from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
+
+MOST_STOPS = 4
+"""Stop strings that the protocol takes; further ones end a reply on this side."""
+_WORDS = re.compile(r"\s*\S+|\s+")
+
+
+@dataclass(slots=True)
+class _Reply:
+    """The reply to the user's current turn, as far as it has come."""
+
+    turn: int
+    parts: list[str | Called]
+    """Those of its exchange."""
+    words: int = 0
+    """That have left in bursts."""
+    calls: int = 0
+    finished: bool = False
+    cut: bool = False
+    """The user did not hear it to its end."""
+
+
+class RemoteConversation:
+    """See `voiceloop.engines.Conversation`."""
+
+    def __init__(self, server: ChatServer, config: LlmConfig, system: str, seed: int) -> None:
+        self._server = server
+        self._config = config
+        self._system = system
+        self._seed = seed
+        self._tools: Sequence[Tool] = ()
+        self._before: list[Exchange] = []
+        """The exchanges before the user's current turn."""
+        self._now = Exchange("")
+        self._turn: int | None = None
+        self._unanswered = ""
+        """The part of the current turn that earlier turns without a reply contributed."""
+        self._reply: _Reply | None = None
+        self._read = 0
+
+    @property
+    def exchanges(self) -> int:
+        """See `Conversation.exchanges`."""
+        return len(self._before)
+
+    @property
+    def tokens_read(self) -> int:
+        """See `Conversation.tokens_read`: what the server has told of it."""
+        return self._read
+
+    @property
+    def seed(self) -> int | None:
+        """See `Conversation.seed`; how far the server keeps to it is its own affair."""
+        return self._seed if self._config.temperature else None
+
+    def end_of_turn_probability(self) -> float | None:
+        """See `Conversation.end_of_turn_probability`: no server tells."""
+        return None
+
+    def prefill(self, text: str, turn: int) -> Steps[None]:
+        """See `Conversation.prefill`: the text is remembered, and nothing is sent."""
+        self._ask(text, turn)
+        yield from ()
+
+    def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        """See `Conversation.reply`. Raises Trouble."""
+        self._ask(text, turn)
+        self._reply = _Reply(turn, self._now.reply)
+        yield from self._answer(self._reply)
+
+    def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        """See `Conversation.revise`: another reply. Raises Trouble."""
+        return self.reply(text, turn)
+
+    def tool_results(
+        self, returned: Sequence[tuple[ToolCall, str]], turn: int
+    ) -> Steps[TokenBurst | ToolCall]:
+        """See `Conversation.tool_results`. Nothing comes where the turn's reply is gone. Raises
+        Trouble."""
+        reply = self._reply
+        if reply is None or reply.turn != turn or not reply.parts:
+            return
+        results = {call.call_id: text for call, text in returned}
+        for part in reply.parts:
+            if isinstance(part, Called):
+                part.result = results.get(part.call.call_id, part.result)
+        yield from self._answer(reply)
+
+    def heard(self, tokens: int) -> str:
+        """See `Conversation.heard`. Counts the ids of bursts, in the order they came."""
+        reply = self._reply
+        if reply is None:
+            return ""
+        words = [at for at, part in enumerate(reply.parts) if isinstance(part, str)]
+        if tokens <= 0 or not words:
+            reply.parts.clear()
+        elif tokens < len(words) or not reply.finished:
+            del reply.parts[words[:tokens][-1] + 1 :]
+            reply.cut = True
+        return "".join(part for part in reply.parts if isinstance(part, str))
+
+    def rewrite(
+        self, system: str, exchanges: Sequence[tuple[str, str]], tools: Sequence[Tool] = ()
+    ) -> None:
+        """See `Conversation.rewrite`; how much of it fits, the server will say."""
+        self._system, self._tools = system, tools
+        self._before = [Exchange(said, [reply]) for said, reply in exchanges]
+        self._now = Exchange("")
+        self._turn, self._reply, self._unanswered = None, None, ""
+
+    def close(self) -> None:
+        """See `Conversation.close`: there is nothing to give back."""
+
+    def _ask(self, text: str, turn: int) -> None:
+        """Go on with the user's `turn`, or close the exchange before it."""
+        reply, self._reply = self._reply, None
+        if turn != self._turn:
+            self._turn = turn
+            if reply is not None and reply.parts:
+                if reply.cut:
+                    reply.parts.append(BROKEN_OFF)
+                self._before.append(self._now)
+                self._unanswered = ""
+            elif reply is not None:
+                self._unanswered = self._now.said
+        self._now = Exchange(f"{self._unanswered} {text}".strip())
+
+    def _answer(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
+        """Ask for the reply, or the rest of it. Where the history does not fit, the older half of
+        it is forgotten, as half is also what the next turns will need."""
+        reply.finished = False
+        known = len(reply.parts)
+        try:
+            yield from self._asked(reply)
+        except Trouble as trouble:
+            if not trouble.too_long or not self._before or len(reply.parts) > known:
+                raise
+            del self._before[: (len(self._before) + 1) // 2]
+            yield from self._asked(reply)
+
+    def _asked(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
+        parts = Parts(stop=self._config.stop)
+        most = reply.words + self._config.max_new_tokens
+        with closing(self._server.ask(self._request())) as answer:
+            while (pieces := answer.next()) is not None:
+                if not pieces:
+                    yield None
+                for piece in pieces:
+                    match piece:
+                        case Text(text):
+                            yield from _given(parts.push(text), reply)
+                        case Call():
+                            yield _called(reply, piece)
+                        case Read(tokens):
+                            self._read += tokens
+                    if parts.stopped or reply.words >= most:
+                        reply.finished = True  # whatever more the server may have to say
+                        return
+        yield from _given(parts.finish(), reply)
+        reply.finished = True
+
+    def _request(self) -> Message:
+        """The request for what comes next: what has a default in the protocol only where it is set
+        to something else, as some servers refuse what they do not know."""
+        config = self._config
+        system: list[Message] = [{"role": "system", "content": self._system}]
+        exchanges = (*self._before, self._now)
+        limit = "max_completion_tokens" if self._server.where.host == OPENAI else "max_tokens"
+        request: Message = {
+            "model": config.target,
+            "messages": [
+                *(system if self._system else []),
+                *(message for one in exchanges for message in one.messages()),
+            ],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            limit: config.max_new_tokens,
+            "temperature": config.temperature,
+        }
+        usual = LlmConfig()
+        for name in (
+            *("top_p", "presence_penalty", "frequency_penalty"),
+            *("top_k", "min_p", "repetition_penalty"),  # extensions that many servers share
+        ):
+            if (value := getattr(config, name)) != getattr(usual, name):
+                request[name] = value
+        if config.temperature:
+            request["seed"] = self._seed
+        if config.stop:
+            request["stop"] = list(config.stop[:MOST_STOPS])
+        if self._tools:
+            request["tools"] = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": dict(tool.parameters),
+                    },
+                }
+                for tool in self._tools
+            ]
+        return request
+
+
+def _given(parts: Sequence[Part], reply: _Reply) -> Steps[TokenBurst | ToolCall]:
+    """What the model said, with words for ids, and the calls that it wrote into what it said."""
+    for part in parts:
+        if part.spoken:
+            words = _WORDS.findall(part.text)
+            first, reply.words = reply.words, reply.words + len(words)
+            reply.parts += words
+            ends = tuple(accumulate(map(len, words)))
+            yield TokenBurst(reply.turn, tuple(range(first, reply.words)), part.text, ends=ends)
+        for call in part.calls:
+            written = Call("", call.name, json.dumps(dict(call.arguments)))
+            yield _called(reply, written, call.problem)
+
+
+def _called(reply: _Reply, call: Call, problem: str = "") -> ToolCall:
+    reply.calls += 1
+    arguments, wrong = _arguments(call.arguments)
+    problem = problem or wrong or ("" if call.name else "it has no name")
+    call_id = f"call_{reply.turn}_{reply.calls}"
+    called = ToolCall(reply.turn, call_id, call.name, arguments, (), problem)
+    reply.parts.append(Called(called, call.id or call_id))
+    return called
+
+
+def _arguments(text: str) -> tuple[dict[str, object], str]:
+    """The arguments of a call, and what is wrong with them."""
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}, "its arguments are no JSON"
+    if not isinstance(value, dict):
+        return {}, "its arguments are no object"
+    return cast("dict[str, object]", value), ""
+
+
+class RemoteLlm:
+    """See `voiceloop.engines.Llm`."""
+
+    fingerprint = ""
+    """Nothing is learnt of what may be another model tomorrow."""
+
+    def __init__(self, server: ChatServer, config: LlmConfig) -> None:
+        self.name = config.target
+        self.metered = server.where.metered
+        self.system = SPOKEN if config.system == "auto" else config.system
+        self.calibrations: dict[str, Calibration | None] = dict.fromkeys(LANGUAGES)
+        self._server = server
+        self._config = config
+
+    def conversation(
+        self, *, system: str | None = None, seed: int | None = None
+    ) -> RemoteConversation:
+        """Begin a conversation; `system` and `seed` stand in for the configured ones if given."""
+        if seed is None:
+            own = self._config.seed
+            seed = SystemRandom().getrandbits(31) if own == "auto" else own
+        system = self.system if system is None else system
+        return RemoteConversation(self._server, self._config, system, seed)
+
+
+def openai(config: LlmConfig) -> RemoteLlm:
+    """Build the engine that `config` describes.
+
+    Raises ConfigError for settings that do not go together, and Trouble where there is no server.
+    """
+    if not config.base_url:
+        raise ConfigError("llm.engine is openai, and llm.base_url is not set", USUAL)
+    if config.draft != LlmConfig().draft:
+        raise ConfigError(
+            f"llm.draft is {config.draft}, and the model is elsewhere",
+            "a draft is the server's own to load: docs/engines.md says how",
+        )
+    server = ChatServer(address(config.base_url, os.environ), config.timeout_s)
+    server.look_up()
+    if config.target == LlmConfig().target:
+        raise ConfigError(
+            f"llm.target must name a model of {server.where.host}", server.instead_of("")
+        )
+    return RemoteLlm(server, config)
