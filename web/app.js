@@ -374,6 +374,10 @@ class App {
       return { sentence: 'The server refuses the connection.', remedy, ...retry };
     }
     if (link.state === 'open' || (link.state === 'connecting' && !link.retryAt)) return null;
+    if (link.busy) {
+      const words = link.busy.charAt(0).toUpperCase() + link.busy.slice(1);
+      return { sentence: `${words}.`, remedy: 'The page goes on by itself.' };
+    }
     const sentence = link.everOpen ? 'The connection is lost.' : 'The server does not answer.';
     if (link.state === 'connecting') return { sentence, remedy: 'Trying again.' };
     const remedy = link.reason ? `${link.reason} Trying again in` : 'Trying again in';

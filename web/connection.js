@@ -17,6 +17,7 @@ import { parseAudio, parseEvent, subprotocols } from './core/wire.js';
  * @property {number} retryAt when the next attempt is due, on the clock of `performance.now`
  * @property {boolean} everOpen whether there has been a connection before
  * @property {string} reason the server's words for closing it, if it had any
+ * @property {string} busy the server's words for letting nobody in yet, if it does not
  */
 /**
  * @typedef {object} Listener
@@ -27,6 +28,8 @@ import { parseAudio, parseEvent, subprotocols } from './core/wire.js';
  * @property {() => void} garbage something came that is neither
  */
 
+/** There was no connection, or it broke. */
+const ABNORMAL = 1006;
 /** The server's code for closing a connection for good: it would do so again. */
 const POLICY = 1008;
 /** Microphone frames are dropped while more than this waits to be sent: 2 s of sound. */
@@ -44,7 +47,7 @@ export class Connection {
   /** How the server described the last fresh session. @type {WireEvent | null} */
   created = null;
   /** @type {Link} */
-  link = { state: 'connecting', retryAt: 0, everOpen: false, reason: '' };
+  link = { state: 'connecting', retryAt: 0, everOpen: false, reason: '', busy: '' };
 
   /**
    * @param {string} url
@@ -146,7 +149,7 @@ export class Connection {
     const start = this.#handshake.received(event);
     if (start) {
       this.#failures = 0;
-      this.#change({ state: 'open', everOpen: true, reason: '' });
+      this.#change({ state: 'open', everOpen: true, reason: '', busy: '' });
       this.#listener.began(start);
     }
     // That a session could not be taken up again is told by how the new one began.
@@ -164,6 +167,22 @@ export class Connection {
     const wait = delayMs(++this.#failures, Math.random());
     this.#timer = window.setTimeout(() => this.retry(), wait);
     this.#change({ state: 'waiting', retryAt: performance.now() + wait, reason });
+    if (code === ABNORMAL) void this.#askWhy();
+  }
+
+  /** A browser does not tell a page why it was let into no socket; the server does. */
+  async #askWhy() {
+    let busy = '';
+    try {
+      const answer = await fetch('/readyz', { cache: 'no-store' });
+      if (answer.status === 503) busy = (await answer.text()).trim().slice(0, 200);
+    } catch {
+      // There is no server, which the page says already.
+    }
+    if (this.link.state !== 'waiting') return;
+    // Loading ends within seconds, and whoever opened the page waits for nothing else.
+    if (busy) this.#failures = 1;
+    this.#change({ busy });
   }
 
   /** @param {Partial<Link>} news */

@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 EXPECTED = re.compile(
     r"WebSocket connection to .* failed: *($|.*ERR_CONNECTION_REFUSED)"
     # It asks for the page's icon when all else has been loaded.
+    r"|(WebSocket connection to .* failed|Failed to load resource): .*\b503\b"
     r"|Failed to load resource: net::ERR_(CONNECTION_(REFUSED|RESET|CLOSED)|EMPTY_RESPONSE)"
 )
 """What a browser prints where a server is gone."""

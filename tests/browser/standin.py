@@ -131,6 +131,8 @@ class StandIn:
         self, greet: Callable[[Client], None] | None = None, port: int = 0, **files: Path
     ) -> None:
         self.greet = greet or greeting
+        self.busy = ""
+        """Why nobody is let in; empty where everybody is."""
         self._files = {f"/{name.replace('_', '-')}.js": path for name, path in files.items()}
         self._changed = threading.Condition()
         self.clients: list[Client] = []
@@ -178,8 +180,12 @@ class StandIn:
 
     def _respond(self, connection: ServerConnection, request: Request) -> Response | None:
         path = request.path.split("?")[0]
+        if path in ("/v1/realtime", "/readyz") and self.busy:
+            return connection.respond(503, f"{self.busy}\n")
         if path == "/v1/realtime":
             return None
+        if path == "/readyz":
+            return connection.respond(200, "ready\n")
         file = self._files.get(path) or (self._web / (path[1:] or "index.html")).resolve()
         known = path in self._files or file.is_relative_to(self._web)
         if not (known and file.is_file() and file.suffix in TYPES):

@@ -236,3 +236,17 @@ def test_the_key_is_offered_as_a_subprotocol_and_stays_in_the_tab(
     assert not server.client(2).of("voiceloop.resume")
     assert "secret-1" not in page.evaluate("JSON.stringify(localStorage)")
     assert "secret-1" in page.evaluate("JSON.stringify(sessionStorage)")
+
+
+def test_while_models_are_loaded_the_page_waits_and_goes_on_by_itself(
+    visit: Open, server: StandIn
+) -> None:
+    server.busy = "the models are being loaded"
+    page = visit().page
+    status = page.get_by_role("status").first
+    expect(status).to_contain_text("The models are being loaded. The page goes on by itself.")
+    page.wait_for_timeout(1500)
+    expect(status).to_contain_text("The models are being loaded.")
+    server.busy = ""
+    server.client().wait("session.update")
+    expect(status).to_be_hidden()
