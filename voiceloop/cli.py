@@ -51,7 +51,15 @@ from voiceloop.errors import AudioError, ConfigError, DeviceError, MissingExtra,
 from voiceloop.flags import Command, parse
 from voiceloop.outputs import keep, replacing
 from voiceloop.server.command import Serve, serve
-from voiceloop.status import LOADING_THREAD, asr_name, engine_names, loading, tts_name
+from voiceloop.status import (
+    LOADING_THREAD,
+    asr_name,
+    engine_names,
+    examples,
+    loading,
+    notes,
+    tts_name,
+)
 
 if TYPE_CHECKING:
     from voiceloop.audiofiles import AudioFile
@@ -261,8 +269,10 @@ def talk(command: Talk) -> int:
         SoundcardSpeaker(command.output) as speaker,
         conversation(command, timed=True) as talked,
     ):
-        if command.settings.asr.hears_no_people:
-            talked.note(STARTER_HEARS)
+        talked.note(f"running {engine_names(command.settings)}")
+        for note in notes(command.settings):
+            talked.note(note)
+        talked.note(f"ask for example: {' '.join(examples(command.settings)[:2])}")
         microphone.start()
         speaker.start()
         hint = "" if command.headphones else "; with headphones on, --headphones lets you interrupt"

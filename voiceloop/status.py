@@ -13,6 +13,7 @@ from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import TextIO
 
+from voiceloop.bundled import EXAMPLES, STARTER_ANSWERS, STARTER_EXAMPLES, STARTER_HEARS
 from voiceloop.config import AsrConfig, Config, TtsConfig
 
 REFRESH_S = 0.1
@@ -40,6 +41,18 @@ def asr_name(config: AsrConfig) -> str:
 def tts_name(config: TtsConfig) -> str:
     """A synthesizer by its engine, and its model where one was chosen."""
     return f"{config.engine} {_last(config.model)}".strip()
+
+
+def notes(config: Config) -> tuple[str, ...]:
+    """What whoever talks to these models should know."""
+    hears = (STARTER_HEARS,) if config.asr.hears_no_people else ()
+    answers = (STARTER_ANSWERS,) if config.llm.answers_little else ()
+    return hears + answers
+
+
+def examples(config: Config) -> tuple[str, ...]:
+    """What they might be asked first."""
+    return STARTER_EXAMPLES if config.llm.answers_little else EXAMPLES
 
 
 @contextmanager

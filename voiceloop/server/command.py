@@ -17,7 +17,7 @@ import tyro
 from voiceloop.config import Range
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
-from voiceloop.status import engine_names
+from voiceloop.status import engine_names, notes
 
 if TYPE_CHECKING:
     from websockets.asyncio.server import Server
@@ -78,7 +78,6 @@ def serve(command: Serve) -> int:
     logger.info("loading", extra={"models": engine_names(command.settings)})
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
-    from voiceloop.server.about import notes
     from voiceloop.server.app import App, Place
     from voiceloop.server.loop import LOOP
 
