@@ -25,7 +25,7 @@ from voiceloop.types import Clause, Span, TokenBurst
 FIRST_WORDS, FIRST_CHARS = 3, 12
 """The first clause has at least so many words or so many characters, unless its line is shorter:
 less would be over before the next clause is there."""
-FORCED_WORDS, FORCED_ANYWHERE = 8, 10
+FORCED_WORDS, FORCED_ANYWHERE = 6, 8
 """After so many words without a mark the first clause ends: between a longer word and a short one,
 which mostly opens a phrase, or between any two."""
 LONG_CHARS, LONGEST_CHARS = 200, 300
