@@ -94,6 +94,7 @@ PURE = (
     "llm/messages.py",
     "llm/sampling.py",
     "llm/verify.py",
+    "llm/wording.py",
     "tts/alignment.py",
     "tts/clauses.py",
     "tts/delivery.py",

@@ -301,6 +301,8 @@ are read or fetched by a name of the file's own, where what is said is sent, and
 protect a server."""
 LOCAL = "voiceloop.toml"
 """The file that is read from the current folder."""
+MOST_NAMED = 12
+"""Names that a hint tells where none is near."""
 MEANT = {
     "llm.model": "llm.target",
     "llm.url": "llm.base_url",
@@ -320,6 +322,15 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str | No
     meant = {one.lower(): one for one in known}
     near = difflib.get_close_matches(name.lower(), meant, n=1, cutoff=cutoff)
     return meant[near[0]] if near else None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The hint for a `name` that is not among those that are `known`."""
+    names = sorted(known)
+    if near := nearest(name, names):
+        return f"did you mean '{near}'?"
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"choose one of: {', '.join(names[:MOST_NAMED])}{more}"
 
 
 def config_files(

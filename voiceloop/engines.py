@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Literal, Protocol, TypeVar
 
-from voiceloop.config import nearest
+from voiceloop.config import suggestion
 from voiceloop.errors import ConfigError
 from voiceloop.types import Calibration, Clause, Pcm, SpeechChunk, TokenBurst, Tool, ToolCall, Word
 
@@ -26,8 +26,6 @@ T = TypeVar("T")
 Kind = Literal["vad", "asr", "turn", "llm", "tts"]
 Steps = Generator[T | None, None, None]
 """A step generator: each advance is one bounded step; None is a step without a result."""
-BROKEN_OFF = "—"
-"""Stands in a conversation's history where a reply was interrupted."""
 
 
 class Vad(Protocol):
@@ -299,9 +297,6 @@ def load(kind: Kind, name: str, config: object) -> object:
     """
     found = {entry.name: entry for entry in entry_points(group=f"voiceloop.{kind}")}
     if name not in found:
-        near = nearest(name, found)
-        raise ConfigError(
-            f"there is no {kind} engine called '{name}'",
-            f"did you mean '{near}'?" if near else f"choose one of: {', '.join(sorted(found))}",
-        )
+        hint = suggestion(name, found)
+        raise ConfigError(f"there is no {kind} engine called '{name}'", hint)
     return found[name].load()(config)

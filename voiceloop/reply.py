@@ -250,7 +250,7 @@ class Reply:
         except VoiceloopError as error:
             await self._gate.wait()
             self._failure = error
-            if apology := language(self._stage.engines.tts.language(self._voice)).apology:
+            if apology := self._voice_language().apology:
                 text = f"\n{apology}" if self.said else apology
                 yield TokenBurst(self._recorder.turn, (), text)
 
@@ -302,8 +302,7 @@ class Reply:
                 break
             steps = conversation.tool_results(returned, turn)
         if not self._says_something():
-            voice = self._voice_language() if self._spoken else None
-            self.instead = voice.spoken.nothing if voice and voice.spoken else ""
+            self.instead = self._voice_language().nothing if self._spoken else ""
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
     def _says_something(self) -> bool:

@@ -14,8 +14,8 @@ from voiceloop.engines import Tts
 from voiceloop.errors import DeviceError, MissingExtra, VoiceloopError
 from voiceloop.languages import language
 from voiceloop.soundcard import SoundcardSpeaker
-from voiceloop.tts.clauses import ClauseCutter
-from voiceloop.types import Pcm, TokenBurst
+from voiceloop.tts.clauses import cut
+from voiceloop.types import Pcm
 
 
 @contextmanager
@@ -56,8 +56,8 @@ async def _play(sound: Iterable[Pcm], resampler: Resampler, card: SoundcardSpeak
 
 def _sound(tts: Tts, text: str) -> Iterator[Pcm]:
     """The text as it is spoken, piece by piece, as a reply would be."""
-    cutter, said = ClauseCutter(0, language(tts.language())), 0
-    for clause in cutter.feed(TokenBurst(0, (0,), text)) + cutter.flush():
+    said = 0
+    for clause in cut(text, language(tts.language())):
         for chunk in tts.synthesize(clause):
             if chunk is not None:
                 said += len(chunk.pcm)

@@ -133,6 +133,8 @@ class StandIn:
         self.greet = greet or greeting
         self.busy = ""
         """Why nobody is let in; empty where everybody is."""
+        self.refused = 0
+        """How many have been sent away for that."""
         self._files = {f"/{name.replace('_', '-')}.js": path for name, path in files.items()}
         self._changed = threading.Condition()
         self.clients: list[Client] = []
@@ -160,6 +162,12 @@ class StandIn:
             assert came, f"no client number {number}"
             return self.clients[number - 1]
 
+    def refuses(self, count: int) -> None:
+        """Wait until so many have been sent away."""
+        with self._changed:
+            enough = self._changed.wait_for(lambda: self.refused >= count, PATIENCE_S)
+        assert enough, f"only {self.refused} came"
+
     def stop(self) -> None:
         """Go away, and break every connection."""
         self._server.shutdown()
@@ -181,6 +189,9 @@ class StandIn:
     def _respond(self, connection: ServerConnection, request: Request) -> Response | None:
         path = request.path.split("?")[0]
         if path in ("/v1/realtime", "/readyz") and self.busy:
+            with self._changed:
+                self.refused += path != "/readyz"
+                self._changed.notify_all()
             return connection.respond(503, f"{self.busy}\n")
         if path == "/v1/realtime":
             return None

@@ -245,7 +245,7 @@ def test_while_models_are_loaded_the_page_waits_and_goes_on_by_itself(
     page = visit().page
     status = page.get_by_role("status").first
     expect(status).to_contain_text("The models are being loaded. The page goes on by itself.")
-    page.wait_for_timeout(1500)
+    server.refuses(3)
     expect(status).to_contain_text("The models are being loaded.")
     server.busy = ""
     server.client().wait("session.update")

@@ -23,11 +23,11 @@ from hypothesis.stateful import (
 )
 
 from tests.llm.conftest import CONTEXT, HEADS, TEMPLATE, build_tokenizer
-from voiceloop.engines import BROKEN_OFF
 from voiceloop.errors import EngineError, OutOfMemory
 from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate, special_tokens
+from voiceloop.llm.wording import BROKEN_OFF
 from voiceloop.types import TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.models

@@ -26,9 +26,9 @@ from voiceloop.errors import (
 from voiceloop.llm.decoder import LeanDecoder
 from voiceloop.llm.engine import SpeculativeLlm, speculative, system_prompt
 from voiceloop.llm.hf import TransformersDecoder
-from voiceloop.llm.messages import SPOKEN
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.wording import SPOKEN
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

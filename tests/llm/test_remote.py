@@ -30,12 +30,11 @@ from tests.server.serving import until
 from voiceloop.catalog.names import prepare
 from voiceloop.cli import main
 from voiceloop.config import GUARDED, Config, LlmConfig
-from voiceloop.engines import BROKEN_OFF
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.address import address
 from voiceloop.llm.chatserver import STEP_S, Trouble
-from voiceloop.llm.messages import SPOKEN
 from voiceloop.llm.remote import RemoteConversation, RemoteLlm, openai
+from voiceloop.llm.wording import BROKEN_OFF, SPOKEN
 from voiceloop.status import engine_names
 from voiceloop.types import TokenBurst, Tool, ToolCall
 

@@ -157,6 +157,31 @@ def test_what_cannot_be_said_is_one_chunk_without_audio(engine: Tts, text: str) 
     assert not len(chunk.pcm)
 
 
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.text("abcde'-é日", min_size=1, max_size=8), min_size=1, max_size=25))
+def test_every_word_is_timed_once_in_order_where_it_ends(engine: Tts, words: list[str]) -> None:
+    said = clause(" ".join(words), last=False)
+    chunks = say(engine, said)
+    times = [word for chunk in chunks for word in chunk.words]
+    assert [word.span for word in times] == list(range(len(said.spans)))
+    flat = [time for word in times for time in (word.start, word.end)]
+    assert [0, *flat, len(joined(chunks))] == sorted([0, *flat, len(joined(chunks))])
+    for i, chunk in enumerate(chunks):
+        end = chunk.start + len(chunk.pcm)
+        assert all(word.end <= end for word in chunk.words)
+        assert all(word.end > end for later in chunks[i + 1 :] for word in later.words)
+
+
+@pytest.mark.parametrize(("text", "ms"), [("so, as I said,", 150), ("so it is.", 300)])
+def test_a_pause_by_its_mark_follows_a_clause_that_goes_on(
+    case: Case, engine: Tts, text: str, ms: int
+) -> None:
+    over, on = (joined(say(engine, clause(text, last=last))) for last in (True, False))
+    length = round(ms * engine.rate / 1000)
+    assert not on[len(on) - length :].any()
+    _same(case, on[: len(on) - length], over)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=40))
 def test_any_text_is_spoken_or_passed_over(engine: Tts, text: str) -> None:
@@ -270,4 +295,4 @@ def _same(case: Case, a: Pcm, b: Pcm) -> None:
     if case.varies:
         assert abs(len(a) - len(b)) <= case.varies * len(b)
     else:
-        assert a.shape == b.shape and np.allclose(a, b, atol=1e-5)
+        assert np.array_equal(a, b)

@@ -27,7 +27,7 @@ from voiceloop.playback import Playback
 from voiceloop.tts.coqui import coqui
 from voiceloop.tts.edges import trim
 from voiceloop.tts.vocoder import FIRST, windows
-from voiceloop.types import Pcm, SpeechChunk
+from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models
 
@@ -175,17 +175,6 @@ def test_each_window_is_a_step_and_closing_stops_the_rest(vits: Any, engine: Tts
     assert np.array_equal(joined(say(engine, clause(TEXTS[2]))), whole)
 
 
-def test_two_clauses_may_be_spoken_in_turns(engine: Tts) -> None:
-    alone = [joined(say(engine, clause(text))) for text in TEXTS[1:]]
-    both = [engine.synthesize(clause(text)) for text in TEXTS[1:]]
-    said: list[list[SpeechChunk]] = [[], []]
-    for _ in range(20):
-        for steps, chunks in zip(both, said, strict=True):
-            if (chunk := next(steps, None)) is not None:
-                chunks.append(chunk)
-    assert all(map(np.array_equal, map(joined, said), alone))
-
-
 def test_a_clause_always_sounds_the_same(voice: Path, engine: Tts) -> None:
     said = joined(say(engine, clause(TEXTS[1])))
     torch.manual_seed(7)
@@ -196,14 +185,6 @@ def test_a_clause_always_sounds_the_same(voice: Path, engine: Tts) -> None:
     assert np.array_equal(said, joined(say(open_voice(voice), clause(TEXTS[1]))))
     other = joined(say(engine, clause(TEXTS[1].replace("you", "yew"))))
     assert not np.array_equal(other[:1000], said[:1000])
-
-
-def test_a_pause_by_its_mark_follows_a_clause_that_goes_on(engine: Tts) -> None:
-    for text, ms in (("so, as I said,", 150), ("so it is.", 300)):
-        over, on = (joined(say(engine, clause(text, last=last))) for last in (True, False))
-        assert np.array_equal(on[: len(over)], over)
-        assert len(on) - len(over) == round(ms * engine.rate / 1000)
-        assert not on[len(over) :].any()
 
 
 def test_a_clause_without_a_mark_goes_on_as_behind_a_comma(engine: Tts) -> None:
@@ -225,21 +206,6 @@ def test_what_cannot_be_said_is_no_audio_and_no_error(engine: Tts, text: str) ->
 
 
 # ---- words
-
-
-@settings(max_examples=10)
-@given(st.lists(st.text("abcde'-é日", min_size=1, max_size=8), min_size=1, max_size=12))
-def test_every_word_is_timed_once_in_order_where_it_ends(engine: Tts, words: list[str]) -> None:
-    said = clause(" ".join(words), last=False)
-    chunks = say(engine, said)
-    times = [word for chunk in chunks for word in chunk.words]
-    assert [word.span for word in times] == list(range(len(said.spans)))
-    flat = [time for word in times for time in (word.start, word.end)]
-    assert [0, *flat, len(joined(chunks))] == sorted([0, *flat, len(joined(chunks))])
-    for i, chunk in enumerate(chunks):
-        end = chunk.start + len(chunk.pcm)
-        assert all(word.end <= end for word in chunk.words)
-        assert all(word.end > end for later in chunks[i + 1 :] for word in later.words)
 
 
 @pytest.mark.parametrize("text", TEXTS[1:])

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import shutil
-from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.tts.conftest import KOKORO_LONGEST, KOKORO_SOUND
 from tests.tts.saying import clause, joined, say
@@ -73,41 +70,12 @@ def test_speed_makes_speech_shorter(folder: Path, engine: Tts) -> None:
     assert short < usual / 1.4
 
 
-def test_a_pause_follows_a_clause_that_goes_on(engine: Tts) -> None:
-    over, on = (joined(say(engine, clause("so it is.", last=last))) for last in (True, False))
-    assert np.array_equal(on[: len(over)], over)
-    assert len(on) - len(over) == round(0.3 * engine.rate) and not on[len(over) :].any()
-
-
 def test_a_long_text_is_said_in_parts_a_step_each(engine: Tts) -> None:
     text = " ".join(["several words of a clause that nobody ends,"] * 9)
     chunks = say(engine, clause(text))
     assert len(chunks) > 6
     assert abs(len(joined(chunks)) / (KOKORO_SOUND / 2) / len(phonemes(text, "en-us")) - 1) < 0.1
     assert len(joined(say(engine, clause("a" * 500)))) > 100 * KOKORO_SOUND / 2
-
-
-@pytest.mark.parametrize("text", ["", " ", "...", "?!", "😀", "\x00", "\ud800", "—"])
-def test_what_cannot_be_said_is_no_audio_and_no_error(engine: Tts, text: str) -> None:
-    said = clause(text, last=False)
-    (chunk,) = say(engine, said)
-    assert (len(chunk.pcm), chunk.last) == (0, True)
-    assert [word.span for word in chunk.words] == list(range(len(said.spans)))
-
-
-@settings(max_examples=15)
-@given(st.lists(st.text("abcde'-é日", min_size=1, max_size=8), min_size=1, max_size=25))
-def test_every_word_is_timed_once_in_order_where_it_ends(engine: Tts, words: list[str]) -> None:
-    said = clause(" ".join(words), last=False)
-    chunks = say(engine, said)
-    times = [word for chunk in chunks for word in chunk.words]
-    assert [word.span for word in times] == list(range(len(said.spans)))
-    flat = [time for word in times for time in (word.start, word.end)]
-    assert [0, *flat, len(joined(chunks))] == sorted([0, *flat, len(joined(chunks))])
-    for chunk, later in pairwise(chunks):
-        end = chunk.start + len(chunk.pcm)
-        assert all(word.end <= end for word in chunk.words)
-        assert all(word.end > end for word in later.words)
 
 
 def test_voices_tell_their_language(folder: Path, engine: Tts) -> None:

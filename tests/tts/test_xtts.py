@@ -145,17 +145,6 @@ def test_each_step_is_ten_tokens_and_closing_stops_the_rest(xtts: Any, engine: T
     assert np.array_equal(joined(say(engine, clause(TEXTS[2]))), whole)
 
 
-def test_two_clauses_may_be_spoken_in_turns(engine: Tts) -> None:
-    alone = [joined(say(engine, clause(text))) for text in TEXTS[1:]]
-    both = [engine.synthesize(clause(text)) for text in TEXTS[1:]]
-    said: list[list[Any]] = [[], []]
-    for _ in range(20):
-        for steps, chunks in zip(both, said, strict=True):
-            if (chunk := next(steps, None)) is not None:
-                chunks.append(chunk)
-    assert all(map(np.array_equal, map(joined, said), alone))
-
-
 def test_a_clause_always_sounds_the_same(folder: Path, engine: Tts) -> None:
     said = joined(say(engine, clause(TEXTS[1])))
     torch.manual_seed(7)
@@ -166,14 +155,6 @@ def test_a_clause_always_sounds_the_same(folder: Path, engine: Tts) -> None:
     assert np.array_equal(said, joined(say(open_voice(folder), clause(TEXTS[1]))))
     other = joined(say(engine, clause(TEXTS[1].replace("you", "yew"))))
     assert not np.array_equal(other[:1000], said[:1000])
-
-
-@pytest.mark.parametrize("text", ["", " ", "...", "?!", "😀", "\x00", "\ud800", "日本語", "—"])
-def test_what_cannot_be_said_is_no_audio_and_no_error(engine: Tts, text: str) -> None:
-    said = clause(text, last=False)
-    (chunk,) = say(engine, said)
-    assert (len(chunk.pcm), chunk.last) == (0, True)
-    assert [word.span for word in chunk.words] == list(range(len(said.spans)))
 
 
 @pytest.mark.parametrize(
@@ -197,29 +178,7 @@ def test_no_word_of_a_long_text_is_left_out(engine: Any) -> None:
     assert len(parts) > 1 and " ".join(parts).split() == text.split()
 
 
-def test_a_pause_follows_a_clause_that_goes_on(engine: Tts) -> None:
-    over, on = (joined(say(engine, clause("so it is.", last=last))) for last in (True, False))
-    assert np.array_equal(on[: len(over)], over)
-    assert len(on) - len(over) == round(0.3 * engine.rate)
-    assert not on[len(over) :].any()
-
-
 # ---- words
-
-
-@settings(max_examples=10)
-@given(st.lists(st.text("abcde'-é日", min_size=1, max_size=8), min_size=1, max_size=25))
-def test_every_word_is_timed_once_in_order_where_it_ends(engine: Tts, words: list[str]) -> None:
-    said = clause(" ".join(words), last=False)
-    chunks = say(engine, said)
-    times = [word for chunk in chunks for word in chunk.words]
-    assert [word.span for word in times] == list(range(len(said.spans)))
-    flat = [time for word in times for time in (word.start, word.end)]
-    assert [0, *flat, len(joined(chunks))] == sorted([0, *flat, len(joined(chunks))])
-    for i, chunk in enumerate(chunks):
-        end = chunk.start + len(chunk.pcm)
-        assert all(word.end <= end for word in chunk.words)
-        assert all(word.end > end for later in chunks[i + 1 :] for word in later.words)
 
 
 # ---- voices

@@ -31,7 +31,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from voiceloop.config import nearest
+from voiceloop.config import suggestion
 from voiceloop.errors import ConfigError
 from voiceloop.llm.loading import Loaded, of_transformers
 
@@ -100,11 +100,7 @@ def synthetic_pair(
 def vocabulary(name: str) -> int:
     """Tokens that the models of a pair in `PAIRS` have; raises as `synthetic_pair` does."""
     if name not in PAIRS:
-        near = nearest(name, PAIRS)
-        raise ConfigError(
-            f"there is no synthetic pair '{name}'",
-            f"did you mean '{near}'?" if near else f"choose one of: {', '.join(PAIRS)}",
-        )
+        raise ConfigError(f"there is no synthetic pair '{name}'", suggestion(name, PAIRS))
     return PAIRS[name][0]
 
 

@@ -24,8 +24,8 @@ from voiceloop.engines import Asr, Tts
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
 from voiceloop.trace import percentiles
-from voiceloop.tts.clauses import ClauseCutter
-from voiceloop.types import Clause, Pcm, TokenBurst
+from voiceloop.tts.clauses import cut
+from voiceloop.types import Clause, Pcm
 
 MARGIN_MS = 300.0
 """Silence around a reply that is recognised."""
@@ -80,8 +80,7 @@ def load(make: Callable[[], Tts]) -> Loaded:
 
 def speak(tts: Tts, text: str) -> list[Spoken]:
     """The clauses of a reply."""
-    cutter = ClauseCutter(0, language(tts.language()))
-    return [_spoken(tts, one) for one in cutter.feed(TokenBurst(0, (0,), text)) + cutter.flush()]
+    return [_spoken(tts, clause) for clause in cut(text, language(tts.language()))]
 
 
 def _spoken(tts: Tts, clause: Clause) -> Spoken:

@@ -413,7 +413,6 @@ _SPOKEN = Spoken(
     point="Punkt",
     dot="Punkt",
     code="Hier steht Code, den ich nicht vorlesen kann.",
-    nothing="Dazu habe ich nichts zu sagen.",
     runs_on=r"(?<![\d.,])\d{1,2}\.",
 )  # fmt: skip
 
@@ -425,5 +424,6 @@ GERMAN = Language(
     backchannels=_BACKCHANNELS,
     articles=frozenset("der die das den ein eine".split()),
     apology="Entschuldigung, ich kann gerade nicht antworten.",
+    nothing="Dazu habe ich nichts zu sagen.",
     spoken=_SPOKEN,
 )

@@ -354,7 +354,6 @@ _SPOKEN = Spoken(
     point="point",
     dot="dot",
     code="There is code here that I cannot read aloud.",
-    nothing="I have nothing to say to that.",
 )  # fmt: skip
 
 ENGLISH = Language(
@@ -364,5 +363,6 @@ ENGLISH = Language(
     backchannels=_BACKCHANNELS,
     articles=frozenset({"a", "an", "the"}),
     apology="Sorry, I can't answer right now.",
+    nothing="I have nothing to say to that.",
     spoken=_SPOKEN,
 )

@@ -388,7 +388,6 @@ _SPOKEN = Spoken(
     point="punto",
     dot="punto",
     code="Aquí hay código que no puedo leer en voz alta.",
-    nothing="No tengo nada que decir a eso.",
 )  # fmt: skip
 
 SPANISH = Language(
@@ -399,5 +398,6 @@ SPANISH = Language(
     backchannels=_BACKCHANNELS,
     articles=frozenset("el la un una los las".split()),
     apology="Lo siento, ahora mismo no puedo responder.",
+    nothing="No tengo nada que decir a eso.",
     spoken=_SPOKEN,
 )

@@ -45,6 +45,8 @@ class Language:
     """What a voice says of itself where somebody tries it out."""
     apology: str = ""
     """What is said where a reply fails; empty says nothing."""
+    nothing: str = ""
+    """What is said in the place of a reply in which there is nothing to say; likewise."""
     spoken: Spoken | None = None
     """How written things are said; None leaves them to the synthesizer."""
 

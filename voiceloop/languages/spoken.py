@@ -102,8 +102,6 @@ class Spoken:
     """For a period within a name."""
     code: str
     """A sentence in the place of code, which nobody reads aloud."""
-    nothing: str
-    """A sentence in the place of a reply in which there is nothing to say."""
     runs_on: str = r"(?!)"
     """Pattern of what ends with a period and never ends a sentence there."""
 

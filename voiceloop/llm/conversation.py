@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from voiceloop.endpoint import bare
-from voiceloop.engines import BROKEN_OFF, Steps
+from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
 from voiceloop.llm.cache import CachePool, Group
 from voiceloop.llm.memory import memory_for
 from voiceloop.llm.output import Call, Output, Speech
 from voiceloop.llm.speculator import LlmCounters, Round, Speculator
 from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.wording import BROKEN_OFF
 from voiceloop.types import TokenBurst, Tool, ToolCall
 
 MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"

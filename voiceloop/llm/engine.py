@@ -22,10 +22,10 @@ from voiceloop.llm.drafts import Draft, DraftLength, ModelDraft, NgramDraft
 from voiceloop.llm.fingerprint import fingerprint
 from voiceloop.llm.loading import Loaded, load_model
 from voiceloop.llm.memory import memory_for, memory_for_model
-from voiceloop.llm.messages import SPOKEN
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculator import Speculator
 from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.wording import SPOKEN
 from voiceloop.placement import torch_device
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}

@@ -9,11 +9,6 @@ from typing import Any
 
 from voiceloop.types import ToolCall
 
-SPOKEN = (
-    "You are a voice assistant in a spoken conversation. Answer in one to three short sentences of "
-    "plain words, with no lists, no markdown and no emoji."
-)
-"""The system prompt of models that are told no other: by themselves they write for eyes."""
 Message = dict[str, Any]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.config import KEYS, Config, converted, flatten, nearest
+from voiceloop.config import KEYS, Config, converted, flatten, nearest, suggestion
 from voiceloop.errors import ConfigError
 from voiceloop.replay.scenario import OVERLAPS, Answer, Scenario, UserSound
 from voiceloop.replay.scripted import canonical
@@ -132,10 +132,9 @@ def _value(kind: Any, value: object, where: str) -> Any:
 def _check(scenario: Scenario, path: Path) -> None:
     """What one key alone does not tell."""
     if scenario.overlap not in OVERLAPS:
-        near = nearest(scenario.overlap, OVERLAPS)
         raise ConfigError(
             f"{path}: there is no overlap '{scenario.overlap}'",
-            f"did you mean '{near}'?" if near else f"choose one of: {', '.join(OVERLAPS)}",
+            suggestion(scenario.overlap, OVERLAPS),
         )
     if not scenario.user:
         raise ConfigError(f"{path}: nobody says anything", "write what the user says as [[user]]")

@@ -81,7 +81,7 @@ def serve(command: Serve) -> int:
     from voiceloop.server.app import App, Place
     from voiceloop.server.loop import LOOP
 
-    prepare(command.settings)
+    prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     where = f"{scheme}://{command.host}:{command.port}"
     app = App(
         open_engines(command.settings), command.settings, Place(binding, access, site, secure)

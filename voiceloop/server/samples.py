@@ -15,8 +15,7 @@ from voiceloop.errors import ConfigError
 from voiceloop.languages import language
 from voiceloop.runner import LATER
 from voiceloop.server.replies import Reply, line, reply
-from voiceloop.tts.clauses import ClauseCutter
-from voiceloop.types import TokenBurst
+from voiceloop.tts.clauses import cut
 
 KEPT = 32
 """Samples that are kept, those that were asked for last."""
@@ -57,9 +56,8 @@ class Samples:
     async def _speak(self, voice: str) -> bytes:
         tts, runner = self._engines.tts, self._engines.tts_runner
         spoken = language(tts.language(voice))
-        cutter = ClauseCutter(0, spoken)
         pieces = [silence(0)]
-        for clause in cutter.feed(TokenBurst(0, (0,), spoken.sample)) + cutter.flush():
+        for clause in cut(spoken.sample, spoken):
             steps = tts.synthesize(clause, voice)
             chunks = runner.stream(steps, priority=lambda: LATER)
             pieces += [chunk.pcm async for chunk in chunks]

@@ -60,6 +60,12 @@ _OPENED = re.compile(
 _SPLITTABLE = re.compile("[\ud800-\udfff\r\n]")
 
 
+def cut(text: str, language: Language) -> list[Clause]:
+    """The clauses of a text that is all there, as if a reply had brought it in one piece."""
+    cutter = ClauseCutter(0, language)
+    return cutter.feed(TokenBurst(0, (0,), text)) + cutter.flush()
+
+
 class ClauseCutter:
     """Cuts one reply. `feed` it bursts in order, then `flush` it once.
 

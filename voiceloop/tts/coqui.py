@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from voiceloop.config import TtsConfig, nearest
+from voiceloop.config import TtsConfig, suggestion
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError
 from voiceloop.placement import torch_device
@@ -91,11 +91,11 @@ class Coqui:
         """See `engines.Tts`."""
         known = self.voices()
         if name not in known:
-            near = nearest(name, known)
-            hint = f"did you mean '{near}'?" if near else f"choose one of: {', '.join(known)}"
             raise ConfigError(
                 f"{self.name} has no speaker called '{name}'",
-                hint if self._speakers else "it has only one: leave out tts.voice",
+                suggestion(name, known)
+                if self._speakers
+                else "it has only one: leave out tts.voice",
             )
 
     def language(self, voice: str | None = None) -> str:

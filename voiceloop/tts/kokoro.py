@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from voiceloop.config import TtsConfig, nearest
+from voiceloop.config import TtsConfig, suggestion
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.tts.alignment import PacedWords
@@ -110,11 +110,8 @@ class Kokoro:
         """See `engines.Tts`."""
         known = self.voices()
         if name not in known:
-            near = nearest(name, known)
-            raise ConfigError(
-                f"{self.name} has no voice called '{name}'",
-                f"did you mean '{near}'?" if near else f"choose one of: {', '.join(known)}",
-            )
+            hint = suggestion(name, known)
+            raise ConfigError(f"{self.name} has no voice called '{name}'", hint)
 
     def language(self, voice: str | None = None) -> str:
         """See `engines.Tts`."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from voiceloop.catalog.names import find, piper_model
 from voiceloop.catalog.store import Store
-from voiceloop.config import TtsConfig, nearest
+from voiceloop.config import TtsConfig, suggestion
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.tts.alignment import TimedWords
@@ -52,11 +52,8 @@ class Piper:
     def check_voice(self, name: str) -> None:
         """See `engines.Tts`."""
         if name not in self._models:
-            near = nearest(name, [*self._models, *self._own.speakers])
-            raise ConfigError(
-                f"{self.name} has no voice called '{name}'",
-                f"did you mean '{near}'?" if near else "`voiceloop voices` lists those there are",
-            )
+            hint = suggestion(name, [*self._models, *self._own.speakers])
+            raise ConfigError(f"{self.name} has no voice called '{name}'", hint)
 
     def language(self, voice: str | None = None) -> str:
         """See `engines.Tts`."""

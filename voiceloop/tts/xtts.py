@@ -23,7 +23,7 @@ from torch.nn.functional import interpolate
 
 from voiceloop.audio import silence
 from voiceloop.audiofiles import AudioFile
-from voiceloop.config import nearest
+from voiceloop.config import suggestion
 from voiceloop.engines import Steps
 from voiceloop.errors import AudioError, ConfigError, EngineError
 from voiceloop.playback import AUDIBLE
@@ -115,11 +115,8 @@ class Xtts:
                 "set tts.voice to a recording of somebody who agrees to it: me.wav",
             )
         if speaker not in known:
-            near = nearest(speaker, known)
-            raise ConfigError(
-                f"{self.name} has no speaker called '{speaker}'",
-                f"did you mean '{near}'?" if near else f"choose one of: {', '.join(known)}",
-            )
+            hint = suggestion(speaker, known)
+            raise ConfigError(f"{self.name} has no speaker called '{speaker}'", hint)
         if language not in self._languages:
             raise ConfigError(
                 f"{self.name} does not speak '{language}'",
