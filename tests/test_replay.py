@@ -409,7 +409,7 @@ WRONG = {
     "did you mean 'full_duplex'": "full_duplx = true" + GOOD,
     "must be true or false": "full_duplex = 1" + GOOD,
     "did you mean 'no-prefill'": "overlap = 'no-prefil'" + GOOD,
-    "choose one of: sequential": "overlap = 'x'" + GOOD,
+    "choose one of: no-carry-over": "overlap = 'x'" + GOOD,
     "did you mean 'llm_burst_s'": GOOD + "[stages]\nllm_bursts = 1",
     "a number from 0 to 86400": GOOD + "[stages]\nllm_burst_s = -1",
     "user 2: text must be text": GOOD + "[[user]]\nat = 2\ntext = 3",
