@@ -257,6 +257,7 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     "cpu": {
         "asr.model": "tiny.en",
         "llm.target": "smollm2-135m-instruct",
+        "llm.repetition_penalty": 1.1,  # without it half of its sentences are said before
         "turns.sound": "smart-turn-v3.2",
         "tts.engine": "piper",
         "tts.model": "en_US-joe-medium",
