@@ -697,8 +697,10 @@ async def test_a_model_that_fails_is_apologised_for_after_what_it_has_said(
     assert sounded[-1].strip() == "Sorry, I can't answer right now."
     thought = "".join(map(str, REPLIES["Tell me about the sky"][:bursts]))
     assert "".join(sounded[:-1]).strip() == thought.strip()
-    assert first.heard == thought.strip()
-    assert ("heard", len(thought.split())) in result.log
+    assert first.heard == f"{thought} Sorry, I can't answer right now.".strip().replace("  ", " ")
+    written = "".join(e.text for e in result.events if isinstance(e, TokenBurst) and e.turn == 1)
+    assert written.split() == first.heard.split()
+    assert ("heard", len(thought.split())) in result.log  # the model never learns of the apology
     assert second.outcome == "done" and second.heard == "The sea is deep."
 
 

@@ -108,6 +108,8 @@ class Reply:
         """What has been thought so far, as written."""
         self.instead: str | None = None
         """What is said because there is nothing in it to say; none where there is something."""
+        self.apology = ""
+        """What is said at the end because the language model failed."""
         self._worded = False
         """A clause of it had words."""
         self._recorder = recorder
@@ -250,9 +252,12 @@ class Reply:
         except VoiceloopError as error:
             await self._gate.wait()
             self._failure = error
-            if apology := self._voice_language().apology:
+            if self._spoken and (apology := self._voice_language().apology):
+                self.apology = apology
                 text = f"\n{apology}" if self.said else apology
-                yield TokenBurst(self._recorder.turn, (), text)
+                burst = TokenBurst(self._recorder.turn, (), text)
+                self._tell(burst)
+                yield burst
 
     async def _think(self) -> AsyncGenerator[TokenBurst, None]:
         """The reply's bursts, with the tools that it calls run in between."""

@@ -194,7 +194,8 @@ class Session:
         if turn is not None and not turn.over.is_set():
             turn.dismissed = True
             turn.scope.cancel()
-            self._last_turn = turn.before
+            if self._last_turn is turn:  # and nothing was written meanwhile
+                self._last_turn = turn.before
 
     def end_turn(self, ended: TurnEnded) -> bool:
         """The turn that is being heard is over; False where there is none."""
@@ -404,11 +405,13 @@ class Session:
             elif outcome == "done" and not turn.reply.too_long:
                 heard = turn.reply.said.strip()
             else:
-                whole = outcome == "done" or not self.spoken
+                whole = turn.reply.committed and (outcome == "done" or not self.spoken)
                 tokens = turn.reply.tokens if whole else self._player.stop().tokens
                 if turn.returned and tokens:
                     tokens += self._called_after
                 heard = self._conversation.heard(0 if turn.cut_off else tokens).strip()
+                if outcome == "failed":
+                    heard = f"{heard} {turn.reply.apology}".strip()
             self._called_after = turn.reply.tokens
             self._called = turn.reply.called
         turn.rival = turn.before = turn.reply = None  # or every turn would keep the one before it

@@ -99,7 +99,8 @@ class Response:
         self._new_id = new_id
         self._ledger = ledger if settings.conversation == "auto" else None
         self._conversation_id = None if self._ledger is None else conversation_id
-        self._spoken = settings.output_modalities == ("audio",)
+        self.spoken = settings.output_modalities == ("audio",)
+        """It is heard, with a transcript; otherwise it is text alone."""
         self._started = self._over = False
         self._message: _Open | None = None
         self._calls: dict[str, _Open] = {}
@@ -135,7 +136,7 @@ class Response:
             return []
         events, message = self._opened_message()
         message.text.append(delta)
-        kind = OutputTranscriptDelta if self._spoken else OutputTextDelta
+        kind = OutputTranscriptDelta if self.spoken else OutputTextDelta
         return [*events, kind(self.id, message.id, message.index, 0, delta)]
 
     def audio(self, pcm: bytes) -> list[ServerEvent]:
@@ -143,7 +144,7 @@ class Response:
 
         ValueError where that is not whole samples, or the response is a written one.
         """
-        if len(pcm) % 2 or not self._spoken:
+        if len(pcm) % 2 or not self.spoken:
             raise ValueError("a spoken response takes whole samples, a written one none")
         if self._over or not pcm:
             return []
@@ -188,7 +189,7 @@ class Response:
         if self._over:
             return []
         events = self.start()
-        if self._message and self._spoken and heard is not None:
+        if self._message and self.spoken and heard is not None:
             self._message.text = [heard]
         items = [*([self._message] if self._message else []), *self._calls.values()]
         for item in sorted(items, key=lambda item: item.index):
@@ -226,7 +227,7 @@ class Response:
         message = self._message
         if message is None:
             message = self._message = self._next()
-            part = AudioPart("") if self._spoken else TextPart("")
+            part = AudioPart("") if self.spoken else TextPart("")
             added = ContentPartAdded(self.id, message.id, message.index, 0, part)
             events += [*self._added(message), added]
         return events, message
@@ -247,7 +248,7 @@ class Response:
             call_id, name = item.call
             whole = FunctionCall(name, text, call_id, item.id, status)
             events = [ArgumentsDone(*of_item, call_id, name, text)]
-        elif self._spoken:
+        elif self.spoken:
             whole = AssistantMessage((OutputAudioPart(text, item.samples),), item.id, status)
             events = [
                 OutputAudioDone(*of_item, 0),

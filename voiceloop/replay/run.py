@@ -70,13 +70,13 @@ def play(scenario: Scenario, *, seed: int = 0) -> Replay:
     shown: list[tuple[float, Event]] = []
 
     def show(event: Event) -> None:
-        event = _settled(event) if isinstance(event, TurnTrace) else event
+        event = in_order(event) if isinstance(event, TurnTrace) else event
         shown.append((anyio.current_time(), event))
         microphone.notice(event)
 
     async def converse() -> str:
         session = Session(
-            _engines(scenario, lexicon, clock),
+            scripted_engines(scenario, lexicon, clock),
             microphone,
             LateSpeaker(SPEECH_RATE, clock, rank=4),
             scenario.config,
@@ -98,12 +98,12 @@ def play(scenario: Scenario, *, seed: int = 0) -> Replay:
             return f"the conversation is not over after limit_s, {scenario.limit_s:g} s"
         return microphone.problem
 
-    with scheduled(seed), _planned():
+    with scheduled(seed), quietly():
         problem = anyio.run(converse, backend="trio", backend_options={"clock": clock})
     return Replay(tuple(microphone.begun), tuple(shown), problem)
 
 
-def _engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) -> Engines:
+def scripted_engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) -> Engines:
     stages = scenario.stages
     table, default, results = scenario.replies()
     asr = ScriptedAsr(
@@ -144,7 +144,7 @@ def _fails(scenario: Scenario, stage: str) -> Callable[[str], bool]:
     return lambda text: any(failure.on in text for failure in planned)
 
 
-def _settled(trace: TurnTrace) -> TurnTrace:
+def in_order(trace: TurnTrace) -> TurnTrace:
     """`trace` with spans and counters in an order of their own: stages work at the same moments."""
     spans = sorted(
         trace.spans, key=lambda span: (span.start, _LANES.index(Lane(span.lane)), span.end)
@@ -154,7 +154,7 @@ def _settled(trace: TurnTrace) -> TurnTrace:
 
 
 @contextmanager
-def _planned() -> Generator[None, None, None]:
+def quietly() -> Generator[None, None, None]:
     """Within it, the session logs no traceback of a failure that was scripted."""
 
     def unplanned(record: logging.LogRecord) -> bool:

@@ -164,7 +164,8 @@ class Speaking:
             spoken.response.take_back(self._out.flush(item_id))
 
     def _sound(self, pcm: Pcm) -> None:
-        if self._sounding is not None:
+        # A reply may have been begun before the client asked for text alone.
+        if self._sounding is not None and self._sounding.response.spoken:
             self._tell(*self._sounding.response.audio(to_wire(pcm)))
 
     def _tell(self, *events: ServerEvent) -> None:

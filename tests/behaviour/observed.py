@@ -1,0 +1,202 @@
+"""What comes of a generated conversation, as lines of text: all that is shown or sent and when,
+and all that the models were asked. Everything runs on the virtual clock."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import anyio
+import numpy as np
+
+from tests.behaviour.generated import Case, Client
+from voiceloop.audio import SPEECH_RATE, to_pcm16
+from voiceloop.errors import ProtocolError
+from voiceloop.realtime.client_events import parse, parse_binary
+from voiceloop.realtime.ids import maker
+from voiceloop.realtime.server_events import ServerEvent
+from voiceloop.replay.clock import VirtualClock, scheduled
+from voiceloop.replay.run import in_order, play, quietly, scripted_engines
+from voiceloop.replay.scenario import UserSound
+from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts
+from voiceloop.replay.user import Lexicon, Piece
+from voiceloop.server.dialogue import Dialogue
+from voiceloop.server.sound import RATE
+from voiceloop.session import Session
+from voiceloop.types import Pcm, Word
+
+FRAME_S = 0.02
+"""Audio in one message of a client."""
+REST_S = 4.0
+"""How long a client stays after all that it does."""
+LEVEL, STEP = 0.2, 0.005
+"""Word k sounds at `LEVEL + k * STEP`, which 16 bits and another rate tell apart."""
+GAP_S = 0.015
+"""Silence at the end of a word, behind which the next one begins."""
+ENOUGH = 0.8
+"""Part of a word that a window must hold for the word to be recognised."""
+
+
+def observed(case: Case, *, seed: int = 0) -> list[str]:
+    """Everything that comes of `case`, in order; `seed` is the scheduler's, and changes nothing."""
+    if case.client is not None:
+        return _of_client(case, case.client, seed)
+    replay = play(case.scenario, seed=seed)
+    lines = [f"{at:.6f} {event!r}" for at, event in replay.shown]
+    lines += [f"said {at:.6f} {say.what}" for at, say in replay.said]
+    return [*lines, f"problem {replay.problem}"]
+
+
+def digest(lines: Sequence[str]) -> str:
+    """What stands for the lines."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+class WireLexicon(Lexicon):
+    """Words that are read back after they were sent at 24 kHz in 16 bits."""
+
+    def sound(self, piece: Piece) -> Pcm:
+        count = round(piece.seconds * RATE)
+        pcm = np.zeros(count, np.float32)
+        if piece.text:
+            self._words.append(piece)
+            level = LEVEL + len(self._words) * STEP
+            pcm[: count - round(GAP_S * RATE)] = level
+        return pcm
+
+    def read(self, pcm: Pcm, *, final: bool) -> list[Word]:
+        del final
+        loud = np.concatenate(([False], np.abs(pcm) > LEVEL / 2, [False]))
+        edges = np.flatnonzero(loud[1:] != loud[:-1]).tolist()
+        words: list[Word] = []
+        for start, end in list(pairwise(edges))[::2]:
+            number = round((float(np.median(pcm[start:end])) - LEVEL) / STEP)
+            if not 0 < number <= len(self._words):
+                continue
+            word = self._words[number - 1]
+            if word.text and end - start >= ENOUGH * word.seconds * SPEECH_RATE:
+                words.append(Word(word.text, start / SPEECH_RATE, end / SPEECH_RATE))
+        return words
+
+
+class Told:
+    """Keeps what a client is told, and what it can refer to."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.items: list[str] = []
+        self.messages: list[str] = []
+        self.calls: list[str] = []
+        self._unsent: dict[str, int] = {}
+
+    def put(self, event: ServerEvent) -> None:
+        text = event.to_json(f"event_{len(self.lines)}")
+        self.note(text)
+        told = json.loads(text)
+        if told["type"] == "conversation.item.added":
+            item = told["item"]
+            self.items.append(item["id"])
+            if item["type"] == "message" and item["role"] == "assistant":
+                self.messages.append(item["id"])
+            if item["type"] == "function_call":
+                self.calls.append(item["call_id"])
+
+    def flush(self, item_id: str) -> int:
+        self.note(f"flush {item_id}")
+        return 0
+
+    def note(self, line: str) -> None:
+        self.lines.append(f"{anyio.current_time():.6f} {line}")
+
+    def filled_in(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The message with what it refers to."""
+        known = {"$item": self.items, "$message": self.messages, "$call": self.calls}
+
+        def fill(value: object) -> object:
+            if isinstance(value, dict):
+                return {key: fill(inner) for key, inner in value.items()}
+            if isinstance(value, str) and value in known:
+                return known[value][-1] if known[value] else "nothing"
+            return value
+
+        return {key: fill(value) for key, value in message.items()}
+
+
+def _of_client(case: Case, client: Client, seed: int) -> list[str]:
+    clock, lexicon, told = VirtualClock(), WireLexicon(), Told()
+    engines = scripted_engines(case.scenario, lexicon, clock)
+    tts = engines.tts
+    assert isinstance(tts, ScriptedTts) and isinstance(engines.llm, ScriptedLlm)
+    tts.rate, tts.word_samples = RATE, round(case.scenario.stages.tts_word_s * RATE)
+    model = engines.llm
+
+    async def converse() -> None:
+        dialogue = Dialogue(
+            engines,
+            case.scenario.config,
+            model.conversation(),
+            maker(Random(0)),
+            ended=lambda trace: told.note(repr(in_order(trace))),
+            refused=lambda code: told.note(f"refused {code}"),
+        )
+        microphone = _microphone(case, lexicon)
+        scope, over = anyio.CancelScope(), anyio.Event()
+
+        async def run(session: Session) -> None:
+            with scope:
+                await session.run()
+            over.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run, dialogue.attach(told, anew=True))
+            sends = [*client.sends]
+            lost_at = client.lost_at
+            for frame in range(round((case.seconds + REST_S) / FRAME_S)):
+                now = frame * FRAME_S
+                await clock.wait(now, 0)
+                if lost_at is not None and now >= lost_at:
+                    lost_at = None
+                    scope.cancel()
+                    await over.wait()
+                    dialogue.detach()
+                    scope, over = anyio.CancelScope(), anyio.Event()
+                    tasks.start_soon(run, dialogue.attach(told, anew=False))
+                while sends and sends[0][0] <= now:
+                    _send(dialogue, told, sends.pop(0)[1])
+                size = round(FRAME_S * RATE)
+                piece = microphone[frame * size : (frame + 1) * size]
+                if len(piece):
+                    audio = to_pcm16(piece).tobytes()
+                    dialogue.handle(parse_binary(audio))
+            dialogue.detach()
+            tasks.cancel_scope.cancel()
+        dialogue.close()
+
+    with scheduled(seed), quietly():
+        anyio.run(converse, backend="trio", backend_options={"clock": clock})
+    asked = [f"asked {what} {details!r}" for what, details in model.log]
+    return [*told.lines, *asked, *(f"spoken {voice} {text!r}" for voice, text in tts.spoken)]
+
+
+def _microphone(case: Case, lexicon: WireLexicon) -> Pcm:
+    """All that the client's user says, at 24 kHz."""
+    pcm = np.zeros(round((case.seconds + REST_S) * RATE), np.float32)
+    for at, text in case.speech:
+        pieces = UserSound(text=text).say().pieces
+        sound = np.concatenate([lexicon.sound(piece) for piece in pieces])
+        start = round(at * RATE)
+        pcm[start : start + len(sound)] = sound[: len(pcm) - start]
+    return pcm
+
+
+def _send(dialogue: Dialogue, told: Told, message: dict[str, Any]) -> None:
+    text = json.dumps(told.filled_in(message))
+    told.note(f"sent {text}")
+    try:
+        dialogue.handle(parse(text))
+    except ProtocolError as error:
+        told.note(f"refused {error.code} {error.param} {error.message}; {error.hint}")
