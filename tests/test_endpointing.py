@@ -106,6 +106,12 @@ def test_little_is_thought_of_a_guess_that_is_probably_wrong_and_all_of_it_in_ti
     assert "wasted_tokens" not in sure.counters
 
 
+def test_an_answer_to_doubtful_words_is_there_in_time_though_the_models_are_slow() -> None:
+    slow = Stages(asr_final_s=0.3, llm_prefill_s=0.1, llm_burst_s=0.1, tts_first_s=0.2)
+    (whole,) = turns("Tell me about", stages=slow)
+    assert endpoint_to_sound_ms(whole) == pytest.approx(0, abs=1), "half the silence is enough"
+
+
 def test_words_that_may_be_all_are_answered_before_the_user_falls_silent() -> None:
     (trace,) = turns("Tell me about the sky", **QUICK)
     at = trace.marks

@@ -619,8 +619,11 @@ class Session:
         if turn.final is None and self._endpointing.unread(turn, words):
             self._learn(turn, words, begun)
         if turn.reply is not None and self._endpointing.doubts(turn, words):
-            # Should they not go on after all, there is time enough to answer.
-            turn.reply.hesitate(self._hearing.policy.incomplete_ms / 2000)
+            # Should they not go on after all, the second half of the silence is time enough.
+            silent_at = turn.recorder.at(Mark.SPEECH_END)
+            waited = 0.0 if silent_at is None else anyio.current_time() - silent_at
+            half = self._hearing.policy.incomplete_ms / 2000
+            turn.reply.hesitate(max(0.0, half - waited))
 
     def _call_tool(self, call: ToolCall) -> str | None:
         if call.problem:

@@ -190,8 +190,9 @@ LOOK = {"type": "function", "name": "look", "description": "", "parameters": {}}
 def _of_client(rng: Random) -> Case:
     seconds = rng.choice((6.0, 12.0, 20.0))
     sends: list[tuple[float, dict[str, Any]]] = [(0.05, _update(rng))]
-    for _ in range(rng.randint(0, 10)):
-        sends.append((round(rng.uniform(0.1, seconds), 2), _message(rng)))
+    sends += [
+        (round(rng.uniform(0.1, seconds), 2), _message(rng)) for _ in range(rng.randint(0, 10))
+    ]
     if rng.random() < 0.4:  # turns by hand, or a client that asks twice
         for _ in range(rng.randint(1, 3)):
             at = round(rng.uniform(1.0, seconds), 2)
