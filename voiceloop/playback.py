@@ -17,6 +17,9 @@ from voiceloop.types import Clause, Pcm, SpeechChunk
 
 AUDIBLE = 10 ** (-50 / 20)
 """Amplitude at which a sample counts as audible: 50 dB below full scale."""
+KEPT_S = 2
+"""Of what has been handed out so much can be taken back: a client of the server may play a second
+later than it is sent audio, which is a fifth of a second ahead."""
 FADE_MS = 5
 """Length of the fade where sound is cut off or taken up again."""
 
@@ -166,9 +169,10 @@ class Playback:
         audible = self._find_audible(pcm, start)
         if self._rising:
             pcm, self._rising = fade_in(pcm, samples(FADE_MS, self.rate)), False
-        # A speaker holds well under a second; forgetting in large pieces keeps copies few.
-        if self.position - self._pcm.start > 3 * self.rate:
-            self._pcm.drop(self.position - self.rate)
+        # Forgetting in large pieces keeps copies few.
+        kept = KEPT_S * self.rate
+        if self.position - self._pcm.start > 2 * kept:
+            self._pcm.drop(self.position - kept)
         return Block(pcm, start, self._begun(), audible)
 
     def heard(self, unplayed: int = 0) -> Heard:

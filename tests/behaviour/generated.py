@@ -42,7 +42,7 @@ REPLIES = (
     "I do not know, but somebody who has been there for a very long time once told me that it was "
     "older than all of us together, and that nobody should ask.",
 )
-TOOLS = ("get_time", "set_timer", "look", "look")
+TOOLS = ("set_timer", "look", "look", "no_such")
 NAMES = tuple(OVERLAPS)
 
 

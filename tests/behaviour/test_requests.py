@@ -1,0 +1,108 @@
+"""What clients ask for while the user speaks, over scripted engines on the virtual clock."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.behaviour.generated import Case, Client
+from tests.behaviour.observed import observed
+from voiceloop.config import Config, TurnConfig
+from voiceloop.replay.scenario import Answer, Scenario
+
+pytestmark = pytest.mark.virtual
+
+SKY, SEA = "Tell me about the sky", "And what about the sea"
+LONG = "The sky is blue, and it goes on and on and on, over the hills and far away, for ever."
+WORLD = Scenario(
+    reply=(Answer(SKY, LONG), Answer(says="Of course it is.")),
+    config=replace(Config(), turns=TurnConfig(endpoint="fixed", hangover_ms=400)),
+)
+
+
+def update(*, creates: bool = True, **session: object) -> dict[str, Any]:
+    detection = {"type": "server_vad", "silence_duration_ms": 400, "create_response": creates}
+    audio = {"input": {"turn_detection": detection}}
+    extensions = {"traces": True, "pause": True}
+    whole = {"type": "realtime", "audio": audio, "voiceloop": extensions, **session}
+    return {"type": "session.update", "session": whole}
+
+
+def told(
+    speech: list[tuple[float, str]], *sends: tuple[float, dict[str, Any]], seconds: float = 12.0
+) -> list[str]:
+    return observed(Case(WORLD, Client(sends), seconds, speech))
+
+
+def events(lines: list[str], kind: str) -> list[dict[str, Any]]:
+    found = (json.loads(line.split(" ", 1)[1]) for line in lines if f' {{"type":"{kind}"' in line)
+    return [event for event in found if event["type"] == kind]
+
+
+def asked(lines: list[str]) -> list[str]:
+    return [line.split(" ", 2)[2].strip("'") for line in lines if line.startswith("asked reply '")]
+
+
+def test_an_answer_is_asked_for_after_two_turns_that_nobody_asked_about() -> None:
+    lines = told(
+        [(0.5, SKY), (4.0, SEA)], (0.1, update(creates=False)), (8.0, {"type": "response.create"})
+    )
+    (done,) = events(lines, "response.done")
+    assert done["response"]["status"] == "completed"
+    assert asked(lines) == [f"{SKY} {SEA}"], "what was said before belongs to it"
+
+
+def test_a_turn_can_be_answered_though_the_user_speaks_again() -> None:
+    lines = told(
+        [(0.5, SKY), (4.0, SEA)], (0.1, update(creates=False)), (4.8, {"type": "response.create"})
+    )
+    assert asked(lines) == [SKY]
+    assert events(lines, "response.done")
+
+
+def test_a_sound_that_is_cleared_lets_the_response_go_on() -> None:
+    clear = {"type": "input_audio_buffer.clear"}
+    lines = told([(0.5, SKY), (4.0, "stop")], (0.1, update()), (4.25, clear))
+    assert events(lines, "voiceloop.output.paused") and events(lines, "voiceloop.output.resumed")
+    (done,) = events(lines, "response.done")
+    assert done["response"]["status"] == "completed"
+    heard = [event["trace"]["heard"] for event in events(lines, "voiceloop.trace")]
+    assert LONG in heard
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_one_response_was_asked_to_be_is_not_what_the_next_one_is(refused: bool) -> None:
+    text = {"type": "response.create", "response": {"output_modalities": ["text"]}}
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": SEA}]}
+    create = {"type": "conversation.item.create", "item": message}
+    sends = [(0.1, update()), (0.2, create), (0.3, text)]
+    if refused:
+        sends.pop(1)
+    lines = told([(3.0, SKY)], *sends)
+    *first, last = events(lines, "response.done")
+    assert [done["response"]["output_modalities"] for done in first] == [["text"]] * (not refused)
+    assert last["response"]["output_modalities"] == ["audio"]
+    assert events(lines, "response.output_audio.delta"), "and it can be heard"
+
+
+def test_a_client_that_asks_for_text_in_mid_reply_loses_nothing() -> None:
+    lines = told([(0.5, SKY)], (0.1, update()), (2.6, update(output_modalities=["text"])))
+    (done,) = events(lines, "response.done")
+    assert done["response"]["status"] == "completed"
+
+
+def test_audio_that_is_cleared_takes_no_written_message_with_it() -> None:
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": SEA}]}
+    lines = told(
+        [(0.5, "Why")],
+        (0.1, update()),
+        (0.6, {"type": "conversation.item.create", "item": message}),
+        (0.65, {"type": "response.create"}),
+        (0.75, {"type": "input_audio_buffer.clear"}),
+        seconds=6.0,
+    )
+    done, *_ = events(lines, "response.done")
+    assert done["response"]["status"] == "completed"
