@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.audio import samples
-from voiceloop.playback import AUDIBLE, FADE_MS, Block, Playback
+from voiceloop.playback import AUDIBLE, FADE_MS, KEPT_S, Block, Playback
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, SpokenWord
 
 pytestmark = pytest.mark.pure
@@ -115,7 +115,19 @@ def test_long_replies_hand_out_every_sample_though_old_ones_are_forgotten():
     pcm = noise(20 * RATE)
     playback = queued(spoken([pcm], [[]]))
     assert np.array_equal(played(drain(playback)), pcm)
-    assert playback.end - playback._pcm.start <= 3 * RATE + 320
+    assert playback.end - playback._pcm.start <= 2 * KEPT_S * RATE + 320
+
+
+@given(st.integers(KEPT_S * 50, 900))
+def test_what_a_speaker_holds_can_be_taken_back_at_any_time(blocks: int):
+    pcm = noise(20 * RATE)
+    playback = queued(spoken([pcm], [[]]))
+    for _ in range(blocks):
+        playback.block(320)
+    playback.rewind(KEPT_S * RATE)
+    again = playback.block(320)
+    assert again is not None
+    assert np.array_equal(again.pcm, pcm[again.start : again.start + 320])
 
 
 @given(st.integers(0, 3000), st.integers(0, 320))

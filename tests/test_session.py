@@ -29,14 +29,14 @@ from tests.fakes import (
 )
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
-from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines, Steps
 from voiceloop.errors import EngineError
+from voiceloop.floor import Turn
 from voiceloop.languages import AUTO, language
 from voiceloop.replay.scripted import ScriptedConversation
 from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.runner import InlineRunner, Timed
-from voiceloop.session import Session, Work
+from voiceloop.session import Session
 from voiceloop.trace import (
     Lane,
     Mark,
@@ -375,10 +375,10 @@ async def test_audio_of_a_dropped_reply_is_kept_in_the_same_voice_alone(voice: s
 
     def change(event: Event) -> None:
         if isinstance(event, Transcript) and "about" in event.text:
-            sessions[0].conduct(Options(voice=voice), answers=True, interruptible=True)
+            sessions[0].voice = voice
 
     def ready(session: Session) -> None:
-        session.conduct(Options(voice="own"), answers=True, interruptible=True)
+        session.voice = "own"
         sessions.append(session)
 
     replies: dict[str, Sequence[str | ToolCall]]
@@ -626,7 +626,7 @@ async def test_the_sentence_is_in_the_language_of_the_voice_and_missing_where_no
 
 async def test_a_written_reply_without_text_is_silent_and_stays_without() -> None:
     def written(session: Session) -> None:
-        session.conduct(Options(spoken=False), answers=True, interruptible=True)
+        session.spoken = False
 
     for reply, outcome in (((), "silent"), (("😀",), "done")):
         replies: dict[str, Sequence[str | ToolCall]] = {"Say nothing": reply}
@@ -775,12 +775,12 @@ async def test_marks_are_ordered_whatever_the_pauses(pauses: list[float], start:
 
 async def test_a_turn_that_is_over_is_forgotten_though_it_was_interrupted() -> None:
     gc.collect()
-    others = {id(thing) for thing in gc.get_objects() if type(thing) is Work}
+    others = {id(thing) for thing in gc.get_objects() if type(thing) is Turn}
     alive: list[int] = []
 
     def count(event: Event) -> None:
         if isinstance(event, TurnTrace):
-            turns = [thing for thing in gc.get_objects() if type(thing) is Work]
+            turns = [thing for thing in gc.get_objects() if type(thing) is Turn]
             alive.append(sum(id(turn) not in others for turn in turns))
 
     said = [Utterance(0.5 + 2.6 * index, "Tell me about the sky") for index in range(8)]

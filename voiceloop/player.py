@@ -46,8 +46,7 @@ class Player:
         self._on_clause = on_clause
         self._fade = samples(FADE_MS, speaker.rate)
         self._changed = anyio.Event()
-        self.recorder = Recorder(-1)
-        """Of the current reply."""
+        self._recorder = Recorder(-1)
         self._playback = Playback(-1, speaker.rate)
         self._since: float | None = None
         """When the present unbroken stretch of sound began; none while nothing sounds."""
@@ -86,7 +85,7 @@ class Player:
         It does not begin to sound before `lead_s` seconds are queued, or all there is.
         """
         self.stop()
-        self.recorder = recorder
+        self._recorder = recorder
         rate = self._speaker.rate
         self._playback = Playback(recorder.turn, rate, lead=min(round(lead_s * rate), self._limit))
 
@@ -113,7 +112,7 @@ class Player:
             else:
                 self._end_stretch()
                 if playback.end:
-                    self.recorder.mark(Mark.SOUND_END, self._silent_at)
+                    self._recorder.mark(Mark.SOUND_END, self._silent_at)
                 break
         return playback.heard()
 
@@ -138,7 +137,7 @@ class Player:
             self._silence()
             self._playback.stop()
             if self._playback.position:
-                self.recorder.mark(Mark.SOUND_END, self._silent_at)
+                self._recorder.mark(Mark.SOUND_END, self._silent_at)
             self._wake()
         return self._playback.heard()
 
@@ -152,13 +151,13 @@ class Player:
         begin = self._speaker.write(block.pcm)
         self._silent_at = self._speaker.due()
         if self._since is not None and begin > self._gapless + AUDIBLE_GAP_S:
-            self.recorder.count("underruns")
+            self._recorder.count("underruns")
             self._end_stretch(self._gapless)
         if self._since is None:
             self._since = self._gapless = begin
         self._gapless += len(block.pcm) / self._speaker.rate
         if block.audible is not None:
-            self.recorder.mark(Mark.FIRST_SOUND, begin + block.audible / self._speaker.rate)
+            self._recorder.mark(Mark.FIRST_SOUND, begin + block.audible / self._speaker.rate)
 
     def _silence(self) -> None:
         """Cut the speaker off, and put back what it has not played."""
@@ -167,13 +166,13 @@ class Player:
         self._playback.rewind(self._speaker.cut(self._fade))
         self._silent_at = min(self._silent_at, self._speaker.due())
         if self._playback.first_audible is None:
-            self.recorder.retract(Mark.FIRST_SOUND)
+            self._recorder.retract(Mark.FIRST_SOUND)
         self._end_stretch()
 
     def _end_stretch(self, end: float | None = None) -> None:
         if self._since is not None:
             end = max(self._since, self._silent_at if end is None else end)
-            self.recorder.span(Lane.SPEAKER, "sound", self._since, end)
+            self._recorder.span(Lane.SPEAKER, "sound", self._since, end)
         self._since = None
 
     def _wake(self) -> None:

@@ -17,7 +17,6 @@ import anyio
 from anyio.abc import ObjectSendStream
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from voiceloop.dialogue.state import Returned
 from voiceloop.engines import Conversation, Engines, Steps, T
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
@@ -33,6 +32,10 @@ CLAUSES, CHUNKS = 8, 8
 """Items that the streams between the stages hold before they block their producer."""
 TOOL_ROUNDS = 4
 """How often a reply may go on after calls of tools; a model that wants more is going in circles."""
+
+
+Returned = tuple[ToolCall, str]
+"""A call of a tool, and what came back."""
 Voiced = dict[tuple[str | None, Clause], list[SpeechChunk]]
 """Audio of clauses, by voice."""
 
@@ -77,8 +80,7 @@ class Stage:
 
 
 class Reply:
-    """The answer to `text`, which the player has next. `run` it once; `commit` and `cancel` may
-    come at any time, before that too."""
+    """The answer to `text`. `run` it once; `commit` and `cancel` may come at any time."""
 
     def __init__(
         self,
@@ -116,8 +118,7 @@ class Reply:
         self._urgency = urgency
         self._anew = anew
         self._returned = returned
-        self.spoken = spoken
-        """It sounds; otherwise it is written alone."""
+        self._spoken = spoken
         self._voice = voice
         self._most = most
         self._read = read
@@ -138,7 +139,6 @@ class Reply:
         """Whole seconds of sound that there are to go on with."""
         self._withheld: list[Event] = []
         self._counts: Counter[str] = Counter()
-        stage.player.begin(recorder, lead_s=stage.pace.lead_s)
 
     @property
     def tokens(self) -> int:
@@ -189,9 +189,12 @@ class Reply:
         raised.
         """
         stage = self._stage
+        stage.player.begin(self._recorder, lead_s=stage.pace.lead_s)
+        if self.committed:
+            stage.player.open()
         try:
             with self._scope:
-                if not self.spoken:
+                if not self._spoken:
                     async for _ in self._think_or_apologise():
                         pass
                 elif stage.overlap.stages:
@@ -249,7 +252,7 @@ class Reply:
         except VoiceloopError as error:
             await self._gate.wait()
             self._failure = error
-            if self.spoken and (apology := self._voice_language().apology):
+            if self._spoken and (apology := self._voice_language().apology):
                 self.apology = apology
                 text = f"\n{apology}" if self.said else apology
                 burst = TokenBurst(self._recorder.turn, (), text)
@@ -304,14 +307,14 @@ class Reply:
                 break
             steps = conversation.tool_results(returned, turn)
         if not self._says_something():
-            self.instead = self._voice_language().nothing if self.spoken else ""
+            self.instead = self._voice_language().nothing if self._spoken else ""
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
     def _says_something(self) -> bool:
         """It has a word, or waits for what others call for it."""
         if any(result is None for _, result in self.called) or self._worded:
             return True
-        if not self.spoken:
+        if not self._spoken:
             return bool(self.said.strip())
         return bool(normalize(self.said, self._voice_language()).words)
 

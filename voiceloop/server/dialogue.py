@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.config import Config, TurnConfig
-from voiceloop.dialogue.state import Options
 from voiceloop.endpoint import with_eagerness
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import Code, ProtocolError
@@ -279,11 +278,11 @@ class Dialogue:
     def _apply(self) -> None:
         """Let the session be as the settings say."""
         detection = self.settings.audio.input.turn_detection
-        self.session.conduct(
-            _options(self.settings),
-            answers=detection is not None and detection.create_response,
-            interruptible=detection is not None and detection.interrupt_response,
-        )
+        self.session.answers = detection is not None and detection.create_response
+        self.session.interruptible = detection is not None and detection.interrupt_response
+        self.session.spoken = self.settings.output_modalities == ("audio",)
+        self.session.voice = self.settings.audio.output.voice
+        self.session.most_tokens = _most(self.settings)
         asked = choices.language(self._engines.asr, self.settings) or self._config.asr.language
         if asked != self._language:  # else one that was detected stays
             self._language = asked
@@ -376,17 +375,19 @@ class Dialogue:
         voice = self._voice(asked.audio.output.voice, "response.audio.output.voice")
         output = replace(asked.audio.output, voice=voice)
         self._asked = replace(asked, audio=replace(asked.audio, output=output))
-        options = _options(self._asked)
+        self.session.spoken = self._asked.output_modalities == ("audio",)
+        self.session.voice = voice
+        self.session.most_tokens = _most(self._asked)
         if _seen(self._asked) != _seen(self.settings):
             self._rewrite(self._asked)
         missing = self._missing()
         if self._returned and not missing:
-            self._answering = self.session.answer_calls(self._newest_returned(), options)
+            self._answering = self.session.answer_calls(self._newest_returned())
         elif self._written:
-            self._answering = self.session.write("\n".join(self._written.values()), options)
+            self._answering = self.session.write("\n".join(self._written.values()))
             self._written.clear()
         else:
-            self._answering = self.session.respond(options)
+            self._answering = self.session.respond()
         if self._answering is None:
             self._asked = None
             message, hint = "there is nothing to respond to", "commit audio or create an item first"
@@ -500,6 +501,7 @@ class Dialogue:
             given = response.settings
             if _seen(given) != _seen(self.settings) or given.conversation == "none":
                 self._rewrite()
+            self._apply()
         if self.settings.voiceloop.traces:
             response_id = response.id if response else None
             self._line.put(TraceTold(response_id, item_id, told(trace)))
@@ -542,14 +544,9 @@ def _offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
     return tuple(Tool(own.name, own.description, own.parameters) for own in settings.tools)
 
 
-def _options(settings: SessionSettings | ResponseSettings) -> Options:
-    """How a reply is to be."""
+def _most(settings: SessionSettings | ResponseSettings) -> int | None:
     most = settings.max_output_tokens
-    return Options(
-        spoken=settings.output_modalities == ("audio",),
-        voice=settings.audio.output.voice,
-        most_tokens=None if most == "inf" else most,
-    )
+    return None if most == "inf" else most
 
 
 def _seen(settings: SessionSettings | ResponseSettings) -> object:

@@ -1,1 +1,0 @@
-"""The dialogue: a pure core that decides, and nothing that waits, sounds or computes."""
