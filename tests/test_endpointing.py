@@ -112,6 +112,15 @@ def test_an_answer_to_doubtful_words_is_there_in_time_though_the_models_are_slow
     assert endpoint_to_sound_ms(whole) == pytest.approx(0, abs=1), "half the silence is enough"
 
 
+@pytest.mark.parametrize("prefill_s", [0.05, 0.1, 0.15, 0.2, 0.25, 0.3])
+def test_words_that_are_being_read_when_the_user_falls_silent_are_judged_by_that(
+    prefill_s: float,
+) -> None:
+    stages = Stages(llm_prefill_s=prefill_s, asr_final_s=0.05)
+    (trace,) = turns("What time is it", stages=stages, partial_every_ms=100)
+    assert waited_ms(trace) < 100 + 1000 * (stages.asr_final_s + 2 * prefill_s)
+
+
 def test_words_that_may_be_all_are_answered_before_the_user_falls_silent() -> None:
     (trace,) = turns("Tell me about the sky", **QUICK)
     at = trace.marks

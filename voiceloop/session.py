@@ -551,9 +551,14 @@ class Session:
             if text == prefilled or not self._overlap.prefill:
                 await changed.wait()
                 continue
+            begun = anyio.current_time()
             await self._prefill(turn, text)
             prefilled = text
-            if not whole and guessing and self._endpointing.expects(turn, text):
+            expected = not whole and guessing and self._endpointing.expects(turn, text)
+            # The user may have fallen silent meanwhile, after just these words.
+            self._endpointing.judge(turn, begun)
+            self._look(turn)
+            if expected:
                 turn.guesses -= 1
                 if await self._answer(turn, turn.hypothesis, ahead=True):
                     return True
