@@ -124,12 +124,11 @@ class Endpointing:
     def expects(self, turn: Turn, words: str) -> bool:
         """Whether the user, who still speaks, is likely to have said all with these `words`, which
         the model has just read."""
+        known, probability = turn.chance or ("", None)
         calibration = self._calibration(turn)
-        if calibration is None or not self.asks_model(turn):
+        if known != words or probability is None or calibration is None:
             return False
-        probability = self._probability(turn)
-        turn.chance = words, probability
-        if probability is None or probability < calibration.complete_above:
+        if probability < calibration.complete_above:
             return False
         return not turn.understood()[1] and bare(turn.hypothesis) == words
 

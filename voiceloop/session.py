@@ -554,11 +554,10 @@ class Session:
             begun = anyio.current_time()
             await self._prefill(turn, text)
             prefilled = text
-            expected = not whole and guessing and self._endpointing.expects(turn, text)
-            # The user may have fallen silent meanwhile, after just these words.
-            self._endpointing.judge(turn, begun)
-            self._look(turn)
-            if expected:
+            if whole or not guessing or not self._endpointing.asks_model(turn):
+                continue
+            self._learn(turn, text, begun)  # they may have fallen silent meanwhile
+            if self._endpointing.expects(turn, text):
                 turn.guesses -= 1
                 if await self._answer(turn, turn.hypothesis, ahead=True):
                     return True
