@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -77,10 +77,18 @@ def content(chunks: list[SpeechChunk]) -> Pcm:
 
 
 @asynccontextmanager
-async def running(player: Player) -> AsyncGenerator[TaskGroup]:
+async def running(
+    player: Player, note: Callable[[Clause], None] = lambda clause: None
+) -> AsyncGenerator[TaskGroup]:
     """The player at work, with a group for what goes on beside it; all ends with the block."""
+
+    async def run() -> None:
+        async with aclosing(player.run()) as clauses:
+            async for clause in clauses:
+                note(clause)
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(player.run)
+        tasks.start_soon(run)
         yield tasks
         tasks.cancel_scope.cancel()
 

@@ -9,7 +9,7 @@ import pytest
 
 from voiceloop.config import Config, TurnConfig
 from voiceloop.replay.run import Replay, play
-from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
+from voiceloop.replay.scenario import Answer, Failure, Scenario, Stages, UserSound
 from voiceloop.trace import Mark
 from voiceloop.types import FloorChange, StageSpan, TokenBurst, Transcript, TurnHeard, TurnTrace
 
@@ -102,6 +102,12 @@ def test_one_word_of_any_length_is_decided_on_within_half_a_second_and_its_decod
     (decision,) = [span for span in spans(second, "vad") if span.name == "interrupt"]
     if (decision.end - decision.start) * 1000 > 500:
         assert decision.end in [span.end for span in spans(second, "asr")], "as soon as understood"
+
+
+def test_a_sound_that_cannot_be_decoded_lets_the_reply_go_on() -> None:
+    first, second = talk(during("Stop"), fail=(Failure("asr", "Stop"),)).traces
+    assert second.outcome == "failed"
+    assert first.outcome == "done" and first.heard == SKY and first.counters["resumed"] == 1
 
 
 def test_a_cough_and_then_a_word_is_an_interruption() -> None:

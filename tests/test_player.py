@@ -150,13 +150,14 @@ async def test_time_that_passes_while_audio_is_handed_over_is_no_underrun():
 async def test_clauses_are_told_as_they_begin_to_sound():
     told: list[tuple[int, float]] = []
     begun = anyio.current_time()
-    player = Player(
-        RecordingSpeaker(),
-        on_clause=lambda clause: told.append((clause.index, anyio.current_time() - begun)),
-    )
+    player = Player(RecordingSpeaker())
+
+    def note(clause: Clause) -> None:
+        told.append((clause.index, anyio.current_time() - begun))
+
     (first,) = reply(1, 1, size=WORD)
     second = SpeechChunk(1, Clause(1, 1, "more", "more"), first.pcm, RATE, 0, last=True)
-    async with running(player):
+    async with running(player, note):
         player.begin(Recorder(1))
         player.open()
         await play_all(player, [first, second])

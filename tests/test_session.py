@@ -29,9 +29,9 @@ from tests.fakes import (
 )
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
+from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines, Steps
 from voiceloop.errors import EngineError
-from voiceloop.floor import Turn
 from voiceloop.languages import AUTO, language
 from voiceloop.replay.scripted import ScriptedConversation
 from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
@@ -59,6 +59,7 @@ from voiceloop.types import (
     TurnTrace,
     Word,
 )
+from voiceloop.work import Work
 
 pytestmark = pytest.mark.virtual
 
@@ -288,7 +289,8 @@ async def test_voice_and_language_hold_for_what_begins_after_they_were_chosen() 
 
     def change(event: Event) -> None:
         if isinstance(event, TurnTrace) and event.turn == 1:
-            sessions[0].voice, sessions[0].language = "other", language("fr")
+            sessions[0].conduct(Options(voice="other"), answers=True, interruptible=True)
+            sessions[0].language = language("fr")
 
     result = await converse(*talk, tts=tts, watch=change, ready=sessions.append)
     first, second = ("".join(map(str, REPLIES[text.text])) for text in talk)
@@ -375,10 +377,10 @@ async def test_audio_of_a_dropped_reply_is_kept_in_the_same_voice_alone(voice: s
 
     def change(event: Event) -> None:
         if isinstance(event, Transcript) and "about" in event.text:
-            sessions[0].voice = voice
+            sessions[0].conduct(Options(voice=voice), answers=True, interruptible=True)
 
     def ready(session: Session) -> None:
-        session.voice = "own"
+        session.conduct(Options(voice="own"), answers=True, interruptible=True)
         sessions.append(session)
 
     replies: dict[str, Sequence[str | ToolCall]]
@@ -626,7 +628,7 @@ async def test_the_sentence_is_in_the_language_of_the_voice_and_missing_where_no
 
 async def test_a_written_reply_without_text_is_silent_and_stays_without() -> None:
     def written(session: Session) -> None:
-        session.spoken = False
+        session.conduct(Options(spoken=False), answers=True, interruptible=True)
 
     for reply, outcome in (((), "silent"), (("😀",), "done")):
         replies: dict[str, Sequence[str | ToolCall]] = {"Say nothing": reply}
@@ -775,12 +777,12 @@ async def test_marks_are_ordered_whatever_the_pauses(pauses: list[float], start:
 
 async def test_a_turn_that_is_over_is_forgotten_though_it_was_interrupted() -> None:
     gc.collect()
-    others = {id(thing) for thing in gc.get_objects() if type(thing) is Turn}
+    others = {id(thing) for thing in gc.get_objects() if type(thing) is Work}
     alive: list[int] = []
 
     def count(event: Event) -> None:
         if isinstance(event, TurnTrace):
-            turns = [thing for thing in gc.get_objects() if type(thing) is Turn]
+            turns = [thing for thing in gc.get_objects() if type(thing) is Work]
             alive.append(sum(id(turn) not in others for turn in turns))
 
     said = [Utterance(0.5 + 2.6 * index, "Tell me about the sky") for index in range(8)]

@@ -9,7 +9,7 @@ user says, and what is made of it, is not its business.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer, samples
@@ -32,6 +32,8 @@ class Hearing:
         self._memory = samples(1000 * memory_s)
         self.policy = policy
         """How turns are ended."""
+        self.silence_ms: int | None = None
+        """The silence that ends the turn as things stand; none takes the configured one."""
         self.recent = SampleBuffer()
         """The newest samples: at least what a turn that begins now begins with."""
         self._vad = vad
@@ -50,25 +52,22 @@ class Hearing:
         self._detector.forget()
         self._forgotten = self.recent.end
 
-    def feed(
-        self, frame: AudioFrame, now: float, hangover_ms: Callable[[], int | None]
-    ) -> Iterator[TurnEvent]:
+    def feed(self, frame: AudioFrame, now: float) -> Iterator[TurnEvent]:
         """Events decided by `frame`, which arrives `now`; each is to be taken note of before the
-        next is asked for. `hangover_ms` tells the silence that ends the turn as things stand; none
-        takes the configured one."""
+        next is asked for, since `silence_ms` may depend on it."""
         self._arrivals.append((frame.end, now))
         self.recent.append(frame.pcm)
         for window in self._framer.feed(frame.pcm):
             probability = self._vad.probability(window.pcm)
-            for event in self._detector.feed(window, probability, hangover_ms()):
+            for event in self._detector.feed(window, probability, self.silence_ms):
                 yield self._begun(event) if isinstance(event, SpeechStarted) else event
-        yield from self.between(hangover_ms())
+        yield from self.between()
         self._drop()
 
-    def between(self, hangover_ms: int | None) -> list[TurnEvent]:
-        """What is decided by the audio behind the last window, or by a hangover that has changed:
+    def between(self) -> list[TurnEvent]:
+        """What is decided by the audio behind the last window, or by another `silence_ms`:
         neither a pause nor the end of a turn waits for a whole window."""
-        return self._detector.between(self._framer.rest, hangover_ms)
+        return self._detector.between(self._framer.rest, self.silence_ms)
 
     def when(self, sample: int) -> float:
         """When `sample`, one that was heard, was recorded: frames arrive as their last one is."""

@@ -7,7 +7,7 @@ conversation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator
 
 import anyio
 
@@ -32,21 +32,14 @@ class Player:
     counter `underruns` and the spans of the speaker's lane go to the reply's recorder.
     """
 
-    def __init__(
-        self,
-        speaker: Speaker,
-        *,
-        max_queued_s: float = 2.0,
-        on_clause: Callable[[Clause], None] = lambda clause: None,
-    ) -> None:
-        """`play` waits while more than `max_queued_s` are queued; `on_clause` is told of each
-        clause as it is handed to the speaker, at most `AHEAD_S` before it sounds."""
+    def __init__(self, speaker: Speaker, *, max_queued_s: float = 2.0) -> None:
+        """`play` waits while more than `max_queued_s` are queued."""
         self._speaker = speaker
         self._limit = round(max_queued_s * speaker.rate)
-        self._on_clause = on_clause
         self._fade = samples(FADE_MS, speaker.rate)
         self._changed = anyio.Event()
-        self._recorder = Recorder(-1)
+        self.recorder = Recorder(-1)
+        """Of the current reply."""
         self._playback = Playback(-1, speaker.rate)
         self._since: float | None = None
         """When the present unbroken stretch of sound began; none while nothing sounds."""
@@ -55,8 +48,9 @@ class Player:
         self._silent_at = 0.0
         """When everything handed to the speaker has been played."""
 
-    async def run(self) -> None:
-        """Move audio to the speaker until cancelled."""
+    async def run(self) -> AsyncGenerator[Clause, None]:
+        """Move audio to the speaker until closed; yields each clause as it is handed over, at most
+        `AHEAD_S` before it sounds."""
         size = samples(BLOCK_MS, self._speaker.rate)
         while True:
             await self._speaker.room()
@@ -64,9 +58,11 @@ class Player:
             block = self._playback.block(size)
             if block is None:
                 await changed.wait()
-            else:
-                self._hand_over(block)
-                self._wake()
+                continue
+            for clause in block.clauses:
+                yield clause
+            self._hand_over(block)
+            self._wake()
 
     @property
     def ahead_s(self) -> float:
@@ -85,7 +81,7 @@ class Player:
         It does not begin to sound before `lead_s` seconds are queued, or all there is.
         """
         self.stop()
-        self._recorder = recorder
+        self.recorder = recorder
         rate = self._speaker.rate
         self._playback = Playback(recorder.turn, rate, lead=min(round(lead_s * rate), self._limit))
 
@@ -112,7 +108,7 @@ class Player:
             else:
                 self._end_stretch()
                 if playback.end:
-                    self._recorder.mark(Mark.SOUND_END, self._silent_at)
+                    self.recorder.mark(Mark.SOUND_END, self._silent_at)
                 break
         return playback.heard()
 
@@ -137,7 +133,7 @@ class Player:
             self._silence()
             self._playback.stop()
             if self._playback.position:
-                self._recorder.mark(Mark.SOUND_END, self._silent_at)
+                self.recorder.mark(Mark.SOUND_END, self._silent_at)
             self._wake()
         return self._playback.heard()
 
@@ -146,18 +142,16 @@ class Player:
         return self._playback.heard(unplayed(self._silent_at, self._speaker.rate))
 
     def _hand_over(self, block: Block) -> None:
-        for clause in block.clauses:
-            self._on_clause(clause)
         begin = self._speaker.write(block.pcm)
         self._silent_at = self._speaker.due()
         if self._since is not None and begin > self._gapless + AUDIBLE_GAP_S:
-            self._recorder.count("underruns")
+            self.recorder.count("underruns")
             self._end_stretch(self._gapless)
         if self._since is None:
             self._since = self._gapless = begin
         self._gapless += len(block.pcm) / self._speaker.rate
         if block.audible is not None:
-            self._recorder.mark(Mark.FIRST_SOUND, begin + block.audible / self._speaker.rate)
+            self.recorder.mark(Mark.FIRST_SOUND, begin + block.audible / self._speaker.rate)
 
     def _silence(self) -> None:
         """Cut the speaker off, and put back what it has not played."""
@@ -166,13 +160,13 @@ class Player:
         self._playback.rewind(self._speaker.cut(self._fade))
         self._silent_at = min(self._silent_at, self._speaker.due())
         if self._playback.first_audible is None:
-            self._recorder.retract(Mark.FIRST_SOUND)
+            self.recorder.retract(Mark.FIRST_SOUND)
         self._end_stretch()
 
     def _end_stretch(self, end: float | None = None) -> None:
         if self._since is not None:
             end = max(self._since, self._silent_at if end is None else end)
-            self._recorder.span(Lane.SPEAKER, "sound", self._since, end)
+            self.recorder.span(Lane.SPEAKER, "sound", self._since, end)
         self._since = None
 
     def _wake(self) -> None:

@@ -1,22 +1,23 @@
 """Reply: one attempt to answer a turn, thinking, speaking and playing at once.
 
-The stages are joined by bounded streams, so each works on what the one before has given so far. A
-reply may be begun on the guess that the user has finished. Until it is committed nothing of it
-leaves: its events are withheld, the player's gate is shut, tools wait, and no more is thought than
-the first clause takes. Whether the guess was right is for the session to know.
+The stages are plain generators joined by bounded streams, so each works on what the one before has
+given so far. A reply may be begun on the guess that the user has finished. Until its gate opens
+nothing of it leaves: it is not shown, the player stays silent, tools wait, and no more is thought
+than the first clause takes. Whether the guess was right is for others to know.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 from anyio.abc import ObjectSendStream
 from anyio.streams.memory import MemoryObjectReceiveStream
 
+from voiceloop.dialogue import actions
 from voiceloop.engines import Conversation, Engines, Steps, T
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
@@ -32,10 +33,6 @@ CLAUSES, CHUNKS = 8, 8
 """Items that the streams between the stages hold before they block their producer."""
 TOOL_ROUNDS = 4
 """How often a reply may go on after calls of tools; a model that wants more is going in circles."""
-
-
-Returned = tuple[ToolCall, str]
-"""A call of a tool, and what came back."""
 Voiced = dict[tuple[str | None, Clause], list[SpeechChunk]]
 """Audio of clauses, by voice."""
 
@@ -65,111 +62,59 @@ STREAMING = Overlap(True, False, False, False, False)
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Workshop:
     """What every reply of a session works with."""
 
     engines: Engines
     conversation: Conversation
     player: Player
-    show: Callable[[Event], None]
-    call: Callable[[ToolCall], str | None]
-    """Runs a tool and returns what it says to the model; None where somebody else runs it, whose
-    answer begins another reply."""
     overlap: Overlap = EVERYTHING
     pace: Pace = field(default_factory=Pace)
 
 
-class Reply:
-    """The answer to `text`. `run` it once; `commit` and `cancel` may come at any time."""
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The tools that the model has called; those of ours return before it thinks on."""
 
-    def __init__(
-        self,
-        text: str,
-        recorder: Recorder,
-        stage: Stage,
-        voiced: Voiced,
-        urgency: Callable[[], int],
-        *,
-        anew: bool = False,
-        returned: Sequence[Returned] = (),
-        spoken: bool = True,
-        voice: str | None = None,
-        most: int | None = None,
-        read: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`voiced` is audio of former attempts at the turn, which is taken where it fits and added
-        to; `anew` says that there have been some. `urgency` is the priority of what is done until
-        it is committed. What tools `returned` stands in for `text`. A reply that is not `spoken`
-        is written alone; others sound in `voice`, or the synthesizer's own. It ends with the burst
-        that reaches `most` tokens. `read` is called when the model has read the text, with the
-        first thing that it says."""
-        self.text = text
-        self.said = ""
-        """What has been thought so far, as written."""
-        self.instead: str | None = None
-        """What is said because there is nothing in it to say; none where there is something."""
-        self.apology = ""
-        """What is said at the end because the language model failed."""
-        self._worded = False
-        """A clause of it had words."""
-        self._recorder = recorder
-        self._stage = stage
-        self._voiced = voiced
-        self._urgency = urgency
-        self._anew = anew
-        self._returned = returned
-        self._spoken = spoken
-        self._voice = voice
-        self._most = most
-        self._read = read
-        self._scope = anyio.CancelScope()
-        self._gate = anyio.Event()
+    calls: Sequence[ToolCall]
+
+
+class Gate:
+    """What a reply may do by now. Its owner opens and shuts it at any time."""
+
+    def __init__(self, *, urgent: bool) -> None:
+        self.urgent = urgent
+        """The user has finished; until then what is done for them is a guess."""
+        self.ahead_s = 0
+        """Whole seconds of sound that there are to go on with."""
+        self.scope = anyio.CancelScope()
+        """Around all its work."""
+        self._committed = anyio.Event()
         self._flowing = anyio.Event()
         self._flowing.set()
-        self.too_long = False
-        """It would have had more tokens than it may."""
-        self.doubted = False
-        """It answers what is probably not all that the user says."""
         self._hesitates_s = 0.0
-        self._failure: VoiceloopError | None = None
-        """Why the language model could not go on; `run` raises it when all has been said."""
-        self.called: Sequence[tuple[ToolCall, str | None]] = ()
-        """The calls that were made last, and what came back; None where somebody else runs it."""
-        self._ahead = 0
-        """Whole seconds of sound that there are to go on with."""
-        self._withheld: list[Event] = []
-        self._counts: Counter[str] = Counter()
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that have been thought so far."""
-        return self._counts["tokens"]
 
     @property
     def committed(self) -> bool:
-        """True once it may be seen and heard."""
-        return self._gate.is_set()
+        """True once the reply may be seen and heard."""
+        return self._committed.is_set()
 
-    @property
-    def dropped(self) -> bool:
-        """True once the guess turned out wrong."""
-        return self._scope.cancel_called
+    def priority(self) -> int:
+        """A reply that nobody hears yet before those that have seconds of sound to go on with."""
+        if self.committed:
+            return min(FIRST + self.ahead_s, LATER - 1)
+        return FIRST if self.urgent else LATER
 
     def commit(self) -> None:
-        """The user has finished: let out what was withheld, and go on."""
-        self._gate.set()
-        withheld, self._withheld = self._withheld, []
-        for event in withheld:
-            self._stage.show(event)
-        self._stage.player.open()
+        """The user has finished, and said just what is answered."""
+        self._committed.set()
 
-    def cancel(self) -> None:
-        """The guess was wrong; `run` returns False within one step of each model."""
-        self._scope.cancel()
+    def drop(self) -> None:
+        """The guess was wrong: its work ends within one step of each model."""
+        self.scope.cancel()
 
     def hesitate(self, seconds: float) -> None:
         """Think no further for so long or until `commit`: the guess is probably wrong."""
-        self.doubted = True
         self._hesitates_s = seconds
 
     def suspend(self) -> None:
@@ -181,155 +126,172 @@ class Reply:
         """Go on."""
         self._flowing.set()
 
-    async def run(self) -> bool:
-        """Speak to the end; False where `cancel` came first.
+    async def opened(self) -> None:
+        """Wait for `commit`."""
+        await self._committed.wait()
 
-        What was not committed leaves nothing behind in the player; else it is left as it is. Where
-        the language model fails, what it has said is spoken, then an apology, and then its error is
-        raised.
+    async def resolved(self) -> None:
+        """Wait for as long as the reply is to hesitate."""
+        if self._hesitates_s:
+            with anyio.move_on_after(self._hesitates_s):
+                await self.opened()
+            self._hesitates_s = 0.0
+
+    async def flowing(self) -> None:
+        """Wait while the reply is suspended."""
+        await self._flowing.wait()
+
+
+class Reply:
+    """What is thought, and what comes of it: `run` with what `think` yields, once."""
+
+    def __init__(
+        self, asked: actions.StartReply, recorder: Recorder, shop: Workshop, gate: Gate
+    ) -> None:
+        self.asked = asked
+        self.gate = gate
+        self.said = ""
+        """What has been thought so far, as written."""
+        self.instead: str | None = None
+        """What is said because there is nothing in it to say; none where there is something."""
+        self.apology = ""
+        """What is said at the end because the language model failed."""
+        self.too_long = False
+        """It would have had more tokens than it may."""
+        self.called: Sequence[tuple[ToolCall, str | None]] = ()
+        """The calls that were made last, and what came back; None where somebody else runs it."""
+        self.withheld: list[Event] = []
+        """What is to be shown when the gate opens."""
+        self._recorder = recorder
+        self._shop = shop
+        self._failure: VoiceloopError | None = None
+        """Why the language model could not go on; `run` raises it when all has been said."""
+        self._counts: Counter[str] = Counter()
+        shop.player.begin(recorder, lead_s=shop.pace.lead_s)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that have been thought so far."""
+        return self._counts["tokens"]
+
+    @property
+    def spoken(self) -> bool:
+        """It sounds; otherwise it is written alone."""
+        return self.asked.options.spoken
+
+    @property
+    def language(self) -> Language:
+        """What its voice speaks."""
+        return language(self._shop.engines.tts.language(self.asked.options.voice))
+
+    def commit(self) -> list[Event]:
+        """Open the gate; what is to be shown now."""
+        self.gate.commit()
+        self._shop.player.open()
+        withheld, self.withheld = self.withheld, []
+        return withheld
+
+    def answer(self, call: ToolCall, result: str) -> None:
+        """A tool has returned."""
+        self.called = [(one, result if one is call else known) for one, known in self.called]
+
+    async def run(self, bursts: AsyncGenerator[TokenBurst, None], voiced: Voiced) -> bool:
+        """Speak to the end; False where the guess was dropped first.
+
+        `voiced` is audio of former attempts at the turn, which is taken where it fits and added
+        to. What was not committed leaves nothing behind in the player; else it is left as it is.
+        Where the language model fails, what it has said is spoken, then an apology, and then its
+        error is raised.
         """
-        stage = self._stage
-        stage.player.begin(self._recorder, lead_s=stage.pace.lead_s)
-        if self.committed:
-            stage.player.open()
+        speech = Speech(self, self._recorder, self._shop, voiced)
         try:
-            with self._scope:
-                if not self._spoken:
-                    async for _ in self._think_or_apologise():
-                        pass
-                elif stage.overlap.stages:
-                    await self._at_once()
+            with self.gate.scope:
+                if not self.spoken:
+                    async with aclosing(bursts):
+                        async for _ in bursts:
+                            pass
+                elif self._shop.overlap.stages:
+                    await speech.at_once(bursts)
                 else:
-                    await self._in_sequence()
-                await self._gate.wait()  # what is written, or says nothing, may be over before
-                await stage.player.drain()
+                    await speech.in_sequence(bursts)
+                await self.gate.opened()  # what is written, or says nothing, may be over before
+                await self._shop.player.drain()
                 if self._failure is not None:
                     raise self._failure
         finally:
             self._account()
-        return not self._scope.cancelled_caught
+        return not self.gate.scope.cancelled_caught
 
-    def _account(self) -> None:
-        if self.committed:
-            for name, count in self._counts.items():
-                self._recorder.count(name, count)
-            if self.too_long:
-                self._recorder.count("too_long")
-            return
-        self._stage.player.stop()
-        self._recorder.count("replies_dropped")
-        self._recorder.count("wasted_tokens", self._counts["tokens"])
-        self._recorder.retract(
-            Mark.FIRST_BURST,
-            Mark.FIRST_CLAUSE,
-            Mark.FIRST_SYNTHESIS,
-            Mark.REPLY_END,
-            Mark.SYNTHESIS_END,
-        )
+    async def think(self) -> AsyncGenerator[TokenBurst | ToolCall | Calls, None]:
+        """What the model says and calls. After `Calls`, results that `answer` gave are read.
 
-    async def _at_once(self) -> None:
-        send_clauses, cut = anyio.create_memory_object_stream[Clause](CLAUSES)
-        send_chunks, chunks = anyio.create_memory_object_stream[SpeechChunk](CHUNKS)
-        async with anyio.create_task_group() as stages, cut, chunks:
-            stages.start_soon(pump, self._cut(self._think_or_apologise()), send_clauses)
-            stages.start_soon(pump, self._speak(self._joined(cut)), send_chunks)
-            async for chunk in chunks:
-                await self._stage.player.play(chunk)
-
-    async def _in_sequence(self) -> None:
-        bursts = [burst async for burst in self._think_or_apologise()]
-        cut = [clause async for clause in self._cut(_replayed(bursts))]
-        for chunk in [chunk async for chunk in self._speak(_replayed(cut))]:
-            await self._stage.player.play(chunk)
-
-    async def _think_or_apologise(self) -> AsyncGenerator[TokenBurst, None]:
-        """The reply's bursts; where the model fails, the last is a sentence that says so, which is
-        no part of the conversation. Of a guess nobody learns that it failed until it is right."""
+        Where it fails, the last burst is an apology, which is no part of the conversation; of a
+        guess nobody learns that until it is right.
+        """
         try:
-            async with aclosing(self._think()) as bursts:
-                async for burst in bursts:
-                    yield burst
+            async with aclosing(self._think()) as thoughts:
+                async for thought in thoughts:
+                    yield thought
+            if not self._says_something():
+                self.instead = self.language.nothing if self.spoken else ""
         except VoiceloopError as error:
-            await self._gate.wait()
+            await self.gate.opened()
             self._failure = error
-            if self._spoken and (apology := self._voice_language().apology):
+            if self.spoken and (apology := self.language.apology):
                 self.apology = apology
-                text = f"\n{apology}" if self.said else apology
-                burst = TokenBurst(self._recorder.turn, (), text)
-                self._tell(burst)
-                yield burst
+                yield TokenBurst(self._recorder.turn, (), f"\n{apology}" if self.said else apology)
 
-    async def _think(self) -> AsyncGenerator[TokenBurst, None]:
-        """The reply's bursts, with the tools that it calls run in between."""
-        stage, turn = self._stage, self._recorder.turn
-        conversation = stage.conversation
-        carried = self._anew and stage.overlap.carry_over
-        begin = conversation.revise if carried else conversation.reply
-        steps: Steps[TokenBurst | ToolCall]
-        if self._returned:
-            steps = conversation.tool_results(self._returned, turn)
-        else:
-            steps = begin(self.text, turn)
-        unread = True
+    async def _think(self) -> AsyncGenerator[TokenBurst | ToolCall | Calls, None]:
+        runner, conversation = self._shop.engines.llm_runner, self._shop.conversation
+        most, steps = self.asked.options.most_tokens, self._first_steps()
         for _ in range(TOOL_ROUNDS):
             calls: list[ToolCall] = []
             begun = anyio.current_time()
-            runner = stage.engines.llm_runner
-            async with aclosing(runner.stream(steps, priority=self._priority)) as items:
+            async with aclosing(runner.stream(steps, priority=self.gate.priority)) as items:
                 async for item in items:
-                    if unread:
-                        unread = False
-                        self._read()
                     self._note(item, begun)
                     if isinstance(item, ToolCall):
+                        item = self._owned(item)
                         calls.append(item)
-                        if not item.problem:
-                            self._tell(item)
                     else:
-                        self._tell(item)
                         self.said += item.text
-                        yield item
-                        if self._most is not None and self.tokens >= self._most:
-                            self.too_long = True
-                            break
-                    if self._hesitates_s:
-                        with anyio.move_on_after(self._hesitates_s):
-                            await self._gate.wait()
-                        self._hesitates_s = 0.0
-                    await self._flowing.wait()
-                    begun, self._ahead = anyio.current_time(), int(stage.player.ahead_s)
+                    yield item
+                    if most is not None and self.tokens >= most:
+                        self.too_long = True
+                        break
+                    await self.gate.resolved()
+                    await self.gate.flowing()
+                    begun, self.gate.ahead_s = anyio.current_time(), int(self._shop.player.ahead_s)
             if not calls or self.too_long:
                 break
-            await self._gate.wait()
-            self.called = [(call, stage.call(call)) for call in calls]
+            await self.gate.opened()
+            self.called = [(call, None) for call in calls]
+            yield Calls(calls)
             returned = [(call, result) for call, result in self.called if result is not None]
             if len(returned) < len(calls):
                 break
-            steps = conversation.tool_results(returned, turn)
-        if not self._says_something():
-            self.instead = self._voice_language().nothing if self._spoken else ""
+            steps = conversation.tool_results(returned, self._recorder.turn)
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
+
+    def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
+        conversation, turn = self._shop.conversation, self._recorder.turn
+        if self.asked.returned:
+            return conversation.tool_results(self.asked.returned, turn)
+        carried = self.asked.revises and self._shop.overlap.carry_over
+        begin = conversation.revise if carried else conversation.reply
+        return begin(self.asked.text, turn)
+
+    def _owned(self, call: ToolCall) -> ToolCall:
+        client = not call.problem and call.name in self.asked.options.client_tools
+        return replace(call, client=client)
 
     def _says_something(self) -> bool:
         """It has a word, or waits for what others call for it."""
-        if any(result is None for _, result in self.called) or self._worded:
+        if any(result is None for _, result in self.called):
             return True
-        if not self._spoken:
+        if not self.spoken:
             return bool(self.said.strip())
-        return bool(normalize(self.said, self._voice_language()).words)
-
-    def _voice_language(self) -> Language:
-        return language(self._stage.engines.tts.language(self._voice))
-
-    def _priority(self) -> int:
-        """A reply that nobody hears yet before those that have seconds of sound to go on with."""
-        return min(FIRST + self._ahead, LATER - 1) if self.committed else self._urgency()
-
-    def _tell(self, event: Event) -> None:
-        if self.committed:
-            self._stage.show(event)
-        else:
-            self._withheld.append(event)
+        return bool(normalize(self.said, self.language).words)
 
     def _note(self, item: TokenBurst | ToolCall, begun: float) -> None:
         now = anyio.current_time()
@@ -349,31 +311,76 @@ class Reply:
             text=item.text,
         )
 
+    def _account(self) -> None:
+        if self.gate.committed:
+            for name, count in self._counts.items():
+                self._recorder.count(name, count)
+            if self.too_long:
+                self._recorder.count("too_long")
+            return
+        self._shop.player.stop()
+        self._recorder.count("replies_dropped")
+        self._recorder.count("wasted_tokens", self._counts["tokens"])
+        self._recorder.retract(
+            Mark.FIRST_BURST,
+            Mark.FIRST_CLAUSE,
+            Mark.FIRST_SYNTHESIS,
+            Mark.REPLY_END,
+            Mark.SYNTHESIS_END,
+        )
+
+
+class Speech:
+    """What is thought becomes clauses, clauses become sound, and sound is played."""
+
+    def __init__(self, reply: Reply, recorder: Recorder, shop: Workshop, voiced: Voiced) -> None:
+        self._reply = reply
+        self._gate = reply.gate
+        self._voice = reply.asked.options.voice
+        self._recorder = recorder
+        self._shop = shop
+        self._player = shop.player
+        self._voiced = voiced
+
+    async def at_once(self, bursts: AsyncGenerator[TokenBurst, None]) -> None:
+        """Each stage works on what the one before has given so far."""
+        send_clauses, cut = anyio.create_memory_object_stream[Clause](CLAUSES)
+        send_chunks, chunks = anyio.create_memory_object_stream[SpeechChunk](CHUNKS)
+        async with anyio.create_task_group() as stages, cut, chunks:
+            stages.start_soon(pump, self._cut(bursts), send_clauses)
+            stages.start_soon(pump, self._speak(self._joined(cut)), send_chunks)
+            async for chunk in chunks:
+                await self._player.play(chunk)
+
+    async def in_sequence(self, bursts: AsyncGenerator[TokenBurst, None]) -> None:
+        """Each stage begins when the one before has done all."""
+        thought = [burst async for burst in bursts]
+        cut = [clause async for clause in self._cut(_replayed(thought))]
+        for chunk in [chunk async for chunk in self._speak(_replayed(cut))]:
+            await self._player.play(chunk)
+
     async def _cut(self, bursts: AsyncGenerator[TokenBurst, None]) -> AsyncGenerator[Clause, None]:
         """The clauses; a reply that is not committed ends with the first for the time being."""
-        voice, count = self._voice_language(), 0
+        voice, count = self._reply.language, 0
         async with aclosing(bursts), aclosing(clauses(bursts, voice)) as cut:
             async for clause in cut:
-                self._worded, count = self._worded or bool(clause.spans), count + 1
+                count += 1
                 self._recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
-                if not self._stage.overlap.held_audio:
-                    await self._gate.wait()
+                if not self._shop.overlap.held_audio:
+                    await self._gate.opened()
                 yield clause
-                await self._gate.wait()
-        if self.instead:
+                await self._gate.opened()
+        if text := self._reply.instead:
             # By itself: what was written may have begun something that would swallow it.
-            turn, text = self._recorder.turn, self.instead
-            self._tell(TokenBurst(turn, (), f" {text}" if self.said else text))
             said = normalize(text, voice)
             spans = tuple(Span(word.start, word.end, 0) for word in said.words)
-            yield Clause(turn, count, text, said.text, spans, last=True)
+            yield Clause(self._recorder.turn, count, text, said.text, spans, last=True)
 
     async def _joined(self, cut: MemoryObjectReceiveStream[Clause]) -> AsyncGenerator[Clause, None]:
         """The clauses; those that are there at once are one where there is time for it."""
-        player = self._stage.player
         async for clause in cut:
             whole = clause
-            while player.ahead_s >= AMPLE_S and len(whole.text) < LONG_CHARS:
+            while self._player.ahead_s >= AMPLE_S and len(whole.text) < LONG_CHARS:
                 try:
                     whole = joined(whole, cut.receive_nowait())
                 except (anyio.WouldBlock, anyio.EndOfStream):
@@ -396,12 +403,13 @@ class Reply:
             for chunk in known:
                 yield chunk
             return
-        engines, player = self._stage.engines, self._stage.player
+        engines = self._shop.engines
         name = f"clause {clause.index + 1}"
         voiced: list[SpeechChunk] = []
         took, begun = 0.0, anyio.current_time()
         steps = engines.tts.synthesize(clause, self._voice)
-        async with aclosing(engines.tts_runner.stream(steps, priority=self._priority)) as chunks:
+        stream = engines.tts_runner.stream(steps, priority=self._gate.priority)
+        async with aclosing(stream) as chunks:
             async for chunk in chunks:
                 now = anyio.current_time()
                 took += now - begun
@@ -409,11 +417,11 @@ class Reply:
                 self._recorder.span(Lane.TTS, name, begun, now, text=clause.text)
                 voiced.append(chunk)
                 yield chunk
-                await self._flowing.wait()
-                begun, self._ahead = anyio.current_time(), int(player.ahead_s)
+                await self._gate.flowing()
+                begun, self._gate.ahead_s = anyio.current_time(), int(self._player.ahead_s)
         audio_s = sum(len(chunk.pcm) / chunk.rate for chunk in voiced)
-        self._stage.pace.observe(audio_s, took)
-        if not self.committed:
+        self._shop.pace.observe(audio_s, took)
+        if not self._gate.committed:
             self._voiced[self._voice, clause] = voiced
 
 

@@ -1,10 +1,9 @@
-"""Session: the conversation loop, from a microphone's frames to a speaker's samples.
+"""Session: carries out what the dialogue core decides, from a microphone's frames to a speaker's
+samples.
 
-Each turn of the user is one task with one cancel scope. While the user talks, it recognises what
-has been said so far and prefills the language model with it. Where those words may be all, and at
-the first silence at the latest, the reply is begun on the guess that the user has finished; the
-endpoint decision commits the reply, and a user who goes on makes it be dropped and begun again,
-unseen. The only things that flow back are back-pressure, cancellation, and how much was heard.
+Every stage reports to the core (`dialogue.core`), and what it answers with is done here, in order:
+decode, read, reply, pause, stop, cut the history, show. Nothing is decided here. The work of each
+turn runs in one task with one cancel scope, and what comes back from it are reports.
 
 The session knows no device and no model: microphone, speaker, engines and runners are given to it,
 and all its waiting goes through anyio, so it runs the same on a virtual clock.
@@ -14,49 +13,42 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from functools import partial
+from functools import partial, singledispatchmethod
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
 from voiceloop.asr.stream import StreamingTranscriber
-from voiceloop.audio import SPEECH_RATE
-from voiceloop.bargein import Verdict
+from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import Microphone, Speaker
-from voiceloop.endpoint import bare
-from voiceloop.endpointing import Endpointing
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.core import Abilities, Core
+from voiceloop.dialogue.state import Options, Played, Returned, Settings
 from voiceloop.engines import Conversation, Engines, first
 from voiceloop.errors import VoiceloopError
-from voiceloop.floor import Floor, Turn
 from voiceloop.hearing import Hearing
-from voiceloop.languages import AUTO, language
+from voiceloop.history import History
+from voiceloop.languages import Language, language
 from voiceloop.player import Player
-from voiceloop.reply import EVERYTHING, Overlap, Reply, Returned, Stage
+from voiceloop.reply import EVERYTHING, Calls, Gate, Overlap, Reply, Workshop
 from voiceloop.tools import ToolResult, run_tool
 from voiceloop.trace import Lane, Mark, Recorder
 from voiceloop.turns import (
     Detector,
     SpeechPaused,
-    SpeechResumed,
     SpeechStarted,
     TurnDetector,
     TurnEnded,
+    TurnEvent,
 )
-from voiceloop.types import (
-    AudioFrame,
-    Event,
-    FloorChange,
-    Notice,
-    Outcome,
-    ToolCall,
-    Transcript,
-    TurnHeard,
-    Word,
-)
+from voiceloop.types import AudioFrame, Event, Notice, TokenBurst, ToolCall
+from voiceloop.work import Work
 
 logger = logging.getLogger(__name__)
 
@@ -82,95 +74,67 @@ class Session:
         overlap: Overlap = EVERYTHING,
         detector: Detector | None = None,
         conversation: Conversation | None = None,
-        foreign: Callable[[str], bool] = lambda tool: False,
         wall_clock: Callable[[], datetime] = datetime.now,
     ) -> None:
         """`full_duplex` goes on hearing while a reply sounds, so that it can be interrupted.
 
         `overlap` says what is left out, with the same models and the same endpoint decisions, to
         measure what it is worth. `detector` stands in for one with the configured settings, and
-        `conversation` is one to be gone on with; whoever gives it closes it. A tool that is
-        `foreign` is called by whoever is shown the call, and `answer_calls` brings its result.
+        `conversation` is one to be gone on with; whoever gives it closes it.
         """
         self._engines = engines
         self._microphone = microphone
         self._config = config
         self._show = show
-        self._full_duplex = full_duplex
-        self._overlap = overlap
         self._wall_clock = wall_clock
-        self._foreign = foreign
-        self.answers = True
-        """A turn is answered when it ends; otherwise `respond` asks for that."""
-        self.interruptible = True
-        """A sound of the user's pauses the reply, and may end it."""
-        self.spoken = True
-        """Replies sound; otherwise they are written alone."""
-        self.voice: str | None = None
-        """In which replies sound that are begun from now on; None: the synthesizer's own."""
-        self.most_tokens: int | None = None
-        """At most so many in replies that are begun from now on; None: what the model is set to."""
-        self.language = language(config.asr.language)
-        """What the user speaks, from the next turn on; `AUTO` until a turn of theirs tells."""
-        self._player = Player(speaker, on_clause=show)
         self._own = conversation is None
         self._conversation = conversation or engines.llm.conversation()
-        self._tokens_read = self._conversation.tokens_read
-        self._rewritten: Callable[[], None] | None = None
-        """Puts another history in place, before the next thing is read."""
+        self._player = Player(speaker)
+        self._shop = Workshop(engines, self._conversation, self._player, overlap)
+        self._history = History(self._conversation, self._player)
         self._hearing = Hearing(
             engines.vad,
             detector or TurnDetector(config.turns),
             config.turns,
             engines.turn.window_s if engines.turn else 0.0,
         )
-        self._endpointing = Endpointing(
-            self._conversation,
-            self._hearing,
-            engines.llm,
-            prefills=overlap.prefill,
-            recognises=overlap.stages,
-            ear=engines.turn,
-        )
         guesses = config.turns.max_guesses
         usual = 0 if engines.llm.metered else MAX_GUESSES
-        self._max_guesses = usual if guesses == "auto" else guesses
-        self._floor = Floor(self._player)
-        self._heard_turn: Turn | None = None
+        most = usual if guesses == "auto" else guesses
+        self._core = Core(
+            Settings(config.turns, language(config.asr.language)),
+            Abilities(
+                prefills=overlap.prefill,
+                recognises=overlap.stages,
+                guesses=most if overlap.early_reply else 0,
+                full_duplex=full_duplex,
+                ear_ms=engines.turn.silence_ms if engines.turn else None,
+            ),
+            engines.llm.calibrations,
+        )
+        self._work: dict[int, Work] = {}
+        """What runs, by the turn that it is for."""
+        self._listening: Work | None = None
         """The turn that is being heard."""
-        self._last_turn: Turn | None = None
-        """The newest turn of all; turns run one after the other."""
-        self._replying: Turn | None = None
-        """The turn that was answered last."""
-        self._turns = 0
+        self._told: deque[inputs.Input] = deque()
+        self._deciding = False
+        self._answering: int | None = None
+        """The turn that a client's last request was about."""
         self._timers = 0
-        self._called: Sequence[tuple[ToolCall, str | None]] = ()
-        """The calls that the last reply ended with, and the results that there are."""
-        self._called_after = 0
-        """Tokens of the last reply: where it called a foreign tool, those before the rest of it."""
-        self._stage: Stage | None = None
         self._tasks: TaskGroup | None = None
 
     async def run(self) -> None:
         """Converse until the microphone has finished and every turn is over."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
-            self._stage = Stage(
-                self._engines,
-                self._conversation,
-                self._player,
-                self._show,
-                self._call_tool,
-                self._overlap,
-            )
-            tasks.start_soon(self._player.run)
+            tasks.start_soon(self._play)
             async with aclosing(self._microphone.frames()) as frames:
                 async for frame in frames:
                     self._hear(frame)
-                    if self._microphone.finished and self._heard_turn is None:
+                    if self._microphone.finished and self._listening is None:
                         break
-            while self._last_turn is not None and not self._last_turn.over.is_set():
-                await self._last_turn.over.wait()
+            while self._work:
+                await next(reversed(self._work.values())).changed.wait()
             if self._timers:
                 self._show(Notice(f"{self._timers} timer(s) end with this session"))
             tasks.cancel_scope.cancel()
@@ -179,272 +143,318 @@ class Session:
 
     # ---- what others than the user's voice ask for, while the session runs
 
+    def conduct(self, options: Options, *, answers: bool, interruptible: bool) -> None:
+        """From now on replies are as `options` say, a turn is answered when it ends or only when
+        `respond` asks for it, and a sound of the user's may interrupt or not."""
+        self._tell(inputs.Change(reply=options, answers=answers, interruptible=interruptible))
+
+    @property
+    def language(self) -> Language:
+        """What the user speaks, from the next turn on; `AUTO` until a turn of theirs tells."""
+        return self._core.settings.language
+
+    @language.setter
+    def language(self, spoken: Language) -> None:
+        self._tell(inputs.Change(language=spoken))
+
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Find turns in another way from now on; a turn that is being heard is forgotten."""
-        self._dismiss()
+        self._forget()
         self._hearing.listen(detector, policy)
+        self._tell(inputs.Change(policy=policy))
 
     def forget(self) -> None:
         """The turn that is being heard has never been, and no other has what was heard so far."""
-        self._dismiss()
+        self._forget()
         self._hearing.forget()
-
-    def _dismiss(self) -> None:
-        turn, self._heard_turn = self._heard_turn, None
-        if turn is not None and not turn.over.is_set():
-            turn.dismissed = True
-            turn.scope.cancel()
-            if self._last_turn is turn:  # and nothing was written meanwhile
-                self._last_turn = turn.before
 
     def end_turn(self, ended: TurnEnded) -> bool:
         """The turn that is being heard is over; False where there is none."""
-        if self._heard_turn is None:
+        if self._listening is None:
             return False
-        self._turn_event(ended, anyio.current_time())
+        self._tell(self._noted(ended, anyio.current_time()))
         return True
 
-    def write(self, text: str) -> int:
+    def write(self, text: str, options: Options | None = None) -> int | None:
         """The user has written `text`: a turn of its own. Returns its number."""
-        self._turns += 1
-        turn = Turn(self._turns, Recorder(self._turns), None, self.language)
-        turn.final = Transcript(turn.number, 1, (Word(text, 0.0, 0.0, 1.0),), final=True)
-        return self._begin_unheard(turn)
+        return self._request(inputs.Write(text, options))
 
-    def answer_calls(self, returned: Sequence[Returned]) -> int:
+    def answer_calls(
+        self, returned: Sequence[Returned], options: Options | None = None
+    ) -> int | None:
         """Foreign tools have returned what one reply called them for: go on with its turn."""
-        number = returned[0][0].turn
-        given = {call.call_id: result for call, result in returned}
-        if given.keys() <= {call.call_id for call, _ in self._called}:
-            # Tools of ours that were called beside them have returned already.
-            whole = [(call, given.get(call.call_id, result)) for call, result in self._called]
-            returned = [(call, result) for call, result in whole if result is not None]
-        turn = Turn(number, Recorder(number), None, self.language, returned=returned)
-        turn.final = Transcript(turn.number, 1, (), final=True)
-        return self._begin_unheard(turn)
+        returned = self._history.completed(returned)
+        return self._request(inputs.BringResults(tuple(returned), options))
 
-    def respond(self) -> int | None:
+    def respond(self, options: Options | None = None) -> int | None:
         """Answer the newest turn that is over: its number, if it has not been answered."""
-        turn = self._last_turn
-        if turn is not None and turn is self._heard_turn:
-            turn = turn.before
-        if turn is None or turn.asked or turn.over.is_set():
-            return None
-        turn.asked = turn.insisted = True
-        turn.wake()
-        self._replying = turn
-        return turn.number
+        return self._request(inputs.Respond(options))
 
     def cancel(self) -> int | None:
         """End the reply that is being thought or heard: the number of its turn, if there is one."""
-        turn = self._replying
-        if turn is None or turn.final is None or turn.over.is_set():
-            return None  # a reply that is only a guess is not there yet
-        turn.scope.cancel()  # first: a reply that is stopped would take itself for played
-        self._player.stop()
-        return turn.number
+        return self._request(inputs.Cancel())
 
     def rewrite(self, rewritten: Callable[[], None]) -> None:
         """Before anything else is read, do to the conversation what `rewritten` does."""
-        self._rewritten = rewritten
+        self._tell(inputs.Rewrite(rewritten))
 
-    def _begin_unheard(self, turn: Turn) -> int:
-        now = anyio.current_time()
-        turn.ended, turn.speaking = True, False
-        for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # nobody spoke: no SPEECH_END
-            turn.recorder.mark(mark, now)
-        self._replying = turn
-        self._start(turn)
-        return turn.number
+    def _forget(self) -> None:
+        self._listening = None
+        self._tell(inputs.Forget())
 
-    def _start(self, turn: Turn) -> None:
-        assert self._tasks is not None, "the session runs"
-        turn.before = previous = self._last_turn
-        self._last_turn = turn
-        self._tasks.start_soon(self._take_turn, turn, previous)
+    def _request(self, told: inputs.Input) -> int | None:
+        self._answering = None
+        self._tell(told)
+        return self._answering
 
     # ---- hearing: everything here is synchronous, so no frame is ever late
 
     def _hear(self, frame: AudioFrame) -> None:
         now = anyio.current_time()
-        if self._heard_turn is not None and self._heard_turn.transcriber is not None:
-            self._heard_turn.transcriber.feed(frame)
-        for event in self._hearing.feed(frame, now, self._hangover_ms):
-            if isinstance(event, SpeechStarted):
-                self._begin_turn(event)
-            else:
-                self._turn_event(event, now)
-        if self._heard_turn is not None:
-            self._heard_turn.wake()
-            self._weigh(self._heard_turn)
+        if self._listening is not None and self._listening.transcriber is not None:
+            self._listening.transcriber.feed(frame)
+        for event in self._hearing.feed(frame, now):
+            self._tell(self._noted(event, now))
+        if self._listening is not None:
+            self._tell(inputs.Frame(frame.end))
+        if self._listening is not None:
+            self._listening.wake()
 
-    def _hangover_ms(self) -> int | None:
-        return self._endpointing.silence_ms(self._heard_turn) if self._heard_turn else None
+    def _noted(self, event: TurnEvent, now: float) -> inputs.Detected:
+        """What the detector has found; the recogniser has learned of it."""
+        if isinstance(event, SpeechStarted):
+            return inputs.Detected(event, self._hearing.when(event.speech_start))
+        work = self._listening
+        assert work is not None, "the detector begins a turn before anything happens in it"
+        ended = isinstance(event, TurnEnded)
+        if ended:
+            self._listening = None
+        if work.over:  # it has failed meanwhile
+            return inputs.Detected(event, now)
+        at = now
+        if isinstance(event, SpeechPaused | TurnEnded):
+            at = self._hearing.when(event.speech_end)
+        turn = self._core.turn(work.turn)
+        assert turn is not None, "it is not over"
+        work.hear(event, at, now, anew=turn.dismissed, whole=turn.detects)
+        return inputs.Detected(event, at, work.words)
 
-    def _begin_turn(self, event: SpeechStarted) -> None:
-        previous = self._last_turn
-        self._turns += 1
-        recorder = Recorder(self._turns)
-        recorder.mark(Mark.SPEECH_START, self._hearing.when(event.speech_start))
-        transcriber = StreamingTranscriber(
-            self._turns,
-            event,
-            self._hearing.recent,
-            self._config.asr,
-            self._engines.asr.max_window_s,
-        )
-        guesses = self._max_guesses if self._overlap.early_reply else 0
-        spoken = self.language
-        turn = Turn(self._turns, recorder, transcriber, spoken, guesses, asked=self.answers)
-        turn.detects = spoken.code == AUTO
-        self._heard_turn = turn
-        rival = previous
-        if previous is not None and previous.rival is not None and not previous.rival.over.is_set():
-            rival = previous.rival  # it is not decided yet what the last sound was
-        if rival is not None:
-            self._contest(turn, rival)
-        self._show(TurnHeard(turn.number, event.start, over=False))
-        self._start(turn)
+    async def _play(self) -> None:
+        """Play what is committed, and tell what begins to sound."""
+        async with aclosing(self._player.run()) as clauses:
+            async for clause in clauses:
+                self._show(clause)
+                if (turn := self._playing) is not None:
+                    self._tell(inputs.Sounding(turn))
 
-    def _contest(self, turn: Turn, rival: Turn) -> None:
-        """A reply that may be heard while the user makes a sound is paused."""
-        if self.interruptible and rival.answered and not rival.over.is_set():
-            self._floor.contest(turn, rival)
-            self._show(FloorChange(turn.number, rival.number, "paused"))
+    @property
+    def _playing(self) -> int | None:
+        """The turn whose reply the player has."""
+        works = self._work.values()
+        return next((one.turn for one in works if one.recorder is self._player.recorder), None)
 
-    def _turn_event(self, event: SpeechPaused | SpeechResumed | TurnEnded, now: float) -> None:
-        turn = self._heard_turn
-        assert turn is not None, "the detector begins a turn before anything happens in it"
-        if turn.over.is_set():  # it has failed while it was heard
-            self._heard_turn = None if isinstance(event, TurnEnded) else turn
+    # ---- deciding: what is reported goes to the core, and what it answers with is done
+
+    def _tell(self, told: inputs.Input) -> None:
+        """Report something, and do what follows from it before anything else is reported."""
+        self._told.append(told)
+        if self._deciding:
             return
-        assert turn.transcriber is not None, "it is heard"
-        match event:
-            case SpeechResumed():
-                turn.speaking = True
-                turn.transcriber.resume(event, anew=turn.dismissed, whole=turn.detects)
-                if turn.dismissed:
-                    turn.dismissed = False
-                    if turn.rival is not None:
-                        self._contest(turn, turn.rival)
-                    # Whoever was told that there was nothing to listen to hears of it again.
-                    self._show(TurnHeard(turn.number, event.speech_start, over=False))
-                turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
-                self._endpointing.judge(turn)
-                turn.wake()
-            case SpeechPaused():
-                turn.speaking = False
-                turn.transcriber.pause(event)
-                turn.recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
-                turn.recorder.mark(Mark.SPEECH_END, self._hearing.when(event.speech_end))
-                turn.recorder.mark(Mark.PAUSE, now)
-                self._endpointing.judge(turn)
-            case TurnEnded():
-                turn.ended, turn.speaking = True, False
-                turn.recorder.retract(Mark.SPEECH_END)  # a pause tells it before all is known
-                turn.recorder.mark(Mark.SPEECH_END, self._hearing.when(event.speech_end))
-                turn.recorder.mark(Mark.ENDPOINT, now)
-                turn.recorder.speech_end = event.speech_end
-                if not turn.dismissed:
-                    self._show(TurnHeard(turn.number, event.sample, over=True))
-                if final := turn.transcriber.end(event):
-                    self._note_transcript(turn, final)
-                turn.wake()
-                self._weigh(turn)
-                self._heard_turn = None
-                if not self._full_duplex:
-                    self._microphone.hold()
+        self._deciding = True
+        try:
+            while self._told:
+                now = anyio.current_time()
+                if self._core.contested:
+                    self._core.receive(self._played(), now)
+                for action in self._core.receive(self._told.popleft(), now):
+                    self._act(action)
+                if not self._told and not self._core.settled:
+                    self._told.append(inputs.Settled())
+        finally:
+            self._deciding = False
 
-    def _weigh(self, turn: Turn) -> None:
-        """Decide who has the floor; a turn that was nothing to listen to ends with its silence."""
-        rival = turn.rival
-        match self._floor.weigh(turn):
-            case Verdict.INTERRUPT if rival:
-                self._show(FloorChange(turn.number, rival.number, "interrupted"))
-            case Verdict.RESUME if rival:
-                self._show(FloorChange(turn.number, rival.number, "resumed"))
-            case _:
-                pass
-        if turn.dismissed and turn.ended:
-            turn.scope.cancel()
-            if self._last_turn is turn:
-                self._last_turn = turn.rival
+    def _played(self) -> Played:
+        player, turn = self._player, self._playing
+        return Played(
+            -1 if turn is None else turn,
+            player.heard().words,
+            player.recorder.at(Mark.FIRST_SOUND),
+            player.said_a_clause,
+        )
 
-    # ---- a turn
+    @singledispatchmethod
+    def _act(self, action: actions.Action) -> None:
+        """Do one of the things that the core asks for."""
+        raise NotImplementedError(action)
 
-    async def _take_turn(self, turn: Turn, previous: Turn | None) -> None:
-        outcome: Outcome = "interrupted"
-        heard = ""
-        with turn.scope:
-            try:
-                async with anyio.create_task_group() as work:
-                    work.start_soon(self._recognise, turn)
-                    work.start_soon(self._hear_out, turn)
-                    outcome = "done" if await self._respond(turn, previous) else "abandoned"
-                    work.cancel_scope.cancel()  # nobody waits for what the ear makes of it
-            except Exception as error:
-                # A stage that fails ends its turn, never the session.
-                outcome = "failed"
-                while isinstance(error, ExceptionGroup):
-                    error = error.exceptions[0]
-                if isinstance(error, VoiceloopError):
-                    reason = error.message
-                    logger.warning("turn %d failed: %s", turn.number, reason)
-                else:
-                    reason = repr(error)
-                    logger.error("turn %d failed", turn.number, exc_info=error)
-                self._show(Notice(f"the reply failed: {reason}"))
-        if turn.dismissed:
-            outcome = "abandoned"
-        if turn.reply is not None:
-            if turn.reply.instead is not None:
-                if outcome == "done":
-                    outcome, heard = "silent", turn.reply.instead
-                if not (turn.reply.called or turn.returned):
-                    self._conversation.heard(0)  # the model has said nothing of it
-            elif outcome == "done" and not turn.reply.too_long:
-                heard = turn.reply.said.strip()
-            else:
-                whole = turn.reply.committed and (outcome == "done" or not self.spoken)
-                tokens = turn.reply.tokens if whole else self._player.stop().tokens
-                if turn.returned and tokens:
-                    tokens += self._called_after
-                heard = self._conversation.heard(0 if turn.cut_off else tokens).strip()
-                if outcome == "failed":
-                    heard = f"{heard} {turn.reply.apology}".strip()
-            self._called_after = turn.reply.tokens
-            self._called = turn.reply.called
-        turn.rival = turn.before = turn.reply = None  # or every turn would keep the one before it
-        turn.over.set()
-        if not self._full_duplex:
-            self._microphone.release()
-        read, self._tokens_read = self._tokens_read, self._conversation.tokens_read
-        if self._tokens_read > read:
-            turn.recorder.count("tokens_read", self._tokens_read - read)
-        turn.recorder.seed = self._conversation.seed
-        self._show(turn.recorder.trace(outcome, heard))
+    @_act.register
+    def _(self, action: actions.Begin) -> None:
+        recorder = Recorder(action.number)
+        now = anyio.current_time()
+        transcriber = None
+        if action.started is not None:
+            recorder.mark(Mark.SPEECH_START, self._hearing.when(action.started.speech_start))
+            transcriber = StreamingTranscriber(
+                action.number,
+                action.started,
+                self._hearing.recent,
+                self._config.asr,
+                self._engines.asr.max_window_s,
+            )
+        work = Work(action.turn, recorder, transcriber)
+        if action.started is not None:
+            self._listening, self._hearing.silence_ms = work, None
+        else:
+            work.end()
+            for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # nobody spoke: no SPEECH_END
+                recorder.mark(mark, now)
+        if transcriber is not None:
+            work.begin(partial(self._recognise, work, transcriber))
+        self._work[action.turn] = work
+        assert self._tasks is not None, "the session runs"
+        self._tasks.start_soon(self._run, work)
 
-    async def _recognise(self, turn: Turn) -> None:
+    @_act.register
+    def _(self, action: actions.EndAfter) -> None:
+        self._hearing.silence_ms = action.silence_ms
+        if self._listening is not None and self._listening.turn == action.turn:
+            # The silence that there is may be enough by now.
+            now = anyio.current_time()
+            self._told.extend(self._noted(event, now) for event in self._hearing.between())
+
+    @_act.register
+    def _(self, action: actions.JudgeSound) -> None:
+        model, work, recent = self._engines.turn, self._work[action.turn], self._hearing.recent
+        assert model is not None and work.transcriber is not None, "there is an ear, and a voice"
+        start = max(work.transcriber.start, recent.end - samples(1000 * model.window_s))
+        pcm = recent.read(max(start, recent.start), recent.end)
+        work.begin(partial(self._judge_sound, work, action.since, pcm))
+
+    @_act.register
+    def _(self, action: actions.ReadWords) -> None:
+        work = self._work[action.turn]
+        work.begin(partial(self._read, work, action.text))
+
+    @_act.register
+    def _(self, action: actions.RewriteHistory) -> None:
+        work = self._work[action.turn]
+        work.begin(partial(self._rewrite, action.rewrite))
+
+    @_act.register
+    def _(self, action: actions.StartReply) -> None:
+        work = self._work[action.turn]
+        work.reply = Reply(action, work.recorder, self._shop, Gate(urgent=work.ended))
+        work.begin(partial(self._reply, work, work.reply))
+
+    @_act.register
+    def _(self, action: actions.CallTool) -> None:
+        self._reply_of(action.turn).answer(action.call, self._call(action.call))
+
+    @_act.register
+    def _(self, action: actions.Commit) -> None:
+        for event in self._reply_of(action.turn).commit():
+            self._show(event)
+
+    @_act.register
+    def _(self, action: actions.Drop) -> None:
+        self._reply_of(action.turn).gate.drop()
+
+    @_act.register
+    def _(self, action: actions.Hesitate) -> None:
+        self._reply_of(action.turn).gate.hesitate(action.seconds)
+
+    @_act.register
+    def _(self, action: actions.Pause) -> None:
+        self._player.pause()
+        self._reply_of(action.turn).gate.suspend()
+
+    @_act.register
+    def _(self, action: actions.Resume) -> None:
+        self._reply_of(action.turn).gate.resume()
+        self._player.resume()
+
+    @_act.register
+    def _(self, action: actions.Stop) -> None:
+        # First: a reply that is stopped would take itself for played.
+        self._work[action.turn].call_off()
+        if action.audible:
+            self._player.stop()
+
+    @_act.register
+    def _(self, action: actions.Finish) -> None:
+        work = self._work.pop(action.turn)
+        outcome, heard = self._history.settle(work.reply, action)
+        if read := self._history.newly_read():
+            work.recorder.count("tokens_read", read)
+        work.recorder.seed = self._conversation.seed
+        work.finish()
+        self._show(work.recorder.trace(outcome, heard))
+
+    @_act.register
+    def _(self, action: actions.Show) -> None:
+        self._show(action.event)
+
+    @_act.register
+    def _(self, action: actions.Record) -> None:
+        now = anyio.current_time()
+        recorder = self._work[action.turn].recorder
+        recorder.span(Lane.VAD, action.name, action.since, now, **action.facts)
+
+    @_act.register
+    def _(self, action: actions.Count) -> None:
+        self._work[action.turn].recorder.count(action.counter)
+
+    @_act.register
+    def _(self, action: actions.Answering) -> None:
+        self._answering = action.number
+
+    @_act.register
+    def _(self, action: actions.HoldMicrophone) -> None:
+        self._microphone.hold()
+
+    @_act.register
+    def _(self, action: actions.ReleaseMicrophone) -> None:
+        self._microphone.release()
+
+    def _reply_of(self, turn: int) -> Reply:
+        reply = self._work[turn].reply
+        assert reply is not None, "it has been begun"
+        return reply
+
+    # ---- the work of a turn
+
+    async def _run(self, work: Work) -> None:
+        """Do what is to be done for a turn. A stage that fails ends its turn, never the session."""
+        try:
+            await work.run()
+        except Exception as error:
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
+            self._show(Notice(f"the reply failed: {_reason(error, work.recorder.turn)}"))
+            self._tell(inputs.Failed(work.turn))
+        if not work.over:
+            self._tell(inputs.Stopped(work.turn))
+
+    async def _recognise(self, work: Work, transcriber: StreamingTranscriber) -> None:
         """Decode what the user says until every sample before the endpoint has been decoded."""
-        transcriber = turn.transcriber
-        while turn.final is None and transcriber is not None:
-            changed = turn.changed
-            decode = turn.ended or self._overlap.stages
-            job = transcriber.next_job() if decode else None
-            if job is None:
+        asr, runner = self._engines.asr, self._engines.asr_runner
+        while not (work.newest and work.newest.final):
+            changed = work.changed
+            job = transcriber.next_job() if work.ended or self._shop.overlap.stages else None
+            turn = self._core.turn(work.turn)
+            if job is None or turn is None:
                 await changed.wait()
                 continue
             begun = anyio.current_time()
-            asr, runner = self._engines.asr, self._engines.asr_runner
-            urgency = first if job.final else turn.urgency
+            priority = first if job.final else work.priority
             sure = False
             if turn.detects:
                 code, probability = await runner.call(
-                    partial(asr.detect_language, job.pcm), priority=urgency
+                    partial(asr.detect_language, job.pcm), priority=priority
                 )
                 sure = probability >= SURE_OF_LANGUAGE
-                if code != turn.language.code:
-                    turn.language, turn.chance = language(code), None
+                self._tell(inputs.LanguageDetected(work.turn, code))
+                turn = self._core.turn(work.turn) or turn
             words = await runner.call(
                 partial(
                     asr.transcribe,
@@ -453,191 +463,92 @@ class Session:
                     timed=job.timed,
                     language=turn.language.code,
                 ),
-                priority=urgency,
+                priority=priority,
             )
-            if sure and words and job.final and not (turn.dismissed or turn.contested):
-                turn.detects = False
-                if self.language.code == AUTO:  # nobody has chosen one meanwhile
-                    self.language = turn.language
             name = "final" if job.final else "partial"
             text = " ".join(word.text for word in words)
-            now = anyio.current_time()
-            until_s = job.end / SPEECH_RATE
-            turn.recorder.span(
+            now, until_s = anyio.current_time(), job.end / SPEECH_RATE
+            work.recorder.span(
                 Lane.ASR, name, begun, now, words=len(words), text=text, until_s=until_s
             )
-            self._note_transcript(turn, transcriber.accept(job, words))
+            work.take_down(transcriber.accept(job, words), now)
+            self._tell(inputs.Recognised(work.turn, work.words, sure and bool(words) and job.final))
 
-    async def _hear_out(self, turn: Turn) -> None:
-        """Have each silence judged by the sound of the voice before it, where a model can."""
+    async def _judge_sound(self, work: Work, since: int, pcm: Any) -> None:
+        """Have a silence judged by the sound of the voice before it."""
         model, runner = self._engines.turn, self._engines.turn_runner
-        while model and runner and not turn.ended:
-            changed, silent = turn.changed, self._endpointing.to_hear(turn)
-            if silent is None:
-                await changed.wait()
-                continue
-            begun, (since, pcm) = anyio.current_time(), silent
-            probability = await runner.call(
-                partial(model.end_of_turn_probability, pcm), priority=turn.urgency
-            )
-            self._endpointing.hear(turn, since, probability, begun)
-            self._look(turn)
-
-    def _note_transcript(self, turn: Turn, transcript: Transcript) -> None:
-        now = anyio.current_time()
-        if transcript.text:
-            turn.recorder.mark(Mark.FIRST_PARTIAL, now)
-        if transcript.final:
-            turn.final = transcript
-            turn.recorder.mark(Mark.TRANSCRIPT_FINAL, now)
-            if turn.transcriber is not None:
-                turn.recorder.count("retracted_words", turn.transcriber.retracted)
-        turn.heard = transcript
-        self._show(transcript)
-        turn.wake()
-        self._weigh(turn)
-        self._endpointing.judge(turn)
-        self._look(turn)
-
-    async def _respond(self, turn: Turn, previous: Turn | None) -> bool:
-        """Keep the language model at what the user has said, and answer once that may be all.
-
-        True after an answer; False where there is nothing to answer, or where the user went on in
-        a new turn before there was one: then both are one turn.
-        """
-        for earlier in (previous, turn.rival):
-            if earlier is not None:
-                await earlier.over.wait()
-        if turn.returned:
-            return await self._answer(turn, "")
-        prefilled = ""
-        while True:
-            changed = turn.changed
-            if turn.dismissed:
-                await changed.wait()
-                continue
-            text, whole = turn.understood()
-            guessing = turn.asked and turn.guesses > 0
-            silent = turn.final is None and whole
-            if silent and not guessing and self._endpointing.unread(turn, bare(text)):
-                prefilled = bare(text)
-                await self._ask(turn, prefilled)
-                continue
-            while (rewritten := self._rewritten) is not None:
-                prefilled = ""
-                await self._engines.llm_runner.call(rewritten)
-                if self._rewritten is rewritten:  # a turn that is cancelled leaves it to the next
-                    self._rewritten = None
-            if turn.final is not None:
-                newer = self._last_turn
-                assert newer is not None
-                moved_on = newer is not turn and not turn.insisted
-                if not text or moved_on:
-                    if moved_on:
-                        newer.carried = text
-                        self._endpointing.judge(newer)
-                    if prefilled or turn.reply is not None:
-                        await self._prefill(turn, "")
-                    return False
-                turn.guesses = int(turn.asked)
-            if whole and text and turn.guesses and turn.asked:
-                turn.guesses -= 1
-                if await self._answer(turn, text):
-                    return True
-                prefilled = ""
-                continue
-            if not whole and self._endpointing.asks_model(turn):
-                text = bare(turn.hypothesis)
-            if text == prefilled or not self._overlap.prefill:
-                await changed.wait()
-                continue
-            begun = anyio.current_time()
-            await self._prefill(turn, text)
-            prefilled = text
-            if whole or not guessing or not self._endpointing.asks_model(turn):
-                continue
-            self._learn(turn, text, begun)  # they may have fallen silent meanwhile
-            if self._endpointing.expects(turn, text):
-                turn.guesses -= 1
-                if await self._answer(turn, turn.hypothesis, ahead=True):
-                    return True
-                prefilled = ""
-
-    async def _ask(self, turn: Turn, words: str) -> None:
-        """Have the model read `words`, and learn how likely the user has ended with them."""
+        assert model is not None and runner is not None, "there is an ear"
         begun = anyio.current_time()
-        await self._prefill(turn, words)
-        self._learn(turn, words, begun)
+        probability = await runner.call(
+            partial(model.end_of_turn_probability, pcm), priority=work.priority
+        )
+        now = anyio.current_time()
+        work.recorder.span(Lane.VAD, "end by its sound?", begun, now, probability=probability)
+        self._tell(inputs.SoundJudged(work.turn, since, probability))
 
-    def _learn(self, turn: Turn, words: str, begun: float) -> None:
-        self._endpointing.learn(turn, words, begun)
-        self._look(turn)
-
-    def _look(self, turn: Turn) -> None:
-        """The silence that there is may be enough by now."""
-        if turn is self._heard_turn:
-            for event in self._hearing.between(self._endpointing.silence_ms(turn)):
-                assert not isinstance(event, SpeechStarted), "it began long ago"
-                self._turn_event(event, anyio.current_time())
-
-    async def _prefill(self, turn: Turn, text: str) -> None:
+    async def _read(self, work: Work, text: str) -> None:
+        """Have the language model read what the user says."""
         begun = anyio.current_time()
         if text:
-            turn.recorder.mark(Mark.PREFILL_START, begun)
-        steps = self._conversation.prefill(text, turn.number)
+            work.recorder.mark(Mark.PREFILL_START, begun)
+        steps = self._conversation.prefill(text, work.recorder.turn)
         runner = self._engines.llm_runner
-        async with aclosing(runner.stream(steps, priority=turn.urgency)) as chunks:
+        async with aclosing(runner.stream(steps, priority=work.priority)) as chunks:
             async for _ in chunks:
                 pass
-        turn.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
+        work.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
+        self._note_read(work, text, begun)
 
-    async def _answer(self, turn: Turn, text: str, *, ahead: bool = False) -> bool:
-        """Reply to `text`; False where it turned out not to be what the user said.
+    def _note_read(self, work: Work, text: str, begun: float) -> None:
+        conversation = self._conversation
+        probability = conversation.end_of_turn_probability()
+        self._tell(inputs.Read(work.turn, text, probability, begun, conversation.exchanges))
 
-        `ahead` of the user's silence, it goes on for as long as they seem to have said just that.
-        """
-        assert self._stage is not None
-        turn.ahead = ahead
-        self._replying = turn
-        turn.reply = Reply(
-            text,
-            turn.recorder,
-            self._stage,
-            turn.voiced,
-            turn.urgency,
-            # An answer to half a sentence is no draft of the answer to the whole.
-            anew=turn.reply is not None and not turn.reply.doubted,
-            returned=turn.returned,
-            spoken=self.spoken,
-            voice=self.voice,
-            most=self.most_tokens,
-            read=partial(self._read, turn, text, anyio.current_time()),
-        )
-        if turn.final is not None:
-            turn.reply.commit()
-        return await turn.reply.run()
+    async def _rewrite(self, rewrite: Any) -> None:
+        await self._engines.llm_runner.call(rewrite)
+        self._tell(inputs.Rewritten(rewrite))
 
-    def _read(self, turn: Turn, text: str, begun: float) -> None:
-        """The reply's first words are there, and with them what the model thinks of the end."""
-        words = bare(text)
-        if turn.final is None and self._endpointing.unread(turn, words):
-            self._learn(turn, words, begun)
-        if turn.reply is not None and self._endpointing.doubts(turn, words):
-            # Should they not go on after all, the second half of the silence is time enough.
-            silent_at = turn.recorder.at(Mark.SPEECH_END)
-            waited = 0.0 if silent_at is None else anyio.current_time() - silent_at
-            half = self._hearing.policy.incomplete_ms / 2000
-            turn.reply.hesitate(max(0.0, half - waited))
+    async def _reply(self, work: Work, reply: Reply) -> None:
+        said = await reply.run(self._thoughts(work, reply), work.voiced)
+        self._tell(inputs.Replied(work.turn, dropped=not said))
 
-    def _call_tool(self, call: ToolCall) -> str | None:
+    async def _thoughts(self, work: Work, reply: Reply) -> AsyncGenerator[TokenBurst, None]:
+        """What a reply thinks, told on its way to be spoken."""
+        begun, first_of_all = anyio.current_time(), True
+        async with aclosing(reply.think()) as thoughts:
+            async for thought in thoughts:
+                if first_of_all:
+                    self._note_read(work, reply.asked.text, begun)
+                    first_of_all = False
+                match thought:
+                    case Calls():
+                        self._tell(inputs.Called(work.turn, thought.calls))
+                    case ToolCall(problem=problem) if problem:
+                        pass  # nobody can call that
+                    case TokenBurst() | ToolCall():
+                        self._pass_on(reply, thought)
+                if isinstance(thought, TokenBurst):
+                    yield thought
+        if reply.instead:
+            text = f" {reply.instead}" if reply.said else reply.instead
+            self._pass_on(reply, TokenBurst(work.recorder.turn, (), text))
+
+    def _pass_on(self, reply: Reply, event: Event) -> None:
+        """Show what a reply says, or keep it until its gate opens."""
+        if reply.gate.committed:
+            self._show(event)
+        else:
+            reply.withheld.append(event)
+
+    # ---- tools
+
+    def _call(self, call: ToolCall) -> str:
         if call.problem:
             self._show(Notice(f"the model wrote a call that cannot be read: {call.problem}"))
             return json.dumps({"error": f"the call cannot be read: {call.problem}"})
-        if self._foreign(call.name):
-            return None
-        assert self._tasks is not None
         result = run_tool(call.name, call.arguments, self._wall_clock())
         if result.rings_after:
+            assert self._tasks is not None, "the session runs"
             self._tasks.start_soon(self._ring, result)
         return result.text
 
@@ -647,3 +558,12 @@ class Session:
         await anyio.sleep(result.rings_after)
         self._timers -= 1
         self._show(Notice(result.rings))
+
+
+def _reason(error: Exception, turn: int) -> str:
+    """What the user is told of an error; the log has the rest."""
+    if isinstance(error, VoiceloopError):
+        logger.warning("turn %d failed: %s", turn, error.message)
+        return error.message
+    logger.error("turn %d failed", turn, exc_info=error)
+    return repr(error)

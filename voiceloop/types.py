@@ -116,6 +116,8 @@ class ToolCall:
     """The tokens that spelled the call."""
     problem: str = ""
     """Why it cannot be read; then there are no arguments, and nobody is to run it."""
+    client: bool = False
+    """Whoever is shown the call is to run it and to bring the result; else it is a tool of ours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,10 @@ ENOUGH = 0.8
 """Part of a word that a window must hold for the word to be recognised."""
 
 
+RENAMED = {", client=False": ""}
+"""What is called otherwise than when the first conversations were recorded, or was not told."""
+
+
 def observed(case: Case, *, seed: int = 0) -> list[str]:
     """Everything that comes of `case`, in order; `seed` is the scheduler's, and changes nothing."""
     if case.client is not None:
@@ -48,6 +52,8 @@ def observed(case: Case, *, seed: int = 0) -> list[str]:
     replay = play(case.scenario, seed=seed)
     lines = [f"{at:.6f} {event!r}" for at, event in replay.shown]
     lines += [f"said {at:.6f} {say.what}" for at, say in replay.said]
+    for new, old in RENAMED.items():
+        lines = [line.replace(new, old) for line in lines]
     return [*lines, f"problem {replay.problem}"]
 
 

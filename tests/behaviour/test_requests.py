@@ -46,6 +46,15 @@ def asked(lines: list[str]) -> list[str]:
     return [line.split(" ", 2)[2].strip("'") for line in lines if line.startswith("asked reply '")]
 
 
+def test_an_answer_is_asked_for_after_two_turns_that_nobody_asked_about() -> None:
+    lines = told(
+        [(0.5, SKY), (4.0, SEA)], (0.1, update(creates=False)), (8.0, {"type": "response.create"})
+    )
+    (done,) = events(lines, "response.done")
+    assert done["response"]["status"] == "completed"
+    assert asked(lines) == [f"{SKY} {SEA}"], "what was said before belongs to it"
+
+
 def test_a_turn_can_be_answered_though_the_user_speaks_again() -> None:
     lines = told(
         [(0.5, SKY), (4.0, SEA)], (0.1, update(creates=False)), (4.8, {"type": "response.create"})
@@ -62,6 +71,21 @@ def test_a_sound_that_is_cleared_lets_the_response_go_on() -> None:
     assert done["response"]["status"] == "completed"
     heard = [event["trace"]["heard"] for event in events(lines, "voiceloop.trace")]
     assert LONG in heard
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_one_response_was_asked_to_be_is_not_what_the_next_one_is(refused: bool) -> None:
+    text = {"type": "response.create", "response": {"output_modalities": ["text"]}}
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": SEA}]}
+    create = {"type": "conversation.item.create", "item": message}
+    sends = [(0.1, update()), (0.2, create), (0.3, text)]
+    if refused:
+        sends.pop(1)
+    lines = told([(3.0, SKY)], *sends)
+    *first, last = events(lines, "response.done")
+    assert [done["response"]["output_modalities"] for done in first] == [["text"]] * (not refused)
+    assert last["response"]["output_modalities"] == ["audio"]
+    assert events(lines, "response.output_audio.delta"), "and it can be heard"
 
 
 def test_a_client_that_asks_for_text_in_mid_reply_loses_nothing() -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.config import Config, TurnConfig
+from voiceloop.dialogue.state import Options
 from voiceloop.endpoint import with_eagerness
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import Code, ProtocolError
@@ -175,7 +176,6 @@ class Dialogue:
             full_duplex=True,
             detector=self._detector,
             conversation=self._conversation,
-            foreign=self._is_foreign,
         )
         self.session.listen(self._detector, policy)
         self._apply()
@@ -227,15 +227,8 @@ class Dialogue:
                 self._end_turn()
             case InputAudioClear():
                 self._clear()
-            case ItemCreate():
-                self._create(event)
-            case ItemRetrieve():
-                self._line.put(self.ledger.retrieve(event.item_id))
-            case ItemDelete():
-                self._tell([self.ledger.delete(event.item_id)])
-                self._rewrite()
-            case ItemTruncate():
-                self._truncate(event)
+            case ItemCreate() | ItemRetrieve() | ItemDelete() | ItemTruncate():
+                self._edit(event)
             case ResponseCreate():
                 self._ask(event)
             case ResponseCancel():
@@ -246,6 +239,19 @@ class Dialogue:
                     "send it as the first message of a connection",
                     code="resume_failed",
                 )
+
+    def _edit(self, event: ItemCreate | ItemRetrieve | ItemDelete | ItemTruncate) -> None:
+        """Look at the conversation's items, or change them."""
+        match event:
+            case ItemCreate():
+                self._create(event)
+            case ItemRetrieve():
+                self._line.put(self.ledger.retrieve(event.item_id))
+            case ItemDelete():
+                self._tell([self.ledger.delete(event.item_id)])
+                self._rewrite()
+            case ItemTruncate():
+                self._truncate(event)
 
     def _update(self, event: SessionUpdate) -> None:
         before = self.settings
@@ -278,19 +284,15 @@ class Dialogue:
     def _apply(self) -> None:
         """Let the session be as the settings say."""
         detection = self.settings.audio.input.turn_detection
-        self.session.answers = detection is not None and detection.create_response
-        self.session.interruptible = detection is not None and detection.interrupt_response
-        self.session.spoken = self.settings.output_modalities == ("audio",)
-        self.session.voice = self.settings.audio.output.voice
-        self.session.most_tokens = _most(self.settings)
+        self.session.conduct(
+            _options(self.settings),
+            answers=detection is not None and detection.create_response,
+            interruptible=detection is not None and detection.interrupt_response,
+        )
         asked = choices.language(self._engines.asr, self.settings) or self._config.asr.language
         if asked != self._language:  # else one that was detected stays
             self._language = asked
             self.session.language = language(asked)
-
-    def _is_foreign(self, tool: str) -> bool:
-        settings = self._speaking.newest or self._asked or self.settings
-        return any(tool == offered.name for offered in _offered(settings))
 
     def _end_turn(self) -> None:
         if not isinstance(self._detector, Commitment):
@@ -375,21 +377,21 @@ class Dialogue:
         voice = self._voice(asked.audio.output.voice, "response.audio.output.voice")
         output = replace(asked.audio.output, voice=voice)
         self._asked = replace(asked, audio=replace(asked.audio, output=output))
-        self.session.spoken = self._asked.output_modalities == ("audio",)
-        self.session.voice = voice
-        self.session.most_tokens = _most(self._asked)
+        options = _options(self._asked)
         if _seen(self._asked) != _seen(self.settings):
             self._rewrite(self._asked)
         missing = self._missing()
         if self._returned and not missing:
-            self._answering = self.session.answer_calls(self._newest_returned())
+            self._answering = self.session.answer_calls(self._newest_returned(), options)
         elif self._written:
-            self._answering = self.session.write("\n".join(self._written.values()))
+            self._answering = self.session.write("\n".join(self._written.values()), options)
             self._written.clear()
         else:
-            self._answering = self.session.respond()
+            self._answering = self.session.respond(options)
         if self._answering is None:
             self._asked = None
+            if _seen(asked) != _seen(self.settings):
+                self._rewrite()
             message, hint = "there is nothing to respond to", "commit audio or create an item first"
             if missing:
                 message = f"the output of {' and '.join(missing)} is missing"
@@ -479,7 +481,7 @@ class Dialogue:
                 self._listening.interrupts(event.turn, self.settings)
 
     def _note_call(self, call: ToolCall) -> None:
-        if not self._is_foreign(call.name):
+        if not call.client:
             return
         self._begin_response(call.turn)
         self._calls[self._speaking.call(call)] = call
@@ -501,7 +503,6 @@ class Dialogue:
             given = response.settings
             if _seen(given) != _seen(self.settings) or given.conversation == "none":
                 self._rewrite()
-            self._apply()
         if self.settings.voiceloop.traces:
             response_id = response.id if response else None
             self._line.put(TraceTold(response_id, item_id, told(trace)))
@@ -544,9 +545,15 @@ def _offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
     return tuple(Tool(own.name, own.description, own.parameters) for own in settings.tools)
 
 
-def _most(settings: SessionSettings | ResponseSettings) -> int | None:
+def _options(settings: SessionSettings | ResponseSettings) -> Options:
+    """How a reply is to be."""
     most = settings.max_output_tokens
-    return None if most == "inf" else most
+    return Options(
+        spoken=settings.output_modalities == ("audio",),
+        voice=settings.audio.output.voice,
+        most_tokens=None if most == "inf" else most,
+        client_tools=frozenset(tool.name for tool in _offered(settings)),
+    )
 
 
 def _seen(settings: SessionSettings | ResponseSettings) -> object:

@@ -1,0 +1,51 @@
+"""The dialogue core, driven without any event loop by whatever could happen."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.dialogue.world import CALIBRATION, World
+from voiceloop.dialogue.core import Abilities, Core
+
+pytestmark = pytest.mark.pure
+
+ABILITIES = (
+    Abilities(),
+    Abilities(ear_ms=200),
+    Abilities(guesses=0),
+    Abilities(prefills=False, recognises=False, guesses=0),
+    Abilities(full_duplex=False),
+)
+
+
+def converse(seed: int, steps: int) -> World:
+    """A world in which so much has happened, and then all has come to its end."""
+    rng = Random(seed)
+    world = World(rng, abilities=rng.choice(ABILITIES))
+    for _ in range(steps):
+        world.step()
+    world.settle()
+    return world
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.integers(0, 2**32), st.integers(20, 200))
+def test_whatever_happens_what_is_promised_holds(seed: int, steps: int) -> None:
+    converse(seed, steps).check_settled()
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_same_reports_give_the_same_actions(seed: int) -> None:
+    world = converse(seed, 100)
+    again = Core(world.settings, world.abilities, {"en": CALIBRATION})
+    assert [again.receive(told, now) for told, now in world.told] == world.answers
+
+
+@pytest.mark.full
+def test_a_hundred_thousand_conversations() -> None:
+    for seed in range(100_000):
+        converse(seed, 20 + seed % 181).check_settled()

@@ -1,0 +1,88 @@
+"""Bugs that are planted into the core, each of which the world around it finds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from types import ModuleType
+
+import pytest
+
+from tests.dialogue.test_core import ABILITIES
+from tests.dialogue.world import World
+from voiceloop.dialogue import core
+
+pytestmark = pytest.mark.pure
+
+PLANTED = {
+    "a guess is let out before the user has finished": ("elif turn.words.final:\n", "else:\n"),
+    "a reply to other words is kept": ("if text != turn.reply.text:", "if not text:"),
+    "a sound that is taken back leaves the reply paused": (
+        "        if rival := self.turn(turn.contest.rival):\n            self._give",
+        "        if rival := self.turn(None):\n            self._give",
+    ),
+    "the model is given two things to do": (
+        "            self._learn_from_reply(turn, told)\n",
+        "            self._learn_from_reply(turn, told)\n            self._model = None\n",
+    ),
+    "the newest turn is answered first": ("self.state.turns[0]", "self.state.turns[-1]"),
+    "work is called off twice": ("if turn.phase is not Phase.STOPPING:", "if turn:"),
+    "a guess is paused": ("self.settings.interruptible and rival.answered", "rival.answered or 1"),
+    "what is being stopped is worked on": (
+        "if turn.phase is Phase.STOPPING or turn.dismissed:",
+        "if turn.dismissed:",
+    ),
+    "a reply is begun before the history is read": (
+        "if self._rewrite is None and self._expects(",
+        "if self._expects(",
+    ),
+    "what a client is to call is called here": (
+        "for one in told.calls if not one.client",
+        "for one in told.calls",
+    ),
+    "the model is never free again": ("self._model if goes_on else None", "self._model"),
+    "a reply waits for a sound that was nothing": (
+        "one.undecided and one.rival == rival.id",
+        "one.rival == rival.id",
+    ),
+    "a turn ends without any silence": (
+        "silence_ms = policy.hangover_ms\n",
+        "silence_ms = 0\n",
+    ),
+    "a reply that was paused stays so": ("        self._do(actions.Resume(rival.id))\n", ""),
+    "a turn waits for ever to be asked for": (
+        "and later and not any(other.asked for other in later)",
+        "",
+    ),
+    "a reply that failed is still being heard": (
+        '                self._finish(turn, "failed")',
+        "                pass",
+    ),
+}
+
+
+@pytest.fixture
+def module() -> Iterator[ModuleType]:
+    """A module of another name to put the core's code in."""
+    made = ModuleType("planted")
+    sys.modules["planted"] = made  # where dataclasses look for it
+    yield made
+    del sys.modules["planted"]
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(bug: str, module: ModuleType) -> None:
+    right, wrong = PLANTED[bug]
+    source = Path(core.__file__).read_text(encoding="utf-8")
+    assert source.count(right) == 1, "the bug is planted in one place"
+    exec(compile(source.replace(right, wrong), "planted", "exec"), module.__dict__)
+    with pytest.raises(AssertionError):
+        for seed in range(300):
+            rng = Random(seed)
+            world = World(rng, abilities=rng.choice(ABILITIES), kind=module.Core)
+            for _ in range(20 + seed % 181):
+                world.step()
+            world.settle()
+            world.check_settled()

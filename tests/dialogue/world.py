@@ -1,0 +1,407 @@
+"""A world around the dialogue core without an event loop: it reports what stages could report, in
+any order, and holds every answer of the core against what is promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from voiceloop.config import TurnConfig
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.core import Abilities, Core
+from voiceloop.dialogue.state import Options, Phase, Played, Settings, Words
+from voiceloop.languages import language
+from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.types import Calibration, FloorChange, ToolCall, Transcript, TurnHeard, Word
+
+TEXTS = ("tell me", "tell me more", "what is it", "and the", "uh-huh", "stop", "", "no wait stop")
+CALIBRATION = Calibration(0.5, 0.2, 88)
+SPOKEN = (Phase.COMMITTED, Phase.SPEAKING, Phase.CONTESTED)
+
+
+@dataclass
+class Live:
+    """What the world knows of a turn."""
+
+    number: int
+    heard: bool
+    text: str = ""
+    silent: bool = False
+    ended: bool = False
+    final: bool = False
+    replying: str | None = None
+    """The text that is replied to."""
+    read: bool = False
+    committed: bool = False
+    dropped: bool = False
+    sounding: bool = False
+    paused: bool = False
+    stopping: bool = False
+
+
+@dataclass
+class World:
+    """Tells the core what a `rng` draws of what could happen, and checks what it answers."""
+
+    rng: Random
+    settings: Settings = field(
+        default_factory=lambda: Settings(TurnConfig(endpoint="p-eot"), language("en"))
+    )
+    abilities: Abilities = field(default_factory=Abilities)
+    told: list[tuple[inputs.Input, float]] = field(default_factory=list)
+    answers: list[Sequence[actions.Action]] = field(default_factory=list)
+    kind: type[Core] = Core
+
+    def __post_init__(self) -> None:
+        self.core = self.kind(self.settings, self.abilities, {"en": CALIBRATION})
+        self.now, self.sample = 1.0, 16_000
+        self.live: dict[int, Live] = {}
+        self.over: set[int] = set()
+        self.hearing: int | None = None
+        self.model: actions.ModelWork | None = None
+        self.ear: actions.JudgeSound | None = None
+        self.rewrite: object | None = None
+        self.begun = 0
+        self.called: list[ToolCall] = []
+        self.replied: list[int] = []
+        """Numbers of turns whose reply may have called tools."""
+
+    # ---- what may happen
+
+    def step(self) -> None:
+        """Something happens."""
+        self.now += self.rng.choice((0.0, 0.01, 0.01, 0.1, 0.4))
+        self.sample = round(self.now * 16_000)
+        moves = [*self._of_user(), *self._of_models(), *self._of_clients()]
+        self.rng.choice(moves)()
+
+    def settle(self) -> None:
+        """The user falls silent, clients are content, and all work comes to its end."""
+        self.tell(inputs.Change(answers=True))
+        for _ in range(400):
+            self.now += 0.1
+            self.sample = round(self.now * 16_000)
+            if self.hearing is not None:
+                live = self.live.get(self.hearing)
+                if live is None or live.silent:
+                    self._end()
+                else:
+                    self._pause()
+                continue
+            moves = [*self._decodes(), *self._of_models(fails=False)]
+            if not moves:
+                break
+            moves[0]()
+
+    def check_settled(self) -> None:
+        """No turn hangs that is to be answered."""
+        assert not [turn.id for turn in self.core.state.turns if turn.asked]
+
+    def _of_user(self) -> list[Callable[[], None]]:
+        moves: list[Callable[[], None]] = [self._frame, self._frame, *self._decodes()]
+        if self.hearing is None:
+            return [*moves, self._speak, self._speak]
+        live = self.live.get(self.hearing)
+        if live is None:
+            return [*moves, self._end]
+        return [*moves, self._say, self._resume if live.silent else self._pause, self._end]
+
+    def _decodes(self) -> list[Callable[[], None]]:
+        waiting = [
+            turn
+            for turn, live in self.live.items()
+            if live.heard and live.ended and not live.final and not live.stopping
+        ]
+        return [lambda turn=turn: self._decode(turn) for turn in waiting]
+
+    def _of_models(self, *, fails: bool = True) -> list[Callable[[], None]]:
+        moves: list[Callable[[], None]] = []
+        for turn, live in self.live.items():
+            if live.stopping:
+                moves.append(lambda turn=turn: self.tell(inputs.Stopped(turn)))
+            elif fails and self.rng.random() < 0.03:
+                moves.append(lambda turn=turn: self.tell(inputs.Failed(turn)))
+        if self.ear and self.ear.turn in self.live and not self.live[self.ear.turn].stopping:
+            moves.append(self._judge)
+        if self.model and not self.live[self.model.turn].stopping:
+            moves += self._of_model(self.model)
+        return moves
+
+    def _of_model(self, work: actions.ModelWork) -> list[Callable[[], None]]:
+        live = self.live[work.turn]
+        if isinstance(work, actions.RewriteHistory):
+            return [lambda: self._rewritten(work)]
+        if isinstance(work, actions.ReadWords):
+            return [lambda: self._done(inputs.Read(work.turn, work.text, self._chance(), self.now))]
+        if live.dropped:
+            return [lambda: self._done(inputs.Replied(work.turn, dropped=True))]
+        if not live.read:
+            return [lambda: self._read(live, work)]
+        if live.committed and not live.paused:
+            if self.rng.random() < 0.1:
+                return [lambda: self._call(work)]
+            if not live.sounding:
+                return [lambda: self._sound(live, work.turn)]
+            return [lambda: self._done(inputs.Replied(work.turn))]
+        return []
+
+    def _of_clients(self) -> list[Callable[[], None]]:
+        if self.rng.random() < 0.8:
+            return []
+        flipped = inputs.Change(
+            answers=self.rng.random() < 0.7, interruptible=self.rng.random() < 0.8
+        )
+        results: list[Callable[[], None]] = []
+        if self.replied:
+            call = ToolCall(self.rng.choice(self.replied), "call", "look", {})
+            results = [lambda: self.tell(inputs.BringResults(((call, "up"),)))]
+        return [
+            *results,
+            lambda: self.tell(inputs.Write(self.rng.choice(TEXTS[:3]))),
+            lambda: self.tell(inputs.Respond(Options(voice="other"))),
+            lambda: self.tell(inputs.Cancel()),
+            lambda: self._forget(),
+            lambda: self._rewrite(),
+            lambda: self.tell(flipped),
+        ]
+
+    # ---- what happens
+
+    def _frame(self) -> None:
+        self.tell(inputs.Frame(self.sample))
+
+    def _speak(self) -> None:
+        self.tell(
+            inputs.Detected(SpeechStarted(self.sample, self.sample - 500, self.sample), self.now)
+        )
+
+    def _say(self) -> None:
+        assert self.hearing is not None
+        live = self.live[self.hearing]
+        live.text = self.rng.choice(TEXTS)
+        self.tell(inputs.Recognised(self.hearing, self._words(live)))
+
+    def _pause(self) -> None:
+        assert self.hearing is not None
+        live = self.live[self.hearing]
+        live.silent = True
+        self.tell(
+            inputs.Detected(
+                SpeechPaused(self.sample, self.sample - 500), self.now, self._words(live)
+            )
+        )
+
+    def _resume(self) -> None:
+        assert self.hearing is not None
+        live = self.live[self.hearing]
+        live.silent = False
+        self.tell(
+            inputs.Detected(SpeechResumed(self.sample, self.sample), self.now, self._words(live))
+        )
+
+    def _end(self) -> None:
+        assert self.hearing is not None
+        live, turn = self.live.get(self.hearing), self.hearing
+        self.hearing = None
+        if live is None:
+            self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now))
+            return
+        live.ended = True
+        live.final = live.silent and self.rng.random() < 0.5
+        words = self._words(live)
+        self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now, words))
+        del turn
+
+    def _decode(self, turn: int) -> None:
+        live = self.live[turn]
+        live.final = True
+        if self.rng.random() < 0.3:
+            live.text = self.rng.choice(TEXTS)
+        self.tell(inputs.Recognised(turn, self._words(live)))
+
+    def _words(self, live: Live) -> Words:
+        said = tuple(Word(word, 0.0, 0.0) for word in live.text.split())
+        if live.final:
+            return Words(Transcript(live.number, 2, said, final=True), hypothesis=live.text)
+        newest = Transcript(live.number, 1, said[:-1], said[-1:])
+        guess = Transcript(live.number, 2, said, final=True)
+        return Words(newest, guess if live.silent else None, live.text)
+
+    def _chance(self) -> float | None:
+        return self.rng.choice((None, 0.01, 0.3, 0.9))
+
+    def _done(self, told: inputs.Input) -> None:
+        self.model = None
+        self.tell(told)
+
+    def _rewritten(self, work: actions.RewriteHistory) -> None:
+        if self.rewrite is work.rewrite:
+            self.rewrite = None
+        self._done(inputs.Rewritten(work.rewrite))
+
+    def _read(self, live: Live, work: actions.StartReply) -> None:
+        live.read = True
+        self.tell(inputs.Read(work.turn, work.text, self._chance(), self.now))
+
+    def _call(self, work: actions.StartReply) -> None:
+        """The model calls a tool of ours, and one of the client's."""
+        ours, theirs = ToolCall(0, "a", "clock", {}), ToolCall(0, "b", "look", {}, client=True)
+        self.called = [ours, theirs]
+        self.tell(inputs.Called(work.turn, (ours, theirs)))
+        assert self.called == [theirs], "ours has returned"
+
+    def _sound(self, live: Live, turn: int) -> None:
+        live.sounding = True
+        self.tell(Played(turn, ("so", "it", "is"), self.now, self.rng.random() < 0.5))
+        self.tell(inputs.Sounding(turn))
+
+    def _judge(self) -> None:
+        ear, self.ear = self.ear, None
+        assert ear is not None
+        self.tell(inputs.SoundJudged(ear.turn, ear.since, self.rng.random()))
+
+    def _forget(self) -> None:
+        self.hearing = None
+        self.tell(inputs.Forget())
+
+    def _rewrite(self) -> None:
+        self.rewrite = object()
+        self.tell(inputs.Rewrite(self.rewrite))
+
+    # ---- what the core answers with
+
+    def tell(self, told: inputs.Input) -> None:
+        """Tell the core, do what it asks for, and check that it may ask for that."""
+        self.told.append((told, self.now))
+        actions = self.core.receive(told, self.now)
+        self.answers.append(actions)
+        for action in actions:
+            self._do(action)
+        self._check()
+        if not self.core.settled:
+            self.tell(inputs.Settled())
+
+    def _do(self, action: actions.Action) -> None:
+        turn = getattr(action, "turn", None)
+        if isinstance(action, actions.Begin):
+            self._begin(action)
+            return
+        if isinstance(action, actions.Show):
+            self._shown(action.event)
+            return
+        assert turn is None or turn in self.live or isinstance(action, actions.EndAfter), (
+            f"{action} is for a turn that is over"
+        )
+        match action:
+            case actions.ReadWords() | actions.RewriteHistory() | actions.StartReply():
+                self._work(action)
+            case (
+                actions.Commit()
+                | actions.Drop()
+                | actions.Hesitate()
+                | actions.Pause()
+                | actions.Resume()
+            ):
+                self._of_reply(action, self.live[action.turn])
+            case actions.JudgeSound():
+                assert self.ear is None, "one silence is judged at a time"
+                self.ear = action
+            case actions.Stop():
+                assert not self.live[action.turn].stopping, "it is stopped once"
+                self.live[action.turn].stopping = True
+            case actions.Finish():
+                stopped = isinstance(self.told[-1][0], inputs.Stopped | inputs.Failed)
+                assert stopped or not self.live[action.turn].stopping, "its work still runs"
+                self._finish(action.turn)
+            case actions.CallTool():
+                assert self.live[action.turn].committed, "no guess calls anything"
+                self.called.remove(action.call)
+            case actions.EndAfter():
+                assert action.turn == self.core.state.listening, "only a turn that is heard can end"
+                assert action.silence_ms >= self.core.settings.policy.complete_ms
+            case _:
+                pass
+
+    def _begin(self, action: actions.Begin) -> None:
+        assert action.turn not in self.live and action.turn not in self.over, "ids are new"
+        heard = action.started is not None
+        self.live[action.turn] = Live(action.number, heard, ended=not heard, final=not heard)
+        if heard:
+            assert self.hearing is None, "one turn is heard at a time"
+            self.hearing = action.turn
+
+    def _work(self, work: actions.ModelWork) -> None:
+        assert self.model is None, f"the model does one thing after the other: {self.model}, {work}"
+        assert not self.live[work.turn].stopping, "nothing is begun for what is being stopped"
+        oldest = next(iter(self.live))
+        assert work.turn == oldest, "turns are answered in order"
+        self.model = work
+        if isinstance(work, actions.RewriteHistory):
+            assert work.rewrite is self.rewrite, "the newest history counts"
+        if isinstance(work, actions.StartReply):
+            assert self.rewrite is None or work.returned, "a history is read before a reply"
+            live = self.live[work.turn]
+            live.replying, live.read, live.committed, live.dropped = work.text, False, False, False
+
+    def _of_reply(
+        self,
+        action: actions.Commit | actions.Drop | actions.Hesitate | actions.Pause | actions.Resume,
+        live: Live,
+    ) -> None:
+        assert live.replying is not None, "there is a reply"
+        match action:
+            case actions.Commit():
+                assert not live.committed and not live.dropped, "a reply is let out once"
+                assert live.final, "the user has finished"
+                live.committed = True
+            case actions.Drop():
+                assert not live.committed, "what was let out is not taken back"
+                assert not live.dropped, "a guess is dropped once"
+                live.dropped = True
+            case actions.Hesitate():
+                assert not live.committed, "only a guess hesitates"
+            case actions.Pause():
+                assert live.committed and not live.stopping, "only what may be heard is paused"
+                live.paused = True
+            case actions.Resume():
+                assert live.paused and not live.stopping, "what is resumed was paused"
+                live.paused = False
+
+    def _finish(self, turn: int) -> None:
+        live = self.live.pop(turn)
+        self.over.add(turn)
+        if live.committed:
+            self.replied.append(live.number)
+        if self.model and self.model.turn == turn:
+            self.model = None
+        if self.ear and self.ear.turn == turn:
+            self.ear = None
+
+    def _shown(self, event: object) -> None:
+        if isinstance(event, TurnHeard) and not event.over:
+            self.begun = event.turn
+        if isinstance(event, FloorChange):
+            assert event.turn != event.rival, "nobody interrupts themselves"
+
+    def _check(self) -> None:
+        """What holds after everything that happens."""
+        turns = self.core.state.turns
+        assert {turn.id for turn in turns} == self.live.keys(), "a turn is over once it is finished"
+        assert sum(turn.phase in SPOKEN for turn in turns) <= 1, "one reply is heard at a time"
+        for turn in turns:
+            live = self.live[turn.id]
+            if turn.phase in SPOKEN:
+                assert live.committed and not live.stopping
+                assert live.replying == turn.text or turn.returned, "what was said is answered"
+            if turn.phase is Phase.GUESSING:
+                assert not live.committed and not live.dropped
+            contested = turn.phase is Phase.CONTESTED
+            assert contested == (live.paused and not live.stopping), "paused means contested"
+            if contested:
+                by = [
+                    other
+                    for other in turns
+                    if other.contest and other.contest.undecided and other.contest.rival == turn.id
+                ]
+                assert by, "a reply that is paused waits for a verdict"

@@ -1,0 +1,196 @@
+"""What the core asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from voiceloop.dialogue.state import Options, Returned
+from voiceloop.turns import SpeechStarted
+from voiceloop.types import Event, Outcome, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A turn has begun."""
+
+    turn: int
+    number: int
+    started: SpeechStarted | None
+    """Recognise what is said from there on; None: nobody speaks in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndAfter:
+    """So much silence ends the turn that is being heard."""
+
+    turn: int
+    silence_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSound:
+    """Judge by its sound whether a turn is over; the silence began with `since`."""
+
+    turn: int
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWords:
+    """Have the language model read what the user has said, and tell how likely they end so."""
+
+    turn: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteHistory:
+    """Have the language model see another history, before it reads anything of a turn."""
+
+    turn: int
+    rewrite: object
+
+
+@dataclass(frozen=True, slots=True)
+class StartReply:
+    """Begin a reply behind the gate: nothing of it leaves before `Commit`."""
+
+    turn: int
+    text: str
+    options: Options
+    revises: bool = False
+    """A reply to less was begun before: it is the draft of this one."""
+    returned: Sequence[Returned] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    """Call a tool of ours."""
+
+    turn: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The reply may be seen and heard."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The reply was begun on a wrong guess."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hesitate:
+    """Think no further for so long, or until `Commit`: the guess is probably wrong."""
+
+    turn: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Pause the reply, which may be heard: the user makes a sound."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """It was no interruption: the reply goes on from the sample at which it was paused."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Call off all work of a turn, and with it what sounds, if it is `audible`."""
+
+    turn: int
+    audible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The turn is over: cut its history to what was heard of the reply, and close its record."""
+
+    turn: int
+    outcome: Outcome
+    forgotten: bool = False
+    """Nothing of the reply stays: it answered half of what the user said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Tell whoever watches."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A decision for the turn's record: since when it was open, and what it was founded on."""
+
+    turn: int
+    name: str
+    since: float
+    facts: Mapping[str, float | str] = field(default_factory=dict[str, float | str])
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Something for the turn's record that is counted."""
+
+    turn: int
+    counter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A turn is answered, or its reply stopped, because a client asked for that."""
+
+    turn: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class HoldMicrophone:
+    """The microphone hears nothing while a reply may sound."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseMicrophone:
+    """It hears again."""
+
+
+ModelWork = ReadWords | RewriteHistory | StartReply
+"""What the language model does; one thing after the other."""
+
+Action = (
+    Begin
+    | EndAfter
+    | JudgeSound
+    | ReadWords
+    | RewriteHistory
+    | StartReply
+    | CallTool
+    | Commit
+    | Drop
+    | Hesitate
+    | Pause
+    | Resume
+    | Stop
+    | Finish
+    | Show
+    | Record
+    | Count
+    | Answering
+    | HoldMicrophone
+    | ReleaseMicrophone
+)

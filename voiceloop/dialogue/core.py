@@ -1,0 +1,656 @@
+"""The core of a dialogue: from what every stage reports to what every stage is to do.
+
+`Core.receive` is all of it. It waits for nothing and reads no clock, runs no engine and no thread;
+the same inputs at the same moments give the same actions, on any machine. One place decides here,
+and many places act. docs/architecture.md has the table of what a turn can be and become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from voiceloop.audio import SPEECH_RATE
+from voiceloop.bargein import Verdict
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.policy import Ending, cuts_off, sound_of, verdict
+from voiceloop.dialogue.state import (
+    Contest,
+    Conversation,
+    Options,
+    Phase,
+    Played,
+    Reply,
+    Returned,
+    Settings,
+    Sound,
+    Turn,
+    Voice,
+    Words,
+)
+from voiceloop.endpoint import bare
+from voiceloop.languages import AUTO, Language, language
+from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.types import (
+    Calibration,
+    FloorChange,
+    Outcome,
+    Transcript,
+    TurnHeard,
+    Word,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a session can do, and what it leaves out."""
+
+    prefills: bool = True
+    """The language model reads the user's words while they speak."""
+    recognises: bool = True
+    """There are words before the turn has ended."""
+    guesses: int = 6
+    """Replies to a turn that may be begun before its end."""
+    full_duplex: bool = True
+    """It hears while a reply sounds."""
+    ear_ms: int | None = None
+    """Silence after which the sound of a voice can be judged; None: it cannot."""
+
+
+class Core:
+    """One conversation."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        abilities: Abilities,
+        calibrations: Mapping[str, Calibration | None],
+    ) -> None:
+        """`calibrations` say what the language model's probabilities mean, by language."""
+        self.settings = settings
+        self.state = Conversation()
+        self._abilities = abilities
+        self._calibrations = calibrations
+        self._model: actions.ModelWork | None = None
+        """What the language model does; it does one thing after the other."""
+        self._rewrite: object | None = None
+        """Another history, which the model is to see before it reads anything else."""
+        self._ear: actions.JudgeSound | None = None
+        """The silence whose sound is being judged."""
+        self._silence: actions.EndAfter | None = None
+        """What the detector was told last."""
+        self.settled = True
+        """Nothing that was asked for may still lead to other reports at this very moment. Where it
+        may, `Settled` is to follow them, and the model begins nothing until then."""
+        self._frame = 0
+        """Index of the sample after the last that was heard."""
+        self._now = 0.0
+        self._actions: list[actions.Action] = []
+
+    def receive(self, told: inputs.Input, now: float) -> list[actions.Action]:
+        """What is to be done, in order, now that `told` has come at `now`."""
+        self._now, self._actions = now, []
+        if isinstance(told, inputs.FromUser):
+            self._from_user(told)
+        elif isinstance(told, inputs.FromModel):
+            self._from_model(told)
+        elif isinstance(told, inputs.FromReply):
+            self._from_reply(told)
+        elif isinstance(told, inputs.FromClient):
+            self._from_client(told)
+        elif isinstance(told, Played):
+            self.state = replace(self.state, played=told)
+        else:
+            self.settled = True
+        self._tell_silence()
+        while self._step():
+            pass
+        return self._actions
+
+    @property
+    def contested(self) -> bool:
+        """It depends on what has been played of a reply what becomes of it."""
+        contests = (turn.contest for turn in self.state.turns)
+        return any(contest and (contest.undecided or contest.dismissed) for contest in contests)
+
+    def turn(self, turn_id: int | None) -> Turn | None:
+        """A turn that is not over, by its id."""
+        return next((turn for turn in self.state.turns if turn.id == turn_id), None)
+
+    # ---- what is reported
+
+    def _from_user(self, told: inputs.FromUser) -> None:
+        concerned = self.state.listening
+        match told:
+            case inputs.Detected(SpeechStarted() as event):
+                self._begin(event)
+                return
+            case inputs.Detected():
+                self._go_on(told)
+            case inputs.Frame():
+                self._frame = told.end
+            case inputs.Recognised():
+                concerned = told.turn
+                self._understand(told)
+            case inputs.LanguageDetected():
+                self._detect(told)
+                return
+            case inputs.SoundJudged():
+                self._ear = None
+                self._change(told.turn, sound=Sound(told.since, told.probability))
+                self._judge_end(told.turn)
+                return
+        self._judge_guess(concerned)
+        self._weigh(concerned)
+        self._judge_end(concerned)
+
+    def _from_model(self, told: inputs.FromModel) -> None:
+        if isinstance(told, inputs.Rewritten):
+            self._model = None
+            if self._rewrite is told.rewrite:  # and no other has been asked for meanwhile
+                self._rewrite = None
+            return
+        turn = self.turn(told.turn)
+        if turn is None or turn.phase is Phase.STOPPING:
+            return
+        if isinstance(self._model, actions.StartReply):  # its first words are there
+            self._learn_from_reply(turn, told)
+            return
+        self._model = None
+        self._learn(turn, told)
+        if self._rewrite is None and self._expects(turn.id, told.text):
+            self._reply(turn.id, turn.hypothesis, ahead=True)
+
+    def _from_reply(self, told: inputs.FromReply) -> None:
+        turn, over = self.turn(told.turn), isinstance(told, inputs.Failed | inputs.Stopped)
+        if turn is None or (turn.phase is Phase.STOPPING and not over):
+            return  # the turn is over, or will be once all of its work has stopped
+        if self._model and self._model.turn == turn.id:
+            goes_on = isinstance(told, inputs.Sounding | inputs.Called)
+            self._model = self._model if goes_on else None
+        match told:
+            case inputs.Sounding() if turn.phase is Phase.COMMITTED:
+                self._change(turn.id, phase=Phase.SPEAKING)
+            case inputs.Sounding():
+                pass
+            case inputs.Called():
+                self._actions += [
+                    actions.CallTool(turn.id, one) for one in told.calls if not one.client
+                ]
+            case inputs.Replied(dropped=True):
+                self._change(turn.id, phase=Phase.HEARING, read="")
+            case inputs.Replied():
+                self._finish(turn, "done")
+            case inputs.Failed():
+                self._finish(turn, "failed")
+            case inputs.Stopped():
+                self._finish(turn, turn.outcome or "interrupted")
+
+    def _from_client(self, told: inputs.FromClient) -> None:
+        match told:
+            case inputs.Write():
+                number = self.state.numbered + 1
+                self.state = replace(self.state, numbered=number)
+                words = (Word(told.text, 0.0, 0.0, 1.0),)
+                self._begin_unheard(number, words, told.options)
+            case inputs.BringResults():
+                number = told.returned[0][0].turn
+                self._begin_unheard(number, (), told.options, told.returned)
+            case inputs.Respond():
+                self._respond(told.options)
+            case inputs.Cancel():
+                self._cancel()
+            case inputs.Rewrite():
+                self._rewrite = told.rewrite
+            case inputs.Forget():
+                self._forget()
+            case inputs.Change():
+                self._conduct(told)
+
+    # ---- the user
+
+    def _begin(self, event: SpeechStarted) -> None:
+        """A turn of the user begins, perhaps into a reply."""
+        rival = self.turn(self.state.newest)
+        if rival and rival.contest and (undecided := self.turn(rival.contest.rival)):
+            rival = undecided  # it is not decided yet what the last sound was
+        spoken, number = self.settings.language, self.state.numbered + 1
+        turn = self._add(
+            number,
+            spoken,
+            detects=spoken.code == AUTO,
+            guesses=self._abilities.guesses,
+            asked=self.settings.answers,
+        )
+        self.state = replace(self.state, listening=turn.id, numbered=number)
+        self._do(actions.Begin(turn.id, number, event))
+        if rival is not None:
+            self._contest(turn, rival)
+        self._do(actions.Show(TurnHeard(number, event.start, over=False)))
+
+    def _go_on(self, told: inputs.Detected) -> None:
+        """The user pauses, goes on, or has ended."""
+        event, turn = told.event, self.turn(self.state.listening)
+        if turn is None:  # it has failed meanwhile
+            if isinstance(event, TurnEnded):
+                self.state = replace(self.state, listening=None)
+            return
+        self._change(turn.id, words=told.words)
+        match event:
+            case SpeechPaused(speech_end=end):
+                self._change(turn.id, voice=Voice.SILENT, silent_from=end, silent_at=told.at)
+            case SpeechResumed():
+                self._change(turn.id, voice=Voice.SPEAKING, silent_from=None, silent_at=None)
+                if turn.dismissed:
+                    self._listen_again(turn, event)
+            case TurnEnded():
+                self._end(turn, event, told)
+            case SpeechStarted():
+                raise AssertionError("a turn begins once")
+
+    def _listen_again(self, turn: Turn, event: SpeechResumed) -> None:
+        """What was nothing to listen to goes on, and may be something."""
+        assert turn.contest is not None, "it was dismissed"
+        self._change(turn.id, contest=replace(turn.contest, dismissed=False))
+        if rival := self.turn(turn.contest.rival):
+            self._contest(turn, rival)
+        # Whoever was told that there was nothing to listen to hears of it again.
+        self._do(actions.Show(TurnHeard(turn.number, event.speech_start, over=False)))
+
+    def _end(self, turn: Turn, event: TurnEnded, told: inputs.Detected) -> None:
+        """The user has finished."""
+        self._change(turn.id, voice=Voice.ENDED, silent_at=told.at)
+        if not turn.dismissed:
+            self._do(actions.Show(TurnHeard(turn.number, event.sample, over=True)))
+        if told.words.final and not turn.words.final:
+            self._do(actions.Show(told.words.final))
+        self.state = replace(self.state, listening=None)
+        if not self._abilities.full_duplex:
+            self._do(actions.HoldMicrophone())
+
+    def _understand(self, told: inputs.Recognised) -> None:
+        """A decode tells what the user has said."""
+        turn = self.turn(told.turn)
+        if turn is None:
+            return
+        self._change(turn.id, words=told.words)
+        if told.words.newest:
+            self._do(actions.Show(told.words.newest))
+        if told.sure and not (turn.contest and (turn.contest.undecided or turn.contest.dismissed)):
+            self._change(turn.id, detects=False)
+            if self.settings.language.code == AUTO:  # nobody has chosen one meanwhile
+                self.settings = replace(self.settings, language=turn.language)
+
+    def _detect(self, told: inputs.LanguageDetected) -> None:
+        turn = self.turn(told.turn)
+        if turn and told.code != turn.language.code:
+            self._change(turn.id, language=language(told.code), chance=None)
+
+    # ---- guesses: a reply that was begun before the user's end
+
+    def _judge_guess(self, turn_id: int | None) -> None:
+        """A guess is right, still possible, or wrong."""
+        turn = self.turn(turn_id)
+        if turn is None or turn.reply is None or turn.phase is not Phase.GUESSING:
+            return
+        text = turn.text if turn.words.whole else turn.hypothesis if turn.reply.ahead else ""
+        if text != turn.reply.text:
+            self._change(turn.id, phase=Phase.DROPPING)
+            self._do(actions.Drop(turn.id))
+        elif turn.words.final:
+            self._commit(turn.id)
+
+    def _commit(self, turn_id: int) -> None:
+        """The one place where a reply is let out."""
+        self._change(turn_id, phase=Phase.COMMITTED)
+        self._do(actions.Commit(turn_id))
+
+    # ---- the floor: a sound of the user's while a reply may be heard
+
+    def _contest(self, turn: Turn, rival: Turn) -> None:
+        """A reply that may be heard is paused, until it is decided what the sound is."""
+        if not (self.settings.interruptible and rival.answered):
+            return
+        self._change(turn.id, contest=Contest(rival.id, self._now))
+        self._change(rival.id, phase=Phase.CONTESTED)
+        self._do(actions.Pause(rival.id))
+        self._do(actions.Show(FloorChange(turn.number, rival.number, "paused")))
+
+    def _weigh(self, turn_id: int | None) -> None:
+        """Decide, if it can be decided by now, whether a turn interrupts the reply it began in."""
+        turn = self.turn(turn_id)
+        if turn is None or turn.contest is None:
+            return
+        contest, rival = turn.contest, self.turn(turn.contest.rival)
+        if (contest.undecided or contest.dismissed) and (
+            rival is None or rival.phase is Phase.STOPPING
+        ):
+            self._change(turn.id, contest=replace(contest, undecided=False))  # it failed meanwhile
+        elif contest.undecided or contest.dismissed:
+            assert rival is not None, "see above"
+            self._decide(turn, contest, rival)
+        if (turn := self.turn(turn_id)) and turn.dismissed and turn.voice is Voice.ENDED:
+            self._stop(turn, "abandoned")
+            if self.state.newest == turn.id:
+                self.state = replace(self.state, newest=contest.rival)
+
+    def _decide(self, turn: Turn, contest: Contest, rival: Turn) -> None:
+        found = verdict(turn, contest, self.state.played, self._now)
+        if found is Verdict.INTERRUPT:
+            since = self._now if contest.dismissed else contest.since
+            self._change(turn.id, contest=replace(contest, undecided=False, dismissed=False))
+            self._do(actions.Record(turn.id, "interrupt", since))
+            self._interrupt(turn, rival, since)
+        elif found is Verdict.RESUME and contest.undecided:
+            self._change(turn.id, contest=replace(contest, undecided=False, dismissed=True))
+            self._do(actions.Record(turn.id, "resume", contest.since))
+            self._give_back(turn, rival)
+
+    def _give_back(self, turn: Turn, rival: Turn) -> None:
+        """The reply goes on, unless the user makes another sound by now."""
+        if rival.phase is not Phase.CONTESTED or self._contests(rival):
+            return
+        self._change(rival.id, phase=Phase.SPEAKING)
+        self._do(actions.Count(rival.id, "resumed"))
+        self._do(actions.Resume(rival.id))
+        self._do(actions.Show(FloorChange(turn.number, rival.number, "resumed")))
+
+    def _let_go(self, turn: Turn) -> None:
+        """A turn that is no more contests nothing."""
+        if turn.contest is None or not turn.contest.undecided:
+            return
+        self._change(turn.id, contest=replace(turn.contest, undecided=False))
+        if rival := self.turn(turn.contest.rival):
+            self._give_back(turn, rival)
+
+    def _contests(self, rival: Turn) -> list[tuple[int, Contest]]:
+        """Those that the reply to `rival` waits for."""
+        contests = [(turn.id, turn.contest) for turn in self.state.turns if turn.contest]
+        return [(id, one) for id, one in contests if one.undecided and one.rival == rival.id]
+
+    def _interrupt(self, turn: Turn, rival: Turn, since: float) -> None:
+        """The user takes the floor for good."""
+        if cuts_off(rival, self.state.played, since):
+            self._change(rival.id, cut_off=True)
+            self._do(actions.Count(rival.id, "false_cutoffs"))
+        for later, contest in self._contests(rival):  # what follows an interruption belongs to it
+            self._change(later, contest=replace(contest, undecided=False))
+        self._stop(rival, "interrupted", audible=True)
+        self._do(actions.Show(FloorChange(turn.number, rival.number, "interrupted")))
+
+    # ---- the end of a turn: how long a silence ends it
+
+    def _judge_end(self, turn_id: int | None, asked_at: float | None = None) -> None:
+        """Find how long a silence ends the turn, as far as that is known; the language model was
+        asked for that at `asked_at`."""
+        turn = self.turn(turn_id)
+        if turn is None:
+            return
+        ending = self._ending(turn)
+        silence_ms = ending.silence_ms(turn)
+        self._change(turn.id, hangover_ms=silence_ms)
+        if turn.hangover_ms is None and silence_ms is not None and ending.asks_model:
+            self._note_judgement(turn, self._now if asked_at is None else asked_at)
+        self._ask_ear(turn, ending)
+
+    def _note_judgement(self, turn: Turn, since: float) -> None:
+        if turn.chance is None or turn.chance.probability is None or not bare(turn.text):
+            return
+        facts: dict[str, float | str] = {
+            "probability": turn.chance.probability,
+            "text": bare(turn.text),
+        }
+        if (sound := sound_of(turn)) is not None:
+            facts["sound"] = sound
+        self._do(actions.Record(turn.id, "end of turn?", since, facts))
+
+    def _tell_silence(self) -> None:
+        """Tell the detector how long a silence ends the turn, where that has changed.
+
+        Nothing can be answered before the words are known and judged, so there is no hurry until
+        then: a recogniser that is slow cuts nobody off.
+        """
+        if self.state.listening is None:
+            return
+        policy, turn = self.settings.policy, self.turn(self.state.listening)
+        silence_ms = policy.hangover_ms
+        if turn and turn.hangover_ms is not None:
+            silence_ms = turn.hangover_ms
+        elif turn and not turn.dismissed and policy.endpoint != "fixed":
+            if self._abilities.recognises:
+                silence_ms = max(policy.hangover_ms, policy.incomplete_ms)
+        silence = actions.EndAfter(self.state.listening, silence_ms)
+        if silence != self._silence:
+            self._silence, self.settled = silence, False
+            self._do(silence)
+
+    def _ask_ear(self, turn: Turn, ending: Ending) -> None:
+        """Have a silence judged by the sound of the voice before it, once there is enough of it."""
+        least_ms, since = self._abilities.ear_ms, turn.silent_from
+        if self._ear or least_ms is None or since is None or turn.id != self.state.listening:
+            return
+        silent_ms = (self._frame - since) * 1000 / SPEECH_RATE
+        if ending.unheard(turn) and not turn.dismissed and silent_ms >= least_ms:
+            self._ear = actions.JudgeSound(turn.id, since)
+            self._do(self._ear)
+
+    def _ending(self, turn: Turn) -> Ending:
+        """How the end of a turn is told."""
+        return Ending(
+            self.settings.policy,
+            self._calibrations.get(turn.language.code),
+            self._abilities.prefills,
+            self._abilities.ear_ms is not None,
+        )
+
+    # ---- what the language model thinks of the end
+
+    def _learn(self, turn: Turn, told: inputs.Read) -> None:
+        """It has read what may be all that the user says."""
+        ending = self._ending(turn)
+        if told.text and ending.asks_model:
+            chance = ending.chance(told.text, told.probability, told.exchanges)
+            self._change(turn.id, chance=chance)
+            self._judge_end(turn.id, told.begun)
+
+    def _learn_from_reply(self, turn: Turn, told: inputs.Read) -> None:
+        """It has read what it replies to, and begun."""
+        words, ending = bare(told.text), self._ending(turn)
+        if not turn.words.final and ending.unread(turn, words):
+            self._learn(turn, told)
+        known = self.turn(turn.id)
+        assert known is not None and known.reply is not None, "it is being replied to"
+        if ending.doubts(known, words):
+            self._change(turn.id, reply=replace(known.reply, doubted=True))
+            # Should they not go on after all, the second half of the silence is time enough.
+            waited_s = 0.0 if turn.silent_at is None else self._now - turn.silent_at
+            half_s = self.settings.policy.incomplete_ms / 2000
+            self._do(actions.Hesitate(turn.id, max(0.0, half_s - waited_s)))
+
+    def _expects(self, turn_id: int, words: str) -> bool:
+        """The user, who still speaks, is likely to have said all with what was read."""
+        turn = self.turn(turn_id)
+        assert turn is not None, "it is not over"
+        return self._may_reply(turn) and self._ending(turn).expects(turn, words)
+
+    # ---- what the language model does next
+
+    def _step(self) -> bool:
+        """Give the model its next work, for the first turn that is not over; False where there is
+        none, or where something may come first."""
+        if self._model or not self.settled or not self.state.turns:
+            return False
+        turn = self.state.turns[0]
+        if turn.phase is Phase.STOPPING or turn.dismissed:
+            return False
+        if turn.outcome is not None:
+            self._finish(turn, turn.outcome)
+        elif turn.returned:
+            self._reply(turn.id, "")
+        elif self._reads_to_judge(turn):
+            self._read(turn.id, bare(turn.text))
+        elif self._rewrite is not None:
+            self._change(turn.id, read="")
+            self._work(actions.RewriteHistory(turn.id, self._rewrite))
+        elif turn.words.final and self._is_void(turn):
+            self._abandon(turn)
+        elif turn.words.whole and turn.text and self._may_reply(turn):
+            self._reply(turn.id, turn.text)
+        else:
+            return self._read_on(turn)
+        return True
+
+    def _may_reply(self, turn: Turn) -> bool:
+        return turn.asked and (turn.words.final is not None or turn.guesses > 0)
+
+    def _reads_to_judge(self, turn: Turn) -> bool:
+        """A reply would tell as well how likely the turn is over; there will be none."""
+        silent = turn.words.whole is not None and turn.words.final is None
+        return (
+            silent
+            and not self._may_reply(turn)
+            and self._ending(turn).unread(turn, bare(turn.text))
+        )
+
+    def _is_void(self, turn: Turn) -> bool:
+        """There is nothing to answer, or the user has gone on in another turn.
+
+        A turn that nobody has asked to be answered waits for that until a later one is.
+        """
+        goes_on, later = self.state.newest != turn.id, self.state.turns[1:]
+        waits = not turn.asked and later and not any(other.asked for other in later)
+        return not turn.text or (goes_on and not turn.insisted and not waits)
+
+    def _abandon(self, turn: Turn) -> None:
+        if self.state.turns[1:] and not turn.insisted:
+            newer = self.state.turns[1]
+            self._change(newer.id, carried=turn.text)
+            self._judge_end(newer.id)
+        self._change(turn.id, outcome="abandoned")
+        if turn.read or turn.reply:
+            self._read(turn.id, "")
+
+    def _read_on(self, turn: Turn) -> bool:
+        """Read what the user has said by now."""
+        text = turn.text
+        if not turn.words.whole and self._ending(turn).asks_model:
+            text = bare(turn.hypothesis)
+        if text == turn.read or not self._abilities.prefills:
+            return False
+        self._read(turn.id, text)
+        return True
+
+    def _read(self, turn_id: int, text: str) -> None:
+        self._change(turn_id, read=text)
+        self._work(actions.ReadWords(turn_id, text))
+
+    def _reply(self, turn_id: int, text: str, *, ahead: bool = False) -> None:
+        turn = self.turn(turn_id)
+        assert turn is not None, "it is not over"
+        revises = turn.reply is not None and not turn.reply.doubted
+        guesses = turn.guesses - (turn.words.final is None)
+        reply = Reply(text, ahead)
+        self._change(turn_id, phase=Phase.GUESSING, reply=reply, guesses=guesses)
+        self.state = replace(self.state, answered=turn_id)
+        options = turn.options or self.settings.reply
+        self._work(actions.StartReply(turn_id, text, options, revises, turn.returned))
+        if turn.words.final:
+            self._commit(turn_id)
+
+    def _work(self, work: actions.ModelWork) -> None:
+        self._model = work
+        self._do(work)
+
+    # ---- what clients ask for
+
+    def _begin_unheard(
+        self,
+        number: int,
+        words: tuple[Word, ...],
+        options: Options | None,
+        returned: Sequence[Returned] = (),
+    ) -> None:
+        """A turn in which nobody spoke."""
+        final = Transcript(number, 1, words, final=True)
+        turn = self._add(
+            number,
+            self.settings.language,
+            spoken=False,
+            voice=Voice.ENDED,
+            words=Words(final),
+            options=options,
+            returned=returned,
+        )
+        self.state = replace(self.state, answered=turn.id)
+        self._do(actions.Begin(turn.id, number, None))
+        self._do(actions.Answering(turn.id, number))
+
+    def _respond(self, options: Options | None) -> None:
+        """Answer the newest turn that is over for the user, if nothing has answered it."""
+        turn = self.turn(self.state.newest)
+        if turn and turn.id == self.state.listening:
+            turn = self.turn(turn.before)
+        if turn is None or turn.asked:
+            return
+        self._change(turn.id, asked=True, insisted=True, options=options)
+        self.state = replace(self.state, answered=turn.id)
+        self._do(actions.Answering(turn.id, turn.number))
+
+    def _cancel(self) -> None:
+        turn = self.turn(self.state.answered)
+        if turn and turn.words.final:  # else it is only a guess, which is not there yet
+            self._stop(turn, "interrupted", audible=True)
+            self._do(actions.Answering(turn.id, turn.number))
+
+    def _conduct(self, told: inputs.Change) -> None:
+        asked = {field.name: getattr(told, field.name) for field in fields(told)}
+        changed = {name: value for name, value in asked.items() if value is not None}
+        self.settings = replace(self.settings, **changed)
+
+    def _forget(self) -> None:
+        turn = self.turn(self.state.listening)
+        self.state = replace(self.state, listening=None)
+        if turn is None:
+            return
+        self._stop(turn, "abandoned")
+        if self.state.newest == turn.id:
+            self.state = replace(self.state, newest=turn.before)
+
+    # ---- turns as they are kept
+
+    def _add(self, number: int, language: Language, **known: Any) -> Turn:
+        turn = Turn(self.state.begun + 1, number, language, before=self.state.newest, **known)
+        turns = (*self.state.turns, turn)
+        self.state = replace(self.state, turns=turns, newest=turn.id, begun=turn.id)
+        return turn
+
+    def _change(self, turn_id: int, **changed: Any) -> None:
+        """The turn is another from now on; one that is over stays as it was."""
+        turns = tuple(
+            replace(turn, **changed) if turn.id == turn_id else turn for turn in self.state.turns
+        )
+        self.state = replace(self.state, turns=turns)
+
+    def _stop(self, turn: Turn, outcome: Outcome, *, audible: bool = False) -> None:
+        """Call off all work of a turn; `Stopped` tells that nothing of it runs any more."""
+        if turn.phase is not Phase.STOPPING:
+            self._let_go(turn)
+            self._change(turn.id, phase=Phase.STOPPING, outcome=outcome)
+            self._do(actions.Stop(turn.id, audible))
+
+    def _finish(self, turn: Turn, outcome: Outcome) -> None:
+        """A turn is over."""
+        self._let_go(turn)
+        turns = tuple(other for other in self.state.turns if other.id != turn.id)
+        self.state = replace(self.state, turns=turns)
+        if self._ear and self._ear.turn == turn.id:
+            self._ear = None
+        outcome = "abandoned" if turn.dismissed else outcome
+        self.settled = False
+        self._do(actions.Finish(turn.id, outcome, turn.cut_off))
+        if not self._abilities.full_duplex:
+            self._do(actions.ReleaseMicrophone())
+
+    def _do(self, action: actions.Action) -> None:
+        self._actions.append(action)

@@ -1,0 +1,181 @@
+"""What the core is told: every stage that reports has a word or two, and so have clients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from voiceloop.config import TurnConfig
+from voiceloop.dialogue.state import NOTHING, Options, Played, Returned, Words
+from voiceloop.languages import Language
+from voiceloop.turns import TurnEvent
+from voiceloop.types import ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """The detector has found that the user begins, pauses, goes on or has ended."""
+
+    event: TurnEvent
+    at: float
+    """When the sample was recorded with which that happened."""
+    words: Words = NOTHING
+    """What the user has said, as far as it is known with this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The microphone has heard more: time goes on."""
+
+    end: int
+    """Index of the sample after the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A decode has come: what the user has said by now."""
+
+    turn: int
+    words: Words
+    sure: bool = False
+    """There are some, it was the best decode, and it is sure of the language."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageDetected:
+    """A decode found what the user speaks."""
+
+    turn: int
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class SoundJudged:
+    """How likely a turn is over by the sound before the silence that began with `since`."""
+
+    turn: int
+    since: int
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The language model has read what it was asked to, or the first thing that it says in reply
+    is there, so that it has read all before that."""
+
+    turn: int
+    text: str
+    probability: float | None
+    """Of the turn ending there; None where it cannot tell."""
+    begun: float
+    """When it was asked to."""
+    exchanges: int = 0
+    """What had been asked and answered before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The language model sees another history."""
+
+    rewrite: object
+    """As it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sounding:
+    """The reply begins to sound."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The model has called tools, and thinks no further until those of ours have returned."""
+
+    turn: int
+    calls: Sequence[ToolCall]
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The reply has been said to its end, or was dropped, as was asked."""
+
+    turn: int
+    dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A stage broke in a turn; nothing of it runs any more."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Nothing of a turn that was to be stopped runs any more."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was asked for has been done, and all that this led to at once has been reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The user has written `text`: a turn of its own."""
+
+    text: str
+    options: Options | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BringResults:
+    """What one reply called somebody else's tools for has come: go on with its turn."""
+
+    returned: Sequence[Returned]
+    options: Options | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """Answer the newest turn that is over."""
+
+    options: Options | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the reply that is being thought or heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Before anything else is read, the language model is to see another history."""
+
+    rewrite: object
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The turn that is being heard has never been."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The conversation is conducted in another way from now on; what is None stays as it is."""
+
+    policy: TurnConfig | None = None
+    language: Language | None = None
+    answers: bool | None = None
+    interruptible: bool | None = None
+    reply: Options | None = None
+
+
+FromUser = Detected | Frame | Recognised | LanguageDetected | SoundJudged
+FromModel = Read | Rewritten
+FromReply = Sounding | Called | Replied | Failed | Stopped
+FromClient = Write | BringResults | Respond | Cancel | Rewrite | Forget | Change
+Input = FromUser | FromModel | FromReply | FromClient | Played | Settled

@@ -1,0 +1,120 @@
+"""When a turn ends, and who gets the floor: rules over what is known of a turn.
+
+The numbers behind them are in `endpoint` and `bargein`; what is done about an answer is `core`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from voiceloop.bargein import DECIDE_MS, Verdict, judge
+from voiceloop.config import TurnConfig
+from voiceloop.dialogue.state import Chance, Contest, Played, Turn, Voice
+from voiceloop.endpoint import bare, comparable, goes_on, hangover_ms
+from voiceloop.types import Calibration
+
+QUIET_S = 0.12
+"""After so much silence the last word is over: "uh-huh" has some in the middle, and half of it may
+sound like a word."""
+CUT_OFF_S = 0.5
+"""A user who goes on so soon after the first sound had not finished: their turn was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the end of turns in one language is told."""
+
+    policy: TurnConfig
+    calibration: Calibration | None
+    """What the language model's probabilities mean; None where it has no say."""
+    reads: bool
+    """The language model reads the user's words while they speak, so that it can be asked."""
+    hears: bool
+    """A model judges by the sound of the voice too."""
+
+    @property
+    def asks_model(self) -> bool:
+        """The language model has a say."""
+        policy, calibrated = self.policy.endpoint, self.calibration is not None
+        return self.reads and (policy == "p-eot" or (policy == "auto" and calibrated))
+
+    def silence_ms(self, turn: Turn) -> int | None:
+        """The silence that ends the turn; None while its words are not known or not judged."""
+        words = bare(turn.text)
+        if turn.words.whole is None or turn.words.final:
+            return None
+        if not words or not self.asks_model:
+            return hangover_ms(turn.text, None, self.policy, turn.language)
+        if self.unread(turn, words) or self.unheard(turn):
+            return None
+        chance, sound = turn.chance.probability if turn.chance else None, sound_of(turn)
+        return hangover_ms(turn.text, chance, self.policy, turn.language, self.calibration, sound)
+
+    def unread(self, turn: Turn, words: str) -> bool:
+        """The language model has yet to say what it makes of a silence after `words`."""
+        known = turn.chance.words if turn.chance else None
+        return bool(words) and self.asks_model and known != words
+
+    def unheard(self, turn: Turn) -> bool:
+        """There is a silence, and nobody has said yet what its sound tells."""
+        if not (self.hears and turn.spoken and self.asks_model):
+            return False
+        return turn.silent_from is not None and sound_of(turn) is None
+
+    def chance(self, words: str, probability: float | None, exchanges: int) -> Chance:
+        """What the model found, as it would be in a first turn."""
+        if probability is not None and self.calibration is not None:
+            probability = comparable(probability, self.calibration, exchanges)
+        return Chance(bare(words), probability)
+
+    def expects(self, turn: Turn, words: str) -> bool:
+        """The user, who still speaks, is likely to have said all with these `words`."""
+        chance = turn.chance
+        if turn.words.whole is not None or chance is None or chance.words != words:
+            return False
+        if chance.probability is None or self.calibration is None or not self.asks_model:
+            return False
+        likely = chance.probability >= self.calibration.complete_above
+        return likely and bare(turn.hypothesis) == words
+
+    def doubts(self, turn: Turn, words: str) -> bool:
+        """The user, who is silent after these `words`, will probably go on."""
+        chance = turn.chance
+        if turn.words.final or chance is None or chance.words != words:
+            return False
+        if chance.probability is None or self.calibration is None:
+            return False
+        return goes_on(chance.probability, self.calibration, sound_of(turn))
+
+
+def sound_of(turn: Turn) -> float | None:
+    """How likely the turn is over by the sound before the silence that there is."""
+    known = turn.sound is not None and turn.sound.since == turn.silent_from
+    return turn.sound.probability if turn.sound and known else None
+
+
+def verdict(turn: Turn, contest: Contest, played: Played, now: float) -> Verdict:
+    """Whether a turn interrupts the reply that it began in, of which so much was `played`."""
+    known = turn.words.whole or turn.words.newest
+    speaking = turn.voice is Voice.SPEAKING
+    waited_ms = (now - contest.since) * 1000
+    found = judge(
+        [word.text for word in known.committed + known.tentative] if known else [],
+        turn.language,
+        speaking=speaking,
+        settled=turn.words.whole is not None,
+        waited_ms=waited_ms,
+        spoken=played.words,
+    )
+    quiet = turn.silent_at is not None and (
+        now - turn.silent_at >= QUIET_S or waited_ms >= DECIDE_MS
+    )
+    said = speaking or quiet or turn.voice is Voice.ENDED
+    return Verdict.WAIT if found is Verdict.INTERRUPT and not said else found
+
+
+def cuts_off(rival: Turn, played: Played, since: float) -> bool:
+    """Whether a turn that took the floor `since` then shows that the one before was cut off."""
+    if played.turn != rival.id or played.first_sound is None or played.said_a_clause:
+        return False
+    return since - played.first_sound < CUT_OFF_S

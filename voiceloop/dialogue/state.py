@@ -1,0 +1,250 @@
+"""What a turn and a conversation can be: values that are replaced, never changed.
+
+Of a turn the user's side and the answer's are told apart. The user speaks, is silent, or has
+ended; meanwhile the answer goes through the phases of `Phase`, of which docs/architecture.md has
+the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from voiceloop.config import TurnConfig
+from voiceloop.languages import Language
+from voiceloop.types import Outcome, ToolCall, Transcript
+
+Returned = tuple[ToolCall, str]
+"""A call of a tool, and what came back."""
+
+
+class Phase(Enum):
+    """How far the answer to a turn is; one that is done is kept no more."""
+
+    HEARING = "hearing"
+    """Nothing answers yet."""
+    GUESSING = "guessing"
+    """A reply runs that nobody sees or hears: the user may go on."""
+    COMMITTED = "committed"
+    """The user has finished: the reply may be seen and heard."""
+    SPEAKING = "speaking"
+    """The reply sounds."""
+    CONTESTED = "contested"
+    """The reply is paused: the user makes a sound, and may mean to interrupt it."""
+    DROPPING = "dropping"
+    """The guess was wrong; the reply's work has yet to come to its end."""
+    STOPPING = "stopping"
+    """The turn has been called off; its work has yet to come to its end."""
+
+
+class Voice(Enum):
+    """What the user's voice does in a turn."""
+
+    SPEAKING = "speaking"
+    SILENT = "silent"
+    ENDED = "ended"
+    """The turn is over for the user: the endpoint has been decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the user has said in a turn, as the recogniser has it."""
+
+    newest: Transcript | None = None
+    """The last transcript; final once every sample before the endpoint has been decoded."""
+    guess: Transcript | None = None
+    """While the user is silent: the transcript if the turn ends here."""
+    hypothesis: str = ""
+    """All words, settled or not."""
+
+    @property
+    def final(self) -> Transcript | None:
+        """The transcript that nothing changes any more."""
+        return self.newest if self.newest and self.newest.final else None
+
+    @property
+    def whole(self) -> Transcript | None:
+        """What may be all that the user says."""
+        return self.final or self.guess
+
+
+NOTHING = Words()
+"""Nothing has been understood yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """How likely the language model finds that a turn ends after some words."""
+
+    words: str
+    probability: float | None
+    """None where it cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """How likely a turn is over by the sound of the voice before a silence."""
+
+    since: int
+    """The sample with which the silence began."""
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a reply is to be."""
+
+    spoken: bool = True
+    """It sounds; otherwise it is written alone."""
+    voice: str | None = None
+    """In which it sounds; None: the synthesizer's own."""
+    most_tokens: int | None = None
+    """At most so many; None: what the model is set to."""
+    client_tools: frozenset[str] = frozenset()
+    """Tools that somebody else calls, who brings their results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The newest attempt at an answer."""
+
+    text: str
+    """What the user said, to which it is one."""
+    ahead: bool = False
+    """It was begun while the user spoke."""
+    doubted: bool = False
+    """It answers what is probably not all that the user says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """A turn that began while a reply could be heard, and may be an interruption."""
+
+    rival: int
+    """The turn whose reply that is."""
+    since: float
+    """When the reply was paused."""
+    undecided: bool = True
+    """It is not decided yet."""
+    dismissed: bool = False
+    """It was nothing to listen to: the reply has gone on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn of the user and the answer to it."""
+
+    id: int
+    """Its own."""
+    number: int
+    """What it is called by; the answer to tools that a client called for a turn is called as that
+    turn is."""
+    language: Language
+    """What the user speaks, or seems to."""
+    voice: Voice = Voice.SPEAKING
+    phase: Phase = Phase.HEARING
+    detects: bool = False
+    """Nobody knows for sure what the user speaks: each decode tells anew."""
+    spoken: bool = True
+    """The user spoke; otherwise they wrote, or tools returned something."""
+    words: Words = NOTHING
+    silent_from: int | None = None
+    """While the user is silent or has ended: the sample with which that began."""
+    silent_at: float | None = None
+    """When that was."""
+    carried: str = ""
+    """What the user said before, where they went on before it was answered."""
+    asked: bool = True
+    """The turn is to be answered."""
+    insisted: bool = False
+    """Though the user may have begun to say something else."""
+    guesses: int = 0
+    """Replies that may still be begun before the endpoint."""
+    returned: Sequence[Returned] = ()
+    """What stands in for the user's words: results of the tools that the turn's reply called."""
+    options: Options | None = None
+    """What was asked of the reply; None: what holds for the conversation when it begins."""
+    before: int | None = None
+    """The turn before it."""
+    read: str = ""
+    """What of it the language model has read."""
+    hangover_ms: int | None = None
+    """Silence that ends the turn; None while nobody knows."""
+    chance: Chance | None = None
+    sound: Sound | None = None
+    reply: Reply | None = None
+    contest: Contest | None = None
+    cut_off: bool = False
+    """The user had not finished: what they said belongs to the next turn, and the reply is void."""
+    outcome: Outcome | None = None
+    """How it ended, or will end where it is being stopped."""
+
+    @property
+    def text(self) -> str:
+        """What the user has said, as far as it is settled."""
+        whole = self.words.whole
+        newest = self.words.newest.committed_text if self.words.newest else ""
+        return f"{self.carried} {whole.text if whole else newest}".strip()
+
+    @property
+    def hypothesis(self) -> str:
+        """What the user seems to have said by now, settled or not."""
+        return f"{self.carried} {self.words.hypothesis}".strip()
+
+    @property
+    def answered(self) -> bool:
+        """A reply is there to be heard; one that is only a guess is not."""
+        return self.phase in (Phase.COMMITTED, Phase.SPEAKING, Phase.CONTESTED)
+
+    @property
+    def dismissed(self) -> bool:
+        """What was said was nothing to listen to."""
+        return self.contest is not None and self.contest.dismissed
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What has been played of the newest reply."""
+
+    turn: int = -1
+    words: Sequence[str] = ()
+    """Those that sounded to their end."""
+    first_sound: float | None = None
+    """When its first audible sample sounded."""
+    said_a_clause: bool = False
+    """Its first clause has sounded to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a conversation is conducted; a client may change it at any time."""
+
+    policy: TurnConfig
+    """How turns are found and ended."""
+    language: Language
+    """What the user speaks; `AUTO` until a turn of theirs tells."""
+    answers: bool = True
+    """A turn is answered when it ends; otherwise somebody asks for that."""
+    interruptible: bool = True
+    """A sound of the user's pauses the reply, and may end it."""
+    reply: Options = Options()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """All turns that are not over, and who has the floor."""
+
+    turns: Sequence[Turn] = ()
+    """In the order in which they began; the first is the one that the language model works on."""
+    listening: int | None = None
+    """The turn of the user that is listened to."""
+    newest: int | None = None
+    """The last turn that began, unless it was nothing to listen to."""
+    answered: int | None = None
+    """The turn that was answered last."""
+    begun: int = 0
+    """Turns so far."""
+    numbered: int = 0
+    """Turns of the user so far."""
+    played: Played = field(default_factory=Played)
