@@ -11,7 +11,7 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full lint types format docs packages clean
+.PHONY: help setup demo check test test-full lint types format docs packages clean
 
 help: ## list what can be done
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -21,6 +21,9 @@ setup: .venv/base ## install voiceloop into .venv
 
 demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json
 	@$(BIN)/voiceloop ask $(DEMO) --play --out reply.wav --trace trace.json
+
+check: lint types ## lint, check types, test what needs no models: for every save
+	@$(TEST_ENV) $(BIN)/pytest -m "(pure or virtual) and not full" --numprocesses auto --maxprocesses 4
 
 test: packages lint types ## lint, check types, run all tests
 	@$(TEST_ENV) $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile

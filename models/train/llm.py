@@ -80,6 +80,23 @@ def save(path: Path, value: object) -> None:
     os.replace(path.with_suffix(".part"), path)
 
 
+def gradients(
+    weights: Weights, shape: Shape, batch: Batch, pieces: Pieces, step: int
+) -> torch.Tensor:
+    """Leave each weight with its gradient, computed in bfloat16; the losses by kind of token."""
+    copies = {key: w.detach().bfloat16().requires_grad_() for key, w in weights.items()}
+    states = hidden(copies, shape, batch.ids, pieces)[batch.where]
+    embedding = copies["model.embed_tokens.weight"]
+    losses = cross_entropy(states, embedding, batch.targets, batch.shares, batch.weights)
+    loss = losses.sum()
+    if not loss.isfinite():
+        raise FloatingPointError(f"the loss of step {step} is {loss.item()}")
+    loss.backward()
+    for key, weight in weights.items():
+        weight.grad = copies[key].grad.float()  # type: ignore[union-attr]
+    return losses
+
+
 def train(
     name: str,
     shape: Shape,
@@ -118,16 +135,7 @@ def train(
 
     while elapsed < args.seconds:
         batch = next(source)
-        copies = {key: w.detach().bfloat16().requires_grad_() for key, w in weights.items()}
-        states = hidden(copies, shape, batch.ids, pieces)[batch.where]
-        embedding = copies["model.embed_tokens.weight"]
-        losses = cross_entropy(states, embedding, batch.targets, batch.shares, batch.weights)
-        loss = losses.sum()
-        if not loss.isfinite():
-            raise FloatingPointError(f"the loss of step {step} is {loss.item()}")
-        loss.backward()
-        for key, weight in weights.items():
-            weight.grad = copies[key].grad.float()  # type: ignore[union-attr]
+        losses = gradients(weights, shape, batch, pieces, step)
         fraction = elapsed / args.seconds
         warm = min(1.0, (step + 1) / 100)
         # One bad step in bfloat16 would otherwise be the last: its NaN spreads to every weight.
