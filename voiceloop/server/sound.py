@@ -126,11 +126,6 @@ class SocketSpeaker:
         self._sent_already = 0
         """Samples that the client has although they were taken back: it paused, and goes on."""
 
-    @property
-    def lag_s(self) -> float:
-        """How much later than sent the client plays, as far as it has said."""
-        return self._lag
-
     def begin(self) -> None:
         """What is written from now on belongs to something new."""
         self._sent_already = 0

@@ -55,14 +55,9 @@ class Site:
     """All files by the path under which they are asked for."""
 
     def __init__(self, assets: Mapping[str, Asset]) -> None:
-        self._assets = dict(assets)
+        self.assets = dict(assets)
         if INDEX in assets:
-            self._assets["/"] = assets[INDEX]
-
-    @property
-    def paths(self) -> frozenset[str]:
-        """Every path that there is."""
-        return frozenset(self._assets)
+            self.assets["/"] = assets[INDEX]
 
     def answer(self, method: str, target: str, headers: HeaderList, host: str) -> Reply:
         """Answer a request for `target`, whose query is ignored; `host` is what `Access.host` gave.
@@ -71,7 +66,7 @@ class Site:
         """
         if method not in ("GET", "HEAD"):
             answered = line(405, "only GET and HEAD are understood", more=(("Allow", "GET, HEAD"),))
-        elif asset := self._assets.get(target.partition("?")[0]):
+        elif asset := self.assets.get(target.partition("?")[0]):
             answered = reply(200, asset.body, asset.kind, host=host, more=(("ETag", asset.etag),))
             if _names(headers, asset.etag):
                 answered = Reply(304, answered.headers)
