@@ -51,8 +51,6 @@ class Serve(Command):
 
 def serve(command: Serve) -> int:
     """`voiceloop serve`."""
-    from datetime import UTC, datetime
-
     import anyio
 
     from voiceloop.bundled import bundled
@@ -65,7 +63,7 @@ def serve(command: Serve) -> int:
     # What can be wrong with the options is found before the models are loaded.
     secure = None
     if command.cert and command.key:
-        secure = tls.context(command.cert, command.key, datetime.now(UTC))
+        secure = tls.context(command.cert, command.key)
     elif command.cert or command.key:
         raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
     binding = Binding(command.host, command.port, bool(secure), command.behind_proxy)
