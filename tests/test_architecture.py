@@ -24,7 +24,7 @@ ORDER = (
     ("audio",),
     ("trace",),
     (
-        *("audiofiles", "brackets", "endpoint", "placement", "playback", "portaudio", "ring"),
+        *("audiofiles", "brackets", "endpoint", "placement", "playback", "portaudio"),
         *("tools", "turns", "waterfall"),
     ),
     ("calibration",),
@@ -70,7 +70,6 @@ PURE = (
     "types.py",
     "audio.py",
     "playback.py",
-    "ring.py",
     "brackets.py",
     "turns.py",
     "endpoint.py",
