@@ -61,7 +61,7 @@ ROOMS = {
     "TTS": ("tts/",),
     "sounddevice": ("portaudio.py",),
     "trio": ("replay/",),
-    "websockets": ("server/", "bench/load/callers.py"),
+    "websockets": ("server/websocket.py", "bench/load/callers.py"),
     "prometheus_client": ("server/metrics.py",),
 }
 """The only places where a package is imported."""
@@ -119,11 +119,11 @@ PURE = (
     "realtime/server_events.py",
     "realtime/session_events.py",
     "realtime/settings.py",
-    "server/access.py",
+    "server/auth.py",
+    "server/choices.py",
     "server/history.py",
     "server/limits.py",
     "server/listening.py",
-    "server/replies.py",
     "server/resume.py",
     "bench/figures.py",
     "bench/record.py",

@@ -10,7 +10,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
@@ -18,9 +18,6 @@ from voiceloop.config import Range
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
 from voiceloop.status import engine_names, notes
-
-if TYPE_CHECKING:
-    from websockets.asyncio.server import Server
 
 logger = logging.getLogger(__name__)
 
@@ -55,10 +52,10 @@ def serve(command: Serve) -> int:
 
     from voiceloop.bundled import bundled
     from voiceloop.server import logs, tls
-    from voiceloop.server.access import Access, Binding
+    from voiceloop.server.auth import Access
+    from voiceloop.server.http import load
     from voiceloop.server.keys import read_keys
-    from voiceloop.server.port import check_port
-    from voiceloop.server.static import load
+    from voiceloop.server.port import LOOP, Binding, check_port
 
     # What can be wrong with the options is found before the models are loaded.
     secure = None
@@ -77,7 +74,6 @@ def serve(command: Serve) -> int:
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
     from voiceloop.server.app import App, Place
-    from voiceloop.server.loop import LOOP
 
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     where = f"{scheme}://{command.host}:{command.port}"
@@ -85,7 +81,7 @@ def serve(command: Serve) -> int:
         open_engines(command.settings), command.settings, Place(binding, access, site, secure)
     )
 
-    def ready(server: Server) -> None:
+    def ready() -> None:
         print(f"listening on {where}, Ctrl-C ends", flush=True)
         for note in notes(command.settings):
             print(note, flush=True)

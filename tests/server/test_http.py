@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.access import Reason, Refused
-from voiceloop.server.replies import Reply, line, policy, refusal
-from voiceloop.server.static import INDEX, TYPES, Asset, Site, load
+from voiceloop.server.auth import Reason, Refused
+from voiceloop.server.http import INDEX, TYPES, Asset, Reply, Site, line, load, policy, refusal
 
 pytestmark = pytest.mark.pure
 

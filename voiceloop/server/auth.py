@@ -21,7 +21,8 @@ from enum import StrEnum
 from urllib.parse import parse_qsl
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.keys import VARIABLE, Keyring
+from voiceloop.server.keys import Keyring
+from voiceloop.server.port import Binding, check_binding
 
 HeaderList = Sequence[tuple[str, str]]
 """Names, in any case, and values of a request's headers, in order, none left out."""
@@ -87,62 +88,6 @@ class Refused:
     def hint(self) -> str:
         """What to do about it, in one line that repeats nothing of the request."""
         return _SAID[self.reason][1]
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """Where the server listens."""
-
-    host: str = "localhost"
-    """A name or an address; `localhost` is 127.0.0.1 and ::1, `0.0.0.0` every address there is."""
-    port: int = 8765
-    tls: bool = False
-    """The server itself speaks TLS."""
-    behind_proxy: bool = False
-    """Requests come through a reverse proxy, which is the one that speaks TLS."""
-
-    @property
-    def loopback(self) -> bool:
-        """Whether only programs on this machine can connect."""
-        address = _address(self.host)
-        return address.is_loopback if address else self.host.lower() == "localhost"
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether this is every address of the machine, and so none that it could be called by."""
-        address = _address(self.host)
-        return address.is_unspecified if address else not self.host
-
-
-def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
-    """ConfigError where listening there would let in whom nobody meant to let in.
-
-    `keys` says whether clients show a key, `names` whether it was said what hosts the server
-    answers to, or what origins.
-    """
-    if binding.behind_proxy and not keys:
-        raise ConfigError(
-            "a proxy lets in whoever reaches it, and no API key is set",
-            f"set {VARIABLE}, or name a file of keys with --api-key-file",
-        )
-    if binding.loopback:
-        return
-    if not keys:
-        raise ConfigError(
-            f"on {binding.host or 'every address'} anybody in reach may talk to the server, and no "
-            "API key is set",
-            f"set {VARIABLE} or --api-key-file, or listen on localhost",
-        )
-    if not binding.tls and not binding.behind_proxy:
-        raise ConfigError(
-            f"on {binding.host or 'every address'} keys and speech would travel in the clear",
-            "give --cert and --key, or --behind-proxy where a proxy speaks TLS",
-        )
-    if binding.everywhere and not names:
-        raise ConfigError(
-            "listening on every address, the server does not know its own name",
-            "say what clients call it: --allow-host voice.example.com",
-        )
 
 
 class Access:
@@ -265,15 +210,6 @@ def _tokens(headers: HeaderList) -> Iterator[str]:
     for name, value in headers:
         if name.lower() == "sec-websocket-protocol":
             yield from (token.strip(" \t") for token in value.split(","))
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
 
 
 def _parsed(text: str) -> tuple[str, int | None] | None:

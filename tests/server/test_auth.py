@@ -9,17 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.access import (
+from voiceloop.server.auth import (
     KEY_PROTOCOL,
     PROTOCOL,
     Access,
     Allowed,
-    Binding,
     Reason,
     Refused,
-    check_binding,
 )
 from voiceloop.server.keys import Keyring
+from voiceloop.server.port import Binding, check_binding
 
 pytestmark = pytest.mark.pure
 
