@@ -107,9 +107,9 @@ class PacedSpeaker:
 
     def write(self, pcm: Pcm) -> float:
         """Play `pcm` after all that was written before, and return when that begins."""
-        due, now = self.due(), anyio.current_time()
-        if now > self._end:
-            self._since, self._count = now, 0
+        due = self.due()  # one look at the clock, or the stretch would seem to begin anew
+        if due > self._end + self._lag:
+            self._since, self._count = due - self._lag, 0
         self._count += len(pcm)
         return due
 

@@ -255,8 +255,8 @@ def test_named_origins_are_not_patterns() -> None:
 
 
 def test_a_program_sends_no_origin() -> None:
-    assert allowed(LOCAL, HOST) == Allowed(None, None)
-    assert allowed(KEYED, HOST, BEARER) == Allowed(ID, None)
+    assert allowed(LOCAL, HOST) == Allowed(None)
+    assert allowed(KEYED, HOST, BEARER) == Allowed(ID)
     assert refused(KEYED, HOST) is Reason.NO_KEY
 
 

@@ -60,10 +60,10 @@ class Transport(Protocol):
         ...
 
     async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
-        """Send, as soon as the client reads; Disconnected where it cannot.
+        """Send, and wait while the client does not read; Disconnected where nothing can be sent.
 
-        `arrived` is called once the client is known to have the message; a transport that cannot
-        know never calls it.
+        The message is on its way even where the wait is cancelled. `arrived` is called once the
+        client is known to have it; a transport that cannot know never calls it.
         """
         ...
 
