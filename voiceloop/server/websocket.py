@@ -7,7 +7,7 @@ module alone. It does not know what requests ask for, nor what messages mean.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from email.utils import formatdate
 from functools import partial
@@ -139,7 +139,7 @@ async def _confirm(pong: Awaitable[float], arrived: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _disconnecting() -> Iterator[None]:
+def _disconnecting() -> Generator[None]:
     try:
         yield
     except ConnectionClosed as error:
