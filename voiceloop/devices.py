@@ -77,8 +77,14 @@ class Microphone(Protocol):
         ...
 
 
-class NullSpeaker:
-    """Plays into nothing, at real-time pace or, with pace `max`, everything at once."""
+class PacedSpeaker:
+    """Keeps time by the loop's clock, for whatever sounds elsewhere, or nowhere.
+
+    Sound follows upon sound at the pace of time or, with pace `max`, everything sounds at once.
+    """
+
+    ahead_s = AHEAD_S
+    """What it is handed ahead of time."""
 
     def __init__(self, rate: int, *, pace: Pace = "realtime") -> None:
         self.rate = rate
@@ -86,32 +92,43 @@ class NullSpeaker:
         # Counted in samples from the beginning of an unbroken stretch, so no rounding adds up.
         self._since = 0.0
         self._count = 0
+        self._lag = 0.0
+        """Seconds by which everything sounds later than that."""
+
+    @property
+    def _end(self) -> float:
+        """When the stretch is over."""
+        return self._since + self._count / self.rate
 
     def due(self) -> float:
         """When a sample written now would be played, in seconds of the loop's clock."""
         now = anyio.current_time()
-        return now if self.pace == "max" else max(now, self._since + self._count / self.rate)
+        return (now if self.pace == "max" else max(now, self._end)) + self._lag
 
     def write(self, pcm: Pcm) -> float:
         """Play `pcm` after all that was written before, and return when that begins."""
-        due = self.due()
-        if due > self._since + self._count / self.rate:
-            self._since, self._count = due, 0
+        due = self.due()  # one look at the clock, or the stretch would seem to begin anew
+        if due > self._end + self._lag:
+            self._since, self._count = due - self._lag, 0
         self._count += len(pcm)
         return due
 
     def cut(self, fade: int) -> int:
         """Fade out over the next `fade` samples, and forget what comes after them."""
-        dropped = max(0, unplayed(self.due(), self.rate) - fade)
+        dropped = min(self._count, max(0, unplayed(self.due(), self.rate) - fade))
         self._count -= dropped
         return dropped
 
     async def room(self) -> None:
-        """Wait until less than `AHEAD_S` is written but not yet played."""
-        await anyio.sleep_until(self.due() - AHEAD_S)
+        """Wait until less than `ahead_s` is written but not yet due."""
+        await anyio.sleep_until(self.due() - self._lag - self.ahead_s)
 
 
-class WavSpeaker(NullSpeaker):
+class NullSpeaker(PacedSpeaker):
+    """Plays into nothing."""
+
+
+class WavSpeaker(PacedSpeaker):
     """Plays into a wav file.
 
     At real-time pace the file is a recording of the loudspeaker from the first sound on, with

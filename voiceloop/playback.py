@@ -59,6 +59,51 @@ class _Word:
     tokens: int
 
 
+class _Sound:
+    """What there is of a reply: its samples, at the rate of the speaker, with words and clauses."""
+
+    def __init__(self, rate: int) -> None:
+        self.pcm = SampleBuffer()
+        self.words: list[_Word] = []
+        self.clauses: list[tuple[int, Clause]] = []
+        """With the sample at which each begins."""
+        self._rate = rate
+        self._clause: int | None = None
+        """Index of the clause that is being pushed."""
+        self._resampler: Resampler | None = None
+
+    def push(self, chunk: SpeechChunk) -> None:
+        """Add the next chunk.
+
+        Each clause is resampled as one stream, so where its chunks are cut makes no difference.
+        """
+        if chunk.clause.index != self._clause:
+            self.end_clause()
+            self._clause = chunk.clause.index
+            self._resampler = Resampler(chunk.rate, self._rate)
+            self.clauses.append((self.pcm.end, chunk.clause))
+        begin, resampler = self.clauses[-1][0], self._resampler
+        assert resampler is not None
+        self.pcm.append(resampler.feed(chunk.pcm))
+        for word in chunk.words:
+            span = chunk.clause.spans[word.span]
+            end = begin + math.ceil(word.end * self._rate / chunk.rate)
+            text = chunk.clause.spoken[span.start : span.end]
+            self.words.append(_Word(end, text, span.tokens))
+        if chunk.last:
+            self.end_clause()
+
+    def end_clause(self) -> None:
+        """No more of the clause comes."""
+        if self._resampler is None:
+            return
+        self.pcm.append(self._resampler.flush())
+        self._resampler = self._clause = None
+        # Rounding must not put the end of the last word behind the end of its clause.
+        end = self.pcm.end
+        self.words = [_Word(min(word.end, end), word.text, word.tokens) for word in self.words]
+
+
 class Playback:
     """One reply: what is queued of it, and the position up to which it has been handed out.
 
@@ -82,17 +127,14 @@ class Playback:
         """Index of the first audible sample, once it has been handed out."""
         self._open = False
         self._rising = False
-        self._pcm = SampleBuffer()
-        self._words: list[_Word] = []
-        self._clauses: list[tuple[int, Clause]] = []
         self._announced = 0
-        self._clause: int | None = None
-        self._resampler: Resampler | None = None
+        """Clauses of which a block has told."""
+        self._sound = _Sound(rate)
 
     @property
     def end(self) -> int:
         """Samples of the reply so far."""
-        return self._pcm.end
+        return self._sound.pcm.end
 
     @property
     def queued(self) -> int:
@@ -105,31 +147,13 @@ class Playback:
         return self.finished and not self.queued
 
     def push(self, chunk: SpeechChunk) -> None:
-        """Queue the next chunk of the reply, at any rate; a stopped reply takes no more.
-
-        Each clause is resampled as one stream, so where its chunks are cut makes no difference.
-        """
-        if self.stopped:
-            return
-        if chunk.clause.index != self._clause:
-            self._end_clause()
-            self._clause = chunk.clause.index
-            self._resampler = Resampler(chunk.rate, self.rate)
-            self._clauses.append((self.end, chunk.clause))
-        begin, resampler = self._clauses[-1][0], self._resampler
-        assert resampler is not None
-        self._pcm.append(resampler.feed(chunk.pcm))
-        for word in chunk.words:
-            span = chunk.clause.spans[word.span]
-            end = begin + math.ceil(word.end * self.rate / chunk.rate)
-            text = chunk.clause.spoken[span.start : span.end]
-            self._words.append(_Word(end, text, span.tokens))
-        if chunk.last:
-            self._end_clause()
+        """Queue the next chunk of the reply, at any rate; a stopped reply takes no more."""
+        if not self.stopped:
+            self._sound.push(chunk)
 
     def finish(self) -> None:
         """Say that the whole reply has been queued."""
-        self._end_clause()
+        self._sound.end_clause()
         self.finished = True
 
     def open(self) -> None:
@@ -152,7 +176,7 @@ class Playback:
     def rewind(self, count: int) -> None:
         """Take back the last `count` samples, which the speaker was handed and will not play."""
         self.position -= count
-        assert self.position >= self._pcm.start, "taken back further than is kept"
+        assert self.position >= self._sound.pcm.start, "taken back further than is kept"
         if self.first_audible is not None and self.first_audible >= self.position:
             self.first_audible = None
 
@@ -163,22 +187,22 @@ class Playback:
             return None
         if not self.position and not self.finished and self.queued < self._lead:
             return None
-        start = self.position
-        pcm = self._pcm.read(start, start + ready)
+        start, buffer = self.position, self._sound.pcm
+        pcm = buffer.read(start, start + ready)
         self.position += ready
         audible = self._find_audible(pcm, start)
         if self._rising:
             pcm, self._rising = fade_in(pcm, samples(FADE_MS, self.rate)), False
         # Forgetting in large pieces keeps copies few.
         kept = KEPT_S * self.rate
-        if self.position - self._pcm.start > 2 * kept:
-            self._pcm.drop(self.position - kept)
+        if self.position - buffer.start > 2 * kept:
+            buffer.drop(self.position - kept)
         return Block(pcm, start, self._begun(), audible)
 
     def heard(self, unplayed: int = 0) -> Heard:
         """What has been heard where the speaker still holds the last `unplayed` samples."""
         played = max(0, self.position - unplayed)
-        words = [word for word in self._words if word.end <= played]
+        words = [word for word in self._sound.words if word.end <= played]
         return Heard(
             self.turn,
             tuple(word.text for word in words),
@@ -189,19 +213,9 @@ class Playback:
 
     def said_a_clause(self, unplayed: int = 0) -> bool:
         """Whether the first clause has been heard to its end, likewise."""
-        begins = [start for start, _ in self._clauses[1:2]]
+        begins = [start for start, _ in self._sound.clauses[1:2]]
         end = begins[0] if begins else self.end if self.finished else math.inf
         return self.position - unplayed >= end
-
-    def _end_clause(self) -> None:
-        if self._resampler is None:
-            return
-        self._pcm.append(self._resampler.flush())
-        self._resampler = self._clause = None
-        # Rounding must not put the end of the last word behind the end of its clause.
-        self._words = [
-            _Word(min(word.end, self.end), word.text, word.tokens) for word in self._words
-        ]
 
     def _find_audible(self, pcm: Pcm, start: int) -> int | None:
         if self.first_audible is not None:
@@ -213,7 +227,7 @@ class Playback:
         return int(loud[0])
 
     def _begun(self) -> tuple[Clause, ...]:
-        begun = [clause for start, clause in self._clauses if start < self.position]
+        begun = [clause for start, clause in self._sound.clauses if start < self.position]
         new = begun[self._announced :]
         self._announced += len(new)
         return tuple(new)

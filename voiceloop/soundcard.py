@@ -20,12 +20,11 @@ import anyio
 import anyio.lowlevel
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, Framer, LiveResampler, samples, silence
+from voiceloop.audio import SPEECH_RATE, Framer, LiveResampler, Ring, samples, silence
 from voiceloop.devices import AHEAD_S
 from voiceloop.errors import DeviceError
 from voiceloop.playback import FADE_MS
 from voiceloop.portaudio import LATENCY_S, NAMES, Kind, Opener, open_stream
-from voiceloop.ring import Ring
 from voiceloop.types import AudioFrame, Pcm
 
 BACKLOG_S = 5.0

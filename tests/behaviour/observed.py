@@ -24,8 +24,8 @@ from voiceloop.replay.run import in_order, play, quietly, scripted_engines
 from voiceloop.replay.scenario import UserSound
 from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts
 from voiceloop.replay.user import Lexicon, Piece
+from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.sound import RATE
 from voiceloop.session import Session
 from voiceloop.types import Pcm, Word
 

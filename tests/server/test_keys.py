@@ -43,8 +43,9 @@ def refused(environ: Mapping[str, str], file: Path | None) -> ConfigError:
 def test_a_ring_knows_its_keys_and_no_others(keys: set[str], offered: str) -> None:
     keys = {key.encode("utf-8", "replace").decode() for key in keys}
     ring = Keyring(keys)
-    assert len(ring.ids) == len(keys)
-    assert {ring.match(key) for key in keys} == ring.ids
+    names = {ring.match(key) for key in keys}
+    assert None not in names
+    assert len(names) == len(keys)
     assert (ring.match(offered) is not None) == (offered in keys)
 
 
@@ -62,8 +63,7 @@ def test_a_ring_keeps_no_key_and_its_ids_show_none_of_its_digests() -> None:
     ring = Keyring([KEY])
     kept = repr(vars(ring))
     assert KEY not in kept
-    [name] = ring.ids
-    [digest] = ring._ids
+    [(digest, name)] = ring._ids.items()
     assert name not in digest.hex()
     assert Keyring([KEY, OTHER]).match(KEY) == name
 
@@ -79,14 +79,14 @@ def test_the_variable_holds_one_key() -> None:
     ring = read_keys({VARIABLE: f"{KEY}\n"}, None)
     assert ring is not None
     assert ring.match(KEY)
-    assert len(ring.ids) == 1
+    assert len(ring._ids) == 1
 
 
 def test_a_file_holds_one_key_a_line(tmp_path: Path) -> None:
     content = f"# the kitchen\r\n{KEY}\r\n\r\n  {OTHER}  \n#{'x' * 20}\n{KEY}"
     ring = read_keys({}, key_file(tmp_path, content.encode()))
     assert ring is not None
-    assert ring.ids == Keyring([KEY, OTHER]).ids
+    assert ring._ids == Keyring([KEY, OTHER])._ids
 
 
 @pytest.mark.parametrize("mode", [0o400, 0o600, 0o640, 0o660])

@@ -23,20 +23,17 @@ RATES = {
     Kind.GENERATED: ("generated_tokens_per_min", "generated_tokens_per_min", 60.0),
 }
 """What spends at a rate: the limit that may be spent at once, the one that comes back, and when."""
-LEVELS = {Kind.BACKLOG: "audio_backlog_s", Kind.CONVERSATION: "conversation_bytes"}
 ENDS = {Kind.IDLE: "idle_s", Kind.SESSION: "session_s"}
 PLACES = {Kind.SESSIONS: "max_sessions", Kind.SESSIONS_OF_KEY: "max_sessions_per_key"}
 
-rates, levels = st.sampled_from(sorted(RATES)), st.sampled_from(sorted(LEVELS))
+rates = st.sampled_from(sorted(RATES))
 limits = st.builds(
     ServerConfig,
     audio_ahead_s=st.integers(1, 20).map(float),
-    audio_backlog_s=st.integers(1, 20).map(float),
     messages_burst=st.integers(1, 20),
     messages_per_s=st.integers(1, 20),
     prefill_tokens_per_min=st.integers(1, 20).map(lambda n: 60 * n),
     generated_tokens_per_min=st.integers(1, 20).map(lambda n: 60 * n),
-    conversation_bytes=st.integers(1, 20),
     idle_s=st.integers(1, 20).map(float),
     session_s=st.integers(1, 60).map(float),
 )
@@ -157,50 +154,6 @@ def test_audio_in_real_time_is_never_refused_and_a_dropout_can_be_made_good(chun
     assert now < 345
 
 
-# --- what is held -------------------------------------------------------------------------------
-
-
-@given(levels, limits, st.lists(st.tuples(st.booleans(), steps)))
-def test_no_more_is_held_than_fits(
-    kind: Kind, limits: ServerConfig, asked: list[tuple[bool, float]]
-) -> None:
-    budget, held, most = Budget(limits, 0), 0.0, getattr(limits, LEVELS[kind])
-    for take, amount in asked:
-        if take:
-            refusal = budget.spend(kind, amount, 0)
-            assert (refusal is None) == (held + amount <= most)
-            if refusal is None:
-                held += amount
-            else:
-                assert (refusal.reason, refusal.retry_after_s) == (kind, None)
-        elif amount <= held:
-            budget.give_back(kind, amount)
-            held -= amount
-        else:
-            with pytest.raises(ValueError, match="given back"):
-                budget.give_back(kind, amount)
-
-
-@given(st.integers(1, 1000), st.floats(0.001, 0.05))
-def test_rounding_does_not_add_up(count: int, each: float) -> None:
-    """What came in small pieces goes in one, and the other way round."""
-    budget = Budget(ServerConfig(), 0)
-    for kind in sorted(LEVELS):
-        for _ in range(count):
-            assert budget.spend(kind, each, 0) is None
-        budget.give_back(kind, count * each)
-        assert budget.spend(kind, count * each, 0) is None
-        for _ in range(count):
-            budget.give_back(kind, each)
-
-
-def test_rounding_does_not_make_too_much_of_just_enough() -> None:
-    assert sum([0.1] * 30) > 3
-    budget = Budget(ServerConfig(audio_backlog_s=3.0), 0)
-    assert [budget.spend(Kind.BACKLOG, 0.1, 0) for _ in range(30)] == [None] * 30
-    assert budget.spend(Kind.BACKLOG, 0.1, 0) is not None
-
-
 # --- the end of a session -----------------------------------------------------------------------
 
 
@@ -240,13 +193,13 @@ def test_a_message_that_is_refused_is_a_sign_of_life_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("amount", [-1, -1e-9, math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("kind", [*RATES, *LEVELS])
+@pytest.mark.parametrize("kind", RATES)
 def test_what_is_no_amount_cannot_be_spent(kind: Kind, amount: float) -> None:
     budget = Budget(ServerConfig(), 0)
     with pytest.raises(ValueError, match="cannot be spent"):
         budget.spend(kind, amount, 0)
     with pytest.raises(ValueError, match="cannot be spent"):
-        (budget.charge(kind, amount, 0) if kind in RATES else budget.give_back(kind, amount))
+        budget.charge(kind, amount, 0)
 
 
 @pytest.mark.parametrize("kind", [*ENDS, *PLACES])
@@ -259,7 +212,6 @@ def test_time_and_places_are_not_spent(kind: Kind) -> None:
 
 
 SAID_OF = {
-    **LEVELS,
     **ENDS,
     **PLACES,
     **{kind: two or one for kind, (one, two, _) in RATES.items()},
@@ -284,11 +236,16 @@ def test_a_refusal_names_its_limit(kind: Kind, limit: str) -> None:
 
 
 def test_every_limit_is_used() -> None:
-    named = {name for group in (LEVELS, ENDS, PLACES) for name in group.values()}
+    named = {name for group in (ENDS, PLACES) for name in group.values()}
     named |= {name for most, rate, _ in RATES.values() for name in (most, rate) if name}
-    assert named | {"max_parked_per_key", "ping_s", "resume_s"} == {
-        field.name for field in fields(ServerConfig)
+    elsewhere = {
+        "audio_backlog_s",
+        "conversation_bytes",
+        "max_parked_per_key",
+        "ping_s",
+        "resume_s",
     }
+    assert named | elsewhere == {field.name for field in fields(ServerConfig)}
 
 
 # --- admission ----------------------------------------------------------------------------------

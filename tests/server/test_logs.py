@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.server.access import KEY_PROTOCOL
+from voiceloop.server.auth import KEY_PROTOCOL
 from voiceloop.server.logs import MAX_TEXT, MAX_TRACEBACK, TRANSCRIPTS, Formatter, start
 
 pytestmark = pytest.mark.pure

@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from voiceloop.errors import Code
-from voiceloop.server import access, limits, resume
+from voiceloop.server import auth, limits, resume
 from voiceloop.server.metrics import ANSWER_S, MODELS, WAIT_S, Metrics
 from voiceloop.trace import Mark
 from voiceloop.types import Outcome, TurnTrace
@@ -20,7 +20,7 @@ from voiceloop.types import Outcome, TurnTrace
 pytestmark = pytest.mark.pure
 
 CODES: tuple[Code, ...] = get_args(Code)
-REASONS = [*access.Reason, *limits.Kind, *resume.Reason]
+REASONS = [*auth.Reason, *limits.Kind, *resume.Reason]
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -76,7 +76,7 @@ def test_reasons_do_not_stand_for_each_other() -> None:
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_refusals_are_counted_by_reason(
-    reason: access.Reason | limits.Kind | resume.Reason,
+    reason: auth.Reason | limits.Kind | resume.Reason,
 ) -> None:
     metrics = Metrics()
     before = read(metrics)

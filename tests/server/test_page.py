@@ -11,7 +11,7 @@ import pytest
 
 from voiceloop import config
 from voiceloop.config import ServerConfig
-from voiceloop.server.access import Reason, Refused
+from voiceloop.server.auth import Reason, Refused
 from voiceloop.server.keys import LENGTHS, VARIABLE
 from voiceloop.server.metrics import Metrics
 

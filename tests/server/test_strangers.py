@@ -71,6 +71,8 @@ def test_a_page_shows_its_key_by_a_subprotocol_that_is_not_echoed(server: Servin
     with connect(server.url, subprotocols=offered) as page:  # type: ignore[arg-type]
         assert page.subprotocol == "realtime"
         assert KEY not in str(page.response and page.response.headers)
+    with connect(server.url, additional_headers=BEARER) as program:
+        assert program.subprotocol is None, "nothing is selected where nothing is offered"
 
 
 def test_pages_and_names_from_elsewhere_are_refused(server: Serving, friend: Client) -> None:

@@ -1,11 +1,22 @@
-"""What a client may choose among what the engines can do: a voice, a language."""
+"""What a client is told of the models, and what it may choose of theirs: a voice, a language."""
 
 from __future__ import annotations
 
-from voiceloop.config import nearest
+from voiceloop.config import Config, nearest
 from voiceloop.engines import Asr, Tts
 from voiceloop.errors import ConfigError, ProtocolError
-from voiceloop.realtime.settings import STOCK_VOICES, SessionSettings
+from voiceloop.realtime.settings import STOCK_VOICES, Extensions, SessionSettings
+from voiceloop.status import engine_names, examples, notes
+
+
+def about(config: Config, tts: Tts) -> Extensions:
+    """The models' names, what to ask them, and what to expect of them, as a session begins."""
+    return Extensions(
+        voices=tuple(tts.voices()),
+        models=tuple(engine_names(config).split(", ")),
+        examples=examples(config),
+        notes=notes(config),
+    )
 
 
 def voice(tts: Tts, asked: str, param: str) -> str:

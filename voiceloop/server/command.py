@@ -10,7 +10,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
@@ -18,9 +18,6 @@ from voiceloop.config import Range
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
 from voiceloop.status import engine_names, notes
-
-if TYPE_CHECKING:
-    from websockets.asyncio.server import Server
 
 logger = logging.getLogger(__name__)
 
@@ -51,21 +48,19 @@ class Serve(Command):
 
 def serve(command: Serve) -> int:
     """`voiceloop serve`."""
-    from datetime import UTC, datetime
-
     import anyio
 
     from voiceloop.bundled import bundled
     from voiceloop.server import logs, tls
-    from voiceloop.server.access import Access, Binding
+    from voiceloop.server.auth import Access
+    from voiceloop.server.http import load
     from voiceloop.server.keys import read_keys
-    from voiceloop.server.port import check_port
-    from voiceloop.server.static import load
+    from voiceloop.server.port import LOOP, Binding, check_port
 
     # What can be wrong with the options is found before the models are loaded.
     secure = None
     if command.cert and command.key:
-        secure = tls.context(command.cert, command.key, datetime.now(UTC))
+        secure = tls.context(command.cert, command.key)
     elif command.cert or command.key:
         raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
     binding = Binding(command.host, command.port, bool(secure), command.behind_proxy)
@@ -79,7 +74,6 @@ def serve(command: Serve) -> int:
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
     from voiceloop.server.app import App, Place
-    from voiceloop.server.loop import LOOP
 
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     where = f"{scheme}://{command.host}:{command.port}"
@@ -87,7 +81,7 @@ def serve(command: Serve) -> int:
         open_engines(command.settings), command.settings, Place(binding, access, site, secure)
     )
 
-    def ready(server: Server) -> None:
+    def ready() -> None:
         print(f"listening on {where}, Ctrl-C ends", flush=True)
         for note in notes(command.settings):
             print(note, flush=True)

@@ -1,20 +1,20 @@
-"""One socket of one client: a task that reads, a task that writes, and a session between them.
+"""One client: a task that reads, a task that writes, and a session between them.
 
 The connection holds the client to its limits and answers what is wrong with an error; what events
-mean, `dialogue` knows. It ends when the socket does, when a limit is reached, or when the client
-comes back on another one.
+mean, `dialogue` knows, and how messages travel, its `Transport`. It ends when that does, when a
+limit is reached, or when the client comes back on another one.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 import anyio
 import anyio.lowlevel
-from websockets.asyncio.server import ServerConnection
-from websockets.exceptions import ConnectionClosed
 
 from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError
@@ -26,15 +26,14 @@ from voiceloop.realtime.client_events import (
     parse_binary,
 )
 from voiceloop.realtime.extensions import Resume, SessionResumed, SessionToken
-from voiceloop.realtime.ids import NewId
 from voiceloop.realtime.session_events import Error, ErrorDetails
+from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.limits import Budget, Kind, Refusal
+from voiceloop.server.limits import Budget, Kind, Refusal, Ticket
+from voiceloop.server.lobby import Lobby
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import Outbox
 from voiceloop.server.resume import GONE, Grant, Loss
-from voiceloop.server.resume import Session as Kept
-from voiceloop.server.sound import RATE
 from voiceloop.session import Session
 
 logger = logging.getLogger(__name__)
@@ -49,130 +48,93 @@ POLICY, INTERNAL, AWAY = 1008, 1011, 1001
 """Close codes."""
 
 
-class Lobby(Protocol):
-    """Where sessions are while no connection has them."""
+class Disconnected(Exception):
+    """A transport carries nothing any more."""
 
-    def begin(self, own: Connection) -> Grant[Dialogue, Connection]:
-        """A session for a new client."""
+
+class Transport(Protocol):
+    """What carries messages to one client and from it, text and binary."""
+
+    async def receive(self) -> str | bytes:
+        """The client's next message; Disconnected where there will be none."""
         ...
 
-    def resume(
-        self, token: str, own: Connection
-    ) -> Grant[Dialogue, Connection] | Loss[Dialogue, Connection]:
-        """The session that `token` is for; the one that the connection began with is over then."""
+    async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
+        """Send, and wait while the client does not read; Disconnected where nothing can be sent.
+
+        The message is on its way even where the wait is cancelled. `arrived` is called once the
+        client is known to have it; a transport that cannot know never calls it.
+        """
         ...
 
-    def delivered(self, own: Connection) -> None:
-        """The client has the newest token."""
-        ...
-
-    async def forget(self, dialogue: Dialogue) -> None:
-        """A session is over, and nothing runs in it any more."""
+    async def close(self, code: int, reason: str) -> None:
+        """Agree with the client that it is over, if it is there at all."""
         ...
 
 
 class Connection:
-    """Runs once, for as long as its socket lasts."""
+    """Runs once, for as long as its transport lasts."""
 
     def __init__(
         self,
-        socket: ServerConnection,
+        transport: Transport,
+        lobby: Lobby,
+        ticket: Ticket,
         limits: ServerConfig,
         metrics: Metrics,
-        new_id: NewId,
-        *,
-        key: str | None,
-        lobby: Lobby,
     ) -> None:
-        """`key` is the id of the API key that the client showed."""
-        self.key = key
+        """`ticket` is the place of the session that is begun for the client."""
+        self.key = ticket.key
+        """Id of the API key that the client showed."""
         self.resumable = False
         """The client has a token."""
         self.over = anyio.Event()
         """Set once nothing of the session runs here any more."""
+        self.grant = lobby.begin(ticket, self)
+        """The session, and the token for it."""
         self._lobby = lobby
-        grant = lobby.begin(self)
-        self.kept: Kept[Dialogue, Connection] = grant.session
-        self._token = grant.token
-        self._socket = socket
-        self._limits = limits
-        self._metrics = metrics
-        self._outbox = Outbox(new_id, metrics.sent)
-        self._budget = Budget(limits, anyio.current_time())
+        self._transport = transport
+        self._meter = _Meter(limits, metrics)
+        self._outbox = Outbox(lobby.new_id, metrics.sent)
         self._scope = anyio.CancelScope()
-        self._session_scope = anyio.CancelScope()
-        self._conversed = anyio.Event()
-        """Set once the session has ended."""
         self._closing: tuple[int, str] = (1000, "")
-        self._silent = True
-        """Nothing has come yet."""
-        self._heard = True
-        """Something has come since the last ping."""
-        self._errors = 0
 
     @property
     def dialogue(self) -> Dialogue:
         """The conversation."""
-        return self.kept.payload
+        return self.grant.session.payload
 
     def close(self, code: int, reason: str) -> None:
         """End the connection from this side."""
         self._closing = (code, reason)
         self._scope.cancel()
 
+    def charge(self, kind: Kind, tokens: float) -> None:
+        """The session has cost so many tokens; too many end it."""
+        if refusal := self._meter.charge(kind, tokens):
+            self._fail(refusal.text, POLICY)
+
     async def run(self) -> None:
         """Serve the client until either side has enough."""
-        broken = False
+        gone = False
         try:
             with self._scope:
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._write)
-                    tasks.start_soon(self._watch)
-                    tasks.start_soon(self._look_after)
-                    tasks.start_soon(self._converse, self._attached(anew=True))
-                    self._tasks = tasks
+                async with anyio.create_task_group() as self._tasks:
+                    self._tasks.start_soon(self._write)
+                    self._tasks.start_soon(self._watch)
+                    self._converse(anew=True)
                     try:
-                        async for message in self._socket:
-                            await self._read(message)
-                    except ConnectionClosed:
-                        broken = True
-                    tasks.cancel_scope.cancel()
+                        await self._read()
+                    except Disconnected:
+                        gone = True
+                    self._tasks.cancel_scope.cancel()
         finally:
             self.dialogue.detach()
             self.over.set()
-        if not broken:
-            await self._say_goodbye()
+        if not gone:
+            await self._say_goodbye(*self._closing)
 
-    async def _say_goodbye(self) -> None:
-        """Send what was said last, such as why this is the end, and close the socket."""
-        self._outbox.end()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._ignore)
-            with anyio.move_on_after(GOODBYE_S):
-                await self._send()
-            with anyio.move_on_after(GOODBYE_S):
-                await self._socket.close(*self._closing)
-            tasks.cancel_scope.cancel()
-
-    async def _ignore(self) -> None:
-        # Otherwise the client's goodbye would wait behind whatever else it has said.
-        with suppress(ConnectionClosed):
-            async for _ in self._socket:
-                pass
-
-    def _attached(self, *, anew: bool) -> Session:
-        self._conversed = anyio.Event()
-        return self.dialogue.attach(self._outbox, anew=anew)
-
-    async def _converse(self, session: Session) -> None:
-        try:
-            with anyio.CancelScope() as self._session_scope:
-                await session.run()
-        except Exception:
-            logger.exception("a session broke")
-            self._fail("the session broke; connect again", INTERNAL)
-        finally:
-            self._conversed.set()
+    # ---- what goes out
 
     async def _write(self) -> None:
         async with anyio.create_task_group() as tasks:
@@ -182,89 +144,90 @@ class Connection:
 
     async def _send(self) -> None:
         # Whoever reads finds the connection closed too, and ends it.
-        with suppress(ConnectionClosed):
-            await self._outbox.run(self._socket.send)
+        with suppress(Disconnected):
+            await self._outbox.run(self._transport.send)
 
     async def _watch(self) -> None:
-        """End the connection of a client that is idle, or has been here for long enough."""
-        while (refusal := self._budget.over(anyio.current_time())) is None:  # noqa: ASYNC110
-            await anyio.sleep_until(self._budget.ends_at())  # which may be later by then
-        self._metrics.refused(refusal.reason)
+        refusal = await self._meter.over()
         self.close(POLICY, refusal.text)
 
-    async def _look_after(self) -> None:
-        """End the connection of a client that is not there any more.
+    async def _say_goodbye(self, code: int, reason: str) -> None:
+        """Send what was said last, such as why this is the end, and close the transport."""
+        self._outbox.end()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._ignore)
+            with anyio.move_on_after(GOODBYE_S):
+                await self._send()
+            with anyio.move_on_after(GOODBYE_S):
+                await self._transport.close(code, reason)
+            tasks.cancel_scope.cancel()
 
-        Whoever is says something, or answers a ping. The ping itself has to get through: behind
-        what a vanished client does not read, it would wait for ever.
-        """
+    async def _ignore(self) -> None:
+        # Otherwise the client's goodbye would wait behind whatever else it has said.
+        with suppress(Disconnected):
+            while True:
+                await self._transport.receive()
+
+    # ---- what comes in
+
+    async def _read(self) -> None:
+        """Do what the client says, one message after the other."""
+        first, refused = True, 0
         while True:
-            await anyio.sleep(self._limits.ping_s)
-            self._heard = False
-            with suppress(ConnectionClosed), anyio.move_on_after(self._limits.ping_s) as asked:
-                await (await self._socket.ping())
-            if asked.cancelled_caught and not self._heard:
-                self.close(INTERNAL, f"no answer to a ping in {self._limits.ping_s:g} s")
+            message = await self._transport.receive()
+            # Others are served between two messages of one client.
+            await anyio.lowlevel.checkpoint()
+            await self._outbox.room()
+            done = await self._obey(message, first=first)
+            first, refused = False, 0 if done else refused + 1
+            if refused >= MOST_ERRORS:
+                self.close(POLICY, "too many messages that are none")
 
-    async def _read(self, message: str | bytes) -> None:
-        self._heard = True
-        await anyio.lowlevel.checkpoint()  # others are served between two messages of one client
-        await self._outbox.room()
-        await self._within(Kind.MESSAGES, 1)
+    async def _obey(self, message: str | bytes, *, first: bool) -> bool:
+        """Do what one message says; False where the client has been told why not."""
         event_id = None
         try:
+            await self._meter.spend(Kind.MESSAGES, 1)
             event = parse(message) if isinstance(message, str) else parse_binary(message)
             event_id = event.event_id
-            await self._do(event)
-            self._errors = 0
+            if isinstance(event, Resume) and first:
+                await self._take_up(event)
+            else:
+                await self._pass_on(event)
         except ProtocolError as error:
-            self._refuse(error, event_id)
-        self._silent = False
+            self._meter.metrics.refused_message(error.code)
+            self._outbox.put(Error.of(error, event_id))
+            return False
+        return True
 
-    async def _do(self, event: ClientEvent) -> None:
-        if isinstance(event, Resume) and self._silent:
-            await self._take_up(event)
-            return
+    async def _pass_on(self, event: ClientEvent) -> None:
         if isinstance(event, InputAudioAppend):
             seconds = len(event.audio) / 2 / RATE
-            await self._within(Kind.AUDIO, seconds)
-            self._metrics.heard(seconds)
-            if self.dialogue.microphone.backlog_s + seconds > self._limits.audio_backlog_s:
-                raise ProtocolError(
-                    f"more than {self._limits.audio_backlog_s:g} s of audio wait to be recognised",
-                    "send audio as it is recorded",
-                    code="rate_limit_exceeded",
-                )
+            await self._meter.hear(seconds, self.dialogue.microphone.backlog_s)
         self.dialogue.handle(event)
         if isinstance(event, SessionUpdate):
             self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
             if self.dialogue.settings.voiceloop.resume and not self.resumable:
-                self._give(self._token)
-
-    async def _within(self, kind: Kind, amount: float) -> None:
-        """Wait until the client may have `amount`; one that is far ahead of that is told."""
-        while refusal := self._budget.spend(kind, amount, anyio.current_time()):
-            if refusal.retry_after_s is None or refusal.retry_after_s > PATIENCE_S:
-                self._metrics.refused(refusal.reason)
-                raise _too_much(refusal)
-            await anyio.sleep(refusal.retry_after_s)
-
-    def charge(self, kind: Kind, tokens: float) -> None:
-        """The session has cost so many tokens; too many end it."""
-        if refusal := self._budget.charge(kind, tokens, anyio.current_time()):
-            self._metrics.refused(refusal.reason)
-            self._fail(refusal.text, POLICY)
-
-    def _refuse(self, error: ProtocolError, event_id: str | None) -> None:
-        self._metrics.refused_message(error.code)
-        self._outbox.put(Error.of(error, event_id))
-        self._errors += 1
-        if self._errors >= MOST_ERRORS:
-            self.close(POLICY, "too many messages that are none")
+                self._give_token()
 
     def _fail(self, text: str, code: int) -> None:
         self._outbox.put(Error(ErrorDetails("server_error", text)))
         self.close(code, text)
+
+    # ---- the session
+
+    def _converse(self, *, anew: bool) -> None:
+        """Begin the session or, not `anew`, go on with it."""
+        self._running = _Running()
+        session = self.dialogue.attach(self._outbox, anew=anew)
+        self._tasks.start_soon(self._run, self._running, session)
+
+    async def _run(self, running: _Running, session: Session) -> None:
+        try:
+            await running.run(session)
+        except Exception:
+            logger.exception("a session broke")
+            self._fail("the session broke; connect again", INTERNAL)
 
     async def _take_up(self, event: Resume) -> None:
         """Go on with the session that the client had before its connection broke."""
@@ -282,26 +245,81 @@ class Connection:
             raise ProtocolError(GONE, "go on with the new session", code="resume_failed")
 
     async def _move_to(self, found: Grant[Dialogue, Connection]) -> None:
-        self._session_scope.cancel()
-        await self._conversed.wait()
+        await self._running.stop()
         self.dialogue.detach()
         await self._lobby.forget(self.dialogue)
-        self.kept = found.session
+        self.grant = found
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
         self._outbox.put(SessionResumed())
-        self._tasks.start_soon(self._converse, self._attached(anew=False))
-        self._give(found.token)
+        self._converse(anew=False)
+        self._give_token()
 
-    def _give(self, token: str) -> None:
+    def _give_token(self) -> None:
         self.resumable = True
-        self._outbox.put(SessionToken(token, self._limits.resume_s))
-        self._tasks.start_soon(self._delivered)
+        token = SessionToken(self.grant.token, self._meter.limits.resume_s)
+        self._outbox.put(token, arrived=partial(self._lobby.delivered, self))
 
-    async def _delivered(self) -> None:
-        """The pong to a ping behind the token says that the client has it."""
-        with suppress(ConnectionClosed):
-            await (await self._socket.ping())
-            self._lobby.delivered(self)
+
+class _Running:
+    """A session while it runs."""
+
+    def __init__(self) -> None:
+        self._scope = anyio.CancelScope()
+        self._ended = anyio.Event()
+
+    async def run(self, session: Session) -> None:
+        """Run it until it ends by itself or is stopped."""
+        try:
+            with self._scope:
+                await session.run()
+        finally:
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """End it, and wait until nothing of it runs any more."""
+        self._scope.cancel()
+        await self._ended.wait()
+
+
+class _Meter:
+    """Holds one client to its limits, and counts where it went beyond them."""
+
+    def __init__(self, limits: ServerConfig, metrics: Metrics) -> None:
+        self.limits = limits
+        self.metrics = metrics
+        self._budget = Budget(limits, anyio.current_time())
+
+    async def spend(self, kind: Kind, amount: float) -> None:
+        """Wait until the client may have `amount`; ProtocolError where it is far ahead of that."""
+        while refusal := self._budget.spend(kind, amount, anyio.current_time()):
+            if refusal.retry_after_s is None or refusal.retry_after_s > PATIENCE_S:
+                self.metrics.refused(refusal.reason)
+                raise _too_much(refusal)
+            await anyio.sleep(refusal.retry_after_s)
+
+    async def hear(self, seconds: float, backlog_s: float) -> None:
+        """Likewise for audio, of which `backlog_s` wait already."""
+        await self.spend(Kind.AUDIO, seconds)
+        self.metrics.heard(seconds)
+        if backlog_s + seconds > self.limits.audio_backlog_s:
+            raise ProtocolError(
+                f"more than {self.limits.audio_backlog_s:g} s of audio wait to be recognised",
+                "send audio as it is recorded",
+                code="rate_limit_exceeded",
+            )
+
+    def charge(self, kind: Kind, amount: float) -> Refusal | None:
+        """Take what has been spent already, and say where that was too much."""
+        if refusal := self._budget.charge(kind, amount, anyio.current_time()):
+            self.metrics.refused(refusal.reason)
+        return refusal
+
+    async def over(self) -> Refusal:
+        """Wait until the client is idle, or has been here for long enough."""
+        while (refusal := self._budget.over(anyio.current_time())) is None:  # noqa: ASYNC110
+            await anyio.sleep_until(self._budget.ends_at())  # which may be later by then
+        self.metrics.refused(refusal.reason)
+        return refusal
 
 
 def _too_much(refusal: Refusal) -> ProtocolError:

@@ -63,10 +63,10 @@ from voiceloop.realtime.settings import (
     size,
 )
 from voiceloop.server import choices
-from voiceloop.server.about import about
+from voiceloop.server.audio import RATE, SocketMicrophone
+from voiceloop.server.choices import about
 from voiceloop.server.history import history, text_of
 from voiceloop.server.listening import Listening
-from voiceloop.server.sound import RATE, SocketMicrophone
 from voiceloop.server.speaking import Out, Speaking
 from voiceloop.session import Session
 from voiceloop.trace import PARTS, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms

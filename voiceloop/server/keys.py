@@ -40,7 +40,8 @@ class Keyring:
             raise ValueError("no keys")
 
     def match(self, offered: str) -> str | None:
-        """The id of the key that `offered` is; none where it is none of them.
+        """The id of the key that `offered` is, by which logs tell keys apart; none where it is none
+        of them. A key cannot be found from its id.
 
         The time that it takes depends on the length of `offered` alone: hashes are compared, each
         of them to its end, and all of them whichever matches.
@@ -50,11 +51,6 @@ class Keyring:
             if hmac.compare_digest(known, digest):
                 found = name
         return found
-
-    @property
-    def ids(self) -> frozenset[str]:
-        """The names by which logs tell keys apart; a key cannot be found from its id."""
-        return frozenset(self._ids.values())
 
 
 def read_keys(environ: Mapping[str, str], file: Path | None) -> Keyring | None:

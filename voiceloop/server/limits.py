@@ -1,8 +1,7 @@
 """How much one client may take, and how many may be there: counted, with the time given by others.
 
-A rate is a bucket that fills as time passes and is emptied by what is spent; a level is what is
-held until it is given back. This module knows no clock and no sockets, and it stops nothing: it
-says no, and when to ask again.
+A rate is a bucket that fills as time passes and is emptied by what is spent. This module knows no
+clock and no sockets, and it stops nothing: it says no, and when to ask again.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from enum import StrEnum
 from voiceloop.config import ServerConfig
 
 SLACK = 1e-3
-"""So little of anything is nothing: what rounding leaves after a wait of just the right length."""
+"""Less than this counts as nothing: rounding leaves it after a wait of just the right length."""
 
 
 class Kind(StrEnum):
@@ -28,10 +27,6 @@ class Kind(StrEnum):
     """Tokens read."""
     GENERATED = "generated"
     """Tokens written."""
-    BACKLOG = "backlog"
-    """Seconds of audio that wait; given back once recognised."""
-    CONVERSATION = "conversation"
-    """Bytes of text that are kept; given back once deleted."""
     IDLE = "idle"
     """Time without a message."""
     SESSION = "session"
@@ -93,11 +88,6 @@ class Budget:
             Kind.PREFILL: _per_minute(limits.prefill_tokens_per_min, now),
             Kind.GENERATED: _per_minute(limits.generated_tokens_per_min, now),
         }
-        self._most = {
-            Kind.BACKLOG: limits.audio_backlog_s,
-            Kind.CONVERSATION: float(limits.conversation_bytes),
-        }
-        self._held = dict.fromkeys(self._most, 0.0)
 
     def spend(self, kind: Kind, amount: float, now: float) -> Refusal | None:
         """Take `amount` of `kind`, or nothing of it and say why not.
@@ -108,11 +98,6 @@ class Budget:
         _check(amount)
         if kind is Kind.MESSAGES:
             self._active = max(self._active, now)
-        if kind in self._most:
-            if self._held[kind] + amount > self._most[kind] + SLACK:
-                return Refusal(kind, _TEXTS[kind].format(self._limits), None)
-            self._held[kind] += amount
-            return None
         wait = self._buckets[kind].wait_s(amount, now)
         if wait == 0:
             self._buckets[kind].take(amount, now)
@@ -128,13 +113,6 @@ class Budget:
         self._buckets[kind].take(amount, now)
         wait = self._buckets[kind].wait_s(0, now)
         return Refusal(kind, _TEXTS[kind].format(self._limits), wait) if wait else None
-
-    def give_back(self, kind: Kind, amount: float) -> None:
-        """`amount` of a level is free again; ValueError where so much was not held."""
-        _check(amount)
-        if amount > self._held[kind] + SLACK:
-            raise ValueError(f"{amount} of {kind} given back, {self._held[kind]} held")
-        self._held[kind] = max(0.0, self._held[kind] - amount)
 
     def over(self, now: float) -> Refusal | None:
         """Why the session is at its end by `now`, if it is."""
@@ -191,8 +169,6 @@ _TEXTS = {
     Kind.MESSAGES: "more than {0.messages_per_s} messages a second",
     Kind.PREFILL: "more than {0.prefill_tokens_per_min} tokens read in a minute",
     Kind.GENERATED: "more than {0.generated_tokens_per_min} tokens written in a minute",
-    Kind.BACKLOG: "more than {0.audio_backlog_s:g} s of audio wait to be recognised",
-    Kind.CONVERSATION: "the conversation is larger than {0.conversation_bytes} bytes",
     Kind.IDLE: "nothing was heard from the client for {0.idle_s:g} s",
     Kind.SESSION: "a session lasts {0.session_s:g} s at most",
     Kind.SESSIONS: "all {0.max_sessions} places are taken; try again when somebody has left",

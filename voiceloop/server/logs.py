@@ -18,7 +18,7 @@ import re
 from datetime import UTC, datetime
 from typing import TextIO
 
-from voiceloop.server.access import KEY_PROTOCOL
+from voiceloop.server.auth import KEY_PROTOCOL
 
 TRANSCRIPTS = frozenset(("transcript", "reply", "heard", "instructions", "arguments", "text"))
 """Fields that hold what somebody said or wrote."""

@@ -20,7 +20,7 @@ from prometheus_client import (
 )
 
 from voiceloop.errors import Code
-from voiceloop.server import access, limits, resume
+from voiceloop.server import auth, limits, resume
 from voiceloop.trace import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace
 
@@ -63,7 +63,7 @@ class Metrics:
             "refused",
             "Connections and requests refused.",
             "reason",
-            (*access.Reason, *limits.Kind, *resume.Reason),
+            (*auth.Reason, *limits.Kind, *resume.Reason),
         )
         self._errors = counter(
             "refused_messages", "Messages of clients refused.", "code", get_args(Code)
@@ -102,7 +102,7 @@ class Metrics:
         self._sessions.labels("connected").set(connected)
         self._sessions.labels("parked").set(parked)
 
-    def refused(self, reason: access.Reason | limits.Kind | resume.Reason) -> None:
+    def refused(self, reason: auth.Reason | limits.Kind | resume.Reason) -> None:
         """A connection, a resumption or a request for more was refused."""
         self._refused.labels(reason.value).inc()
 

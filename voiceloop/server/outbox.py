@@ -24,6 +24,7 @@ MOST_BYTES = 8 * 2**20
 question with as much before it as may be."""
 
 Message = str | bytes
+Arrived = Callable[[], None] | None
 
 
 class Outbox:
@@ -37,20 +38,20 @@ class Outbox:
         """Set when more waits than may."""
         self._new_id = new_id
         self._sent = sent
-        self._queue: deque[tuple[Message, OutputAudioDelta | None]] = deque()
+        self._queue: deque[tuple[Message, OutputAudioDelta | None, Arrived]] = deque()
         self._answers = self._audio = 0
         """Bytes of either that wait."""
         self._more, self._less = anyio.Event(), anyio.Event()
         self._ended = False
 
-    def put(self, event: ServerEvent) -> None:
-        """Send `event` after all that came before it."""
+    def put(self, event: ServerEvent, arrived: Arrived = None) -> None:
+        """Send `event` after all that came before it; see `Transport.send` for `arrived`."""
         audio = event if isinstance(event, OutputAudioDelta) else None
         if audio and self.binary:
             message: Message = audio.to_frame()
         else:
             message = event.to_json(self._new_id("event"))
-        self._queue.append((message, audio))
+        self._queue.append((message, audio, arrived))
         self._count(len(message), audio)
         self._more.set()
         if self._answers + self._audio > MOST_BYTES:
@@ -60,12 +61,12 @@ class Outbox:
         """Audio of an item that has not been sent never will be; returns how many samples."""
         dropped = 0
         waiting, self._queue = self._queue, deque()
-        for message, audio in waiting:
+        for message, audio, arrived in waiting:
             if audio and audio.item_id == item_id:
                 self._count(-len(message), audio)
                 dropped += len(audio.delta) // 2
             else:
-                self._queue.append((message, audio))
+                self._queue.append((message, audio, arrived))
         return dropped
 
     async def room(self) -> None:
@@ -79,13 +80,13 @@ class Outbox:
         self._ended = True
         self._more.set()
 
-    async def run(self, send: Callable[[Message], Awaitable[None]]) -> None:
+    async def run(self, send: Callable[[Message, Arrived], Awaitable[None]]) -> None:
         """Send, one message after the other, for as long as the connection lasts."""
         while True:
             while self._queue:
-                message, audio = self._queue.popleft()
+                message, audio, arrived = self._queue.popleft()
                 self._count(-len(message), audio)
-                await send(message)
+                await send(message, arrived)
                 if audio:
                     self._sent(len(audio.delta) / 2 / RATE)
             if self._ended:

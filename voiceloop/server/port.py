@@ -1,16 +1,91 @@
-"""Whether the server can have its port: told before the models are loaded, which takes seconds."""
+"""Where the server listens, what it has to have there, and the event loop under it."""
 
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
 
-from voiceloop.errors import DeviceError
-from voiceloop.server.access import Binding
+from voiceloop.errors import ConfigError, DeviceError
+from voiceloop.server.keys import VARIABLE
+
+LOOP: dict[str, Any] = {}
+"""Options of `anyio.run` for the server and for clients that measure it: of the same work with
+sockets uvloop makes a good deal less. It is not for Windows."""
+
+if sys.platform != "win32":
+    import uvloop
+
+    class _Loop(uvloop.Loop):
+        def time(self) -> float:
+            """Seconds; uvloop's own are cut to whole milliseconds, and traces are made of them."""
+            return time.monotonic()  # noqa: TID251 - this is the clock that anyio asks
+
+    LOOP["loop_factory"] = _Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Where the server listens."""
+
+    host: str = "localhost"
+    """A name or an address; `localhost` is 127.0.0.1 and ::1, `0.0.0.0` every address there is."""
+    port: int = 8765
+    tls: bool = False
+    """The server itself speaks TLS."""
+    behind_proxy: bool = False
+    """Requests come through a reverse proxy, which is the one that speaks TLS."""
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only programs on this machine can connect."""
+        address = _address(self.host)
+        return address.is_loopback if address else self.host.lower() == "localhost"
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether this is every address of the machine, and so none that it could be called by."""
+        address = _address(self.host)
+        return address.is_unspecified if address else not self.host
+
+
+def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
+    """ConfigError where listening there would let in whom nobody meant to let in.
+
+    `keys` says whether clients show a key, `names` whether it was said what hosts the server
+    answers to, or what origins.
+    """
+    if binding.behind_proxy and not keys:
+        raise ConfigError(
+            "a proxy lets in whoever reaches it, and no API key is set",
+            f"set {VARIABLE}, or name a file of keys with --api-key-file",
+        )
+    if binding.loopback:
+        return
+    if not keys:
+        raise ConfigError(
+            f"on {binding.host or 'every address'} anybody in reach may talk to the server, and no "
+            "API key is set",
+            f"set {VARIABLE} or --api-key-file, or listen on localhost",
+        )
+    if not binding.tls and not binding.behind_proxy:
+        raise ConfigError(
+            f"on {binding.host or 'every address'} keys and speech would travel in the clear",
+            "give --cert and --key, or --behind-proxy where a proxy speaks TLS",
+        )
+    if binding.everywhere and not names:
+        raise ConfigError(
+            "listening on every address, the server does not know its own name",
+            "say what clients call it: --allow-host voice.example.com",
+        )
 
 
 def check_port(binding: Binding) -> None:
-    """DeviceError where the port is taken: for whoever has much to do before it runs an `App`."""
+    """DeviceError where the port is taken: told before the models are loaded, which takes long."""
     try:
         found = socket.getaddrinfo(
             binding.host or None, binding.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -36,3 +111,12 @@ def no_port(binding: Binding, error: OSError) -> DeviceError:
         f"nothing can listen at port {binding.port} of {binding.host}: {error.strerror}",
         "stop what listens there, or choose another with --port",
     )
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address

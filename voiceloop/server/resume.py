@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import re
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -58,24 +59,22 @@ class Reason(StrEnum):
     """The token was spent; this has ended the session."""
 
 
+@dataclass(slots=True, eq=False)
 class Session(Generic[P, S]):
     """One session, as `Sessions` keeps it. Only the payload is for others."""
 
-    __slots__ = ("current", "deadline", "finder", "former", "key", "payload", "socket")
-
-    def __init__(self, key: str | None, payload: P, socket: S, finder: bytes) -> None:
-        self.key = key
-        self.payload = payload
-        self.socket: S | None = socket
-        """None while the session is parked."""
-        self.deadline = 0.0
-        """Until when it is parked, if it is."""
-        self.finder = finder
-        """First half of its tokens, as a hash."""
-        self.current = b""
-        """Second half of the newest, as a hash."""
-        self.former = b""
-        """Likewise of the one before, while it is not known that the newest has arrived."""
+    key: str | None
+    payload: P
+    finder: bytes
+    """First half of its tokens, as a hash."""
+    socket: S | None = None
+    """None while the session is parked."""
+    deadline: float = math.inf
+    """Until when it is parked, if it is."""
+    current: bytes = b""
+    """Second half of the newest token, as a hash."""
+    former: bytes = b""
+    """Likewise of the one before, while it is not known that the newest has arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +117,24 @@ class Sessions(Generic[P, S]):
         self._per_key = per_key
         self._random = random
         self._found: dict[bytes, Session[P, S]] = {}
-        self._parked: dict[Session[P, S], None] = {}
-        """In the order in which they were parked."""
+        """By their finders; those that are parked in the order in which they were."""
 
     @property
     def connected(self) -> int:
         """How many sessions have a client."""
-        return len(self._found) - len(self._parked)
+        return len(self._found) - self.parked
 
     @property
     def parked(self) -> int:
         """How many wait for theirs."""
-        return len(self._parked)
+        return sum(session.socket is None for session in self._found.values())
 
     def begin(self, key: str | None, payload: P, socket: S) -> Grant[P, S]:
         """A new session of the client that showed `key` and is connected by `socket`."""
         finder = self._random(_HALF)
-        session = Session(key, payload, socket, _digest(finder))
+        session = Session[P, S](key, payload, _digest(finder))
         self._found[session.finder] = session
-        return self._grant(session, finder, None)
+        return self._grant(session, socket, finder)
 
     def resume(
         self, token: str, key: str | None, socket: S, now: float
@@ -147,16 +145,13 @@ class Sessions(Generic[P, S]):
         both = urlsafe_b64decode(f"{token}=")
         finder, proof = both[:_HALF], _digest(both[_HALF:])
         session = self._found.get(_digest(finder))
-        if session is None or session.key != key or self._late(session, now):
+        if session is None or session.key != key or now >= session.deadline:
             return Loss(Reason.UNKNOWN)
-        evicted = None if session.socket is socket else session.socket
         valid = [hmac.compare_digest(proof, one) for one in (session.current, session.former)]
-        if not any(valid):
-            self._drop(session)
-            return Loss(Reason.REPLAYED, session.payload, evicted)
-        session.socket = socket
-        self._parked.pop(session, None)
-        return self._grant(session, finder, proof, evicted)
+        if any(valid):
+            return self._grant(session, socket, finder, proof)
+        evicted = None if session.socket is socket else session.socket
+        return Loss(Reason.REPLAYED, self._drop(session), evicted)
 
     def delivered(self, session: Session[P, S], socket: S) -> None:
         """The client has the token that was sent by `socket`: the one before it is spent."""
@@ -172,13 +167,12 @@ class Sessions(Generic[P, S]):
         if not self._has(session, socket):
             return []
         session.socket, session.deadline = None, now + self._keep_s
-        self._parked[session] = None
+        self._found[session.finder] = self._found.pop(session.finder)  # the last of all
         over = self.expire(now)
-        of_key = [one for one in self._parked if one.key == session.key]
-        for oldest in of_key[: -self._per_key]:
-            self._drop(oldest)
-            over.append(oldest.payload)
-        return over
+        of_key = [
+            one for one in self._found.values() if one.socket is None and one.key == session.key
+        ]
+        return over + [self._drop(oldest) for oldest in of_key[: -self._per_key]]
 
     def end(self, session: Session[P, S], socket: S) -> bool:
         """The session is over; False where it is connected by another socket, or was over before.
@@ -192,32 +186,25 @@ class Sessions(Generic[P, S]):
 
     def expire(self, now: float) -> list[P]:
         """End the sessions that have waited for long enough; gives what they held."""
-        late = [session for session in self._parked if self._late(session, now)]
-        for session in late:
-            self._drop(session)
-        return [session.payload for session in late]
-
-    def next_expiry(self) -> float | None:
-        """When `expire` is due; none while nothing is parked."""
-        return min((session.deadline for session in self._parked), default=None)
+        late = [session for session in self._found.values() if now >= session.deadline]
+        return [self._drop(session) for session in late]
 
     def _grant(
-        self, session: Session[P, S], finder: bytes, shown: bytes | None, evicted: S | None = None
+        self, session: Session[P, S], socket: S, finder: bytes, shown: bytes = b""
     ) -> Grant[P, S]:
+        """Connect the session by `socket`, with a new token beside the one that was `shown`."""
+        evicted = None if session.socket is socket else session.socket
+        session.socket, session.deadline = socket, math.inf
         proof = self._random(_HALF)
-        session.former, session.current = shown or b"", _digest(proof)
+        session.former, session.current = shown, _digest(proof)
         token = urlsafe_b64encode(finder + proof).rstrip(b"=").decode()
         return Grant(session, token, evicted)
 
     def _has(self, session: Session[P, S], socket: S) -> bool:
         return self._found.get(session.finder) is session and session.socket is socket
 
-    def _late(self, session: Session[P, S], now: float) -> bool:
-        return session.socket is None and now >= session.deadline
-
-    def _drop(self, session: Session[P, S]) -> None:
-        del self._found[session.finder]
-        self._parked.pop(session, None)
+    def _drop(self, session: Session[P, S]) -> P:
+        return self._found.pop(session.finder).payload
 
 
 def _digest(secret: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,12 +21,13 @@ from voiceloop.realtime.responses import (
 )
 from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.settings import ResponseSettings
-from voiceloop.server.said import Said
-from voiceloop.server.sound import SocketSpeaker, to_wire
+from voiceloop.server.audio import SocketSpeaker, to_wire
 from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
 
 REMEMBERED = 4
 """Responses that are over and can still be truncated to the word."""
+
+_WORD = re.compile(r"\S+\s*")
 
 
 class Out(Protocol):
@@ -41,6 +43,38 @@ class Out(Protocol):
         Returns how many samples that is.
         """
         ...
+
+
+class Said:
+    """The clauses of one response, with the sample at which each begins.
+
+    For clients that say where they stopped. Within a clause the synthesizer's own word times are
+    not known here: a word is taken to sound in proportion to its letters, and counts when it has
+    sounded to its end.
+    """
+
+    def __init__(self) -> None:
+        self._clauses: list[tuple[int, str]] = []
+
+    def add(self, start: int, text: str) -> None:
+        """A clause begins to sound at sample `start`."""
+        self._clauses.append((start, text))
+
+    def until(self, samples: int, end: int) -> str:
+        """The text heard in the first `samples` of `end` samples."""
+        heard = ""
+        ends = [start for start, _ in self._clauses[1:]] + [end]
+        for (start, text), stop in zip(self._clauses, ends, strict=True):
+            if samples >= stop:
+                heard += text
+                continue
+            share = max(0.0, (samples - start) / max(1, stop - start))
+            for word in _WORD.finditer(text):
+                if word.end() > share * len(text):
+                    break
+                heard += word[0]
+            break
+        return heard.strip()
 
 
 @dataclass(slots=True)

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from contextlib import suppress
 from pathlib import Path
 
 from voiceloop.errors import ConfigError
 from voiceloop.server.keys import read_private
 
+_MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
+_OUT_OF_TIME = (9, 10)
+"""OpenSSL's numbers for certificates that are not valid yet, or no longer."""
 
-def context(certificate: Path, key: Path, now: datetime) -> ssl.SSLContext:
+
+def context(certificate: Path, key: Path) -> ssl.SSLContext:
     """What the server speaks TLS by: its certificate with those above it, and its private key.
 
     Both are PEM files, and the key is not encrypted. ConfigError where one of them cannot be read
     or is damaged, where they do not belong together, where others may read the key, and where the
-    certificate is not valid at `now`.
+    certificate is not valid at this time.
     """
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
-        begins, ends = validity(_der(certificate))
-    except (ValueError, IndexError, StopIteration):
+        client.load_verify_locations(certificate)
+    except ssl.SSLError:
         raise ConfigError(
             f"{certificate} holds no certificate, or a damaged one",
             "name the PEM file of the certificate",
         ) from None
-    if now < begins:
+    except OSError as error:
         raise ConfigError(
-            f"the certificate {certificate} is valid from {begins:%Y-%m-%d %H:%M} UTC only",
-            "is the clock of this machine right?",
-        )
-    if now >= ends:
-        raise ConfigError(
-            f"the certificate {certificate} expired on {ends:%Y-%m-%d %H:%M} UTC", "renew it"
-        )
+            f"cannot read the certificate {certificate}: {error.strerror}",
+            "check its name and permissions",
+        ) from error
     if b"PRIVATE KEY-----" not in read_private(key, "private key"):
         raise ConfigError(f"{key} holds no private key", "name the PEM file of the key")
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -55,24 +57,27 @@ def context(certificate: Path, key: Path, now: datetime) -> ssl.SSLContext:
         raise ConfigError(
             f"the certificate {certificate} or its key {key} is damaged", "get them anew"
         ) from error
+    try:
+        _greet(client, made)
+    except ssl.SSLCertVerificationError as error:
+        if error.verify_code in _OUT_OF_TIME:
+            raise ConfigError(
+                f"the certificate {certificate} cannot be used today: {error.verify_message}",
+                f"renew it; `openssl x509 -noout -dates -in {certificate}` says when it is valid",
+            ) from error
     return made
 
 
-def validity(der: bytes) -> tuple[datetime, datetime]:
-    """From when until when a certificate is valid (RFC 5280, 4.1).
+def _greet(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
+    """Let a client that trusts the certificate connect: ssl tells the faults of a peer's only.
 
-    ssl tells that of a peer's certificate, but not of one's own. ValueError, IndexError or
-    StopIteration where `der` is not a certificate.
+    SSLCertVerificationError where the client finds one.
     """
-    signed = next(_elements(next(_elements(der))[1]))[1]
-    # Before it stand serial number, algorithm and issuer, and mostly a version, whose tag is 0xA0.
-    _, _, _, period, *_ = (content for tag, content in _elements(signed) if tag != 0xA0)
-    begins, ends = (_moment(tag, content) for tag, content in _elements(period))
-    return begins, ends
-
-
-_MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
-_UTC_TIME = 0x17
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    near, far = client.wrap_bio(down, up), server.wrap_bio(up, down, server_side=True)
+    for end in (near, far, near):
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
 
 
 class _EncryptedError(Exception):
@@ -81,35 +86,3 @@ class _EncryptedError(Exception):
 
 def _no_password() -> str:
     raise _EncryptedError
-
-
-def _der(certificate: Path) -> bytes:
-    """The first certificate in the file, which is the server's own; ValueError where none is."""
-    try:
-        text = certificate.read_text(encoding="latin-1")
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the certificate {certificate}: {error.strerror}",
-            "check its name and permissions",
-        ) from error
-    start, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-    body = text[text.index(start) : text.index(end)]
-    return ssl.PEM_cert_to_DER_cert(f"{body}{end}")
-
-
-def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Tag and content of each element in `data` (DER)."""
-    while data:
-        length, start = data[1], 2
-        if length & 0x80:
-            start += length & 0x7F
-            length = int.from_bytes(data[2:start])
-        yield data[0], data[start : start + length]
-        data = data[start + length :]
-
-
-def _moment(tag: int, content: bytes) -> datetime:
-    text = content.decode("ascii")
-    if tag == _UTC_TIME:  # two digits for years from 1950 to 2049
-        text = ("20" if text < "50" else "19") + text
-    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)

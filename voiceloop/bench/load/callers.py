@@ -28,7 +28,7 @@ from websockets.exceptions import ConnectionClosed
 
 from voiceloop.bench.load.plan import FRAME_MS, RATE, Calls, Seen, Turn
 from voiceloop.playback import AUDIBLE
-from voiceloop.server.loop import LOOP
+from voiceloop.server.port import LOOP
 
 FRAME = RATE * FRAME_MS // 1000
 PER_MS = RATE // 1000

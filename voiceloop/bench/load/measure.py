@@ -38,10 +38,10 @@ from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.loading import open_engines
-from voiceloop.server.access import Access, Binding
 from voiceloop.server.app import App, Place
-from voiceloop.server.loop import LOOP
-from voiceloop.server.static import load
+from voiceloop.server.auth import Access
+from voiceloop.server.http import load
+from voiceloop.server.port import LOOP, Binding
 from voiceloop.session import Session
 from voiceloop.types import Pcm
 
@@ -148,7 +148,7 @@ class Load:
         async with anyio.create_task_group() as tasks:
 
             async def serve() -> None:
-                await app.run(lambda server: listening.set())
+                await app.run(listening.set)
                 tasks.cancel_scope.cancel()  # somebody has ended it
 
             tasks.start_soon(serve)

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.access import Reason, Refused
-from voiceloop.server.replies import Reply, line, policy, refusal
-from voiceloop.server.static import INDEX, TYPES, Asset, Site, load
+from voiceloop.server.auth import Reason, Refused
+from voiceloop.server.http import INDEX, TYPES, Asset, Reply, Site, line, load, policy, refusal
 
 pytestmark = pytest.mark.pure
 
@@ -56,7 +55,7 @@ def test_a_file_is_served_under_its_name(path: str, query: str) -> None:
     assert header(reply, "Content-Type") == asset.kind
     assert header(reply, "Content-Length") == str(len(asset.body))
     assert header(reply, "ETag") == asset.etag
-    assert SITE.paths == set(PATHS)
+    assert set(SITE.assets) == set(PATHS)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,8 @@ def test_all_files_of_the_folder_are_served(tmp_path: Path) -> None:
         write(tmp_path, f"index{suffix}", suffix.encode())
     write(tmp_path, "lib/deep/Level-1_b.min.js", b"deep")
     site = load(tmp_path)
-    assert site.paths == {"/", "/lib/deep/Level-1_b.min.js", *(f"/index{name}" for name in TYPES)}
+    served = {"/", "/lib/deep/Level-1_b.min.js", *(f"/index{name}" for name in TYPES)}
+    assert set(site.assets) == served
     for suffix, kind in TYPES.items():
         reply = site.answer("GET", f"/index{suffix}", [], HOST)
         assert (reply.body, header(reply, "Content-Type")) == (suffix.encode(), kind)
@@ -260,7 +260,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
         link.symlink_to(target)
         assert complaint(tmp_path / "web") == f"{link} is a link"
         link.unlink()
-    assert load(tmp_path / "web").paths == {"/", "/index.html"}
+    assert set(load(tmp_path / "web").assets) == {"/", "/index.html"}
 
 
 def test_a_file_that_cannot_be_read_is_named(unprivileged: Path) -> None:

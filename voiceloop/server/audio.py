@@ -16,13 +16,11 @@ import anyio.lowlevel
 import numpy as np
 
 from voiceloop.audio import SPEECH_RATE, Framer, LiveResampler, from_pcm16, samples
-from voiceloop.devices import unplayed
+from voiceloop.devices import PacedSpeaker, unplayed
 from voiceloop.types import AudioFrame, Pcm
 
 RATE = 24_000
 """Hertz of audio in messages: PCM16, little-endian, mono."""
-AHEAD_S = 0.2
-"""Audio that a client is sent before it is due; at an interruption it has so much to drop."""
 MAX_LAG_S = 1.0
 """A client that says it plays later than this is not believed."""
 TAIL_S = 0.3
@@ -112,50 +110,35 @@ class SocketMicrophone:
                     await anyio.lowlevel.checkpoint()
 
 
-class SocketSpeaker:
-    """What a client is sent; implements `devices.Speaker`."""
+class SocketSpeaker(PacedSpeaker):
+    """What a client is sent."""
 
-    rate = RATE
+    ahead_s = 0.2
+    """At an interruption the client has so much to drop."""
 
     def __init__(self, send: Callable[[Pcm], None]) -> None:
         """`send` is given what is to go out, once each."""
+        super().__init__(RATE)
         self._send = send
-        self._since = 0.0
-        self._count = 0
-        self._lag = 0.0
         self._sent_already = 0
         """Samples that the client has although they were taken back: it paused, and goes on."""
-
-    @property
-    def lag_s(self) -> float:
-        """How much later than sent the client plays, as far as it has said."""
-        return self._lag
 
     def begin(self) -> None:
         """What is written from now on belongs to something new."""
         self._sent_already = 0
 
-    def due(self) -> float:
-        """When a sample written now would be played, in seconds of the loop's clock."""
-        return max(anyio.current_time(), self._end) + self._lag
-
     def write(self, pcm: Pcm) -> float:
         """Play `pcm` after all that was written before, and return when that begins."""
-        now = anyio.current_time()
-        if now > self._end:
-            self._since, self._count = now, 0
-        begin = self._end + self._lag
-        self._count += len(pcm)
+        due = super().write(pcm)
         known = min(self._sent_already, len(pcm))
         self._sent_already -= known
         if known < len(pcm):
             self._send(pcm[known:])
-        return begin
+        return due
 
     def cut(self, fade: int) -> int:
         """Fade out over the next `fade` samples, and forget what comes after them."""
-        dropped = min(self._count, max(0, unplayed(self.due(), RATE) - fade))
-        self._count -= dropped
+        dropped = super().cut(fade)
         self._sent_already += dropped
         return dropped
 
@@ -166,14 +149,6 @@ class SocketSpeaker:
         """
         expected = sent - unplayed(self._end, RATE)
         self._lag = min(MAX_LAG_S, max(0.0, (expected - samples) / RATE))
-
-    async def room(self) -> None:
-        """Wait until less than `AHEAD_S` is written but not yet due."""
-        await anyio.sleep_until(self._end - AHEAD_S)
-
-    @property
-    def _end(self) -> float:
-        return self._since + self._count / RATE
 
 
 def to_wire(pcm: Pcm) -> bytes:

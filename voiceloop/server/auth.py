@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import parse_qsl
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.keys import VARIABLE, Keyring
+from voiceloop.server.keys import Keyring
+from voiceloop.server.port import Binding, check_binding
 
 HeaderList = Sequence[tuple[str, str]]
 """Names, in any case, and values of a request's headers, in order, none left out."""
@@ -70,8 +71,6 @@ class Allowed:
 
     key: str | None
     """Id of the key that it showed; none where none is asked for."""
-    subprotocol: str | None
-    """What the answer selects; none where the client offered nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,62 +88,6 @@ class Refused:
     def hint(self) -> str:
         """What to do about it, in one line that repeats nothing of the request."""
         return _SAID[self.reason][1]
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """Where the server listens."""
-
-    host: str = "localhost"
-    """A name or an address; `localhost` is 127.0.0.1 and ::1, `0.0.0.0` every address there is."""
-    port: int = 8765
-    tls: bool = False
-    """The server itself speaks TLS."""
-    behind_proxy: bool = False
-    """Requests come through a reverse proxy, which is the one that speaks TLS."""
-
-    @property
-    def loopback(self) -> bool:
-        """Whether only programs on this machine can connect."""
-        address = _address(self.host)
-        return address.is_loopback if address else self.host.lower() == "localhost"
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether this is every address of the machine, and so none that it could be called by."""
-        address = _address(self.host)
-        return address.is_unspecified if address else not self.host
-
-
-def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
-    """ConfigError where listening there would let in whom nobody meant to let in.
-
-    `keys` says whether clients show a key, `names` whether it was said what hosts the server
-    answers to, or what origins.
-    """
-    if binding.behind_proxy and not keys:
-        raise ConfigError(
-            "a proxy lets in whoever reaches it, and no API key is set",
-            f"set {VARIABLE}, or name a file of keys with --api-key-file",
-        )
-    if binding.loopback:
-        return
-    if not keys:
-        raise ConfigError(
-            f"on {binding.host or 'every address'} anybody in reach may talk to the server, and no "
-            "API key is set",
-            f"set {VARIABLE} or --api-key-file, or listen on localhost",
-        )
-    if not binding.tls and not binding.behind_proxy:
-        raise ConfigError(
-            f"on {binding.host or 'every address'} keys and speech would travel in the clear",
-            "give --cert and --key, or --behind-proxy where a proxy speaks TLS",
-        )
-    if binding.everywhere and not names:
-        raise ConfigError(
-            "listening on every address, the server does not know its own name",
-            "say what clients call it: --allow-host voice.example.com",
-        )
 
 
 class Access:
@@ -168,8 +111,10 @@ class Access:
         hosts, origins = list(hosts), list(origins)
         check_binding(binding, keys=keys is not None, names=bool(hosts or origins))
         self._keys = keys
-        self._origins: set[str] = set()
-        self._hosts: set[str] = set()
+        self.origins: set[str] = set()
+        """Every value of Origin that is accepted."""
+        self.hosts: set[str] = set()
+        """Every value of Host that is accepted, in its normal form."""
         scheme = "https" if binding.tls else "http"
         own = ["localhost", "127.0.0.1", "[::1]"]
         if not binding.everywhere:
@@ -182,23 +127,13 @@ class Access:
         for text in origins:
             self._add(*_origin(text))
 
-    @property
-    def hosts(self) -> frozenset[str]:
-        """Every value of Host that is accepted, in its normal form."""
-        return frozenset(self._hosts)
-
-    @property
-    def origins(self) -> frozenset[str]:
-        """Every value of Origin that is accepted."""
-        return frozenset(self._origins)
-
     def host(self, headers: HeaderList) -> str | Refused:
         """By what name the server was called, in its normal form; for requests of any path."""
         names = [name.lower() for name, _ in headers]
         if any(names.count(name) > 1 for name in ("host", "origin", "authorization")):
             return Refused(Reason.DUPLICATE_HEADER)
         called = _normal(_value(headers, "host") or "")
-        if called not in self._hosts:
+        if called not in self.hosts:
             return Refused(Reason.HOST)
         if self._keys is None and not _FORWARDED.isdisjoint(names):
             return Refused(Reason.PROXY)
@@ -216,7 +151,7 @@ class Access:
         if reason := self._query(target.partition("?")[2]):
             return Refused(reason)
         origin = _value(headers, "origin")
-        if origin is not None and origin not in self._origins:
+        if origin is not None and origin not in self.origins:
             return Refused(Reason.ORIGIN)
         offered = list(_tokens(headers))
         if offered and (PROTOCOL not in offered or not all(map(_TOKEN.fullmatch, offered))):
@@ -224,15 +159,15 @@ class Access:
         key = self._key(headers, offered)
         if isinstance(key, Reason):
             return Refused(key)
-        return Allowed(key, PROTOCOL if offered else None)
+        return Allowed(key)
 
     def _add(self, scheme: str, host: str, port: int | None) -> None:
         usual = {"http": 80, "https": 443}.get(scheme)
         port = port or usual
         shown = host if port in (usual, None) else f"{host}:{port}"
-        self._origins.add(f"{scheme}://{shown}")
+        self.origins.add(f"{scheme}://{shown}")
         if usual:
-            self._hosts |= {shown, f"{host}:{port}"}
+            self.hosts |= {shown, f"{host}:{port}"}
 
     def _query(self, query: str) -> Reason | None:
         for name, value in parse_qsl(query, keep_blank_values=True):
@@ -257,33 +192,12 @@ class Access:
         return self._keys.match(shown[0]) or Reason.WRONG_KEY
 
 
-def redacted(headers: HeaderList) -> dict[str, str]:
-    """What of the headers may be logged: names, and values of those that hold no secret."""
-    shown: dict[str, str] = {}
-    for name, value in headers:
-        name = name.lower()
-        if name == "sec-websocket-protocol":
-            tokens = (token.strip() for token in value.split(","))
-            value = ", ".join(token if token == PROTOCOL else "…" for token in tokens)
-        elif name not in _SHOWN:
-            value = "…"
-        shown[name] = f"{shown[name]}, {value}" if name in shown else value
-    return shown
-
-
-def redacted_target(target: str, known: Container[str]) -> str:
-    """What of a request's target may be logged: a path of the server's own, never its query."""
-    path, mark, _ = target.partition("?")
-    return (path if path in known else "(unknown)") + ("?…" if mark else "")
-
-
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([!-~]+)")
 _SECRET = re.compile(r"key|token|secret|auth|bearer|pass", re.IGNORECASE)
 _FORWARDED = frozenset(
     ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 )
-_SHOWN = frozenset(("host", "origin", "user-agent", "connection", "upgrade"))
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::([0-9]{1,5}))?")
 _ORIGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]+)/?")
 
@@ -296,15 +210,6 @@ def _tokens(headers: HeaderList) -> Iterator[str]:
     for name, value in headers:
         if name.lower() == "sec-websocket-protocol":
             yield from (token.strip(" \t") for token in value.split(","))
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
 
 
 def _parsed(text: str) -> tuple[str, int | None] | None:

@@ -1,8 +1,11 @@
-"""The files of web/, read once at the start and served from memory.
+"""Plain answers over HTTP: the headers that every one of them carries, and the files of web/.
 
-A request names a key of a dictionary or nothing: no path is ever put together from what a client
-sent, so there is none to escape by. Names in web/ are plain enough to need no decoding, and nothing
-is decoded. This module does not decide who may ask.
+The server answers a request with a page of its own or with one line of text; whatever it is, a
+browser is told to run nothing but what came from here. Files are read once at the start and served
+from memory: a request names a key of a dictionary or nothing. No path is ever put together from
+what a client sent, so there is none to escape by; names in web/ are plain enough to need no
+decoding, and nothing is decoded. This module does not decide who may ask, and it knows no sockets
+and no clock: whoever sends a reply adds the Date.
 """
 
 from __future__ import annotations
@@ -11,11 +14,11 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.access import HeaderList
-from voiceloop.server.replies import Reply, line, reply
+from voiceloop.server.auth import HeaderList, Refused
 
 INDEX = "/index.html"
 """What `/` is."""
@@ -39,6 +42,88 @@ UNSERVED = (".d.ts", "package.json")
 
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*", re.IGNORECASE | re.ASCII)
 _ETAG = re.compile(r'(?:W/)?("[^"]*")')
+_FIXED = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Permissions-Policy", "microphone=(self), camera=(), geolocation=(), display-capture=()"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    # A browser asks again each time, and hears 304: a page and its scripts are always of one kind.
+    ("Cache-Control", "no-cache"),
+    # What websockets does after every answer that opens no socket.
+    ("Connection", "close"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer that opens no socket."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes = b""
+
+    @property
+    def phrase(self) -> str:
+        """The words beside the status code."""
+        return HTTPStatus(self.status).phrase
+
+
+def reply(
+    status: int,
+    body: bytes,
+    kind: str,
+    *,
+    host: str | None = None,
+    more: tuple[tuple[str, str], ...] = (),
+) -> Reply:
+    """`body` of content type `kind`, with the headers that every reply carries and `more`.
+
+    `host` is the name by which the server was called, as `Access.host` gives it: scripts may open
+    sockets there.
+    """
+    headers = (
+        ("Content-Type", kind),
+        ("Content-Length", str(len(body))),
+        ("Content-Security-Policy", policy(host)),
+        *_FIXED,
+        *more,
+    )
+    return Reply(status, headers, body)
+
+
+def line(status: int, text: str, *, more: tuple[tuple[str, str], ...] = ()) -> Reply:
+    """One line of text."""
+    return reply(status, f"{text}\n".encode(), "text/plain; charset=utf-8", more=more)
+
+
+def refusal(refused: Refused) -> Reply:
+    """What a client reads that may not connect."""
+    # RFC 9110, 15.5.2: who answers 401 says what would be accepted.
+    challenge = (("WWW-Authenticate", "Bearer"),) if refused.status == 401 else ()
+    return line(refused.status, f"{refused.reason}: {refused.hint}", more=challenge)
+
+
+def policy(host: str | None) -> str:
+    """The Content-Security-Policy of a page that is served as `host`."""
+    # To older browsers 'self' means no sockets. A source has no way to write an IPv6 address; who
+    # calls the server by one needs a browser in which 'self' is enough.
+    named = host is not None and not host.startswith("[")
+    sockets = f" ws://{host} wss://{host}" if named else ""
+    rules = {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "connect-src": f"'self'{sockets}",
+        "img-src": "'self'",
+        "media-src": "'self'",
+        "worker-src": "'self'",
+        "font-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return "; ".join(f"{name} {sources}" for name, sources in rules.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +140,9 @@ class Site:
     """All files by the path under which they are asked for."""
 
     def __init__(self, assets: Mapping[str, Asset]) -> None:
-        self._assets = dict(assets)
+        self.assets = dict(assets)
         if INDEX in assets:
-            self._assets["/"] = assets[INDEX]
-
-    @property
-    def paths(self) -> frozenset[str]:
-        """Every path that there is."""
-        return frozenset(self._assets)
+            self.assets["/"] = assets[INDEX]
 
     def answer(self, method: str, target: str, headers: HeaderList, host: str) -> Reply:
         """Answer a request for `target`, whose query is ignored; `host` is what `Access.host` gave.
@@ -71,7 +151,7 @@ class Site:
         """
         if method not in ("GET", "HEAD"):
             answered = line(405, "only GET and HEAD are understood", more=(("Allow", "GET, HEAD"),))
-        elif asset := self._assets.get(target.partition("?")[0]):
+        elif asset := self.assets.get(target.partition("?")[0]):
             answered = reply(200, asset.body, asset.kind, host=host, more=(("ETag", asset.etag),))
             if _names(headers, asset.etag):
                 answered = Reply(304, answered.headers)

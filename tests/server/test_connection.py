@@ -1,0 +1,338 @@
+"""A connection over a transport of three methods, on the virtual clock; websockets is elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import TaskGroup
+
+from tests.fakes import RATE, Script, ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
+from voiceloop.config import Config, ServerConfig
+from voiceloop.engines import Engines
+from voiceloop.runner import InlineRunner
+from voiceloop.server.connection import (
+    GOODBYE_S,
+    MOST_ERRORS,
+    PATIENCE_S,
+    POLICY,
+    Connection,
+    Disconnected,
+)
+from voiceloop.server.limits import Kind, Ticket
+from voiceloop.server.lobby import Lobby
+from voiceloop.server.metrics import Metrics
+from voiceloop.server.outbox import ENOUGH_BYTES
+
+pytestmark = pytest.mark.virtual
+
+WIRE_RATE = 24_000
+Told = dict[str, Any]
+
+
+class Wire:
+    """A transport whose client is the test."""
+
+    def __init__(self) -> None:
+        self.waiting = deque[str]()
+        """Messages of the client that nobody has taken yet."""
+        self._gone = False
+        self.reads = anyio.Event()
+        """Set where the client reads what it is sent."""
+        self.reads.set()
+        self.told: list[Told] = []
+        self.closed: tuple[int, str] | None = None
+        self._changed = anyio.Event()
+        self.unconfirmed: list[Callable[[], None]] = []
+
+    def say(self, kind: str, **fields: object) -> None:
+        self.waiting.append(json.dumps({"type": kind, **fields}))
+        self._wake()
+
+    def hang_up(self) -> None:
+        self._gone = True
+        self._wake()
+
+    async def receive(self) -> str | bytes:
+        while not self.waiting:
+            if self._gone:
+                raise Disconnected
+            await self._changed.wait()
+        return self.waiting.popleft()
+
+    async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
+        self.told.append(json.loads(message))
+        if arrived is not None:
+            self.unconfirmed.append(arrived)
+        self._wake()
+        if not self.reads.is_set():
+            await self.reads.wait()
+
+    async def close(self, code: int, reason: str) -> None:
+        self.closed = code, reason
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def all(self, kind: str) -> list[Told]:
+        return [event for event in self.told if event["type"] == kind]
+
+    async def wait(self, kind: str) -> Told:
+        """The first event of its kind."""
+        with anyio.fail_after(60):
+            while not self.all(kind):
+                await self._changed.wait()
+        return self.all(kind)[0]
+
+    async def end(self) -> tuple[int, str]:
+        """How it was closed; waits for it."""
+        with anyio.fail_after(60):
+            while self.closed is None:
+                await self._changed.wait()
+        return self.closed
+
+
+class Server:
+    """A lobby over scripted engines, and the connections that are open."""
+
+    def __init__(self, tasks: TaskGroup, **limits: float) -> None:
+        script = Script([], 1.0)
+        llm = ScriptedLlm({"Hello": ("Good day.",)})
+        tts = ScriptedTts(rate=RATE)
+        run = InlineRunner
+        engines = Engines(ScriptedVad(), ScriptedAsr(script), run(), llm, run(), tts, run())
+        self.limits = replace(ServerConfig(), **limits)
+        self.metrics = Metrics()
+        self.lobby = Lobby(
+            engines, replace(Config(), server=self.limits), self.metrics, lambda: None
+        )
+        self._tasks = tasks
+
+    def connect(self) -> tuple[Wire, Connection]:
+        wire, ticket = Wire(), self.lobby.admit(None)
+        assert isinstance(ticket, Ticket)
+        connection = Connection(wire, self.lobby, ticket, self.limits, self.metrics)
+
+        async def serve() -> None:
+            await connection.run()
+            await self.lobby.leave(connection)
+
+        self._tasks.start_soon(serve)
+        return wire, connection
+
+
+@asynccontextmanager
+async def server(**limits: float) -> AsyncGenerator[Server]:
+    async with anyio.create_task_group() as tasks:
+        yield Server(tasks, **limits)
+        tasks.cancel_scope.cancel()
+
+
+def audio(seconds: float) -> str:
+    return base64.b64encode(bytes(2 * round(seconds * WIRE_RATE))).decode()
+
+
+def write(wire: Wire, text: str) -> None:
+    content = [{"type": "input_text", "text": text}]
+    item = {"type": "message", "role": "user", "content": content}
+    wire.say("conversation.item.create", item=item)
+
+
+async def test_what_is_asked_is_answered_until_the_client_hangs_up() -> None:
+    async with server() as own:
+        wire, connection = own.connect()
+        await wire.wait("session.created")
+        write(wire, "Hello")
+        wire.say("response.create")
+        response = (await wire.wait("response.done"))["response"]
+        assert response["status"] == "completed"
+        assert len(own.lobby) == 1
+        wire.hang_up()
+        await connection.over.wait()
+        await anyio.sleep(0.1)
+        assert len(own.lobby) == 0
+        assert wire.closed is None, "nobody is there to say goodbye to"
+
+
+async def test_what_was_said_last_is_sent_before_it_is_closed() -> None:
+    async with server() as own:
+        wire, connection = own.connect()
+        await wire.wait("session.created")
+        connection.charge(Kind.PREFILL, 1e9)
+        assert await wire.end() == (POLICY, wire.told[-1]["error"]["message"])
+        assert "tokens read in a minute" in wire.told[-1]["error"]["message"]
+        assert wire.told[-1]["error"]["type"] == "server_error"
+
+
+async def test_a_client_that_does_not_read_is_waited_for_no_longer_than_said() -> None:
+    async with server() as own:
+        wire, connection = own.connect()
+        await wire.wait("session.created")
+        wire.reads = anyio.Event()
+        for _ in range(3):
+            wire.say("input_audio_buffer.clear")
+        await anyio.sleep(0.1)
+        begun = anyio.current_time()
+        connection.close(POLICY, "enough")
+        assert await wire.end() == (POLICY, "enough")
+        assert anyio.current_time() - begun == pytest.approx(GOODBYE_S)
+
+
+async def test_more_audio_than_may_wait_is_refused_and_the_session_goes_on() -> None:
+    async with server(audio_backlog_s=1.0) as own:
+        wire, _ = own.connect()
+        wire.say("input_audio_buffer.append", audio=audio(1.1), event_id="much")
+        error = (await wire.wait("error"))["error"]
+        assert (error["code"], error["event_id"]) == ("rate_limit_exceeded", "much")
+        assert "1 s of audio wait to be recognised" in error["message"]
+        wire.say("input_audio_buffer.append", audio=audio(1.0))
+        wire.say("input_audio_buffer.clear")
+        await wire.wait("input_audio_buffer.cleared")
+        assert len(wire.all("error")) == 1
+
+
+async def test_who_is_a_little_ahead_is_read_later_and_who_is_far_ahead_is_told() -> None:
+    async with server(audio_ahead_s=10.0) as own:
+        wire, _ = own.connect()
+        await wire.wait("session.created")
+        begun = anyio.current_time()
+        wire.say("input_audio_buffer.append", audio=audio(10.0))
+        wire.say("input_audio_buffer.append", audio=audio(PATIENCE_S - 0.1))
+        wire.say("input_audio_buffer.clear")
+        await wire.wait("input_audio_buffer.cleared")
+        assert anyio.current_time() - begun == pytest.approx(PATIENCE_S - 0.1, abs=0.05)
+        assert not wire.all("error")
+        wire.say("input_audio_buffer.append", audio=audio(PATIENCE_S + 0.1))
+        error = (await wire.wait("error"))["error"]
+        assert "ahead of real time" in error["message"]
+        assert 'voiceloop_refused_total{reason="audio"} 1.0' in own.metrics.render()[0].decode()
+
+
+async def test_a_client_that_does_not_read_is_asked_no_more() -> None:
+    async with server() as own:
+        wire, _ = own.connect()
+        await wire.wait("session.created")
+        wire.reads = anyio.Event()
+        for _ in range(20):
+            write(wire, "x" * 200_000)
+        await anyio.sleep(1)
+        taken = 20 - len(wire.waiting)
+        assert ENOUGH_BYTES / 400_000 - 2 <= taken <= ENOUGH_BYTES / 200_000 + 2
+        wire.reads.set()
+        await anyio.sleep(1)
+        assert not wire.waiting
+
+
+async def test_nothing_but_nonsense_ends_it_and_one_good_message_is_enough_to_go_on() -> None:
+    async with server() as own:
+        wire, _ = own.connect()
+        for _ in range(MOST_ERRORS - 1):
+            wire.say("nonsense")
+        wire.say("input_audio_buffer.clear")
+        for _ in range(MOST_ERRORS - 1):
+            wire.say("nonsense")
+        await anyio.sleep(1)
+        assert len(wire.all("error")) == 2 * (MOST_ERRORS - 1)
+        assert wire.closed is None
+        wire.say("nonsense")
+        assert await wire.end() == (POLICY, "too many messages that are none")
+
+
+@pytest.mark.parametrize(
+    ("limits", "ends_at", "text"),
+    [
+        ({"idle_s": 30.0}, 40.0, "nothing was heard from the client for 30 s"),
+        ({"session_s": 30.0}, 30.0, "a session lasts 30 s at most"),
+    ],
+)
+async def test_who_is_idle_or_stays_too_long_is_sent_away(
+    limits: dict[str, float], ends_at: float, text: str
+) -> None:
+    async with server(**limits) as own:
+        begun = anyio.current_time()
+        wire, _ = own.connect()
+        await anyio.sleep(10)
+        wire.say("input_audio_buffer.clear")
+        assert await wire.end() == (POLICY, text)
+        assert anyio.current_time() - begun == pytest.approx(ends_at, abs=0.01)
+
+
+# ---- coming back
+
+
+async def token(wire: Wire) -> str:
+    wire.say("session.update", session={"type": "realtime", "voiceloop": {"resume": True}})
+    return (await wire.wait("voiceloop.session.token"))["token"]
+
+
+async def test_who_comes_back_has_its_session_and_the_old_connection_is_closed() -> None:
+    async with server() as own:
+        old, _ = own.connect()
+        first = await token(old)
+        write(old, "Hello")
+        await old.wait("conversation.item.done")
+        new, _ = own.connect()
+        new.say("voiceloop.resume", token=first)
+        await new.wait("voiceloop.session.resumed")
+        kinds = [event["type"] for event in new.told]
+        assert kinds[:2] == ["session.created", "voiceloop.session.resumed"]
+        assert "conversation.item.added" in kinds
+        second = (await new.wait("voiceloop.session.token"))["token"]
+        assert second != first
+        assert old.closed == (POLICY, "the session is on another connection now, or over")
+        await anyio.sleep(0.1)
+        assert len(own.lobby) == 1, "the one that the new connection began with is over"
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_token_is_spent_once_its_successor_has_arrived(known: bool) -> None:
+    async with server() as own:
+        old, _ = own.connect()
+        first = await token(old)
+        old.unconfirmed.pop()()
+        new, _ = own.connect()
+        new.say("voiceloop.resume", token=first)
+        await new.wait("voiceloop.session.token")
+        if known:
+            new.unconfirmed.pop()()
+        third, _ = own.connect()
+        third.say("voiceloop.resume", token=first)
+        if known:
+            assert (await third.wait("error"))["error"]["code"] == "resume_failed"
+            refused = b'voiceloop_refused_total{reason="replayed_token"} 1.0'
+            assert refused in own.metrics.render()[0]
+        else:
+            await third.wait("voiceloop.session.resumed")
+        assert new.closed is not None, "of the two who have held it nobody is left with it"
+        await anyio.sleep(0.1)
+        assert len(own.lobby) == 1
+
+
+async def test_to_resume_comes_first_or_not_at_all() -> None:
+    async with server() as own:
+        wire, _ = own.connect()
+        first = await token(wire)
+        wire.say("voiceloop.resume", token=first)
+        assert (await wire.wait("error"))["error"]["code"] == "resume_failed"
+        assert wire.closed is None
+
+
+async def test_who_has_a_token_is_waited_for_unless_the_server_goes_down() -> None:
+    for closing in (False, True):
+        async with server() as own:
+            wire, connection = own.connect()
+            await token(wire)
+            own.lobby.closing = closing
+            wire.hang_up()
+            await connection.over.wait()
+            await anyio.sleep(0.1)
+            assert len(own.lobby) == (0 if closing else 1)

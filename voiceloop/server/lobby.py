@@ -1,0 +1,126 @@
+"""The sessions of the server: those that have a client, and those whose client may come back.
+
+Each has a place, one of so many, until it is over and what the language model kept of it is freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import SystemRandom
+from typing import TYPE_CHECKING
+
+import anyio
+
+from voiceloop.config import Config
+from voiceloop.engines import Engines
+from voiceloop.loading import load_vad
+from voiceloop.realtime.ids import maker
+from voiceloop.server.dialogue import Dialogue
+from voiceloop.server.limits import Admission, Kind, Refusal, Ticket
+from voiceloop.server.metrics import Metrics
+from voiceloop.server.resume import Grant, Loss, Sessions
+from voiceloop.types import TurnTrace
+
+if TYPE_CHECKING:
+    from voiceloop.server.connection import Connection
+
+
+class Lobby:
+    """Where sessions begin, wait, and end."""
+
+    def __init__(
+        self, engines: Engines, config: Config, metrics: Metrics, turn_over: Callable[[], None]
+    ) -> None:
+        """`turn_over` is called when a turn of any session is over."""
+        self.new_id = maker(SystemRandom())
+        self.closing = False
+        """Whoever leaves now does not come back."""
+        self._engines = engines
+        self._config = config
+        self._metrics = metrics
+        self._turn_over = turn_over
+        self._admission = Admission(config.server)
+        self._sessions: Sessions[Dialogue, Connection] = Sessions(
+            config.server.resume_s, config.server.max_parked_per_key
+        )
+        self._tickets: dict[Dialogue, Ticket] = {}
+
+    def __len__(self) -> int:
+        """How many sessions there are, with a client and without."""
+        return len(self._admission)
+
+    def admit(self, key: str | None) -> Ticket | Refusal:
+        """A place for a session of the client that showed the key with that id."""
+        admitted = self._admission.admit(key)
+        if isinstance(admitted, Refusal):
+            self._metrics.refused(admitted.reason)
+        return admitted
+
+    def begin(self, ticket: Ticket, own: Connection) -> Grant[Dialogue, Connection]:
+        """A session for a new client."""
+        engines = replace(self._engines, vad=load_vad(self._config))
+        grant: Grant[Dialogue, Connection]
+
+        def ended(trace: TurnTrace) -> None:
+            self._metrics.observe(trace)
+            if (client := grant.session.socket) is not None:
+                client.charge(Kind.GENERATED, trace.counters.get("tokens", 0))
+                client.charge(Kind.PREFILL, trace.counters.get("tokens_read", 0))
+            self._turn_over()
+
+        dialogue = Dialogue(
+            engines,
+            self._config,
+            engines.llm.conversation(),
+            self.new_id,
+            ended=ended,
+            refused=self._metrics.refused_message,
+        )
+        self._tickets[dialogue] = ticket
+        grant = self._sessions.begin(ticket.key, dialogue, own)
+        self._count()
+        return grant
+
+    def resume(
+        self, token: str, own: Connection
+    ) -> Grant[Dialogue, Connection] | Loss[Dialogue, Connection]:
+        """The session that `token` is for; the one that the connection began with is over then."""
+        found = self._sessions.resume(token, own.key, own, anyio.current_time())
+        if isinstance(found, Loss):
+            self._metrics.refused(found.reason)
+        else:
+            self._sessions.end(own.grant.session, own)
+        self._count()
+        return found
+
+    def delivered(self, own: Connection) -> None:
+        """The client has the newest token."""
+        self._sessions.delivered(own.grant.session, own)
+
+    async def forget(self, dialogue: Dialogue) -> None:
+        """A session is over, and nothing runs in it any more."""
+        self._admission.release(self._tickets.pop(dialogue))
+        await self._engines.llm_runner.call(dialogue.close)
+
+    async def leave(self, own: Connection) -> None:
+        """The connection is over: its session waits for its client, or is over too."""
+        over: list[Dialogue] = []
+        if own.resumable and self._config.server.resume_s and not self.closing:
+            over = self._sessions.park(own.grant.session, own, anyio.current_time())
+        elif self._sessions.end(own.grant.session, own):
+            over = [own.dialogue]
+        for dialogue in over:
+            await self.forget(dialogue)
+        self._count()
+
+    async def expire(self) -> None:
+        """End sessions whose client has not come back in time, for as long as there is a server."""
+        while True:
+            await anyio.sleep(1.0)
+            for dialogue in self._sessions.expire(anyio.current_time()):
+                await self.forget(dialogue)
+            self._count()
+
+    def _count(self) -> None:
+        self._metrics.sessions(connected=self._sessions.connected, parked=self._sessions.parked)

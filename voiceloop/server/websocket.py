@@ -1,0 +1,146 @@
+"""Sockets by the websockets library: the port, the requests that come there, and their sockets.
+
+All that is particular to the library is here; another that carries messages takes the place of this
+module alone. It does not know what requests ask for, nor what messages mean.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from email.utils import formatdate
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+from websockets import http11
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
+
+from voiceloop.realtime.client_events import MAX_BYTES
+from voiceloop.realtime.jsontext import MAX_CHARACTERS
+from voiceloop.server.auth import PROTOCOL
+from voiceloop.server.connection import Disconnected
+from voiceloop.server.http import Reply
+from voiceloop.server.port import Binding, no_port
+from voiceloop.server.routes import Request
+
+OPENING_S = 10.0
+"""A client that has not said what it wants by then is gone."""
+
+
+class WebSocket:
+    """One client's socket; implements `connection.Transport`."""
+
+    def __init__(self, socket: ServerConnection, tasks: TaskGroup) -> None:
+        """What has to be waited for besides is waited for among the `tasks`."""
+        self._socket = socket
+        self._tasks = tasks
+        self._heard = True
+        """Something has come since the last ping."""
+
+    async def receive(self) -> str | bytes:
+        """See `Transport.receive`."""
+        with _disconnecting():
+            message = await self._socket.recv()
+        self._heard = True
+        return message
+
+    async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
+        """See `Transport.send`: the pong to a ping behind the message says that it has arrived."""
+        with _disconnecting():
+            await self._socket.send(message)
+            if arrived is not None:
+                self._tasks.start_soon(_confirm, await self._socket.ping(), arrived)
+
+    async def close(self, code: int, reason: str) -> None:
+        """See `Transport.close`."""
+        await self._socket.close(code, reason)
+
+    async def vanished(self, ping_s: float) -> None:
+        """Wait until the client is not there any more.
+
+        Whoever is says something, or answers a ping within `ping_s`. The ping itself has to get
+        through: behind what a vanished client does not read, it would wait for ever.
+        """
+        while True:
+            await anyio.sleep(ping_s)
+            self._heard = False
+            with suppress(ConnectionClosed), anyio.move_on_after(ping_s) as asked:
+                await (await self._socket.ping())
+            if asked.cancelled_caught and not self._heard:
+                return
+
+
+@asynccontextmanager
+async def listening(
+    binding: Binding,
+    tls: ssl.SSLContext | None,
+    answer: Callable[[Request], Awaitable[Reply | None]],
+    connect: Callable[[WebSocket, Request], Awaitable[None]],
+) -> AsyncGenerator[Callable[[], object]]:
+    """The port, while it is open; gives what closes it to newcomers.
+
+    Requests get an `answer`, or else a socket for as long as `connect` takes. Raises DeviceError
+    where the port cannot be had.
+    """
+
+    async def process(socket: ServerConnection, request: http11.Request) -> http11.Response | None:
+        del socket
+        reply = await answer(_asked(request))
+        if reply is None:
+            return None
+        headers = Headers([*reply.headers, ("Date", formatdate(usegmt=True))])
+        return http11.Response(reply.status, reply.phrase, headers, reply.body)
+
+    async def handle(socket: ServerConnection) -> None:
+        assert socket.request is not None, "it has been answered"
+        async with anyio.create_task_group() as tasks:
+            await connect(WebSocket(socket, tasks), _asked(socket.request))
+            tasks.cancel_scope.cancel()
+
+    try:
+        opened = await serve(
+            handle,
+            binding.host or None,
+            binding.port,
+            ssl=tls,
+            process_request=process,
+            select_subprotocol=_select,
+            compression=None,
+            max_size=max(MAX_CHARACTERS, MAX_BYTES),
+            max_queue=32,
+            open_timeout=OPENING_S,
+            ping_interval=None,  # see `vanished`
+            server_header=None,
+        )
+    except OSError as error:
+        raise no_port(binding, error) from error
+    async with opened as server:
+        yield partial(server.close, close_connections=False)
+
+
+def _asked(request: http11.Request) -> Request:
+    return Request(request.method, request.path, list(request.headers.raw_items()))
+
+
+def _select(socket: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
+    del socket
+    return Subprotocol(PROTOCOL) if PROTOCOL in offered else None
+
+
+async def _confirm(pong: Awaitable[float], arrived: Callable[[], None]) -> None:
+    with suppress(ConnectionClosed):
+        await pong
+        arrived()
+
+
+@contextmanager
+def _disconnecting() -> Generator[None]:
+    try:
+        yield
+    except ConnectionClosed as error:
+        raise Disconnected from error
