@@ -97,9 +97,9 @@ def test_drawn_replies_are_equal_in_both_of_our_modes() -> None:
     settings = {"target": None, "draft": None, "max_new_tokens": TOKENS}
     config = chosen(LlmConfig(context=256, device="cpu"), sampled=True, **settings)
     assert config.temperature > 0
-    record = compare(drawn(config), synthetic_prompts(VOCAB, 2), Plan(config, repeats=1), quiet)
-    assert record["greedy_equal"] is None
-    assert record["modes"]["speculative"]["equal_to_plain"] == 1
+    own = compare(drawn(config), synthetic_prompts(VOCAB, 2), Plan(config, repeats=1), quiet)
+    assert own.figures["greedy_equal"] is None
+    assert own.figures["modes"]["speculative"]["equal_to_plain"] == 1
 
 
 class Scripted:

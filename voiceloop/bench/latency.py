@@ -1,6 +1,6 @@
 """`voiceloop bench latency`: known speech through real sessions in several modes, as one record.
 
-The record is what `--json` prints; the page is made from it elsewhere. Every clip is heard in all
+Every clip is heard in all
 modes, one directly after the other and each time another one first, so that whatever slows the
 machine down for a while slows all of them down.
 """
@@ -18,7 +18,9 @@ from voiceloop.bench import people
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.endings import cut_offs, endpointing, own_pauses, silences
 from voiceloop.bench.interruptions import interruptions, reaction
-from voiceloop.bench.machine import most_memory_mb
+from voiceloop.bench.machine import most_memory_mb, surroundings
+from voiceloop.bench.pair import without_draft
+from voiceloop.bench.record import Record
 from voiceloop.bench.recordings import read_folder
 from voiceloop.bench.scoring import WordErrors, word_error_rate, word_errors
 from voiceloop.bench.suites import SuiteName, build
@@ -34,7 +36,8 @@ from voiceloop.bench.turnfigures import (
 )
 from voiceloop.config import Config, nearest
 from voiceloop.errors import ConfigError
-from voiceloop.trace import to_json
+from voiceloop.loading import open_engines
+from voiceloop.trace import to_json, to_perfetto
 from voiceloop.types import Calibration, TurnTrace
 
 Progress = Callable[[str], None]
@@ -159,6 +162,27 @@ def clips(plan: Plan, folder: Path | None = None) -> Sequence[Clip]:
     return build(cast(SuiteName, plan.suite), plan.clips, plan.seed)
 
 
+def run(
+    plan: Plan, folder: Path | None, progress: Progress
+) -> tuple[Record, dict[str, dict[str, Any]]]:
+    """Measure: the record, and for its report the traces of each mode, by file.
+
+    Raises what `check` and `clips` raise, and what loading raises.
+    """
+    check(plan)
+    machine = surroundings()
+    progress("preparing what is said")
+    said = clips(plan, folder)
+    progress("loading the models")
+    with open_engines(plan.settings) as engines:
+        studio = Studio(engines, without_draft(engines.llm), plan.settings)
+        measured = measure(studio, plan, said, progress)
+        calibration = engines.llm.calibrations.get("en")  # what is said is English
+    found = record(plan, measured, planned=len(said), machine=machine, calibration=calibration)
+    traces = {f"perfetto-{name}.json": to_perfetto(own) for name, own in played(measured).items()}
+    return found, traces
+
+
 def measure(
     studio: Studio, plan: Plan, clips: Sequence[Clip], progress: Progress
 ) -> list[Measured]:
@@ -204,9 +228,9 @@ def record(
     planned: int,
     machine: Mapping[str, object],
     calibration: Calibration | None = None,
-) -> dict[str, Any]:
-    """What `--json` prints: of as many clips as were `planned`, on such a `machine`, with a
-    language model of this `calibration`, if it has one."""
+) -> Record:
+    """Of as many clips as were `planned`, on such a `machine`, with a language model of this
+    `calibration`, if it has one."""
 
     def outcomes(name: str) -> list[Outcome]:
         return [one.outcomes[name] for one in measured]
@@ -234,10 +258,8 @@ def record(
         for name in names
         if name != "streaming" and "streaming" in modes
     }
-    return {
-        "bench": "latency",
-        "machine": dict(machine),
-        "settings": _settings(plan) | {"turns": len(measured), "turns_planned": planned},
+    settings = _settings(plan) | {"turns": len(measured), "turns_planned": planned}
+    found = {
         "modes": modes,
         "whole_clip_wer": word_error_rate(whole),
         "ratios": ratios,
@@ -248,6 +270,7 @@ def record(
         "clips": [_about(one) for one in measured],
         "turns": _turns([one for one in measured if FOLLOWED in one.outcomes]),
     }
+    return Record("latency", machine, settings, found)
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
