@@ -130,7 +130,6 @@ PURE = (
     "bench/record.py",
     "bench/clips.py",
     "bench/scoring.py",
-    "bench/sentences.py",
     "bench/sounds.py",
     "bench/compare.py",
     "bench/endings.py",

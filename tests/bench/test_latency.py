@@ -19,7 +19,7 @@ from voiceloop.bench.latency import (
     INPUT,
     PEOPLE,
     REPLY_TOKENS,
-    SUITE_MODES,
+    SUITES,
     Measured,
     Plan,
     check,
@@ -181,11 +181,11 @@ def test_traces_of_a_mode_follow_one_another_and_keep_their_parts() -> None:
 
 def test_every_suite_has_modes_and_a_name_in_the_command() -> None:
     assert set(get_args(Suite)) == {*get_args(SuiteName), PEOPLE}
-    assert set(SUITE_MODES) == {*get_args(SuiteName), PEOPLE, INPUT}
-    for suite, names in SUITE_MODES.items():
-        assert set(names) <= set(MODES)
+    assert set(SUITES) == {*get_args(SuiteName), PEOPLE, INPUT}
+    for suite, own in SUITES.items():
+        assert set(own.modes) <= set(MODES)
         assert [mode.name for mode in Plan(Config(), suite).chosen] == [
-            name for name in MODES if name in names
+            name for name in MODES if name in own.modes
         ]
 
 

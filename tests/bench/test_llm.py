@@ -205,9 +205,14 @@ def test_the_questions_are_of_the_domain_and_were_held_out() -> None:
     assert set(asked) <= set(questions("heldout", 3000))
 
 
-def test_the_questions_ship_in_the_wheel() -> None:
+KINDS = {".txt", ".toml", ".css"}
+
+
+def test_what_is_no_code_ships_in_the_wheel() -> None:
     from hatchling.builders.wheel import WheelBuilder
 
     root = Path(__file__).resolve().parents[2]
     files = {file.distribution_path for file in WheelBuilder(str(root)).recurse_included_files()}
-    assert "voiceloop/bench/prompts.txt" in files
+    data = [path for path in (root / "voiceloop" / "bench").rglob("*.*") if path.suffix in KINDS]
+    assert len(data) == 5
+    assert {path.relative_to(root).as_posix() for path in data} <= files

@@ -22,6 +22,7 @@ from voiceloop.bench.machine import most_memory_mb, surroundings
 from voiceloop.bench.recognition import Compared, figures
 from voiceloop.bench.record import Record
 from voiceloop.bench.recordings import read_folder
+from voiceloop.bench.rotation import rotation
 from voiceloop.bench.sounds import at_level, room
 from voiceloop.config import AsrConfig, Config
 from voiceloop.engines import Asr
@@ -177,23 +178,17 @@ def record(plan: Plan, measured: Mapping[str, Any], machine: Mapping[str, object
 def compare(
     windows: Sequence[Window], plain: Asr, fast: Asr, progress: Callable[[str], None]
 ) -> list[Compared]:
-    """Decode all `windows` with both, as the ends of turns are.
-
-    Every other window is decoded by the other one first.
-    """
+    """Decode all `windows` with both, as the ends of turns are."""
     found: list[Compared] = []
-    for number, window in enumerate(windows):
+    for number, order in rotation([("plain", plain), ("fast", fast)], len(windows)):
+        window = windows[number]
         progress(f"{window.name}: {number + 1} of {len(windows)}")
         timed = {
-            name: _timed(partial(asr.transcribe, window.pcm, final=True))
-            for name, asr in [("plain", plain), ("fast", fast)][:: -1 if number % 2 else 1]
+            name: _timed(partial(asr.transcribe, window.pcm, final=True)) for name, asr in order
         }
         (plain_words, plain_s), (fast_words, fast_s) = timed["plain"], timed["fast"]
-        found.append(
-            Compared(
-                window.name, window.text, _text(plain_words), _text(fast_words), plain_s, fast_s
-            )
-        )
+        texts = _text(plain_words), _text(fast_words)
+        found.append(Compared(window.name, window.text, *texts, plain_s, fast_s))
     return found
 
 

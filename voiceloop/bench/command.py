@@ -6,7 +6,6 @@ Nothing heavy is imported before a command runs.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -62,8 +61,6 @@ class BenchLlm(Bench):
 
 
 Suite = Literal["starter", "questions", "people", "pauses", "bargein", "noise", "additions"]
-SPEECH = "VOICELOOP_SPEECH"
-"""The variable that names a folder of people's recordings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,17 +172,15 @@ def bench_latency(command: BenchLatency) -> int:
 
     def run(progress: Progress) -> Found:
         from voiceloop.bench import latency
+        from voiceloop.bench.recordings import of_people
 
         modes = tuple(filter(None, map(str.strip, (command.modes or "").split(","))))
         suite = command.suite or (
             latency.INPUT if command.input else latency.usual_suite(command.settings)
         )
         plan = latency.Plan(command.settings, suite, command.turns, modes, command.seed)
-        recordings = _recordings(command.input) if suite == latency.PEOPLE else command.input
-        if suite == latency.PEOPLE and recordings is None:
-            hint = f"name their folder with --input, or in {SPEECH}"
-            raise ConfigError("no recordings of people are known", hint)
-        return latency.run(plan, recordings, progress)
+        folder = of_people(command.input) if suite == latency.PEOPLE else command.input
+        return latency.run(plan, folder, progress)
 
     return _measured(command, run, [command.input])
 
@@ -195,8 +190,9 @@ def bench_asr(command: BenchAsr) -> int:
 
     def run(progress: Progress) -> Found:
         from voiceloop.bench import asr
+        from voiceloop.bench.recordings import of_people
 
-        folder = _recordings(command.input)
+        folder = of_people(command.input)
         plan = asr.Plan(command.settings, folder, command.clips, command.seed)
         return asr.run(plan, progress), {}
 
@@ -262,12 +258,6 @@ def _measured(
         draw.write(folder, record, report, beside)
     print(json.dumps(record.to_json()) if command.json else draw.text(report))
     return 0
-
-
-def _recordings(given: Path | None) -> Path | None:
-    """The folder of people's recordings, if one is known."""
-    known = os.environ.get(SPEECH)
-    return given or (Path(known) if known else None)
 
 
 def bench_compare(command: BenchCompare) -> int:

@@ -13,6 +13,7 @@ from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import Mode, OurMode, Prompt, TransformersMode
 from voiceloop.bench.pair import Subjects, load_subjects
 from voiceloop.bench.record import Record
+from voiceloop.bench.rotation import rotation
 from voiceloop.bench.steps import read_bandwidth, time_passes
 from voiceloop.bench.synthetic import synthetic_prompts, vocabulary
 from voiceloop.config import LlmConfig
@@ -223,21 +224,11 @@ def best_length(took: Mapping[int, float]) -> int:
 def interleave(
     modes: Mapping[str, Mode], prompts: Sequence[Prompt], plan: Plan, progress: Progress
 ) -> dict[str, list[Answer]]:
-    """Every prompt in every mode, one mode after the other and each time another one first.
-
-    So whatever slows the machine down for a while slows all modes down.
-    """
+    """Every prompt in every mode, in rotation, for as long as the plan allows."""
     answers: dict[str, list[Answer]] = {name: [] for name in modes}
     turns = [prompt for _ in range(plan.repeats) for prompt in prompts]
-    order = list(modes)
-    began, longest = perf_counter(), 0.0
-    for done, prompt in enumerate(turns):
-        start = perf_counter()
-        if done and start - began + longest > plan.limit_s:
-            break
+    for done, order in rotation([*modes], len(turns), plan.limit_s):
         progress(f"answering in {len(modes)} modes: {done + 1} of {len(turns)}")
-        first = done % len(order)
-        for name in order[first:] + order[:first]:
-            answers[name].append(modes[name].answer(prompt))
-        longest = max(longest, perf_counter() - start)
+        for name in order:
+            answers[name].append(modes[name].answer(turns[done]))
     return answers

@@ -27,7 +27,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from voiceloop.audio import SPEECH_RATE, Resampler
 from voiceloop.bench.clips import Clip
-from voiceloop.bench.latency import BRIEF, brief
+from voiceloop.bench.latency import SUITES
 from voiceloop.bench.load import figures
 from voiceloop.bench.load.plan import RATE, Calls, Seen
 from voiceloop.bench.machine import surroundings
@@ -79,8 +79,8 @@ class Plan:
 
     @property
     def answering(self) -> Config:
-        """The settings, with brief replies where the suite's are of no length of their own."""
-        return brief(self.settings) if self.suite in BRIEF else self.settings
+        """What sessions are configured with."""
+        return SUITES[self.suite].settings(self.settings)
 
     @property
     def sessions(self) -> int:
