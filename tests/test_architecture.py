@@ -60,7 +60,6 @@ ROOMS = {
     "onnxruntime": ("asr/", "tts/graphs.py"),
     "TTS": ("tts/",),
     "sounddevice": ("portaudio.py",),
-    "trio": ("replay/",),
     "websockets": ("server/", "bench/load/callers.py"),
     "prometheus_client": ("server/metrics.py",),
 }
@@ -148,7 +147,7 @@ PURE = (
 )
 """Modules that neither wait, nor look at a clock, nor touch a file."""
 IMPURE = {
-    *("anyio", "asyncio", "trio", "threading", "socket", "subprocess", "time"),
+    *("anyio", "asyncio", "threading", "socket", "subprocess", "time"),
     *("io", "os", "pathlib", "shutil", "tempfile", "soundfile"),
 }
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import numpy as np
 import pytest
-import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from voiceloop.cli import main
 from voiceloop.errors import ConfigError
-from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock, scheduled
+from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
 from voiceloop.replay.reading import load_scenario
 from voiceloop.replay.run import Replay, play
 from voiceloop.replay.scenario import (
@@ -137,9 +137,8 @@ def test_seeds_change_the_order_of_tasks_unless_that_is_given(
         return "".join(order)
 
     def run(seed: int) -> str:
-        clock = VirtualClock()
-        with scheduled(seed):
-            return anyio.run(race, clock, backend="trio", backend_options={"clock": clock})
+        clock = VirtualClock(seed)
+        return clock.run(race, clock)
 
     found = [run(seed) for seed in range(40)]
     assert found == [run(seed) for seed in range(40)]
@@ -151,10 +150,10 @@ def test_what_waits_for_the_clock_goes_after_all_else_of_the_moment() -> None:
     clock, order = VirtualClock(), list[str]()
 
     async def sleeper() -> None:
-        await trio.sleep(1.0)
+        await anyio.sleep(1.0)
         order.append("woken")
         for _ in range(3):
-            await trio.lowlevel.checkpoint()
+            await anyio.lowlevel.checkpoint()
         order.append("settled")
         await waiter(0.1, 3, "overdue")
 
@@ -163,23 +162,23 @@ def test_what_waits_for_the_clock_goes_after_all_else_of_the_moment() -> None:
         order.append(f"{name} at {clock.current_time():g}")
 
     async def both() -> None:
-        async with trio.open_nursery() as tasks:
+        async with anyio.create_task_group() as tasks:
             tasks.start_soon(waiter, 1.0, 2, "late")
             tasks.start_soon(waiter, 1.0, 1, "early")
             tasks.start_soon(waiter, 0.5, 9, "before")
             tasks.start_soon(sleeper)
-            with trio.move_on_after(0.7):
+            with anyio.move_on_after(0.7):
                 await clock.wait(0.9, 0)
                 raise AssertionError("it was cancelled before")
 
-    anyio.run(both, backend="trio", backend_options={"clock": clock})
+    clock.run(both)
     assert order == ["before at 0.5", "woken", "settled", "early at 1", "late at 1", "overdue at 1"]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_frame_goes_before_a_stage_that_ends_at_its_moment(seed: int) -> None:
     """So it can still take back what the stage did."""
-    clock, order = VirtualClock(), list[str]()
+    clock, order = VirtualClock(seed), list[str]()
 
     async def stage(scope: anyio.CancelScope) -> None:
         step: Any = Timed("result", 1.0)
@@ -201,8 +200,7 @@ def test_a_frame_goes_before_a_stage_that_ends_at_its_moment(seed: int) -> None:
             order.append("frame")
             scope.cancel()
 
-    with scheduled(seed):
-        anyio.run(all_at_once, backend="trio", backend_options={"clock": clock})
+    clock.run(all_at_once)
     assert order == ["frame", "room at 1"]
 
 
@@ -287,7 +285,7 @@ def hear(
                     frames.append((anyio.current_time(), frame))
                     act(microphone, frame)
 
-    anyio.run(listen, backend="trio", backend_options={"clock": clock})
+    clock.run(listen)
     return microphone, frames
 
 
@@ -332,7 +330,7 @@ def test_a_held_clock_goes_on_where_it_stood(after: float) -> None:
         [Say(WORD, "word", at=9.0)], Lexicon(), partial(clock.wait, rank=0),
         silence_s=0.0, patience_s=1.0,
     )  # fmt: skip
-    anyio.run(talk, backend="trio", backend_options={"clock": clock})
+    clock.run(talk)
     assert held == pytest.approx([0.02, 0.04, 0.073, 0.093])
 
 
