@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import random
 from collections.abc import Callable
 from contextlib import aclosing
@@ -13,11 +15,13 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.traces import out_of_order
 from voiceloop.cli import main
 from voiceloop.errors import ConfigError
 from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
@@ -36,7 +40,7 @@ from voiceloop.replay.scenario import (
 from voiceloop.replay.timeline import differences, lines, records, timeline, turns
 from voiceloop.replay.user import FRAME, Lexicon, Piece, Say, ScriptedMicrophone
 from voiceloop.runner import Timed
-from voiceloop.trace import Mark, out_of_order, to_perfetto
+from voiceloop.trace import Mark, to_perfetto
 from voiceloop.types import AudioFrame, Clause, TokenBurst, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual
@@ -173,6 +177,30 @@ def test_what_waits_for_the_clock_goes_after_all_else_of_the_moment() -> None:
 
     clock.run(both)
     assert order == ["before at 0.5", "woken", "settled", "early at 1", "late at 1", "overdue at 1"]
+
+
+def test_every_timer_goes_off_at_its_own_moment_however_near_the_next_one_is() -> None:
+    clock, found = VirtualClock(), list[float]()
+    moments = [0.0, 5e-324, 0.3, 0.1 + 0.2, 1.0, math.nextafter(1.0, 2), 50_000.0]
+
+    async def all_of_them() -> None:
+        for until in reversed(moments):
+            loop = asyncio.get_running_loop()
+            loop.call_at(until, lambda: found.append(clock.current_time()))
+        await clock.wait(80_000.0, 0)
+
+    clock.run(all_of_them)
+    assert found == sorted(moments)
+    assert clock.current_time() == 80_000
+
+
+def test_a_thread_is_waited_for_where_nothing_waits_for_the_clock() -> None:
+    clock = VirtualClock()
+
+    async def ask() -> tuple[str, float]:
+        return await anyio.to_thread.run_sync(lambda: "done"), anyio.current_time()
+
+    assert clock.run(ask) == ("done", 0.0)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
+from tests.traces import out_of_order
 from voiceloop.audio import SPEECH_RATE as RATE
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
@@ -39,7 +40,6 @@ from voiceloop.trace import (
     Lane,
     Mark,
     endpoint_to_sound_ms,
-    out_of_order,
     parts_ms,
     voice_to_voice_ms,
 )

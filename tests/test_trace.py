@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.traces import EXAMPLE, example, traces
+from tests.traces import EXAMPLE, example, out_of_order, traces
 from voiceloop.trace import (
     PARTS,
     Lane,
@@ -18,7 +18,6 @@ from voiceloop.trace import (
     endpoint_to_sound_ms,
     latency_line,
     of_json,
-    out_of_order,
     parts_ms,
     percentiles,
     to_json,

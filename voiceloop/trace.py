@@ -12,7 +12,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,15 +74,6 @@ LANE_OF = {
     **dict.fromkeys((Mark.FIRST_SOUND, Mark.SOUND_END), Lane.SPEAKER),
 }
 """The lane that each mark is drawn in."""
-
-_CHAINS = (
-    (Mark.SPEECH_START, Mark.SPEECH_END, Mark.PAUSE, Mark.ENDPOINT, Mark.FIRST_SOUND),
-    (Mark.SPEECH_START, Mark.FIRST_PARTIAL, Mark.TRANSCRIPT_FINAL),
-    (Mark.FIRST_BURST, Mark.FIRST_CLAUSE, Mark.FIRST_SYNTHESIS, Mark.FIRST_SOUND, Mark.SOUND_END),
-    (Mark.FIRST_BURST, Mark.REPLY_END),
-    (Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END),
-)
-"""Each mark of a chain comes no earlier than the one before it, however the stages overlap."""
 
 
 class Recorder:
@@ -195,19 +185,6 @@ def parts_ms(trace: TurnTrace) -> dict[str, float] | None:
         parts[name] = (done - reached) / 1000
         reached = done
     return parts
-
-
-def out_of_order(trace: TurnTrace) -> list[tuple[Mark, Mark]]:
-    """Pairs of marks that happened in an impossible order; empty for every correct trace."""
-    found: list[tuple[Mark, Mark]] = []
-    for chain in _CHAINS:
-        present = [mark for mark in chain if mark in trace.marks]
-        found += [
-            (earlier, later)
-            for earlier, later in pairwise(present)
-            if trace.marks[later] < trace.marks[earlier]
-        ]
-    return found
 
 
 def percentiles(

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.bench.made import BEGAN, END, MACHINE, answered, at, clip, judge, of_json, take
+from tests.traces import out_of_order
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import Suite
 from voiceloop.bench.compare import compare
@@ -37,7 +38,7 @@ from voiceloop.bench.takes import MODES, Take
 from voiceloop.bench.turnfigures import outcome
 from voiceloop.config import AsrConfig, Config, LlmConfig
 from voiceloop.errors import ConfigError
-from voiceloop.trace import Mark, out_of_order, parts_ms
+from voiceloop.trace import Mark, parts_ms
 from voiceloop.types import TurnTrace
 
 pytestmark = pytest.mark.pure

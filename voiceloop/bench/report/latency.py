@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from voiceloop.bench.record import Record, Values
+from voiceloop.bench.report import svg
 from voiceloop.bench.report.draw import (
     Cell,
     Picture,
@@ -17,23 +18,6 @@ from voiceloop.bench.report.draw import (
     percent,
     spreads,
     tabled,
-)
-from voiceloop.bench.report.svg import (
-    BASE,
-    SIDE,
-    TALL,
-    TOP,
-    WIDTH,
-    Bar,
-    Rows,
-    bars,
-    dot,
-    path,
-    percent_axis,
-    picture,
-    round_step,
-    stacked,
-    text,
 )
 from voiceloop.trace import PARTS, Lane, Mark, of_json, percentiles
 from voiceloop.types import TurnTrace
@@ -213,11 +197,12 @@ def _pictures(found: Values) -> Iterator[Picture]:
         "A dot is a turn; the long mark is the median, the short one the 95th percentile.",
     )
     parts = {
-        mode: stacked(_median_turn(found, mode), PART_KINDS, f"{mode}, ") for mode in found["modes"]
+        mode: svg.stacked(_median_turn(found, mode), PART_KINDS, f"{mode}, ")
+        for mode in found["modes"]
     }
     yield Picture(
         "Where the median turn's time goes",
-        bars("Parts of the median turn by mode", parts, "{:.0f} ms"),
+        svg.bars("Parts of the median turn by mode", parts, "{:.0f} ms"),
         key=PART_KINDS,
     )
     if endpointing := found.get("endpointing"):
@@ -242,13 +227,13 @@ def _pictures(found: Values) -> Iterator[Picture]:
 def distribution(found: Values) -> str:
     """Voice-to-voice of every turn by mode, with the median and the 95th percentile."""
     rows = {mode: [took for took, _ in _answered(found, mode)] for mode in found["modes"]}
-    drawn = Rows([*rows], 0.0, max((max(own) for own in rows.values() if own), default=1.0))
+    drawn = svg.Rows([*rows], 0.0, max((max(own) for own in rows.values() if own), default=1.0))
     for row, (mode, times) in enumerate(rows.items()):
         y = drawn.middle(row)
         kind = "p1" if mode == "speculative" else "p4"
         # Spread by the golden ratio, so that equal times lie side by side.
         drawn.parts += [
-            dot(drawn.x(time), y + ((index * 0.618) % 1 - 0.5) * 16, 3, f"{kind} dot")
+            svg.dot(drawn.x(time), y + ((index * 0.618) % 1 - 0.5) * 16, 3, f"{kind} dot")
             for index, time in enumerate(times)
         ]
         if not times:
@@ -278,31 +263,31 @@ def trade_off(endpointing: Values) -> str:
 
     Lines are pauses after incomplete prefixes, dashes all pauses; a ring is what is configured.
     """
-    wide = WIDTH - SIDE - 30
+    wide = svg.WIDTH - svg.SIDE - 30
     curves: Mapping[str, Sequence[Values]] = endpointing["curves"]
     highest = max((one["delay_ms"] or 0.0 for own in curves.values() for one in own), default=0.0)
-    step = round_step(highest, 8)
+    step = svg.round_step(highest, 8)
     longest = step * max(1, math.ceil(highest / step))
-    parts = percent_axis()
+    parts = svg.percent_axis()
     for tick in range(round(longest / step) + 1):
-        x = SIDE + wide * tick * step / longest
-        parts.append(text(x, BASE + 18, f"{tick * step:g}", "muted", "middle"))
-    parts.append(text(WIDTH - 30, BASE + 36, "mean endpoint delay, ms", "muted", "end"))
+        x = svg.SIDE + wide * tick * step / longest
+        parts.append(svg.text(x, svg.BASE + 18, f"{tick * step:g}", "muted", "middle"))
+    parts.append(svg.text(svg.WIDTH - 30, svg.BASE + 36, "mean endpoint delay, ms", "muted", "end"))
     for policy, own in curves.items():
         for figure, dash in (("cut_offs", " dashed"), ("cut_offs_incomplete", "")):
             kind = f"{POLICY_KINDS[policy]} curve{dash}"
             known = [one for one in own if None not in (one["delay_ms"], one[figure])]
             places = {
-                one["ms"]: (SIDE + wide * one["delay_ms"] / longest, BASE - TALL * one[figure])
+                one["ms"]: (svg.SIDE + wide * one["delay_ms"] / longest, svg.level(one[figure]))
                 for one in known
             }
-            parts.append(path(places.values(), kind))
+            parts.append(svg.path(places.values(), kind))
             parts += [
-                dot(*places[one["ms"]], 5, f"{kind} ring", _configured(policy, one, figure))
+                svg.dot(*places[one["ms"]], 5, f"{kind} ring", _configured(policy, one, figure))
                 for one in known
                 if one["ms"] == endpointing["configured_ms"][policy]
             ]
-    return picture("False cut-offs against endpoint delay", BASE + 44, parts)
+    return svg.picture("False cut-offs against endpoint delay", svg.BASE + 44, parts)
 
 
 def _configured(policy: str, one: Values, figure: str) -> str:
@@ -318,14 +303,14 @@ def turn_waterfall(trace: TurnTrace, parts_ms: Mapping[str, float]) -> str:
 
     lanes = {**stages(trace), "judgement": spans(trace, Lane.VAD)}
     last = ms(trace.marks[Mark.FIRST_SOUND]) + AFTER_MS
-    drawn = Rows(["wait", *lanes], -BEFORE_MS, last, figures=False)
-    drawn.bars(0, stacked(parts_ms, PART_KINDS))
+    drawn = svg.Rows(["wait", *lanes], -BEFORE_MS, last, figures=False)
+    drawn.bars(0, svg.stacked(parts_ms, PART_KINDS))
     for row, own in enumerate(lanes.values(), 1):
         shown = (one for one in own if ms(one.end) >= -BEFORE_MS and ms(one.start) <= last)
         pieces = [(one.name, ms(one.start), ms(one.end)) for one in shown]
-        boxes = [Bar(a, b, "span", f"{name}: {b - a:.1f} ms") for name, a, b in pieces]
+        boxes = [svg.Bar(a, b, "span", f"{name}: {b - a:.1f} ms") for name, a, b in pieces]
         drawn.bars(row, boxes, least=1.5)
     for mark in (Mark.SPEECH_END, Mark.ENDPOINT, Mark.FIRST_SOUND):
         if mark in trace.marks:
-            drawn.upright(ms(trace.marks[mark]), TOP, drawn.bottom, "mark", mark)
+            drawn.upright(ms(trace.marks[mark]), svg.TOP, drawn.bottom, "mark", mark)
     return drawn.drawn("One turn, in milliseconds after the end of speech")

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from voiceloop.bench.record import Record, Values
-from voiceloop.bench.report.draw import Cell, Picture, Report, Table, counted, machine, tabled
-from voiceloop.bench.report.draw import number as figure
-from voiceloop.bench.report.svg import (
-    BASE,
-    SIDE,
-    TALL,
-    WIDTH,
-    Bar,
-    Rows,
-    bars,
-    box,
-    line,
-    percent_axis,
-    picture,
-    stacked,
-    text,
+from voiceloop.bench.report import svg
+from voiceloop.bench.report.draw import (
+    Cell,
+    Picture,
+    Report,
+    Table,
+    counted,
+    machine,
+    number,
+    tabled,
 )
 
 LABELS = {
@@ -29,13 +23,13 @@ LABELS = {
     "hf_assisted_default": "transformers, by default",
 }
 COLUMNS: dict[str, Cell] = {
-    "tokens/s": figure("tokens_per_s", "{:.1f}"),
-    "first token": figure("ttft_ms", "{:.1f} ms"),
-    "per round": figure("tokens_per_round", "{:.2f}"),
-    "acceptance": figure("acceptance", "{:.1%}"),
-    "same text": figure("equal_to_plain", "{:.0%}"),
+    "tokens/s": number("tokens_per_s", "{:.1f}"),
+    "first token": number("ttft_ms", "{:.1f} ms"),
+    "per round": number("tokens_per_round", "{:.2f}"),
+    "acceptance": number("acceptance", "{:.1%}"),
+    "same text": number("equal_to_plain", "{:.0%}"),
 }
-COST: dict[str, Cell] = {"cost of 1,000": figure("cost_per_1000_tokens", "{:.3g}")}
+COST: dict[str, Cell] = {"cost of 1,000": number("cost_per_1000_tokens", "{:.3g}")}
 RATIOS = {
     "speculative_over_plain": "speculative over plain",
     "speculative_over_hf_plain": "speculative over transformers plain",
@@ -57,7 +51,7 @@ def report(record: Record) -> Report:
     priced = settings["price_per_hour"] is not None
     modes = {LABELS[name]: own for name, own in found["modes"].items()}
     steps = {
-        LABELS[mode]: stacked(parts, PARTS, f"{LABELS[mode]}, ", "{:.2f} ms")
+        LABELS[mode]: svg.stacked(parts, PARTS, f"{LABELS[mode]}, ", "{:.2f} ms")
         for mode, parts in found["steps"]["ms_per_token"].items()
     }
     return Report(
@@ -82,8 +76,8 @@ def report(record: Record) -> Report:
                 key={LABELS["speculative"]: "p1", LABELS["hf_assisted"]: "p4"},
             ),
             Picture(
-                "Where the time of a token goes, in milliseconds after the first",
-                bars("Time of one token", steps, "{:.2f} ms"),
+                "Milliseconds of a token after the first",
+                svg.bars("Time of one token", steps, "{:.2f} ms"),
                 key=PARTS,
             ),
         ),
@@ -170,12 +164,13 @@ def rate_chart(found: Values) -> str:
     highest = max(mode["tokens_per_s_quartiles"][1] for mode in modes.values())
     # A limit far beyond all bars would make them unreadable: it is then only told.
     shown = floor < 1.6 * highest
-    rows = Rows([LABELS[name] for name in modes], 0.0, max(highest, floor) if shown else highest)
+    last = max(highest, floor) if shown else highest
+    rows = svg.Rows([LABELS[name] for name in modes], 0.0, last)
     for row, (name, mode) in enumerate(modes.items()):
         rate, y = mode["tokens_per_s"], rows.middle(row)
-        rows.bars(row, [Bar(0.0, rate, KINDS.get(name, "p4"), f"{LABELS[name]}: {rate:.1f}")])
+        rows.bars(row, [svg.Bar(0.0, rate, KINDS.get(name, "p4"), f"{LABELS[name]}: {rate:.1f}")])
         low, high = map(rows.x, mode["tokens_per_s_quartiles"])
-        rows.parts.append(line(low, y, high, y, "mark"))
+        rows.parts.append(svg.line(low, y, high, y, "mark"))
         rows.figure(row, f"{rate:.1f}")
     if shown:
         title = f"reading the weights once a token allows {floor:.0f} tokens/s"
@@ -198,16 +193,17 @@ def acceptance_chart(found: Values) -> str:
         for name in ("speculative", "hf_assisted")
     }
     places = max((len(columns) for columns in shown.values()), default=0)
-    step = min(110.0, (WIDTH - SIDE - 30) / max(1, places))
-    parts = percent_axis()
+    step = min(110.0, (svg.WIDTH - svg.SIDE - 30) / max(1, places))
+    parts = svg.percent_axis()
     for index, (name, columns) in enumerate(shown.items()):
         for place, (share, tested) in enumerate(columns):
-            x = SIDE + step * (place + 0.1 + 0.36 * index)
+            x = svg.SIDE + step * (place + 0.1 + 0.36 * index)
             title = f"{LABELS[name]}: guess {place + 1} stood in {share:.1%} of {tested}"
             kind = KINDS.get(name, "p4")
-            parts.append(box(x, BASE - TALL * share, step * 0.34, TALL * share, kind, title))
+            y = svg.level(share)
+            parts.append(svg.box(x, y, 0.34 * step, svg.BASE - y, kind, title))
     parts += [
-        text(SIDE + step * (place + 0.46), BASE + 18, str(place + 1), "muted", "middle")
+        svg.text(svg.SIDE + step * (place + 0.46), svg.BASE + 18, str(place + 1), "muted", "middle")
         for place in range(places)
     ]
-    return picture("Acceptance by position", BASE + 26, parts)
+    return svg.picture("Acceptance by position", svg.BASE + 26, parts)

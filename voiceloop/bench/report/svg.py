@@ -103,13 +103,18 @@ def stacked(
     return found
 
 
+def level(share: float) -> float:
+    """How far from the top a share is, in a picture of percentages."""
+    return BASE - TALL * share
+
+
 def percent_axis() -> list[str]:
     """The lines of 0 to 100 %."""
     parts: list[str] = []
-    for level in range(0, 101, 25):
-        y = BASE - TALL * level / 100
+    for percent in range(0, 101, 25):
+        y = level(percent / 100)
         parts += [line(SIDE, y, WIDTH - 30, y, "grid")]
-        parts += [text(SIDE - 8, y + 4, f"{level} %", "muted", "end")]
+        parts += [text(SIDE - 8, y + 4, f"{percent} %", "muted", "end")]
     return parts
 
 
