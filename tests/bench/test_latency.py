@@ -144,7 +144,7 @@ def test_what_was_not_measured_is_null_or_left_out() -> None:
         words={},
         whole=None,
     )
-    made = record(replace(PLAN, modes=("speculative",)), [nothing], planned=1, machine=MACHINE)
+    made = recorded(replace(PLAN, modes=("speculative",)), [nothing], 1)
     assert made["modes"]["speculative"]["missed_endpoints"] == 1
     assert (made["modes"]["speculative"]["wer"], made["turns"]) == (None, {})
     json.dumps(made)
