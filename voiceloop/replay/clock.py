@@ -42,11 +42,11 @@ class VirtualClock:
     """Stands still while any task can go on, and then is where the next one has to go on."""
 
     def __init__(self, seed: int = 0) -> None:
-        """`seed` draws the order of tasks that can go on at the same time."""
+        self.order = Random(seed)
+        """Draws which of the tasks that can go on at the same time goes first."""
         self._now = 0.0
         self._tickets: list[_Ticket] = []
         self._count = itertools.count()
-        self._order = Random(seed)
 
     def run(self, main: Callable[[*Args], Awaitable[T]], *args: *Args) -> T:
         """Run `main(*args)` in an event loop whose time is this clock's."""
@@ -85,10 +85,6 @@ class VirtualClock:
             heapq.heappop(self._tickets).called.set_result(None)
         return True
 
-    def shuffle(self, things: list[Any]) -> None:
-        """Put tasks that can go on at the same time into an order."""
-        self._order.shuffle(things)
-
 
 class _Loop(asyncio.SelectorEventLoop):
     """asyncio's own loop, but for its time and the order of tasks.
@@ -125,7 +121,7 @@ class _Loop(asyncio.SelectorEventLoop):
     def _shuffle(self) -> None:
         places = [at for at, handle in enumerate(self._ready) if _is_task(handle)]
         handles = [self._ready[at] for at in places]
-        self._clock.shuffle(handles)
+        self._clock.order.shuffle(handles)
         for at, handle in zip(places, handles, strict=True):
             self._ready[at] = handle
 
