@@ -32,7 +32,8 @@ from voiceloop.bench.llm import Plan, measure
 from voiceloop.bench.modes import OurMode, Prompt, TransformersMode
 from voiceloop.bench.pair import Subjects, load_subjects, subjects
 from voiceloop.bench.progress import Progress
-from voiceloop.bench.report import table
+from voiceloop.bench.report.draw import text
+from voiceloop.bench.report.llm import report
 from voiceloop.bench.synthetic import Shape, drawn_pair, synthetic_prompts, vocabulary
 from voiceloop.config import LlmConfig
 from voiceloop.errors import OutOfMemory, VoiceloopError
@@ -258,7 +259,7 @@ def _bench(pair: str, device: torch.device, limit_s: float) -> bool:
     plan = Plan(LlmConfig(device=_name(device), max_new_tokens=64), synthetic=pair, limit_s=limit_s)
     try:
         with Progress(sys.stderr) as progress:
-            print(table(measure(plan, progress)), flush=True)
+            print(text(report(measure(plan, progress))), flush=True)
     except OutOfMemory as error:
         print(f"not measured: {error.message}", flush=True)
     except VoiceloopError as error:

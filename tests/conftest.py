@@ -14,7 +14,8 @@ from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
-from trio.testing import MockClock
+
+from voiceloop.replay.clock import VirtualClock
 
 LAYERS = {"pure", "virtual", "models", "browser", "audio", "gpu"}
 
@@ -42,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, object]]:
     """Asynchronous tests run on a virtual clock, where waiting takes no time."""
-    return "trio", {"clock": MockClock(autojump_threshold=0)}
+    return "asyncio", {"loop_factory": VirtualClock().loop}
 
 
 def lacking(reason: str) -> NoReturn:

@@ -1,32 +1,20 @@
 """What tests of single stages and of the session script by hand.
 
-The scripted engines are those of `voiceloop.replay`; here is only a user who says fixed things at
-fixed times.
+Engines, clock and user are those of `voiceloop.replay`; here is only a user who says fixed things
+at fixed times, whatever comes of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
 
+import anyio
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE as RATE
-from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
+from voiceloop.audio import SPEECH_RATE
 from voiceloop.replay.user import FRAME, Lexicon, Piece
-from voiceloop.types import Pcm
-
-__all__ = [
-    "FRAME",
-    "RATE",
-    "English",
-    "Script",
-    "ScriptedAsr",
-    "ScriptedLlm",
-    "ScriptedTts",
-    "ScriptedVad",
-    "Utterance",
-]
+from voiceloop.types import AudioFrame, Pcm
 
 
 class English:
@@ -67,12 +55,43 @@ class Script(Lexicon):
 
     def pcm(self) -> Pcm:
         """The user's whole stream."""
-        pcm = np.zeros(round(self.total_s * RATE), np.float32)
+        pcm = np.zeros(round(self.total_s * SPEECH_RATE), np.float32)
         for utterance in self.utterances:
             at = utterance.start
             for word in utterance.text.split():
                 text = word if utterance.word_s >= SHORTEST_S else ""
-                sound = self.sound(Piece(text, utterance.word_s))[: len(pcm) - round(at * RATE)]
-                pcm[round(at * RATE) : round(at * RATE) + len(sound)] = sound
+                sound = self.sound(Piece(text, utterance.word_s))[
+                    : len(pcm) - round(at * SPEECH_RATE)
+                ]
+                pcm[round(at * SPEECH_RATE) : round(at * SPEECH_RATE) + len(sound)] = sound
                 at += utterance.word_s
         return pcm
+
+
+@dataclass
+class ScriptMicrophone:
+    """The script's stream; while it is held its clock stops."""
+
+    script: Script
+    finished: bool = False
+    held: list[str] = field(default_factory=list[str])
+    stopped: bool = False
+
+    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
+        pcm, at = self.script.pcm(), anyio.current_time()
+        for start in range(0, len(pcm), FRAME):
+            at += FRAME / SPEECH_RATE
+            while self.stopped:
+                await anyio.sleep(0.02)
+                at = max(at, anyio.current_time() + FRAME / SPEECH_RATE)
+            await anyio.sleep_until(at)
+            self.finished = start + FRAME >= len(pcm)
+            yield AudioFrame(pcm[start : start + FRAME], SPEECH_RATE, start)
+
+    def hold(self) -> None:
+        self.held.append("hold")
+        self.stopped = True
+
+    def release(self) -> None:
+        self.held.append("release")
+        self.stopped = False

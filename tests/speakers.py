@@ -10,12 +10,12 @@ import anyio
 import numpy as np
 from anyio.abc import TaskGroup
 from hypothesis import strategies as st
-from trio.testing import MockClock
 
 from voiceloop.audio import fade_out, samples
 from voiceloop.devices import NullSpeaker
 from voiceloop.playback import AUDIBLE, FADE_MS, Heard
 from voiceloop.player import Player
+from voiceloop.replay.clock import VirtualClock
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, SpokenWord
 
 RATE = 8_000
@@ -26,8 +26,7 @@ WORD = RATE // 4
 
 def virtually(main: Callable[[], Awaitable[None]]) -> None:
     """Run `main` on a virtual clock of its own; for properties, which run many."""
-    clock = MockClock(autojump_threshold=0)
-    anyio.run(main, backend="trio", backend_options={"clock": clock})
+    VirtualClock().run(main)
 
 
 class RecordingSpeaker(NullSpeaker):

@@ -59,7 +59,6 @@ ROOMS = {
     "onnxruntime": ("asr/", "tts/graphs.py"),
     "TTS": ("tts/",),
     "sounddevice": ("portaudio.py",),
-    "trio": ("replay/",),
     "websockets": ("server/websocket.py", "bench/load/callers.py"),
     "prometheus_client": ("server/metrics.py",),
 }
@@ -131,10 +130,8 @@ PURE = (
     "server/resume.py",
     "bench/figures.py",
     "bench/record.py",
-    "bench/charts.py",
     "bench/clips.py",
     "bench/scoring.py",
-    "bench/sentences.py",
     "bench/sounds.py",
     "bench/compare.py",
     "bench/endings.py",
@@ -142,15 +139,18 @@ PURE = (
     "bench/interruptions.py",
     "bench/load/figures.py",
     "bench/load/plan.py",
-    "bench/load/text.py",
     "bench/partials.py",
-    "bench/pictures.py",
-    "bench/summary.py",
+    "bench/report/latency.py",
+    "bench/report/llm.py",
+    "bench/report/load.py",
+    "bench/report/speech.py",
+    "bench/report/svg.py",
+    "bench/recognition.py",
     "bench/turnfigures.py",
 )
 """Modules that neither wait, nor look at a clock, nor touch a file."""
 IMPURE = {
-    *("anyio", "asyncio", "trio", "threading", "socket", "subprocess", "time"),
+    *("anyio", "asyncio", "threading", "socket", "subprocess", "time"),
     *("io", "os", "pathlib", "shutil", "tempfile", "soundfile"),
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import random
 from collections.abc import Callable
 from contextlib import aclosing
@@ -12,15 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import numpy as np
 import pytest
-import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.traces import out_of_order
 from voiceloop.cli import main
 from voiceloop.errors import ConfigError
-from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock, scheduled
+from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
 from voiceloop.replay.reading import load_scenario
 from voiceloop.replay.run import Replay, play
 from voiceloop.replay.scenario import (
@@ -36,7 +40,7 @@ from voiceloop.replay.scenario import (
 from voiceloop.replay.timeline import differences, lines, records, timeline, turns
 from voiceloop.replay.user import FRAME, Lexicon, Piece, Say, ScriptedMicrophone
 from voiceloop.runner import Timed
-from voiceloop.trace import Mark, out_of_order, to_perfetto
+from voiceloop.trace import Mark, to_perfetto
 from voiceloop.types import AudioFrame, Clause, TokenBurst, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual
@@ -137,9 +141,8 @@ def test_seeds_change_the_order_of_tasks_unless_that_is_given(
         return "".join(order)
 
     def run(seed: int) -> str:
-        clock = VirtualClock()
-        with scheduled(seed):
-            return anyio.run(race, clock, backend="trio", backend_options={"clock": clock})
+        clock = VirtualClock(seed)
+        return clock.run(race, clock)
 
     found = [run(seed) for seed in range(40)]
     assert found == [run(seed) for seed in range(40)]
@@ -151,10 +154,10 @@ def test_what_waits_for_the_clock_goes_after_all_else_of_the_moment() -> None:
     clock, order = VirtualClock(), list[str]()
 
     async def sleeper() -> None:
-        await trio.sleep(1.0)
+        await anyio.sleep(1.0)
         order.append("woken")
         for _ in range(3):
-            await trio.lowlevel.checkpoint()
+            await anyio.lowlevel.checkpoint()
         order.append("settled")
         await waiter(0.1, 3, "overdue")
 
@@ -163,23 +166,47 @@ def test_what_waits_for_the_clock_goes_after_all_else_of_the_moment() -> None:
         order.append(f"{name} at {clock.current_time():g}")
 
     async def both() -> None:
-        async with trio.open_nursery() as tasks:
+        async with anyio.create_task_group() as tasks:
             tasks.start_soon(waiter, 1.0, 2, "late")
             tasks.start_soon(waiter, 1.0, 1, "early")
             tasks.start_soon(waiter, 0.5, 9, "before")
             tasks.start_soon(sleeper)
-            with trio.move_on_after(0.7):
+            with anyio.move_on_after(0.7):
                 await clock.wait(0.9, 0)
                 raise AssertionError("it was cancelled before")
 
-    anyio.run(both, backend="trio", backend_options={"clock": clock})
+    clock.run(both)
     assert order == ["before at 0.5", "woken", "settled", "early at 1", "late at 1", "overdue at 1"]
+
+
+def test_every_timer_goes_off_at_its_own_moment_however_near_the_next_one_is() -> None:
+    clock, found = VirtualClock(), list[float]()
+    moments = [0.0, 5e-324, 0.3, 0.1 + 0.2, 1.0, math.nextafter(1.0, 2), 50_000.0]
+
+    async def all_of_them() -> None:
+        for until in reversed(moments):
+            loop = asyncio.get_running_loop()
+            loop.call_at(until, lambda: found.append(clock.current_time()))
+        await clock.wait(80_000.0, 0)
+
+    clock.run(all_of_them)
+    assert found == sorted(moments)
+    assert clock.current_time() == 80_000
+
+
+def test_a_thread_is_waited_for_where_nothing_waits_for_the_clock() -> None:
+    clock = VirtualClock()
+
+    async def ask() -> tuple[str, float]:
+        return await anyio.to_thread.run_sync(lambda: "done"), anyio.current_time()
+
+    assert clock.run(ask) == ("done", 0.0)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_frame_goes_before_a_stage_that_ends_at_its_moment(seed: int) -> None:
     """So it can still take back what the stage did."""
-    clock, order = VirtualClock(), list[str]()
+    clock, order = VirtualClock(seed), list[str]()
 
     async def stage(scope: anyio.CancelScope) -> None:
         step: Any = Timed("result", 1.0)
@@ -201,8 +228,7 @@ def test_a_frame_goes_before_a_stage_that_ends_at_its_moment(seed: int) -> None:
             order.append("frame")
             scope.cancel()
 
-    with scheduled(seed):
-        anyio.run(all_at_once, backend="trio", backend_options={"clock": clock})
+    clock.run(all_at_once)
     assert order == ["frame", "room at 1"]
 
 
@@ -287,7 +313,7 @@ def hear(
                     frames.append((anyio.current_time(), frame))
                     act(microphone, frame)
 
-    anyio.run(listen, backend="trio", backend_options={"clock": clock})
+    clock.run(listen)
     return microphone, frames
 
 
@@ -332,7 +358,7 @@ def test_a_held_clock_goes_on_where_it_stood(after: float) -> None:
         [Say(WORD, "word", at=9.0)], Lexicon(), partial(clock.wait, rank=0),
         silence_s=0.0, patience_s=1.0,
     )  # fmt: skip
-    anyio.run(talk, backend="trio", backend_options={"clock": clock})
+    clock.run(talk)
     assert held == pytest.approx([0.02, 0.04, 0.073, 0.093])
 
 

@@ -11,9 +11,9 @@ from functools import partial
 import anyio
 import pytest
 from anyio.abc import TaskGroup
-from trio.testing import MockClock
 
 from voiceloop.engines import IDLE, Steps, idle
+from voiceloop.replay.clock import VirtualClock
 from voiceloop.runner import FIRST, LATER, InlineRunner, ModelThread, Timed
 
 pytestmark = pytest.mark.virtual
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.virtual
 def anyio_backend(request: pytest.FixtureRequest) -> object:
     if request.param == "thread":
         return "asyncio"
-    return "trio", {"clock": MockClock(autojump_threshold=0)}
+    return "asyncio", {"loop_factory": VirtualClock().loop}
 
 
 @pytest.fixture

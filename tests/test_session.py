@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import itertools
-from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
@@ -15,25 +15,24 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trio.testing import MockClock
 
-from tests.fakes import (
-    FRAME,
-    RATE,
-    Script,
-    ScriptedAsr,
-    ScriptedLlm,
-    ScriptedTts,
-    ScriptedVad,
-    Utterance,
-)
+from tests.fakes import Script, ScriptMicrophone, Utterance
+from tests.traces import out_of_order
+from voiceloop.audio import SPEECH_RATE as RATE
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines, Steps
 from voiceloop.errors import EngineError
 from voiceloop.languages import AUTO, language
-from voiceloop.replay.scripted import ScriptedConversation
+from voiceloop.replay.clock import VirtualClock
+from voiceloop.replay.scripted import (
+    ScriptedAsr,
+    ScriptedConversation,
+    ScriptedLlm,
+    ScriptedTts,
+    ScriptedVad,
+)
 from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.session import Session
@@ -41,12 +40,10 @@ from voiceloop.trace import (
     Lane,
     Mark,
     endpoint_to_sound_ms,
-    out_of_order,
     parts_ms,
     voice_to_voice_ms,
 )
 from voiceloop.types import (
-    AudioFrame,
     Clause,
     Event,
     FloorChange,
@@ -86,40 +83,11 @@ RESULTS: dict[str, Sequence[str]] = {
 
 
 @dataclass
-class ScriptedMicrophone:
-    """The script's stream; while it is held its clock stops."""
-
-    script: Script
-    finished: bool = False
-    held: list[str] = field(default_factory=list[str])
-    stopped: bool = False
-
-    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        pcm, at = self.script.pcm(), anyio.current_time()
-        for start in range(0, len(pcm), FRAME):
-            at += FRAME / RATE
-            while self.stopped:
-                await anyio.sleep(0.02)
-                at = max(at, anyio.current_time() + FRAME / RATE)
-            await anyio.sleep_until(at)
-            self.finished = start + FRAME >= len(pcm)
-            yield AudioFrame(pcm[start : start + FRAME], RATE, start)
-
-    def hold(self) -> None:
-        self.held.append("hold")
-        self.stopped = True
-
-    def release(self) -> None:
-        self.held.append("release")
-        self.stopped = False
-
-
-@dataclass
 class Result:
     events: list[Event]
     log: list[tuple[str, object]]
     asr: ScriptedAsr
-    microphone: ScriptedMicrophone
+    microphone: ScriptMicrophone
     times: list[float]
     """When each event was shown."""
 
@@ -145,7 +113,7 @@ async def converse(
     script = Script(utterances, total_s)
     llm = llm or ScriptedLlm(REPLIES if replies is None else replies, results=RESULTS)
     hearing = asr(script)
-    microphone = ScriptedMicrophone(script)
+    microphone = ScriptMicrophone(script)
     events: list[Event] = []
     times: list[float] = []
 
@@ -430,8 +398,7 @@ def test_guessing_changes_nothing_but_the_time(gaps: list[float], guesses: int) 
 
     def run(guesses: int) -> Result:
         talk = partial(converse, *utterances, total_s=at + 4, guesses=guesses)
-        clock = MockClock(autojump_threshold=0)
-        return anyio.run(talk, backend="trio", backend_options={"clock": clock})
+        return VirtualClock().run(talk)
 
     plain, guessed = run(0), run(guesses)
     visible = (TokenBurst, ToolCall, Clause)
@@ -530,7 +497,7 @@ async def test_another_history_that_a_cancelled_turn_did_not_put_in_place_waits_
     runner, voice = InlineRunner, ScriptedTts()
     engines = Engines(ScriptedVad(), ScriptedAsr(script), runner(), llm, runner(), voice, runner())
     events: list[Event] = []
-    session = Session(engines, ScriptedMicrophone(script), NullSpeaker(RATE), CONFIG, events.append)
+    session = Session(engines, ScriptMicrophone(script), NullSpeaker(RATE), CONFIG, events.append)
     session.rewrite(lambda: llm.log.append(("other history", None)))
 
     async def talk() -> None:

@@ -1,6 +1,8 @@
-"""Traces to test with: any that a recorder can give, and one of a plain turn."""
+"""Traces to test with: any that a recorder can give, one of a plain turn, and what none may be."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
@@ -64,3 +66,26 @@ def example() -> TurnTrace:
     recorder.count("accepted", 30)
     recorder.count("accepted")
     return recorder.trace("done", "It is noon.")
+
+
+CHAINS = (
+    (Mark.SPEECH_START, Mark.SPEECH_END, Mark.PAUSE, Mark.ENDPOINT, Mark.FIRST_SOUND),
+    (Mark.SPEECH_START, Mark.FIRST_PARTIAL, Mark.TRANSCRIPT_FINAL),
+    (Mark.FIRST_BURST, Mark.FIRST_CLAUSE, Mark.FIRST_SYNTHESIS, Mark.FIRST_SOUND, Mark.SOUND_END),
+    (Mark.FIRST_BURST, Mark.REPLY_END),
+    (Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END),
+)
+"""Each mark of a chain comes no earlier than the one before it, however the stages overlap."""
+
+
+def out_of_order(trace: TurnTrace) -> list[tuple[Mark, Mark]]:
+    """Pairs of marks that happened in an impossible order; empty for every correct trace."""
+    found: list[tuple[Mark, Mark]] = []
+    for chain in CHAINS:
+        present = [mark for mark in chain if mark in trace.marks]
+        found += [
+            (earlier, later)
+            for earlier, later in pairwise(present)
+            if trace.marks[later] < trace.marks[earlier]
+        ]
+    return found

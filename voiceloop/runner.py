@@ -3,7 +3,7 @@
 `ModelThread` is the production Runner: a thread per loaded model, so that a long step never stops
 the event loop, and steps of one model never run side by side. `InlineRunner` executes the same
 steps on the event loop and sleeps for what a scripted engine states that they cost; a waiting
-thread would count as idleness on trio's MockClock. Neither knows what a step does.
+thread would count as idleness on a virtual clock. Neither knows what a step does.
 """
 
 from __future__ import annotations

@@ -8,12 +8,10 @@ nothing of what the stages do, nor of pictures.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -76,15 +74,6 @@ LANE_OF = {
     **dict.fromkeys((Mark.FIRST_SOUND, Mark.SOUND_END), Lane.SPEAKER),
 }
 """The lane that each mark is drawn in."""
-
-_CHAINS = (
-    (Mark.SPEECH_START, Mark.SPEECH_END, Mark.PAUSE, Mark.ENDPOINT, Mark.FIRST_SOUND),
-    (Mark.SPEECH_START, Mark.FIRST_PARTIAL, Mark.TRANSCRIPT_FINAL),
-    (Mark.FIRST_BURST, Mark.FIRST_CLAUSE, Mark.FIRST_SYNTHESIS, Mark.FIRST_SOUND, Mark.SOUND_END),
-    (Mark.FIRST_BURST, Mark.REPLY_END),
-    (Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END),
-)
-"""Each mark of a chain comes no earlier than the one before it, however the stages overlap."""
 
 
 class Recorder:
@@ -198,28 +187,18 @@ def parts_ms(trace: TurnTrace) -> dict[str, float] | None:
     return parts
 
 
-def out_of_order(trace: TurnTrace) -> list[tuple[Mark, Mark]]:
-    """Pairs of marks that happened in an impossible order; empty for every correct trace."""
-    found: list[tuple[Mark, Mark]] = []
-    for chain in _CHAINS:
-        present = [mark for mark in chain if mark in trace.marks]
-        found += [
-            (earlier, later)
-            for earlier, later in pairwise(present)
-            if trace.marks[later] < trace.marks[earlier]
-        ]
-    return found
-
-
-def percentiles(values: Sequence[float]) -> dict[str, float | None]:
-    """`p50` and `p95` of `values`; none without values.
+def percentiles(
+    values: Sequence[float], points: Sequence[int] = (50, 95)
+) -> dict[str, float | None]:
+    """`p50` and `p95` of `values`, or what `points` say; none without values.
 
     Linear interpolation between order statistics (Hyndman and Fan 1996, type 7).
     """
+    names = [f"p{point}" for point in points]
     if not values:
-        return {"p50": None, "p95": None}
-    p50, p95 = (float(value) for value in np.percentile(values, (50, 95)))
-    return {"p50": p50, "p95": p95}
+        return dict.fromkeys(names)
+    found = np.percentile(values, points)
+    return {name: float(value) for name, value in zip(names, found, strict=True)}
 
 
 def latency_line(trace: TurnTrace) -> str:
@@ -273,9 +252,14 @@ def to_json(trace: TurnTrace) -> dict[str, Any]:
     }
 
 
-def to_jsonl(traces: Iterable[TurnTrace]) -> str:
-    """One line of JSON for each trace."""
-    return "".join(json.dumps(to_json(trace)) + "\n" for trace in traces)
+def of_json(plain: Mapping[str, Any]) -> TurnTrace:
+    """The trace that `to_json` gave; its clock begins with the turn."""
+    spans = (
+        StageSpan(span["lane"], span["name"], span["start"], span["end"], span.get("args", {}))
+        for span in plain["spans"]
+    )
+    about = plain["turn"], plain["marks"], plain["counters"], plain["heard"], plain["outcome"]
+    return TurnTrace(*about, tuple(spans), seed=plain["seed"])
 
 
 # Perfetto -----------------------------------------------------------------------------------------

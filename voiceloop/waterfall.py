@@ -1,12 +1,14 @@
-"""One turn drawn in text: what the wait was spent on, and how the stages overlapped.
+"""One turn laid out, and drawn in text: what the wait was spent on, and how the stages overlapped.
 
-Knows nothing of how a turn is recorded, nor of the terminal that shows the picture.
+The page of the bench has the same layout. Knows nothing of how a turn is recorded, nor of the
+terminal that shows the picture.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from voiceloop.trace import Lane, Mark, parts_ms, voice_to_voice_ms
 from voiceloop.types import TurnTrace
@@ -16,7 +18,7 @@ SHORTEST_S = 1e-6
 """What is shorter than the unit of the record has no length to draw."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = " ▁▂▃▄▅▆▇█"
-_ACTIVITIES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
+_STAGES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
     "user": (None, Mark.SPEECH_START, Mark.SPEECH_END),
     "endpoint wait": (None, Mark.SPEECH_END, Mark.ENDPOINT),
     "recognition": (Lane.ASR, Mark.FIRST_PARTIAL, Mark.TRANSCRIPT_FINAL),
@@ -25,6 +27,32 @@ _ACTIVITIES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
     "synthesis": (Lane.TTS, Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END),
     "playback": (Lane.SPEAKER, Mark.FIRST_SOUND, Mark.SOUND_END),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Something that took time, in seconds of the turn's clock."""
+
+    name: str
+    start: float
+    end: float
+
+
+def stages(trace: TurnTrace) -> dict[str, list[Stretch]]:
+    """When each stage worked: its spans, or where it recorded none the time between two marks."""
+    found: dict[str, list[Stretch]] = {}
+    for stage, (lane, begin, end) in _STAGES.items():
+        found[stage] = spans(trace, lane)
+        if not found[stage] and begin in trace.marks and end in trace.marks:
+            start = trace.marks[begin]
+            found[stage] = [Stretch(stage, start, max(start, trace.marks[end]))]
+    return found
+
+
+def spans(trace: TurnTrace, lane: Lane | None) -> list[Stretch]:
+    """What was recorded in a lane."""
+    own = (span for span in trace.spans if span.lane == lane)
+    return [Stretch(span.name, span.start, span.end) for span in own]
 
 
 def waterfall(trace: TurnTrace, width: int = 80) -> list[str]:
@@ -67,27 +95,21 @@ def _bar(start: float, end: float) -> str:
 
 
 def _overlap_picture(trace: TurnTrace, bar: int) -> list[str]:
-    rows = {label: _stretches(trace, *where) for label, where in _ACTIVITIES.items()}
-    moments = [moment for stretches in rows.values() for stretch in stretches for moment in stretch]
+    rows = stages(trace)
+    moments = [moment for own in rows.values() for one in own for moment in (one.start, one.end)]
     if not moments or max(moments) - min(moments) < SHORTEST_S:
         return []
     start, seconds = min(moments), max(moments) - min(moments)
+
+    def place(moment: float) -> float:
+        return (moment - start) / seconds * bar
+
     lines: list[str] = []
-    for label, stretches in rows.items():
-        busy = sum(end - begin for begin, end in stretches)
-        cells = [((a - start) / seconds * bar, (b - start) / seconds * bar) for a, b in stretches]
+    for label, own in rows.items():
+        busy = sum(one.end - one.start for one in own)
+        cells = [(place(one.start), place(one.end)) for one in own]
         lines.append(_row(label, _activity(cells, bar), bar, busy * 1000))
     return [*lines, _row("", _axis(seconds, bar), bar)]
-
-
-def _stretches(
-    trace: TurnTrace, lane: Lane | None, begin: Mark, end: Mark
-) -> list[tuple[float, float]]:
-    """When a stage worked: its spans, or where it recorded none the time between two marks."""
-    spans = [(span.start, span.end) for span in trace.spans if span.lane == lane]
-    if not spans and begin in trace.marks and end in trace.marks:
-        spans = [(trace.marks[begin], max(trace.marks[begin], trace.marks[end]))]
-    return spans
 
 
 def _activity(stretches: Iterable[tuple[float, float]], bar: int) -> str:

@@ -19,7 +19,7 @@ from voiceloop.errors import ProtocolError
 from voiceloop.realtime.client_events import parse, parse_binary
 from voiceloop.realtime.ids import maker
 from voiceloop.realtime.server_events import ServerEvent
-from voiceloop.replay.clock import VirtualClock, scheduled
+from voiceloop.replay.clock import VirtualClock
 from voiceloop.replay.run import in_order, play, quietly, scripted_engines
 from voiceloop.replay.scenario import UserSound
 from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts
@@ -133,7 +133,7 @@ class Told:
 
 
 def _of_client(case: Case, client: Client, seed: int) -> list[str]:
-    clock, lexicon, told = VirtualClock(), WireLexicon(), Told()
+    clock, lexicon, told = VirtualClock(seed), WireLexicon(), Told()
     engines = scripted_engines(case.scenario, lexicon, clock)
     tts = engines.tts
     assert isinstance(tts, ScriptedTts) and isinstance(engines.llm, ScriptedLlm)
@@ -182,8 +182,8 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
             tasks.cancel_scope.cancel()
         dialogue.close()
 
-    with scheduled(seed), quietly():
-        anyio.run(converse, backend="trio", backend_options={"clock": clock})
+    with quietly():
+        clock.run(converse)
     asked = [f"asked {what} {details!r}" for what, details in model.log]
     return [*told.lines, *asked, *(f"spoken {voice} {text!r}" for voice, text in tts.spoken)]
 

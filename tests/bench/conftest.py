@@ -11,6 +11,7 @@ import torch
 from voiceloop.bench.llm import Plan, compare
 from voiceloop.bench.modes import Prompt
 from voiceloop.bench.pair import Subjects, load_subjects, subjects
+from voiceloop.bench.record import Record
 from voiceloop.bench.synthetic import Shape, drawn_pair, synthetic_prompts
 from voiceloop.config import LlmConfig
 
@@ -38,11 +39,17 @@ def prompts_for(both: Subjects, count: int) -> list[Prompt]:
 
 
 @pytest.fixture(scope="session")
-def record() -> dict[str, Any]:
+def measured() -> Record:
     """Of two prompts on drawn models."""
     config = LlmConfig(max_new_tokens=TOKENS, num_speculative_tokens=3, context=256, device="cpu")
     plan = Plan(config, repeats=2, price_per_hour=3.6)
     return compare(drawn(config), synthetic_prompts(VOCAB, 2), plan, quiet)
+
+
+@pytest.fixture(scope="session")
+def record(measured: Record) -> dict[str, Any]:
+    """The same as it is printed."""
+    return measured.to_json()
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,16 @@
-"""Clips, takes and a record of which everything is known, made without a session."""
+"""Clips, takes and records of which everything is known, and what pages are read with."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html.parser import HTMLParser
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
 from voiceloop.bench.clips import Clip, Interruption, InterruptionKind, Pause, Said
+from voiceloop.bench.record import Record
 from voiceloop.bench.sentences import Standing
 from voiceloop.bench.takes import Take
 from voiceloop.trace import Lane, Mark, Recorder
@@ -15,6 +18,12 @@ from voiceloop.turns import TurnEnded
 from voiceloop.types import Transcript, TurnTrace, Word
 
 RATE = 16_000
+SVG = "{http://www.w3.org/2000/svg}"
+EMPTY = {"br", "meta", "link", "hr", "img"}
+MACHINE = {
+    **{"processor": "A & B", "cores": 2, "threads": 1, "load": 0.5, "system": "Linux x86_64"},
+    **{"python": "3.11.7", "torch": "2.13", "voiceloop": "0.1.0"},
+}
 BEGAN = 100.0
 """When sample 0 of every take was recorded."""
 END = 2.0
@@ -118,3 +127,66 @@ def take_record(voice_to_voice_ms: float | None, **others: Any) -> dict[str, Any
         "cpu_s": 1.0,
         **others,
     }
+
+
+def of_json(plain: Mapping[str, Any]) -> Record:
+    """The record that was printed so."""
+    figures = {**plain}
+    about = {name: figures.pop(name) for name in ("bench", "machine", "settings")}
+    return Record(**about, figures=figures)
+
+
+def drawing(svg: str) -> ElementTree.Element:
+    """A picture, read; it stays within its frame and needs nothing else."""
+    assert "href" not in svg and "<script" not in svg
+    root = ElementTree.fromstring(svg)
+    _, _, width, height = (float(number) for number in root.attrib["viewBox"].split())
+    for element in root.iter():
+        for xs, ys in (("x", "y"), ("x1", "y1"), ("x2", "y2"), ("cx", "cy")):
+            if xs in element.attrib:
+                assert 0 <= float(element.attrib[xs]) <= width
+                assert 0 <= float(element.attrib[ys]) <= height
+        if element.tag == f"{SVG}rect":
+            x, y, wide, tall = (float(element.attrib[key]) for key in ("x", "y", "width", "height"))
+            assert wide >= 0 and tall >= 0
+            assert x + wide <= width and y + tall <= height
+        for point in element.attrib.get("points", "").split():
+            x, y = point.split(",")
+            assert 0 <= float(x) <= width and 0 <= float(y) <= height
+    return root
+
+
+class Tags(HTMLParser):
+    """Checks that what is opened is closed, and collects tags, attributes and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: dict[str, list[str]] = {}
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            self.attributes.setdefault(name, []).append(value or "")
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += f"{data} "
+
+
+def read(page: str) -> Tags:
+    tags = Tags()
+    tags.feed(page)
+    tags.close()
+    assert not tags.open
+    return tags

@@ -11,6 +11,7 @@ import pytest
 import soundfile
 
 from tests.bench.conftest import quiet
+from tests.bench.made import MACHINE, read
 from tests.fakes import English
 from tests.sounds import tone
 from voiceloop.audio import SPEECH_RATE
@@ -27,18 +28,15 @@ from voiceloop.bench.asr import (
     record,
     short,
 )
-from voiceloop.bench.recognition import Compared, figures, text, write
+from voiceloop.bench.recognition import Compared, figures
+from voiceloop.bench.report.draw import html, text
+from voiceloop.bench.report.speech import of_asr
 from voiceloop.cli import main
 from voiceloop.config import AsrConfig, Config
 from voiceloop.errors import ConfigError
 from voiceloop.types import Pcm, Word
 
 pytestmark = pytest.mark.models
-
-MACHINE = {
-    **{"processor": "A", "cores": 2, "threads": 1, "load": 0.5, "system": "Linux x86_64"},
-    **{"python": "3.11.7", "torch": "2.13", "voiceloop": "0.1.0"},
-}
 
 
 class Clock(English):
@@ -161,17 +159,16 @@ def test_a_record_has_every_corpus_and_what_was_counted_meanwhile(
     soundfile.write(tmp_path / "a.wav", tone(4.0), SPEECH_RATE)
     plan = Plan(Config(), tmp_path, clips=2)
     fast = Careful(wrong_at=2)
-    made = json.loads(json.dumps(record(plan, measure(plan, Clock(), fast, quiet), MACHINE)))
+    own = record(plan, measure(plan, Clock(), fast, quiet), MACHINE)
+    made = json.loads(json.dumps(own.to_json()))
     assert list(made["windows"]) == ["people", "questions", "short questions"]
-    own = made["windows"]["people"]
-    assert (own["windows"], own["words"], own["words_that_differ"]) == (3, 4 + 2 + 3, 2)
+    people = made["windows"]["people"]
+    assert (people["windows"], people["words"], people["words_that_differ"]) == (3, 4 + 2 + 3, 2)
     windows = fast.decoded[: sum(one["windows"] for one in made["windows"].values())]
     assert made["counters"]["full_windows"] == sum(n > 3 * SPEECH_RATE for n in windows) > 0
-    write(tmp_path, made)
-    report = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert json.loads((tmp_path / "bench.json").read_text()) == made
-    assert "short questions" in report and "full windows" in report
-    assert "2 of 9" in text(made) and "2 of 9" in report
+    page = read(html(of_asr(own))).text
+    assert "short questions" in page and "full windows" in page
+    assert "2 of 9" in text(of_asr(own)) and "2 of 9" in page
 
 
 def test_too_few_clips_are_refused() -> None:
@@ -217,4 +214,4 @@ def test_the_command_prints_one_line_and_writes_a_report(
     made = json.loads(line)
     assert made["settings"]["asr"] == "whisper starter"
     assert json.loads((tmp_path / "r" / "bench.json").read_text()) == made
-    assert (tmp_path / "r" / "report.md").is_file()
+    assert (tmp_path / "r" / "report.html").is_file()

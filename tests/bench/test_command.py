@@ -27,7 +27,7 @@ def test_it_prints_one_line_of_json_and_writes_a_report(
     record = json.loads(line)
     assert record["greedy_equal"] is True
     assert record["settings"]["synthetic_acceptance"] == 0.9
-    assert (tmp_path / "r" / "report.md").is_file()
+    assert (tmp_path / "r" / "report.html").is_file()
     assert "loading" in err
 
 
@@ -64,9 +64,9 @@ def test_latency_is_measured_of_whole_conversations(latency: Path) -> None:
 def test_its_report_has_a_page_and_traces_beside_the_record(latency: Path) -> None:
     modes = ("streaming", "speculative")
     assert {file.name for file in latency.iterdir()} == {
-        *("bench.json", "latency.html", *(f"perfetto-{mode}.json" for mode in modes)),
+        *("bench.json", "report.html", *(f"perfetto-{mode}.json" for mode in modes)),
     }
-    assert "The worst turn of the speculative mode" in (latency / "latency.html").read_text()
+    assert "The worst turn of the speculative mode" in (latency / "report.html").read_text()
     trace = json.loads((latency / "perfetto-speculative.json").read_text())
     assert {"first_sound", "endpoint wait"} <= {event["name"] for event in trace["traceEvents"]}
 

@@ -6,13 +6,12 @@ import json
 import math
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
-from tests.bench.made import BEGAN, END, answered, at, clip, judge, take
-from voiceloop.bench import page, summary
+from tests.bench.made import BEGAN, END, MACHINE, answered, at, clip, judge, of_json, take
+from tests.traces import out_of_order
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import Suite
 from voiceloop.bench.compare import compare
@@ -21,7 +20,7 @@ from voiceloop.bench.latency import (
     INPUT,
     PEOPLE,
     REPLY_TOKENS,
-    SUITE_MODES,
+    SUITES,
     Measured,
     Plan,
     check,
@@ -30,6 +29,8 @@ from voiceloop.bench.latency import (
     record,
     usual_suite,
 )
+from voiceloop.bench.report import draw
+from voiceloop.bench.report.latency import report
 from voiceloop.bench.scoring import word_errors
 from voiceloop.bench.sentences import Standing, added
 from voiceloop.bench.suites import SuiteName
@@ -37,7 +38,7 @@ from voiceloop.bench.takes import MODES, Take
 from voiceloop.bench.turnfigures import outcome
 from voiceloop.config import AsrConfig, Config, LlmConfig
 from voiceloop.errors import ConfigError
-from voiceloop.trace import Mark, out_of_order, parts_ms
+from voiceloop.trace import Mark, parts_ms
 from voiceloop.types import TurnTrace
 
 pytestmark = pytest.mark.pure
@@ -68,14 +69,22 @@ def clips(count: int) -> list[Measured]:
 
 
 PLAN = Plan(Config(), modes=tuple(SOUNDS))
-MACHINE = {
-    **{"processor": "A", "cores": 2, "threads": 1, "load": 0.5, "system": "Linux x86_64"},
-    **{"python": "3.11.7", "torch": "2.13", "voiceloop": "0.1.0"},
-}
+
+
+def html(made: dict[str, Any]) -> str:
+    return draw.html(report(of_json(made)))
+
+
+def text(made: dict[str, Any]) -> str:
+    return draw.text(report(of_json(made)))
+
+
+def recorded(plan: Plan, own: list[Measured], planned: int) -> dict[str, Any]:
+    return record(plan, own, planned=planned, machine=MACHINE).to_json()
 
 
 def test_a_record_has_every_figure_of_every_mode() -> None:
-    made = record(PLAN, clips(6), planned=8, machine=MACHINE)
+    made = recorded(PLAN, clips(6), 8)
     assert list(made["modes"]) == list(SOUNDS)
     for name, mode in made["modes"].items():
         for figure in ("voice_to_voice_ms", "endpoint_to_sound_ms", "endpoint_delay_ms"):
@@ -98,20 +107,19 @@ def test_a_record_has_every_figure_of_every_mode() -> None:
     assert made["turns"]["worst"]["clip"] in ("a-002", "a-005")
 
 
-def test_it_is_one_line_of_json_that_can_be_compared_told_and_shown(tmp_path: Path) -> None:
+def test_it_is_one_line_of_json_that_can_be_compared_told_and_shown() -> None:
     own = clips(6)
-    made = json.loads(json.dumps(record(PLAN, own, planned=6, machine=MACHINE)))
+    made = json.loads(json.dumps(recorded(PLAN, own, 6)))
     assert not compare(made, made).regressed
     slower = [measured(one.clip, later=0.2) for one in own]
-    assert compare(made, record(PLAN, slower, planned=6, machine=MACHINE)).regressed
-    assert made["turns"]["median"]["clip"] in page.html(made)
-    assert "6 of 6 things said" in summary.text(made)
-    page.write(tmp_path, made, played(own))
-    assert len(list(tmp_path.glob("perfetto-*.json"))) == len(SOUNDS)
+    assert compare(made, recorded(PLAN, slower, 6)).regressed
+    assert made["turns"]["median"]["clip"] in html(made)
+    assert "6 of 6 things said" in text(made)
+    assert [*played(own)] == [*SOUNDS]
 
 
 def test_only_modes_that_decide_for_themselves_are_judged_by_their_cut_offs() -> None:
-    made = record(PLAN, clips(2), planned=2, machine=MACHINE)["endpointing"]
+    made = recorded(PLAN, clips(2), 2)["endpointing"]
     assert list(made["cut_offs"]) == ["speculative"]
     assert made["cut_offs"]["speculative"]["incomplete"] == {
         **{"pauses": 2, "ended": 0, "cut_off": 0},
@@ -124,7 +132,7 @@ def test_only_modes_that_decide_for_themselves_are_judged_by_their_cut_offs() ->
 def test_what_was_not_measured_is_null_or_left_out() -> None:
     plan = replace(PLAN, modes=("streaming", "no-prefill"))
     own = [measured(clip(), modes={"streaming": 0.5, "no-prefill": 0.6})]
-    made = record(plan, own, planned=1, machine=MACHINE)
+    made = recorded(plan, own, 1)
     assert set(made["ratios"].values()) == {None}
     assert made["cost_ms_without"] == made["turns"] == {}
     assert "endpointing" not in made
@@ -136,12 +144,12 @@ def test_what_was_not_measured_is_null_or_left_out() -> None:
         words={},
         whole=None,
     )
-    made = record(replace(PLAN, modes=("speculative",)), [nothing], planned=1, machine=MACHINE)
+    made = recorded(replace(PLAN, modes=("speculative",)), [nothing], 1)
     assert made["modes"]["speculative"]["missed_endpoints"] == 1
     assert (made["modes"]["speculative"]["wer"], made["turns"]) == (None, {})
     json.dumps(made)
-    page.html(made)
-    summary.text(made)
+    html(made)
+    text(made)
 
 
 def test_interruptions_and_additions_have_sections_of_their_own() -> None:
@@ -150,10 +158,10 @@ def test_interruptions_and_additions_have_sections_of_their_own() -> None:
     assert reaction(sound, interrupted) is not None
     own = measured(sound)
     own = replace(own, takes={**own.takes, "speculative": interrupted})
-    made = record(PLAN, [own], planned=1, machine=MACHINE)
+    made = recorded(PLAN, [own], 1)
     assert made["interruptions"]["kinds"]["cough"]["sounds"] == 1
     added_to = replace(clip("c-000"), addition=added("now", "What is it?", "right now?"))
-    made = record(PLAN, [measured(added_to)], planned=1, machine=MACHINE)
+    made = recorded(PLAN, [measured(added_to)], 1)
     assert made["carry_over"]["speculative"]["now"]["clips"] == 1
 
 
@@ -174,11 +182,11 @@ def test_traces_of_a_mode_follow_one_another_and_keep_their_parts() -> None:
 
 def test_every_suite_has_modes_and_a_name_in_the_command() -> None:
     assert set(get_args(Suite)) == {*get_args(SuiteName), PEOPLE}
-    assert set(SUITE_MODES) == {*get_args(SuiteName), PEOPLE, INPUT}
-    for suite, names in SUITE_MODES.items():
-        assert set(names) <= set(MODES)
+    assert set(SUITES) == {*get_args(SuiteName), PEOPLE, INPUT}
+    for suite, own in SUITES.items():
+        assert set(own.modes) <= set(MODES)
         assert [mode.name for mode in Plan(Config(), suite).chosen] == [
-            name for name in MODES if name in names
+            name for name in MODES if name in own.modes
         ]
 
 
@@ -215,7 +223,7 @@ def test_what_any_model_answers_is_answered_briefly_in_every_mode(suite: str) ->
     plan = Plan(models(asr="tiny.en"), suite)
     assert plan.settings.llm.max_new_tokens == REPLY_TOKENS == 60
     assert Plan(models(most=20), suite).settings.llm.max_new_tokens == 20
-    made = record(plan, [], planned=0, machine=MACHINE)
+    made = recorded(plan, [], 0)
     assert made["settings"]["max_new_tokens"] == 60
     assert Plan(models(), "starter").settings.llm.max_new_tokens == 256
 
@@ -231,15 +239,15 @@ def test_recordings_of_people_are_counted_as_they_are() -> None:
     )
     cut = measured(clip("a-000-001", [("open", 0.8, 1.1)]), modes={"speculative": 0.3})
     plan = Plan(models(asr="tiny.en"), PEOPLE)
-    made = record(plan, [heard, cut], planned=2, machine=MACHINE)
+    made = recorded(plan, [heard, cut], 2)
     assert made["people"] == {
         **{"recordings": 1, "own_pauses": 2, "own_pauses_that_ended_a_turn": 1},
         **{"with_text": 1, "words": 4, "word_errors": 1},
     }
     assert made["modes"]["speculative"]["false_cutoffs"] == 0.5
     assert made["endpointing"]["cut_offs"]["speculative"]["open"]["pauses"] == 1
-    assert "1 of 2" in summary.text(made) and "1 of 4" in summary.text(made)
-    page.html(made)
+    assert "1 of 2" in text(made) and "1 of 4" in text(made)
+    html(made)
 
 
 @pytest.mark.parametrize(

@@ -97,9 +97,9 @@ def test_drawn_replies_are_equal_in_both_of_our_modes() -> None:
     settings = {"target": None, "draft": None, "max_new_tokens": TOKENS}
     config = chosen(LlmConfig(context=256, device="cpu"), sampled=True, **settings)
     assert config.temperature > 0
-    record = compare(drawn(config), synthetic_prompts(VOCAB, 2), Plan(config, repeats=1), quiet)
-    assert record["greedy_equal"] is None
-    assert record["modes"]["speculative"]["equal_to_plain"] == 1
+    own = compare(drawn(config), synthetic_prompts(VOCAB, 2), Plan(config, repeats=1), quiet)
+    assert own.figures["greedy_equal"] is None
+    assert own.figures["modes"]["speculative"]["equal_to_plain"] == 1
 
 
 class Scripted:
@@ -205,9 +205,14 @@ def test_the_questions_are_of_the_domain_and_were_held_out() -> None:
     assert set(asked) <= set(questions("heldout", 3000))
 
 
-def test_the_questions_ship_in_the_wheel() -> None:
+KINDS = {".txt", ".toml", ".css"}
+
+
+def test_what_is_no_code_ships_in_the_wheel() -> None:
     from hatchling.builders.wheel import WheelBuilder
 
     root = Path(__file__).resolve().parents[2]
     files = {file.distribution_path for file in WheelBuilder(str(root)).recurse_included_files()}
-    assert "voiceloop/bench/prompts.txt" in files
+    data = [path for path in (root / "voiceloop" / "bench").rglob("*.*") if path.suffix in KINDS]
+    assert len(data) == 5
+    assert {path.relative_to(root).as_posix() for path in data} <= files

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.bench.made import of_json, read
 from voiceloop.bench.load import figures
 from voiceloop.bench.load.plan import Seen, Turn
+from voiceloop.bench.report.draw import text
+from voiceloop.bench.report.load import report
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
@@ -20,10 +24,14 @@ TURN = Turn(
 )
 
 
-def test_clients_speak_listen_interrupt_and_vanish(capsys: pytest.CaptureFixture[str]) -> None:
+def test_clients_speak_listen_interrupt_and_vanish(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     few = ["--speaking", "2", "--quiet", "1", "--idle", "3", "--turns", "1", "--leavers", "20"]
-    assert main(["bench", "load", *few, "--json"]) == 0
+    assert main(["bench", "load", *few, "--json", "--report", str(tmp_path)]) == 0
     found = json.loads(capsys.readouterr().out)
+    page = read((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "Endpoint to first sound" in page.text and "20 of 20" in page.text
     for phase, turns in (("alone", 1), ("loaded", 2)):
         assert (found[phase]["turns"], found[phase]["answered"]) == (turns, turns)
         assert found[phase]["endpoint_to_sound_ms"]["p50"] > found[phase]["added_ms"]["p50"] > 0
@@ -48,6 +56,8 @@ def test_one_client_has_the_parts_of_its_wait_and_nothing_else(
     one = ["--speaking", "1", "--quiet", "0", "--idle", "0", "--turns", "2"]
     assert main(["bench", "load", *one, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    told = text(report(of_json(found)))
+    assert "there and back" in told and "2 of 2" in told
     alone = found["alone"]
     assert "loaded" not in found and found["dropped"] == []
     assert (alone["turns"], alone["answered"]) == (2, 2)

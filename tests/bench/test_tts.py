@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from tests.bench.conftest import quiet
-from tests.bench.test_asr import MACHINE
+from tests.bench.made import MACHINE
 from tests.fakes import English
 from voiceloop.audio import SPEECH_RATE
+from voiceloop.bench.report.draw import text
+from voiceloop.bench.report.speech import of_tts
 from voiceloop.bench.scoring import plain_words
-from voiceloop.bench.tts import Loaded, Plan, measure, record, speak, text, texts
+from voiceloop.bench.tts import Loaded, Plan, measure, record, speak, texts
 from voiceloop.cli import main
 from voiceloop.config import Config
 from voiceloop.engines import Steps
@@ -79,7 +81,7 @@ def test_figures_are_of_all_clauses_and_words() -> None:
     assert asr.seconds == pytest.approx([0.6 + count / 10 for count in words])
     assert [one["errors"] for one in found["recognised"]] == [0, 1, 0, 1]
     assert [one["words"] for one in found["recognised"]] == words
-    shown = text(record(plan, tts, asr, found, MACHINE))
+    shown = text(of_tts(record(plan, tts, asr, found, MACHINE)))
     assert f"{2 / sum(words):.1%} of {sum(words)}, heard by parrot" in shown
     assert shown.count("said: ") == 2
 

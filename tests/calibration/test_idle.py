@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 
-from tests.fakes import (
-    FRAME,
-    RATE,
-    Script,
-    ScriptedAsr,
-    ScriptedLlm,
-    ScriptedTts,
-    ScriptedVad,
-    Utterance,
-)
+from tests.fakes import Script, ScriptMicrophone, Utterance
+from voiceloop.audio import SPEECH_RATE as RATE
 from voiceloop.calibration.fitting import calibrate
 from voiceloop.calibration.idle import QUIET_S, calibrate_in_idle_time, judgements
 from voiceloop.calibration.keeping import keep, recall
@@ -27,10 +18,11 @@ from voiceloop.calibration.requests import bundled_requests
 from voiceloop.config import Config, TurnConfig
 from voiceloop.devices import NullSpeaker
 from voiceloop.engines import Engines
+from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.session import Session
 from voiceloop.trace import Mark
-from voiceloop.types import AudioFrame, Calibration, Event, TurnTrace
+from voiceloop.types import Calibration, Event, TurnTrace
 
 pytestmark = pytest.mark.virtual
 
@@ -94,29 +86,6 @@ async def test_it_goes_on_where_it_was_interrupted_by_a_language(tmp_path: Path)
     assert ("prefill", ASKED["en"].asked[0].cuts[0].words) not in llm.log
 
 
-class Microphone:
-    """The script's stream, in real time; nobody holds it, since the user listens."""
-
-    finished = False
-
-    def __init__(self, script: Script) -> None:
-        self._pcm = script.pcm()
-
-    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        begun = anyio.current_time()
-        for start in range(0, len(self._pcm), FRAME):
-            end = start + FRAME
-            await anyio.sleep_until(begun + end / RATE)
-            self.finished = end >= len(self._pcm)
-            yield AudioFrame(self._pcm[start:end], RATE, start)
-
-    def hold(self) -> None:
-        """Nobody does: the user listens while a reply sounds."""
-
-    def release(self) -> None:
-        """Likewise."""
-
-
 def outcome(traces: list[TurnTrace]) -> list[object]:
     return [(trace.marks, trace.counters, trace.heard, trace.outcome) for trace in traces]
 
@@ -130,7 +99,7 @@ async def test_no_turn_is_later_for_it(start: float, tmp_path: Path) -> None:
         there, script = engines(llm, Utterance(start, "What is new"), total_s=start + 6)
         shown: list[Event] = []
         config = Config(turns=TurnConfig(endpoint="trailing-words"))
-        session = Session(there, Microphone(script), NullSpeaker(RATE), config, shown.append)
+        session = Session(there, ScriptMicrophone(script), NullSpeaker(RATE), config, shown.append)
         begun = anyio.current_time()
         async with anyio.create_task_group() as tasks:
             if calibrating:
@@ -170,7 +139,7 @@ async def test_a_turn_ends_as_the_calibration_of_its_language_says(
     there, script = engines(llm, Utterance(0.5, "What is new"), total_s=5)
     shown: list[Event] = []
     session = Session(
-        there, Microphone(script), NullSpeaker(RATE), Config(), shown.append, full_duplex=True
+        there, ScriptMicrophone(script), NullSpeaker(RATE), Config(), shown.append, full_duplex=True
     )
     await session.run()
     (trace,) = [event for event in shown if isinstance(event, TurnTrace)]

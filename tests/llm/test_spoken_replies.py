@@ -17,15 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import FRAME, RATE, ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from tests.llm.conftest import build_tokenizer
+from voiceloop.audio import SPEECH_RATE as RATE
 from voiceloop.config import Config
 from voiceloop.devices import NullSpeaker
 from voiceloop.engines import Engines
 from voiceloop.languages import language
 from voiceloop.llm.output import Call, Output, Speech
 from voiceloop.llm.parts import MARKS, Parts
-from voiceloop.replay.user import Lexicon
+from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
+from voiceloop.replay.user import FRAME, Lexicon
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.tts.clauses import ClauseCutter

@@ -18,13 +18,16 @@ import numpy as np
 
 from voiceloop.audio import SPEECH_RATE, samples, silence
 from voiceloop.bench import flite, suites, utterances
-from voiceloop.bench.machine import most_memory_mb
-from voiceloop.bench.recognition import Compared, Record, figures
+from voiceloop.bench.machine import most_memory_mb, surroundings
+from voiceloop.bench.recognition import Compared, figures
+from voiceloop.bench.record import Record
 from voiceloop.bench.recordings import read_folder
+from voiceloop.bench.rotation import rotation
 from voiceloop.bench.sounds import at_level, room
 from voiceloop.config import AsrConfig, Config
 from voiceloop.engines import Asr
 from voiceloop.errors import ConfigError
+from voiceloop.loading import load_asr
 from voiceloop.types import Pcm, Word
 
 _T = TypeVar("_T")
@@ -133,6 +136,15 @@ class Plan:
             raise ConfigError("at least two clips are needed", "set --clips to 2 or more")
 
 
+def run(plan: Plan, progress: Callable[[str], None]) -> Record:
+    """Load the recogniser and measure it; raises what loading raises, and AudioError."""
+    machine = surroundings()
+    progress("loading the models")
+    fast = load_asr(plan.config)
+    plain = load_asr(replace(plan.config, asr=full_windows(plan.config.asr)))
+    return record(plan, measure(plan, plain, fast, progress), machine)
+
+
 def measure(plan: Plan, plain: Asr, fast: Asr, progress: Callable[[str], None]) -> dict[str, Any]:
     """The figures of a recogniser `fast`, beside `plain`: the same model in full windows."""
     corpora = {"people": people(plan.folder)} if plan.folder else {}
@@ -148,21 +160,16 @@ def measure(plan: Plan, plain: Asr, fast: Asr, progress: Callable[[str], None]) 
 
 
 def record(plan: Plan, measured: Mapping[str, Any], machine: Mapping[str, object]) -> Record:
-    """What `--json` prints."""
+    """What was `measured`, with all that belongs to it."""
     asr = plan.config.asr
-    return {
-        "bench": "asr",
-        "machine": dict(machine),
-        "settings": {
-            "asr": f"{asr.engine} {asr.model}",
-            "compute_type": asr.compute_type,
-            "pad_s": asr.pad_s,
-            "clips": plan.clips,
-            "seed": plan.seed,
-        },
-        "memory_mb": most_memory_mb(),
-        **measured,
+    settings = {
+        "asr": f"{asr.engine} {asr.model}",
+        "compute_type": asr.compute_type,
+        "pad_s": asr.pad_s,
+        "clips": plan.clips,
+        "seed": plan.seed,
     }
+    return Record("asr", machine, settings, {"memory_mb": most_memory_mb(), **measured})
 
 
 # --- decoding ----------------------------------------------------------------------------------
@@ -171,23 +178,17 @@ def record(plan: Plan, measured: Mapping[str, Any], machine: Mapping[str, object
 def compare(
     windows: Sequence[Window], plain: Asr, fast: Asr, progress: Callable[[str], None]
 ) -> list[Compared]:
-    """Decode all `windows` with both, as the ends of turns are.
-
-    Every other window is decoded by the other one first.
-    """
+    """Decode all `windows` with both, as the ends of turns are."""
     found: list[Compared] = []
-    for number, window in enumerate(windows):
+    for number, order in rotation([("plain", plain), ("fast", fast)], len(windows)):
+        window = windows[number]
         progress(f"{window.name}: {number + 1} of {len(windows)}")
         timed = {
-            name: _timed(partial(asr.transcribe, window.pcm, final=True))
-            for name, asr in [("plain", plain), ("fast", fast)][:: -1 if number % 2 else 1]
+            name: _timed(partial(asr.transcribe, window.pcm, final=True)) for name, asr in order
         }
         (plain_words, plain_s), (fast_words, fast_s) = timed["plain"], timed["fast"]
-        found.append(
-            Compared(
-                window.name, window.text, _text(plain_words), _text(fast_words), plain_s, fast_s
-            )
-        )
+        texts = _text(plain_words), _text(fast_words)
+        found.append(Compared(window.name, window.text, *texts, plain_s, fast_s))
     return found
 
 

@@ -6,11 +6,11 @@ Nothing heavy is imported before a command runs.
 from __future__ import annotations
 
 import json
-import os
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -18,9 +18,26 @@ from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import Command
 from voiceloop.outputs import keep
 
+if TYPE_CHECKING:
+    from voiceloop.bench.progress import Progress
+    from voiceloop.bench.record import Record
+
+    Found = tuple[Record, Mapping[str, object]]
+    """A record, and other JSON that belongs beside it in a report, by its file's name."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class BenchLlm(Command):
+class Bench(Command):
+    """What every measurement takes."""
+
+    json: bool = False
+    """Print one JSON object on one line."""
+    report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Write a page with all tables and pictures, and the JSON, into this folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchLlm(Bench):
     """Measure the language model: plain and speculative decoding, ours and transformers'."""
 
     target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
@@ -41,19 +58,13 @@ class BenchLlm(Command):
     """Draw tokens, at llm.temperature or else 0.8; otherwise replies are greedy."""
     price_per_hour: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
     """What the machine costs; the table then tells the cost of 1,000 tokens."""
-    json: bool = False
-    """Print one JSON object on one line."""
-    report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Write a page with pictures, and the JSON, into this folder."""
 
 
 Suite = Literal["starter", "questions", "people", "pauses", "bargein", "noise", "additions"]
-SPEECH = "VOICELOOP_SPEECH"
-"""The variable that names a folder of people's recordings."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchLatency(Command):
+class BenchLatency(Bench):
     """Measure whole conversations at real-time pace: voice-to-voice latency and its parts."""
 
     suite: Suite | None = None
@@ -70,14 +81,10 @@ class BenchLatency(Command):
     """Ways of running a session, such as speculative,streaming; none: those that suit the suite."""
     seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
     """Draws another suite of the same kind."""
-    json: bool = False
-    """Print one JSON object on one line."""
-    report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Write a page with pictures, the JSON and the traces into this folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchAsr(Command):
+class BenchAsr(Bench):
     """Measure the recogniser: the words and time of short windows against full ones."""
 
     input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
@@ -86,26 +93,20 @@ class BenchAsr(Command):
     """Questions that are spoken; half as many again are short ones."""
     seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
     """Draws other questions and voices."""
-    json: bool = False
-    """Print one JSON object on one line."""
-    report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Write the tables and the JSON into this folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchTts(Command):
+class BenchTts(Bench):
     """Measure the synthesizer: its first sound, its speed, and what a recogniser hears of it."""
 
     replies: Annotated[int, tyro.conf.arg(metavar="N")] = 50
     """Replies that are spoken."""
     recognise: bool = False
     """Have the recogniser write them down, and count the words that differ."""
-    json: bool = False
-    """Print one JSON object on one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchLoad(Command):
+class BenchLoad(Bench):
     """Measure the server with many clients at once, who talk, listen, interrupt and vanish."""
 
     suite: Literal["bargein", "questions"] = "bargein"
@@ -121,8 +122,6 @@ class BenchLoad(Command):
     """Questions of each client that speaks."""
     leavers: Annotated[int, tyro.conf.arg(metavar="N")] = 100
     """Clients that vanish in the middle of a turn, after which nothing may be left."""
-    json: bool = False
-    """Print one JSON object on one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,166 +141,122 @@ def bench_llm(command: BenchLlm) -> int:
             f"llm.engine is {engine}, and bench llm measures how models decode in this process",
             "`bench latency` measures conversations with any engine",
         )
-    keep([command.prompts and command.prompts.parent], {"--report": command.report})
-    from voiceloop.loading import set_threads
 
-    set_threads(command.settings)
-    from voiceloop.bench.llm import Plan, chosen, measure
-    from voiceloop.bench.progress import Progress
-    from voiceloop.bench.report import open_folder, table, write
+    def run(progress: Progress) -> Found:
+        from voiceloop.bench.llm import Plan, chosen, measure
 
-    folder = open_folder(command.report) if command.report else None
-    config = chosen(
-        command.settings.llm,
-        target=command.target,
-        draft=command.draft,
-        max_new_tokens=command.max_new_tokens,
-        sampled=command.sampled,
-    )
-    plan = Plan(
-        config,
-        prompts=command.prompts,
-        synthetic=command.synthetic,
-        acceptance=command.acceptance,
-        repeats=command.repeats,
-        price_per_hour=command.price_per_hour,
-    )
-    with Progress(sys.stderr) as progress:
-        record = measure(plan, progress)
-    if folder:
-        write(folder, record)
-    print(json.dumps(record) if command.json else table(record))
-    return 0
+        config = chosen(
+            command.settings.llm,
+            target=command.target,
+            draft=command.draft,
+            max_new_tokens=command.max_new_tokens,
+            sampled=command.sampled,
+        )
+        plan = Plan(
+            config,
+            prompts=command.prompts,
+            synthetic=command.synthetic,
+            acceptance=command.acceptance,
+            repeats=command.repeats,
+            price_per_hour=command.price_per_hour,
+        )
+        return measure(plan, progress), {}
+
+    return _measured(command, run, [command.prompts and command.prompts.parent])
 
 
 def bench_latency(command: BenchLatency) -> int:
     """`voiceloop bench latency`."""
-    keep([command.input], {"--report": command.report})
-    from voiceloop.loading import open_engines, set_threads
-
-    set_threads(command.settings)
-    from voiceloop.bench import page, summary
-    from voiceloop.bench.latency import (
-        INPUT,
-        PEOPLE,
-        Plan,
-        check,
-        clips,
-        measure,
-        played,
-        record,
-        usual_suite,
-    )
-    from voiceloop.bench.machine import surroundings
-    from voiceloop.bench.pair import without_draft
-    from voiceloop.bench.progress import Progress
-    from voiceloop.bench.report import open_folder
-    from voiceloop.bench.takes import Studio
-
-    if command.input and command.suite not in (None, PEOPLE):
+    if command.input and command.suite not in (None, "people"):
         raise ConfigError("recordings and a suite were named", "give --input or --suite, not both")
-    modes = tuple(filter(None, map(str.strip, (command.modes or "").split(","))))
-    suite = command.suite or (INPUT if command.input else usual_suite(command.settings))
-    plan = Plan(command.settings, suite, command.turns, modes, command.seed)
-    check(plan)
-    recordings = _recordings(command.input) if suite == PEOPLE else command.input
-    if suite == PEOPLE and recordings is None:
-        raise ConfigError(
-            "no recordings of people are known", f"name their folder with --input, or in {SPEECH}"
+
+    def run(progress: Progress) -> Found:
+        from voiceloop.bench import latency
+        from voiceloop.bench.recordings import of_people
+
+        modes = tuple(filter(None, map(str.strip, (command.modes or "").split(","))))
+        suite = command.suite or (
+            latency.INPUT if command.input else latency.usual_suite(command.settings)
         )
-    folder = open_folder(command.report) if command.report else None
-    with Progress(sys.stderr) as progress:
-        machine = surroundings()
-        progress("preparing what is said")
-        said = clips(plan, recordings)
-        progress("loading the models")
-        with open_engines(plan.settings) as engines:
-            studio = Studio(engines, without_draft(engines.llm), plan.settings)
-            measured = measure(studio, plan, said, progress)
-            calibration = engines.llm.calibrations.get("en")  # what is said is English
-    found = record(plan, measured, planned=len(said), machine=machine, calibration=calibration)
-    if folder:
-        page.write(folder, found, played(measured))
-    print(json.dumps(found) if command.json else summary.text(found))
-    return 0
+        plan = latency.Plan(command.settings, suite, command.turns, modes, command.seed)
+        folder = of_people(command.input) if suite == latency.PEOPLE else command.input
+        return latency.run(plan, folder, progress)
+
+    return _measured(command, run, [command.input])
 
 
 def bench_asr(command: BenchAsr) -> int:
     """`voiceloop bench asr`."""
-    from voiceloop.loading import load_asr, set_threads
 
-    set_threads(command.settings)
-    from voiceloop.bench import recognition
-    from voiceloop.bench.asr import Plan, full_windows, measure, record
-    from voiceloop.bench.machine import surroundings
-    from voiceloop.bench.progress import Progress
-    from voiceloop.bench.report import open_folder
+    def run(progress: Progress) -> Found:
+        from voiceloop.bench import asr
+        from voiceloop.bench.recordings import of_people
 
-    settings = command.settings
-    plan = Plan(settings, _recordings(command.input), command.clips, command.seed)
-    folder = open_folder(command.report) if command.report else None
-    with Progress(sys.stderr) as progress:
-        machine = surroundings()
-        progress("loading the models")
-        fast = load_asr(settings)
-        plain = load_asr(replace(settings, asr=full_windows(settings.asr)))
-        found = record(plan, measure(plan, plain, fast, progress), machine)
-    if folder:
-        recognition.write(folder, found)
-    print(json.dumps(found) if command.json else recognition.text(found))
-    return 0
+        folder = of_people(command.input)
+        plan = asr.Plan(command.settings, folder, command.clips, command.seed)
+        return asr.run(plan, progress), {}
+
+    return _measured(command, run, [command.input])
 
 
 def bench_tts(command: BenchTts) -> int:
     """`voiceloop bench tts`."""
-    from voiceloop.loading import load_asr, load_tts, set_threads
 
-    set_threads(command.settings)
-    from voiceloop.bench import tts
-    from voiceloop.bench.machine import surroundings
-    from voiceloop.bench.progress import Progress
+    def run(progress: Progress) -> Found:
+        from voiceloop.bench import tts
 
-    settings = command.settings
-    plan = tts.Plan(settings, command.replies)
-    with Progress(sys.stderr) as progress:
-        machine = surroundings()
-        progress("loading the models")
-        loaded = tts.load(lambda: load_tts(settings))
-        asr = load_asr(settings) if command.recognise else None
-        measured = tts.measure(plan, loaded, asr, progress)
-    found = tts.record(plan, loaded.tts, asr, measured, machine)
-    print(json.dumps(found) if command.json else tts.text(found))
-    return 0
+        plan = tts.Plan(command.settings, command.replies, command.recognise)
+        return tts.run(plan, progress), {}
 
-
-def _recordings(given: Path | None) -> Path | None:
-    """The folder of people's recordings, if one is known."""
-    known = os.environ.get(SPEECH)
-    return given or (Path(known) if known else None)
+    return _measured(command, run)
 
 
 def bench_load(command: BenchLoad) -> int:
     """`voiceloop bench load`."""
+
+    def run(progress: Progress) -> Found:
+        from voiceloop.bench.load.measure import Load, Plan
+
+        plan = Plan(
+            command.settings,
+            suite=command.suite,
+            speaking=command.speaking,
+            quiet=command.quiet,
+            idle=command.idle,
+            turns=command.turns,
+            leavers=command.leavers,
+        )
+        progress("preparing what is said")
+        return Load(plan, progress).run(), {}
+
+    return _measured(command, run)
+
+
+def _measured(
+    command: Bench, run: Callable[[Progress], Found], inputs: Iterable[Path | None] = ()
+) -> int:
+    """Run a measurement and tell what it found; its report overwrites none of `inputs`."""
+    keep(inputs, {"--report": command.report})
     from voiceloop.loading import set_threads
 
     set_threads(command.settings)
-    from voiceloop.bench.load.measure import Load, Plan
-    from voiceloop.bench.load.text import text
     from voiceloop.bench.progress import Progress
+    from voiceloop.bench.report import draw, latency, llm, load, speech
 
-    plan = Plan(
-        command.settings,
-        suite=command.suite,
-        speaking=command.speaking,
-        quiet=command.quiet,
-        idle=command.idle,
-        turns=command.turns,
-        leavers=command.leavers,
-    )
+    folder = draw.open_folder(command.report) if command.report else None
     with Progress(sys.stderr) as progress:
-        progress("preparing what is said")
-        found = Load(plan, progress).run()
-    print(json.dumps(found) if command.json else text(found))
+        record, beside = run(progress)
+    reports = {
+        "llm": llm.report,
+        "latency": latency.report,
+        "asr": speech.of_asr,
+        "tts": speech.of_tts,
+        "load": load.report,
+    }
+    report = reports[record.bench](record)
+    if folder:
+        draw.write(folder, record, report, beside)
+    print(json.dumps(record.to_json()) if command.json else draw.text(report))
     return 0
 
 

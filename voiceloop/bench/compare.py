@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from voiceloop.bench.report.draw import Table, block
 from voiceloop.errors import VoiceloopError
 
 Record = Mapping[str, Any]
@@ -247,27 +248,23 @@ def _notes(old: Record, new: Record) -> Iterator[str]:
 
 def text(comparison: Comparison) -> str:
     """The comparison for a terminal."""
-    lines = [_line(change) for change in comparison.changes]
+    header = ("figure", "before → after", f"change (bounds at {CONFIDENCE:.0%})", "verdict")
+    changes = block(Table("", header, tuple(map(_row, comparison.changes))))
     verdict = "Worse beyond noise." if comparison.regressed else "Nothing is worse beyond noise."
     notes = ["", "Also different:", *(f"  {note}" for note in comparison.notes)]
-    return "\n".join([*lines, *(notes if comparison.notes else []), "", verdict])
+    return "\n".join([changes, *(notes if comparison.notes else []), "", verdict])
 
 
-def _line(change: Change) -> str:
+def _row(change: Change) -> tuple[str, ...]:
     unit = change.figure.unit
     scale, form = (100, ".1f") if unit == "%" else (1, ".2f" if unit == "x" else ".0f")
-    before, after, by, low, high = (
-        format(scale * value, sign + form)
-        for value, sign in (
-            (change.before, ""),
-            (change.after, ""),
-            (change.by, "+"),
-            (change.low, "+"),
-            (change.high, "+"),
-        )
+    before, after = (format(scale * value, form) for value in (change.before, change.after))
+    by, low, high = (
+        format(scale * value, "+" + form) for value in (change.by, change.low, change.high)
     )
-    how = "paired" if change.paired else "not paired"
     return (
-        f"{change.figure.name:<25} {before:>6} → {after:>6} {unit:<2}  {by} ({low} to {high})"
-        f"  {change.verdict}, {change.clips} clips, {how}"
+        change.figure.name,
+        f"{before} → {after} {unit}".rstrip(),
+        f"{by} ({low} to {high})",
+        f"{change.verdict}, {change.clips} clips, {'paired' if change.paired else 'not paired'}",
     )

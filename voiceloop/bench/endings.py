@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.bench.clips import Clip
+from voiceloop.bench.record import share
 from voiceloop.bench.scoring import LAG_MS, false_cutoffs, roc_auc
 from voiceloop.bench.sentences import Standing
 from voiceloop.bench.takes import Take
@@ -137,7 +138,7 @@ def cut_off_shares(found: Sequence[tuple[Standing, bool]]) -> dict[str, dict[str
         shares[standing] = {
             "pauses": len(own),
             "ended": sum(own),
-            "cut_off": round(sum(own) / len(own), 4) if own else None,
+            "cut_off": share(sum(own), len(own)),
         }
     return shares
 

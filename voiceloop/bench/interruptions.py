@@ -6,14 +6,15 @@ in the noise with which a cough begins. Knows neither engines nor clocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from voiceloop.audio import SPEECH_RATE
 from voiceloop.bench.clips import Clip, InterruptionKind
+from voiceloop.bench.record import spread
 from voiceloop.bench.takes import Take
-from voiceloop.trace import Lane, Mark, percentiles
+from voiceloop.trace import Lane, Mark
 from voiceloop.types import StageSpan, TurnTrace
 
 Verdict = Literal["resume", "interrupt"]
@@ -110,22 +111,15 @@ _KINDS: tuple[InterruptionKind, ...] = get_args(InterruptionKind)
 
 
 def _totals(own: Sequence[Reaction]) -> dict[str, Any]:
-    def spread(figure: Callable[[Reaction], float | None]) -> dict[str, float | None]:
-        values = [value for value in map(figure, own) if value is not None]
-        return {
-            name: None if value is None else round(value, 2)
-            for name, value in percentiles(values).items()
-        }
-
     return {
         "sounds": len(own),
         "triggered": sum(one.pauses > 0 for one in own),
         "resumed": sum(one.verdict == "resume" for one in own),
         "interrupted": sum(one.verdict == "interrupt" for one in own),
         "played_to_the_end": sum(one.outcome == "done" for one in own),
-        "trigger_ms": spread(lambda one: one.trigger_ms),
-        "decided_ms": spread(lambda one: one.decided_ms),
-        "stop_ms": spread(lambda one: one.stop_ms),
+        "trigger_ms": spread(one.trigger_ms for one in own),
+        "decided_ms": spread(one.decided_ms for one in own),
+        "stop_ms": spread(one.stop_ms for one in own),
     }
 
 

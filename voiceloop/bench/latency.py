@@ -1,25 +1,22 @@
-"""`voiceloop bench latency`: known speech through real sessions in several modes, as one record.
-
-The record is what `--json` prints; the page is made from it elsewhere. Every clip is heard in all
-modes, one directly after the other and each time another one first, so that whatever slows the
-machine down for a while slows all of them down.
-"""
+"""`voiceloop bench latency`: known speech through real sessions in several modes, as one record."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any, cast
 
 from voiceloop.bench import people
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.endings import cut_offs, endpointing, own_pauses, silences
 from voiceloop.bench.interruptions import interruptions, reaction
-from voiceloop.bench.machine import most_memory_mb
-from voiceloop.bench.recordings import read_folder
+from voiceloop.bench.machine import most_memory_mb, surroundings
+from voiceloop.bench.pair import without_draft
+from voiceloop.bench.record import Record
+from voiceloop.bench.recordings import SPEECH, read_folder
+from voiceloop.bench.rotation import rotation
 from voiceloop.bench.scoring import WordErrors, word_error_rate, word_errors
 from voiceloop.bench.suites import SuiteName, build
 from voiceloop.bench.takes import MODES, Mode, Studio, Take
@@ -34,7 +31,8 @@ from voiceloop.bench.turnfigures import (
 )
 from voiceloop.config import Config, nearest
 from voiceloop.errors import ConfigError
-from voiceloop.trace import to_json
+from voiceloop.loading import open_engines
+from voiceloop.trace import to_json, to_perfetto
 from voiceloop.types import Calibration, TurnTrace
 
 Progress = Callable[[str], None]
@@ -44,24 +42,43 @@ POLICIES = tuple(name for name, mode in MODES.items() if mode.endpoint)
 INPUT = "input"
 """Stands for recordings where a suite is named."""
 PEOPLE = "people"
-SUITE_MODES: Mapping[str, tuple[str, ...]] = {
-    "starter": tuple(MODES),
-    "questions": ("sequential", "streaming", FOLLOWED),
-    PEOPLE: (FOLLOWED,),
-    "pauses": (FOLLOWED, "no-carry-over", *POLICIES),
-    "bargein": (FOLLOWED,),
-    "noise": ("sequential", "streaming", FOLLOWED),
-    "additions": (FOLLOWED, "no-carry-over"),
-    INPUT: ("sequential", "streaming", FOLLOWED, *POLICIES),
-}
-"""Modes in which each suite is heard where nobody says which."""
+OVERLAPS = ("sequential", "streaming", FOLLOWED)
 TURNS, LIMIT_S = 24, 630.0
 """Things said, and the time for them, where nobody says how many."""
-BRIEF = ("questions", PEOPLE)
-"""Suites that any models answer; theirs are as long as the longest allowed, so that is short."""
 REPLY_TOKENS = 60
-ADDED_AFTER = {"endpoint": "fixed", "hangover_ms": 800}
-"""Settings of `turns` for the suite of additions: no pause in it ends a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """How what is said in a suite is heard and answered."""
+
+    modes: tuple[str, ...]
+    """Where nobody says in which."""
+    brief: bool = False
+    """Any models answer it, and theirs are as long as the longest allowed: `REPLY_TOKENS`."""
+    turns: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Settings of `turns`."""
+
+    def settings(self, config: Config) -> Config:
+        """What sessions are configured with."""
+        most = min(REPLY_TOKENS, config.llm.max_new_tokens)
+        llm = replace(config.llm, max_new_tokens=most) if self.brief else config.llm
+        return replace(config, llm=llm, turns=replace(config.turns, **self.turns))
+
+
+SUITES: Mapping[str, Suite] = {
+    "starter": Suite(tuple(MODES)),
+    "questions": Suite(OVERLAPS, brief=True),
+    PEOPLE: Suite((FOLLOWED,), brief=True),
+    "pauses": Suite((FOLLOWED, "no-carry-over", *POLICIES)),
+    "bargein": Suite((FOLLOWED,)),
+    "noise": Suite(OVERLAPS),
+    # No pause in what is said ends a turn.
+    "additions": Suite(
+        (FOLLOWED, "no-carry-over"), turns={"endpoint": "fixed", "hangover_ms": 800}
+    ),
+    INPUT: Suite((*OVERLAPS, *POLICIES)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +87,17 @@ class Plan:
 
     config: Config
     suite: str = "starter"
-    """One of `SUITE_MODES`."""
+    """One of `SUITES`."""
     turns: int | None = None
     """None is `TURNS`, or as many as `LIMIT_S` allows."""
     modes: tuple[str, ...] = ()
-    """None are those of `SUITE_MODES`."""
+    """None are those of the suite."""
     seed: int = 0
 
     @property
     def chosen(self) -> list[Mode]:
         """The modes, in the order of `MODES`."""
-        names = self.modes or SUITE_MODES[self.suite]
+        names = self.modes or SUITES[self.suite].modes
         return [mode for name, mode in MODES.items() if name in names]
 
     @property
@@ -96,11 +113,7 @@ class Plan:
     @property
     def settings(self) -> Config:
         """What sessions are configured with."""
-        if self.suite in BRIEF:
-            return brief(self.config)
-        if self.suite != "additions":
-            return self.config
-        return replace(self.config, turns=replace(self.config.turns, **ADDED_AFTER))
+        return SUITES[self.suite].settings(self.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,40 +153,53 @@ def usual_suite(config: Config) -> SuiteName:
     return "starter" if own else "questions"
 
 
-def brief(config: Config) -> Config:
-    """The settings, with replies of at most `REPLY_TOKENS`."""
-    most = min(REPLY_TOKENS, config.llm.max_new_tokens)
-    return replace(config, llm=replace(config.llm, max_new_tokens=most))
-
-
 def clips(plan: Plan, folder: Path | None = None) -> Sequence[Clip]:
     """What is said: recordings in `folder`, or else the suite.
 
-    Raises AudioError for recordings that cannot be used, EngineError without the synthesizer that
-    speaks a suite.
+    Raises AudioError for recordings that cannot be used, ConfigError where there are to be some and
+    are none, EngineError without the synthesizer that speaks a suite.
     """
-    if folder is not None and plan.suite == PEOPLE:
+    if plan.suite == PEOPLE:
+        if folder is None:
+            raise ConfigError(
+                "no recordings of people are known",
+                f"name their folder with --input, or in {SPEECH}",
+            )
         return people.build(folder, plan.config, plan.seed)[: plan.turns]
     if folder is not None:
         return read_folder(folder)[: plan.turns]
     return build(cast(SuiteName, plan.suite), plan.clips, plan.seed)
 
 
+def run(
+    plan: Plan, folder: Path | None, progress: Progress
+) -> tuple[Record, dict[str, dict[str, Any]]]:
+    """Measure: the record, and for its report the traces of each mode, by file.
+
+    Raises what `check` and `clips` raise, and what loading raises.
+    """
+    check(plan)
+    machine = surroundings()
+    progress("preparing what is said")
+    said = clips(plan, folder)
+    progress("loading the models")
+    with open_engines(plan.settings) as engines:
+        studio = Studio(engines, without_draft(engines.llm), plan.settings)
+        measured = measure(studio, plan, said, progress)
+        calibration = engines.llm.calibrations.get("en")  # what is said is English
+    found = record(plan, measured, planned=len(said), machine=machine, calibration=calibration)
+    traces = {f"perfetto-{name}.json": to_perfetto(own) for name, own in played(measured).items()}
+    return found, traces
+
+
 def measure(
     studio: Studio, plan: Plan, clips: Sequence[Clip], progress: Progress
 ) -> list[Measured]:
-    """Let sessions hear `clips` in all modes of `plan`, for as long as it allows."""
+    """Let sessions hear `clips` in all modes of `plan`, in rotation, for as long as it allows."""
     measured: list[Measured] = []
-    modes = plan.chosen
-    began, longest = perf_counter(), 0.0
-    for index, clip in enumerate(clips):
-        start = perf_counter()
-        if measured and start - began + longest > plan.limit_s:
-            break
-        progress(f"{clip.name}: {index + 1} of {len(clips)}, in {len(modes)} modes")
-        first = index % len(modes)
-        measured.append(_measure_clip(studio, clip, modes[first:] + modes[:first]))
-        longest = max(longest, perf_counter() - start)
+    for index, modes in rotation(plan.chosen, len(clips), plan.limit_s):
+        progress(f"{clips[index].name}: {index + 1} of {len(clips)}, in {len(modes)} modes")
+        measured.append(_measure_clip(studio, clips[index], modes))
     return measured
 
 
@@ -204,9 +230,9 @@ def record(
     planned: int,
     machine: Mapping[str, object],
     calibration: Calibration | None = None,
-) -> dict[str, Any]:
-    """What `--json` prints: of as many clips as were `planned`, on such a `machine`, with a
-    language model of this `calibration`, if it has one."""
+) -> Record:
+    """Of as many clips as were `planned`, on such a `machine`, with a language model of this
+    `calibration`, if it has one."""
 
     def outcomes(name: str) -> list[Outcome]:
         return [one.outcomes[name] for one in measured]
@@ -234,10 +260,8 @@ def record(
         for name in names
         if name != "streaming" and "streaming" in modes
     }
-    return {
-        "bench": "latency",
-        "machine": dict(machine),
-        "settings": _settings(plan) | {"turns": len(measured), "turns_planned": planned},
+    settings = _settings(plan) | {"turns": len(measured), "turns_planned": planned}
+    found = {
         "modes": modes,
         "whole_clip_wer": word_error_rate(whole),
         "ratios": ratios,
@@ -248,6 +272,7 @@ def record(
         "clips": [_about(one) for one in measured],
         "turns": _turns([one for one in measured if FOLLOWED in one.outcomes]),
     }
+    return Record("latency", machine, settings, found)
 
 
 def _settings(plan: Plan) -> dict[str, Any]:

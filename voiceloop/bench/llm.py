@@ -1,7 +1,4 @@
-"""`voiceloop bench llm`: five ways of decoding, side by side in one process, as one record.
-
-The record is what `--json` prints; tables and pictures are made from it elsewhere.
-"""
+"""`voiceloop bench llm`: five ways of decoding, side by side in one process, as one record."""
 
 from __future__ import annotations
 
@@ -10,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-from voiceloop.bench.figures import Answer
+from voiceloop.bench.figures import Answer, figures, floor
 from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import Mode, OurMode, Prompt, TransformersMode
 from voiceloop.bench.pair import Subjects, load_subjects
-from voiceloop.bench.record import figures, floor
+from voiceloop.bench.record import Record
+from voiceloop.bench.rotation import rotation
 from voiceloop.bench.steps import read_bandwidth, time_passes
 from voiceloop.bench.synthetic import synthetic_prompts, vocabulary
 from voiceloop.config import LlmConfig
@@ -83,7 +80,7 @@ def chosen(
     )
 
 
-def measure(plan: Plan, progress: Progress) -> dict[str, Any]:
+def measure(plan: Plan, progress: Progress) -> Record:
     """Load the models of `plan` and measure them.
 
     Raises what loading raises, and ConfigError for a plan that cannot be carried out.
@@ -96,9 +93,7 @@ def measure(plan: Plan, progress: Progress) -> dict[str, Any]:
     )
 
 
-def compare(
-    subjects: Subjects, texts: Sequence[str], plan: Plan, progress: Progress
-) -> dict[str, Any]:
+def compare(subjects: Subjects, texts: Sequence[str], plan: Plan, progress: Progress) -> Record:
     """Measure loaded models on `texts`."""
     pair, config = subjects.pair, plan.config
     prompts = [Prompt(text, pair.prompt(text)) for text in texts]
@@ -135,10 +130,10 @@ def compare(
     found = figures(
         answers, passes, greedy=config.temperature == 0, price_per_hour=plan.price_per_hour
     )
-    return {
-        "bench": "llm",
-        "machine": machine,
-        "settings": {
+    return Record(
+        "llm",
+        machine,
+        {
             "target": subjects.names[0],
             "draft": subjects.names[1],
             "target_parameters": subjects.target.num_parameters(),
@@ -154,9 +149,8 @@ def compare(
             "temperature": config.temperature,
             "price_per_hour": plan.price_per_hour,
         },
-        **found,
-        "bandwidth": floor(bandwidth, pass_bytes, found["modes"]),
-    }
+        {**found, "bandwidth": floor(bandwidth, pass_bytes, found["modes"])},
+    )
 
 
 def _check(plan: Plan) -> None:
@@ -230,21 +224,11 @@ def best_length(took: Mapping[int, float]) -> int:
 def interleave(
     modes: Mapping[str, Mode], prompts: Sequence[Prompt], plan: Plan, progress: Progress
 ) -> dict[str, list[Answer]]:
-    """Every prompt in every mode, one mode after the other and each time another one first.
-
-    So whatever slows the machine down for a while slows all modes down.
-    """
+    """Every prompt in every mode, in rotation, for as long as the plan allows."""
     answers: dict[str, list[Answer]] = {name: [] for name in modes}
     turns = [prompt for _ in range(plan.repeats) for prompt in prompts]
-    order = list(modes)
-    began, longest = perf_counter(), 0.0
-    for done, prompt in enumerate(turns):
-        start = perf_counter()
-        if done and start - began + longest > plan.limit_s:
-            break
+    for done, order in rotation([*modes], len(turns), plan.limit_s):
         progress(f"answering in {len(modes)} modes: {done + 1} of {len(turns)}")
-        first = done % len(order)
-        for name in order[first:] + order[:first]:
-            answers[name].append(modes[name].answer(prompt))
-        longest = max(longest, perf_counter() - start)
+        for name in order:
+            answers[name].append(modes[name].answer(turns[done]))
     return answers

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from voiceloop.bench.record import spread
 from voiceloop.bench.takes import Take
-from voiceloop.trace import Lane, percentiles
+from voiceloop.trace import Lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,9 @@ def behind(take: Take) -> list[Behind]:
 
 def partial_figures(found: Sequence[Behind]) -> dict[str, Any]:
     """Counts and spreads; a figure without values is None."""
-
-    def spread(values: Sequence[float]) -> dict[str, float | None]:
-        return {
-            name: None if value is None else round(value, 2)
-            for name, value in percentiles(values).items()
-        }
-
     return {
         "partials": len(found),
-        "backlog_ms": spread([one.begun for one in found]),
-        "behind_ms": spread([one.arrived for one in found]),
-        "before_the_next_ms": spread([one.replaced for one in found if one.replaced is not None]),
+        "backlog_ms": spread(one.begun for one in found),
+        "behind_ms": spread(one.arrived for one in found),
+        "before_the_next_ms": spread(one.replaced for one in found),
     }

@@ -1,22 +1,17 @@
-"""Figures of `bench asr`, from texts and times, and what a reader sees of them.
+"""Figures of `bench asr`, from texts and times.
 
 This module decodes nothing and knows neither clips nor engines.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from voiceloop.bench.report import grid
+from voiceloop.bench.record import share
 from voiceloop.bench.scoring import WordErrors, word_errors
-from voiceloop.bench.summary import Table, block, machine
-
-Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ def figures(compared: Sequence[Compared]) -> dict[str, Any]:
         "windows": len(compared),
         "words": words,
         "words_that_differ": errors,
-        "share": _share(errors, words),
+        "share": share(errors, words),
         "worst": {
             "name": worst_window.name,
             "words": worst.errors,
@@ -73,97 +68,10 @@ def figures(compared: Sequence[Compared]) -> dict[str, Any]:
     }
 
 
-def tables(record: Record) -> list[Table]:
-    """All that the record says."""
-    found = [_windows(record["windows"]), _said(record["windows"])]
-    if counters := record["counters"]:
-        rows = tuple((name.replace("_", " "), str(count)) for name, count in counters.items())
-        found.append(Table("What short windows needed besides", ("event", "times"), rows))
-    return [table for table in found if table.rows]
-
-
-def subject(record: Record) -> str:
-    """What was measured, in a sentence."""
-    settings = record["settings"]
-    return (
-        f"Recogniser {settings['asr']}, seed {settings['seed']}: the configured windows"
-        f" ({settings['pad_s']} s of silence) against full ones, final decodes."
-    )
-
-
-def text(record: Record) -> str:
-    """The record for a terminal."""
-    blocks = [subject(record), *map(block, tables(record)), machine(record)]
-    return "\n\n".join(blocks)
-
-
-def write(folder: Path, record: Record) -> None:
-    """Write `report.md` and `bench.json` into `folder`."""
-    blocks = [
-        "# Recognition, measured",
-        subject(record),
-        *(f"## {table.title}\n\n{grid(table.header, table.rows)}" for table in tables(record)),
-        "## What these are figures of",
-        machine(record),
-        "All figures: [bench.json](bench.json).",
-    ]
-    (folder / "report.md").write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
-    (folder / "bench.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-
-
-def _windows(windows: Mapping[str, Any]) -> Table:
-    header = ("clips and beginnings", "windows", "words differ", "share", "worst", "full", "short")
-    return Table(
-        "Configured windows against full ones (median ms; ratio of all time)",
-        (*header, "time"),
-        tuple(
-            (
-                name,
-                str(own["windows"]),
-                f"{own['words_that_differ']} of {own['words']}",
-                _percent(own["share"]),
-                f"{own['worst']['words']} ({own['worst']['name']})",
-                f"{own['full_ms']:.0f}",
-                f"{own['short_ms']:.0f}",
-                f"{own['time_ratio']:.2f}",
-            )
-            for name, own in windows.items()
-        ),
-    )
-
-
-def _said(windows: Mapping[str, Any]) -> Table:
-    said = {name: own["said"] for name, own in windows.items() if own["said"]["words"]}
-    return Table(
-        "Word errors, where it is known what was said",
-        ("whole clips", "clips", "words", "full windows", "configured"),
-        tuple(
-            (
-                name,
-                str(own["windows"]),
-                str(own["words"]),
-                *(
-                    f"{own[key]} ({_percent(_share(own[key], own['words']))})"
-                    for key in ("errors_full", "errors_short")
-                ),
-            )
-            for name, own in said.items()
-        ),
-    )
-
-
 def _ratio(compared: Sequence[Compared]) -> float:
     """Time of the fast decodes over that of the plain ones."""
     return round(sum(one.fast_s for one in compared) / sum(one.plain_s for one in compared), 3)
 
 
-def _median_ms(seconds: Any) -> float:
+def _median_ms(seconds: Iterable[float]) -> float:
     return round(1000 * median(seconds), 2)
-
-
-def _share(part: int, whole: int) -> float | None:
-    return round(part / whole, 4) if whole else None
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"

@@ -6,6 +6,7 @@ recording, so that is all the truth its clip has. This module knows nothing of s
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from voiceloop.bench.sounds import room
 from voiceloop.errors import AudioError
 from voiceloop.types import Pcm
 
+SPEECH = "VOICELOOP_SPEECH"
+"""The variable that names a folder of people's recordings."""
 SUFFIXES = (".flac", ".ogg", ".wav")
 BACKGROUND_S = 6
 """Length of the noise that follows a recording, after which it is heard again."""
@@ -24,6 +27,12 @@ STEP_MS = 10
 """Length over which the level of a recording is taken."""
 QUIETEST, LOUDEST = -90.0, -45.0
 """Range of the noise that follows, in dB below full scale."""
+
+
+def of_people(given: Path | None) -> Path | None:
+    """The folder of people's recordings: the one that was given, or else that of `SPEECH`."""
+    known = os.environ.get(SPEECH)
+    return given or (Path(known) if known else None)
 
 
 def read_folder(folder: Path) -> tuple[Clip, ...]:

@@ -6,7 +6,7 @@ may write down what it hears of them. Of an engine this module knows only what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from statistics import median
@@ -17,19 +17,19 @@ import numpy as np
 import soxr
 
 from voiceloop.audio import SPEECH_RATE, samples, silence
-from voiceloop.bench.machine import most_memory_mb
+from voiceloop.bench.machine import most_memory_mb, surroundings
+from voiceloop.bench.record import Record, Values, spread
 from voiceloop.bench.scoring import word_errors
 from voiceloop.config import Config
 from voiceloop.engines import Asr, Tts
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
-from voiceloop.trace import percentiles
+from voiceloop.loading import load_asr, load_tts
 from voiceloop.tts.clauses import cut
 from voiceloop.types import Clause, Pcm
 
 MARGIN_MS = 300.0
 """Silence around a reply that is recognised."""
-Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class Plan:
 
     config: Config
     replies: int = 50
+    recognise: bool = False
+    """A recogniser writes down what it hears of them."""
 
     def __post_init__(self) -> None:
         most = len(texts())
@@ -99,6 +101,15 @@ def heard(asr: Asr, sound: Pcm, rate: int) -> str:
     return " ".join(word.text for word in asr.transcribe(pcm, final=True))
 
 
+def run(plan: Plan, progress: Callable[[str], None]) -> Record:
+    """Load the engines and measure; raises what loading raises."""
+    machine = surroundings()
+    progress("loading the models")
+    loaded = load(lambda: load_tts(plan.config))
+    asr = load_asr(plan.config) if plan.recognise else None
+    return record(plan, loaded.tts, asr, measure(plan, loaded, asr, progress), machine)
+
+
 def measure(
     plan: Plan, loaded: Loaded, asr: Asr | None, progress: Callable[[str], None]
 ) -> dict[str, Any]:
@@ -124,8 +135,8 @@ def _figures(loaded: Loaded, clauses: Sequence[Spoken]) -> dict[str, Any]:
     return {
         "clauses": len(clauses),
         "audio_s": round(audio_s, 2),
-        "first_audio_ms": percentiles([1000 * one.first_s for one in clauses]),
-        "whole_clause_ms": percentiles([1000 * one.whole_s for one in clauses]),
+        "first_audio_ms": spread([1000 * one.first_s for one in clauses]),
+        "whole_clause_ms": spread([1000 * one.whole_s for one in clauses]),
         "first_share": round(median(one.first_s / one.whole_s for one in clauses), 3),
         "real_time_factor": round(sum(one.whole_s for one in clauses) / audio_s, 4),
         "load_ms": round(1000 * loaded.seconds),
@@ -133,51 +144,14 @@ def _figures(loaded: Loaded, clauses: Sequence[Spoken]) -> dict[str, Any]:
     }
 
 
-def record(plan: Plan, tts: Tts, asr: Asr | None, measured: Record, machine: Record) -> Record:
-    """What `--json` prints."""
-    return {
-        "bench": "tts",
-        "machine": dict(machine),
-        "settings": {
-            "tts": tts.name,
-            "voice": tts.voice,
-            "rate": tts.rate,
-            "speed": plan.config.tts.speed,
-            "asr": asr.name if asr else None,
-            "replies": plan.replies,
-        },
-        **measured,
+def record(plan: Plan, tts: Tts, asr: Asr | None, measured: Values, machine: Values) -> Record:
+    """What was `measured`, with all that belongs to it."""
+    settings = {
+        "tts": tts.name,
+        "voice": tts.voice,
+        "rate": tts.rate,
+        "speed": plan.config.tts.speed,
+        "asr": asr.name if asr else None,
+        "replies": plan.replies,
     }
-
-
-def text(found: Record) -> str:
-    """The record as a person reads it."""
-    settings, machine = found["settings"], found["machine"]
-    lines = [
-        f"{settings['tts']}, voice {settings['voice']}, {settings['rate']} Hz",
-        f"{machine['processor']}, {machine['threads']} thread(s)",
-        "",
-    ]
-    for key, name in (
-        ("first_audio_ms", "first audio of a clause"),
-        ("whole_clause_ms", "the whole clause"),
-    ):
-        spread = found[key]
-        lines.append(f"{name:<26} p50 {spread['p50']:6.0f} ms   p95 {spread['p95']:6.0f} ms")
-    lines += [
-        f"{'first audio / whole':<26} {found['first_share']:10.2f}",
-        f"{'real-time factor':<26} {found['real_time_factor']:10.3f}",
-        f"{'loaded after':<26} {found['load_ms']:10} ms",
-        f"{'memory':<26} {found['memory_mb']:10} MB",
-    ]
-    if "recognised" in found:
-        words = sum(one["words"] for one in found["recognised"])
-        errors = sum(one["errors"] for one in found["recognised"])
-        share = f"{errors / words:.1%} of {words}"
-        lines.append(f"{'word errors':<26} {share:>10}, heard by {settings['asr']}")
-        lines += [
-            f"  said:  {one['said']}\n  heard: {one['heard']}"
-            for one in found["recognised"]
-            if one["errors"]
-        ]
-    return "\n".join(lines)
+    return Record("tts", machine, settings, measured)

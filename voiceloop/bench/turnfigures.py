@@ -15,10 +15,11 @@ from typing import Any, get_args
 from voiceloop.audio import SPEECH_RATE
 from voiceloop.bench.clips import Clip, Said
 from voiceloop.bench.partials import Behind, behind, partial_figures
-from voiceloop.bench.scoring import WordErrors, endpoint_delay, false_cutoffs, word_error_rate
+from voiceloop.bench.record import share, spread
+from voiceloop.bench.scoring import WordErrors, endpoint_delay, false_cutoffs
 from voiceloop.bench.sentences import AdditionKind
 from voiceloop.bench.takes import Take
-from voiceloop.trace import Mark, endpoint_to_sound_ms, parts_ms, percentiles, voice_to_voice_ms
+from voiceloop.trace import Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.turns import TurnEnded
 from voiceloop.types import TurnTrace
 
@@ -110,24 +111,25 @@ def mode_figures(
         for one in outcomes
         if one.voice_to_voice_ms is not None
     ]
+    said, wrong = sum(one.words for one in words), sum(one.errors for one in words)
     names = next((tuple(one.parts_ms) for one in outcomes if one.parts_ms), ())
     return {
         "turns": len(outcomes),
         "answered": len(voice),
-        "voice_to_voice_ms": _rounded(percentiles(voice)),
-        "endpoint_to_sound_ms": _spread(one.endpoint_to_sound_ms for one in outcomes),
-        "endpoint_delay_ms": _spread(one.endpoint_delay_ms for one in outcomes),
-        "parts_ms": {name: _spread(one.parts_ms.get(name) for one in outcomes) for name in names},
+        "voice_to_voice_ms": spread(voice),
+        "endpoint_to_sound_ms": spread(one.endpoint_to_sound_ms for one in outcomes),
+        "endpoint_delay_ms": spread(one.endpoint_delay_ms for one in outcomes),
+        "parts_ms": {name: spread(one.parts_ms.get(name) for one in outcomes) for name in names},
         "parts_off_by_ms": round(max(sums, default=0.0), 3),
-        "false_cutoffs": _share(one.cut_offs > 0 for one in outcomes),
+        "false_cutoffs": share(sum(one.cut_offs > 0 for one in outcomes), len(outcomes)),
         "missed_endpoints": sum(one.endpoint_delay_ms is None for one in outcomes),
-        "wer": _rate(words),
-        "words": sum(one.words for one in words),
-        "word_errors": sum(one.errors for one in words),
+        "wer": share(wrong, said),
+        "words": said,
+        "word_errors": wrong,
         "tail_words_lost": sum(
             max(0, own.tail - other.tail) for own, other in zip(words, whole, strict=True)
         ),
-        "finals_that_differ": _share(one.retracted > 0 for one in outcomes),
+        "finals_that_differ": share(sum(one.retracted > 0 for one in outcomes), len(outcomes)),
         "replies_dropped": sum(one.replies_dropped for one in outcomes),
         "wasted_tokens": sum(one.wasted_tokens for one in outcomes),
         "cpu_s_per_turn": round(median(one.cpu_s for one in outcomes), 3) if outcomes else None,
@@ -160,7 +162,7 @@ def _kept(takes: Sequence[Take]) -> dict[str, float | None]:
         "clips": len(takes),
         "begun_too_early": len(dropped),
         "first_clause_kept": len(kept),
-        "share": round(len(kept) / len(dropped), 4) if dropped else None,
+        "share": share(len(kept), len(dropped)),
     }
 
 
@@ -191,21 +193,3 @@ def cost_ms(without: Sequence[Outcome], whole: Sequence[Outcome]) -> float | Non
     """What leaving something out costs: the median difference between the same things said."""
     both = paired(without, whole)
     return round(median(one - other for one, other in both), 2) if both else None
-
-
-def _spread(values: Any) -> dict[str, float | None]:
-    return _rounded(percentiles([value for value in values if value is not None]))
-
-
-def _rounded(values: Mapping[str, float | None]) -> dict[str, float | None]:
-    return {name: None if value is None else round(value, 2) for name, value in values.items()}
-
-
-def _rate(words: Sequence[WordErrors]) -> float | None:
-    rate = word_error_rate(words)
-    return None if rate is None else round(rate, 4)
-
-
-def _share(flags: Any) -> float | None:
-    listed = list(flags)
-    return round(sum(listed) / len(listed), 4) if listed else None

@@ -17,7 +17,7 @@ import anyio
 
 from voiceloop.audio import SPEECH_RATE
 from voiceloop.engines import Engines
-from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock, scheduled
+from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
 from voiceloop.replay.scenario import OVERLAPS, Failure, Scenario
 from voiceloop.replay.scripted import (
     ScriptedAsr,
@@ -59,7 +59,7 @@ class Replay:
 
 def play(scenario: Scenario, *, seed: int = 0) -> Replay:
     """Play `scenario` to its end; `seed` is the scheduler's, and should change nothing."""
-    clock, lexicon = VirtualClock(), Lexicon()
+    clock, lexicon = VirtualClock(seed), Lexicon()
     microphone = ScriptedMicrophone(
         [sound.say() for sound in scenario.user],
         lexicon,
@@ -98,8 +98,8 @@ def play(scenario: Scenario, *, seed: int = 0) -> Replay:
             return f"the conversation is not over after limit_s, {scenario.limit_s:g} s"
         return microphone.problem
 
-    with scheduled(seed), quietly():
-        problem = anyio.run(converse, backend="trio", backend_options={"clock": clock})
+    with quietly():
+        problem = clock.run(converse)
     return Replay(tuple(microphone.begun), tuple(shown), problem)
 
 

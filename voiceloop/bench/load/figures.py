@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from voiceloop.bench.load.plan import Turn
+from voiceloop.bench.record import share, spread
 from voiceloop.bench.scoring import word_errors
+
+_spread = partial(spread, points=(50, 95, 99))
 
 
 def answers(turns: Sequence[Turn]) -> dict[str, Any]:
@@ -19,12 +21,12 @@ def answers(turns: Sequence[Turn]) -> dict[str, Any]:
     return {
         "turns": len(turns),
         "answered": len(done),
-        "voice_to_voice_ms": spread([turn.voice_to_voice_ms for turn in done]),
-        "endpoint_to_sound_ms": spread([turn.endpoint_to_sound_ms for turn in done]),
-        "added_ms": spread([turn.added_ms for turn in done]),
-        "found_late_ms": spread([turn.found_late_ms for turn in done]),
+        "voice_to_voice_ms": _spread(turn.voice_to_voice_ms for turn in done),
+        "endpoint_to_sound_ms": _spread(turn.endpoint_to_sound_ms for turn in done),
+        "added_ms": _spread(turn.added_ms for turn in done),
+        "found_late_ms": _spread(turn.found_late_ms for turn in done),
         "parts_ms": {
-            name: spread([turn.parts_ms.get(name) for turn in done])
+            name: _spread(turn.parts_ms.get(name) for turn in done)
             for name in (done[0].parts_ms if done else ())
         },
         "underruns": sum(turn.underruns for turn in turns),
@@ -44,7 +46,7 @@ def same_transcripts(alone: Sequence[Turn], loaded: Sequence[Turn]) -> float | N
     """Share of the turns in which the server understood what it understood of one client alone."""
     told = {turn.said: turn.transcript for turn in alone}
     same = [turn.transcript == told[turn.said] for turn in loaded if turn.said in told]
-    return round(sum(same) / len(same), 3) if same else None
+    return share(sum(same), len(same))
 
 
 def fairness(turns: Sequence[Turn]) -> float | None:
@@ -67,12 +69,10 @@ def interruptions(
     """
     ended = [turn for turn in turns if ("interrupted", turn.item_id) in moments]
     stale = {
-        change: spread(
-            [
-                (turn.last_audio - moments[change, turn.item_id]) * 1000
-                for turn in ended
-                if (change, turn.item_id) in moments
-            ]
+        change: _spread(
+            (turn.last_audio - moments[change, turn.item_id]) * 1000
+            for turn in ended
+            if (change, turn.item_id) in moments
         )
         for change in ("paused", "interrupted")
     }
@@ -81,16 +81,4 @@ def interruptions(
         "interrupted": len(ended),
         "pause_to_last_audio_ms": stale["paused"],
         "decision_to_last_audio_ms": stale["interrupted"],
-    }
-
-
-def spread(values: Sequence[float | None]) -> dict[str, float | None]:
-    """Median, 95th and 99th percentile of those that are there."""
-    there = [value for value in values if value is not None]
-    if not there:
-        return dict.fromkeys(("p50", "p95", "p99"))
-    found = np.percentile(there, (50, 95, 99))
-    return {
-        name: round(float(value), 2)
-        for name, value in zip(("p50", "p95", "p99"), found, strict=True)
     }

@@ -27,11 +27,12 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from voiceloop.audio import SPEECH_RATE, Resampler
 from voiceloop.bench.clips import Clip
-from voiceloop.bench.latency import BRIEF, brief
+from voiceloop.bench.latency import SUITES
 from voiceloop.bench.load import figures
 from voiceloop.bench.load.plan import RATE, Calls, Seen
 from voiceloop.bench.machine import surroundings
 from voiceloop.bench.progress import Progress
+from voiceloop.bench.record import Record
 from voiceloop.bench.suites import SuiteName, build
 from voiceloop.bundled import bundled
 from voiceloop.config import Config, ServerConfig
@@ -78,8 +79,8 @@ class Plan:
 
     @property
     def answering(self) -> Config:
-        """The settings, with brief replies where the suite's are of no length of their own."""
-        return brief(self.settings) if self.suite in BRIEF else self.settings
+        """What sessions are configured with."""
+        return SUITES[self.suite].settings(self.settings)
 
     @property
     def sessions(self) -> int:
@@ -126,7 +127,7 @@ class Load:
             self._port: int = probe.getsockname()[1]
         self._settings = replace(plan.answering, server=_limits(plan))
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Record:
         """Load the models, serve, and measure."""
         logger = logging.getLogger("voiceloop.server")
         level, logger.propagate = logger.level, False
@@ -140,7 +141,7 @@ class Load:
             logger.setLevel(level)
             logger.propagate = True
 
-    async def _measure(self, engines: Engines) -> dict[str, Any]:
+    async def _measure(self, engines: Engines) -> Record:
         binding = Binding("localhost", self._port)
         place = Place(binding, Access(binding), load(bundled("web")))
         app = App(nullcontext(engines), self._settings, place)
@@ -159,7 +160,7 @@ class Load:
             raise KeyboardInterrupt
         return found
 
-    async def _phases(self, app: App) -> dict[str, Any]:
+    async def _phases(self, app: App) -> Record:
         plan, names = self._plan, tuple(self._said)
         machine = surroundings()
         self._progress("one client alone")
@@ -178,13 +179,12 @@ class Load:
         }
         texts = {name: clip.said.text for name, clip in self._said.items()}
         answers = figures.answers(alone.turns) | figures.understood(alone.turns, texts)
-        found = {"settings": settings, "machine": machine, "alone": answers}
         if plan.sessions == 1:
-            return found | {
-                "turns": [asdict(turn) for turn in alone.turns],
-                "dropped": alone.dropped,
-            }
-        return found | await self._loaded(app, alone)
+            turns = [asdict(turn) for turn in alone.turns]
+            found: dict[str, Any] = {"turns": turns, "dropped": list(alone.dropped)}
+        else:
+            found = await self._loaded(app, alone)
+        return Record("load", machine, settings, {"alone": answers, **found})
 
     async def _loaded(self, app: App, alone: Seen) -> dict[str, Any]:
         plan, names = self._plan, tuple(self._said)

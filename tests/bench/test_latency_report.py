@@ -1,32 +1,45 @@
-"""The page, its pictures and its tables: complete, well-formed, and true to the record."""
+"""The report of `bench latency`: complete, well-formed, and true to the record."""
 
 from __future__ import annotations
 
 import copy
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench.made import answered, clip_record, judge, take_record
-from voiceloop.bench import summary
+from tests.bench.made import (
+    MACHINE,
+    SVG,
+    answered,
+    clip_record,
+    drawing,
+    judge,
+    of_json,
+    read,
+    take_record,
+)
 from voiceloop.bench.endings import Silence, endpointing
-from voiceloop.bench.page import html, write
-from voiceloop.bench.pictures import distribution, stacked_parts, trade_off, turn_waterfall
+from voiceloop.bench.report import draw
+from voiceloop.bench.report.latency import distribution, report, trade_off, turn_waterfall
 from voiceloop.config import TurnConfig
 from voiceloop.trace import Lane, to_json
+from voiceloop.trace import of_json as traced
 from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure
 
-SVG = "{http://www.w3.org/2000/svg}"
-EMPTY = {"br", "meta", "link", "hr", "img"}
+
+def html(record: dict[str, Any]) -> str:
+    return draw.html(report(of_json(record)))
+
+
+def text(record: dict[str, Any]) -> str:
+    return draw.text(report(of_json(record)))
 
 
 def mode(**others: Any) -> dict[str, Any]:
@@ -85,13 +98,9 @@ def record() -> dict[str, Any]:
         **{"endpoint": "auto", "hangover_ms": 500, "complete_ms": 160, "incomplete_ms": 1100},
         **{"max_new_tokens": 256},
     }
-    machine = {
-        **{"processor": "A & B", "cores": 2, "threads": 1, "load": 0.5, "system": "Linux x86_64"},
-        **{"python": "3.11.7", "torch": "2.13", "voiceloop": "0.1.0"},
-    }
     return {
         "bench": "latency",
-        "machine": machine,
+        "machine": MACHINE,
         "settings": settings,
         "modes": {"sequential": mode(wer=None), "speculative": mode()},
         "whole_clip_wer": 0.03,
@@ -115,42 +124,6 @@ def record() -> dict[str, Any]:
     }
 
 
-class Tags(HTMLParser):
-    """Checks that what is opened is closed, and collects tags, attributes and text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: dict[str, list[str]] = {}
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        for name, value in attrs:
-            self.attributes.setdefault(name, []).append(value or "")
-        if tag not in EMPTY:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        self.open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += f"{data} "
-
-
-def read(page: str) -> Tags:
-    tags = Tags()
-    tags.feed(page)
-    tags.close()
-    assert not tags.open
-    return tags
-
-
 def test_the_page_stands_alone_and_says_all_that_the_record_has(record: dict[str, Any]) -> None:
     record["modes"]["<b> & co"] = mode()
     for clip in record["clips"]:
@@ -162,7 +135,7 @@ def test_the_page_stands_alone_and_says_all_that_the_record_has(record: dict[str
     assert "url(" not in page and "@import" not in page
     assert "prefers-color-scheme: dark" in page
     assert tags.tags.count("h1") == 1
-    for table in summary.tables(record):
+    for table in report(of_json(record)).tables:
         for row in (table.header, *table.rows):
             assert all(cell in tags.text for cell in row)
     for words in ("whisper <starter>", "A & B", "a-000", "Time was up", "not how well people"):
@@ -178,37 +151,19 @@ def test_every_class_that_is_used_has_a_style(record: dict[str, Any]) -> None:
             assert re.search(rf"\.{name}\b", style), name
 
 
-@pytest.mark.parametrize("name", ["distribution", "parts", "trade-off", "waterfall"])
-def test_a_picture_is_well_formed_and_stays_within_its_frame(
-    name: str, record: dict[str, Any]
-) -> None:
+def test_every_picture_is_well_formed_and_stays_within_its_frame(record: dict[str, Any]) -> None:
     record["modes"]["<other> & co"] = mode()
     for clip in record["clips"]:
         clip["takes"]["<other> & co"] = take_record(None)
-    picture = {
-        "distribution": lambda: distribution(record),
-        "parts": lambda: stacked_parts(record),
-        "trade-off": lambda: trade_off(record["endpointing"]),
-        "waterfall": lambda: turn_waterfall(record["turns"]["worst"]["trace"]),
-    }[name]()
-    root = ElementTree.fromstring(picture)
-    _, _, width, height = (float(number) for number in root.attrib["viewBox"].split())
-    for element in root.iter():
-        for xs, ys in (("x", "y"), ("x1", "y1"), ("x2", "y2"), ("cx", "cy")):
-            if xs in element.attrib:
-                assert 0 <= float(element.attrib[xs]) <= width
-                assert 0 <= float(element.attrib[ys]) <= height
-        if element.tag == f"{SVG}rect":
-            assert float(element.attrib["width"]) >= 0
-            assert float(element.attrib["x"]) + float(element.attrib["width"]) <= width
-        for point in element.attrib.get("points", "").split():
-            x, y = point.split(",")
-            assert 0 <= float(x) <= width and 0 <= float(y) <= height
-    assert len(list(root.iter(f"{SVG}text"))) > 3
+    pictures = report(of_json(record)).pictures
+    assert len(pictures) == 5  # times, parts, endpoints, and two turns
+    for picture in pictures:
+        assert len(list(drawing(picture.svg).iter(f"{SVG}text"))) > 3
+        assert picture.about or picture.key
 
 
 def test_every_turn_is_a_dot_at_its_time(record: dict[str, Any]) -> None:
-    root = ElementTree.fromstring(distribution(record))
+    root = drawing(distribution(record))
     dots = [float(dot.attrib["cx"]) for dot in root.iter(f"{SVG}circle")]
     times = [
         clip["takes"][mode]["voice_to_voice_ms"]
@@ -223,14 +178,14 @@ def test_every_turn_is_a_dot_at_its_time(record: dict[str, Any]) -> None:
 
 
 def test_the_parts_of_a_bar_are_those_of_the_turn_in_the_middle(record: dict[str, Any]) -> None:
-    root = ElementTree.fromstring(stacked_parts(record))
+    root = drawing(report(of_json(record)).pictures[1].svg)
     titles = [title.text for title in root.iter(f"{SVG}title")]
     assert "speculative, llm: 170.0 ms" in titles  # of 300, 320, 340, 360 and 380
     assert "sequential, endpoint wait: 490.0 ms" in titles
 
 
 def test_the_waterfall_shows_parts_and_stages_near_the_answer() -> None:
-    root = ElementTree.fromstring(turn_waterfall(turn()))
+    root = drawing(turn_waterfall(traced(turn()), turn()["parts_ms"]))
     titles = [title.text for title in root.iter(f"{SVG}title")]
     assert "end of turn?: 50.0 ms" in titles
     assert not any(str(title).startswith("partial") for title in titles)
@@ -247,7 +202,7 @@ def test_any_curve_is_drawn(points: list[tuple[float | None, float | None, float
         {"ms": 60 + 20 * index, "delay_ms": delay, "cut_offs_incomplete": some, "cut_offs": all_}
         for index, (delay, some, all_) in enumerate(points)
     ]
-    ElementTree.fromstring(trade_off({"curves": {"fixed": curve}, "configured_ms": {"fixed": 80}}))
+    drawing(trade_off({"curves": {"fixed": curve}, "configured_ms": {"fixed": 80}}))
 
 
 def test_a_record_of_little_is_a_page_too(record: dict[str, Any]) -> None:
@@ -264,11 +219,11 @@ def test_a_record_of_little_is_a_page_too(record: dict[str, Any]) -> None:
     little |= {"ratios": {"a_over_b": None}, "cost_ms_without": {}, "cpu_over_streaming": {}}
     tags = read(html(little))
     assert "waterfall" not in tags.text
-    assert not re.search(r"nan|None", summary.text(little))
+    assert not re.search(r"nan|None", text(little))
 
 
 def test_the_table_names_every_mode_with_its_figures(record: dict[str, Any]) -> None:
-    told = summary.text(record)
+    told = text(record)
     (line,) = [line for line in told.splitlines() if line.startswith("speculative  ")][:1]
     assert line.split()[1:4] == ["400", "/", "600"]
     assert "12.5%" in line and "0.62" in line
@@ -279,13 +234,14 @@ def test_the_table_names_every_mode_with_its_figures(record: dict[str, Any]) -> 
     assert not re.search(r"nan|None", told)
 
 
-def test_a_report_is_the_page_the_record_and_a_trace_of_each_mode(
+def test_a_report_is_the_page_the_record_and_what_belongs_beside_them(
     record: dict[str, Any], tmp_path: Path
 ) -> None:
-    write(tmp_path, record, {"speculative": [answered().trace("done")], "sequential": []})
+    own = of_json(record)
+    draw.write(tmp_path, own, report(own), {"perfetto-speculative.json": {"traceEvents": []}})
     assert {file.name for file in tmp_path.iterdir()} == {
-        *("latency.html", "bench.json", "perfetto-speculative.json", "perfetto-sequential.json"),
+        *("report.html", "bench.json", "perfetto-speculative.json"),
     }
     assert json.loads((tmp_path / "bench.json").read_text()) == record
-    events = json.loads((tmp_path / "perfetto-speculative.json").read_text())["traceEvents"]
-    assert any(event["name"] == "first_sound" for event in events)
+    assert json.loads((tmp_path / "perfetto-speculative.json").read_text()) == {"traceEvents": []}
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == html(record)

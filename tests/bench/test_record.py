@@ -1,0 +1,40 @@
+"""What all records share: how figures are told, and the form in which they are printed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.bench.made import of_json
+from voiceloop.bench.record import Record, share, spread
+
+pytestmark = pytest.mark.pure
+
+
+@given(st.lists(st.none() | st.floats(-1e6, 1e6), max_size=20))
+def test_a_spread_is_of_the_values_that_are_there(values: list[float | None]) -> None:
+    found = spread(values, (50, 95, 99))
+    there = [value for value in values if value is not None]
+    assert list(found) == ["p50", "p95", "p99"]
+    assert spread(values) == {name: found[name] for name in ("p50", "p95")}
+    if not there:
+        assert set(found.values()) == {None}
+        return
+    for name, point in (("p50", 50), ("p95", 95), ("p99", 99)):
+        assert found[name] == pytest.approx(float(np.percentile(there, point)), abs=0.006)
+
+
+def test_a_share_of_nothing_is_none() -> None:
+    assert share(0, 0) is None
+    assert (share(1, 3), share(0, 3), share(3, 3)) == (0.3333, 0.0, 1.0)
+
+
+def test_a_record_is_printed_flat_and_can_be_read_back() -> None:
+    record = Record("asr", {"cores": 2}, {"seed": 0}, {"windows": {"a": 1}})
+    plain = json.loads(json.dumps(record.to_json()))
+    assert [*plain] == ["bench", "machine", "settings", "windows"]
+    assert of_json(plain) == record
