@@ -1,15 +1,19 @@
-"""Speculative decoding: a draft guesses a few tokens, one pass of the target verifies them all.
+"""Speculative decoding: a draft proposes a few tokens, one pass of the target verifies them all.
 
-`Speculator` holds what one conversation needs of both models. What the tokens mean, which turns
-they belong to and when a reply is over, it does not know.
+`Speculator.round` is Algorithm 1 of Leviathan et al. 2023 (arXiv 2211.17192):
+
+    propose   x_1, …, x_k from the draft, one pass each
+    verify    p_1, …, p_k+1 from the target, all in one pass
+    settle    x_1, …, x_n are accepted, a token of the target's own follows, the rest is forgotten
+
+What makes a draft token acceptable is in `verify`, what a round has cost in `stats`. What tokens
+mean, which turns they belong to and when a reply is over, this module does not know.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -17,72 +21,66 @@ from torch import Tensor
 from voiceloop.engines import Steps
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.decoder import CHUNK, Decoder, feed
-from voiceloop.llm.drafts import Draft, DraftLength, Guesses
-from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, warp
+from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.drafts import Draft
+from voiceloop.llm.sampling import Penalties, Sampling
+from voiceloop.llm.stats import Stats, Step
 from voiceloop.llm.stopwatch import Stopwatch
-from voiceloop.llm.verify import coupled, rejection
+from voiceloop.llm.verify import DraftTokens, Verifier
 
 CARRIED = CHUNK // 2
 """Tokens of an earlier reply that fit into one pass together with the end of any prompt."""
 
 
 @dataclass(frozen=True, slots=True)
-class LlmCounters:
-    """What a conversation has cost so far, in tokens, passes and milliseconds of the models."""
+class Plan:
+    """What one pass of the target is to compute for one conversation.
 
-    drafted: int = 0
-    """Guesses that were handed to the target."""
-    tested: int = 0
-    """Those among them that the target got to judge: all up to the first that failed."""
-    accepted: int = 0
-    accepted_by_position: tuple[int, ...] = ()
-    """Accepted guesses that were the first of their round, the second, …"""
-    target_passes: int = 0
-    """Passes of the target that gave tokens: one for each prompt and one for each round."""
-    prefilled: int = 0
-    """Prompt tokens that the target has computed."""
-    draft_prefilled: int = 0
-    """Prompt tokens that the draft has computed."""
-    reused: int = 0
-    """Prompt tokens that were in the target's cache when a reply began."""
-    carried: int = 0
-    """Reply tokens that were kept when the prompt changed."""
-    wasted: int = 0
-    """Tokens that the target has computed for nothing: rejected guesses, and whatever of prompts
-    and replies was rolled back."""
-    draft_ms: float = 0.0
-    """Milliseconds of the draft, prompts included."""
-    target_ms: float = 0.0
-    """Milliseconds of the target, prompts included."""
-    wasted_ms: float = 0.0
-    """Milliseconds of both that went into guesses that did not stand, and into what was rolled
-    back. A pass takes about as long without its rejected rows: it counts for those that stay."""
-    dropped_turns: int = 0
-    """Exchanges that were forgotten because the context was full."""
-    evictions: int = 0
-    """Times the caches were given up to another conversation."""
+    The pass needs `tokens`, `start`, `slot` and `keep`, and may serve the plans of several
+    conversations at once. `Speculator.settle` needs the rest, and the logits.
+    """
+
+    tokens: Tensor
+    """A row for each: what the target has not seen of the ids, then the draft tokens; int64."""
+    start: int
+    """Position of the first row."""
+    slot: KvCache
+    """Where the rows go; it holds all that are before them."""
+    keep: int
+    """Logits are wanted after so many of the rows, the last ones."""
+    draft: DraftTokens
+    noise: Tensor | None
+    """To choose tokens with, see `Verifier.noise`."""
+    position: int
+    """Which of the turn's tokens is the first to be decided."""
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """What one pass of the target gave."""
+class _Reply:
+    """Where a reply begins."""
 
-    ids: tuple[int, ...]
-    drafted: int = 0
-    accepted: int = 0
-    """Draft tokens among `ids`: all but the last at most."""
+    start: int = 0
+    """In the ids: the length of its prompt."""
+    first: int = 0
+    """Among the turn's tokens: how many were decided before."""
+
+    def position(self, length: int) -> int:
+        """Which of the turn's tokens comes after so many ids."""
+        return self.first + length - self.start
 
 
 class Speculator:
     """Both models' caches over one sequence of ids, which the caller owns and passes in.
 
     The caches always hold rows of a beginning of that sequence; whoever cuts or changes the
-    sequence calls `rollback` first. All generators here may be closed at any pause, which leaves
-    the caches as they have to be for the sequence that was passed in.
+    sequence calls `rollback` first. All generators here pause between passes of a model and may be
+    closed at any pause, which leaves the caches as they have to be for the sequence that was
+    passed in.
 
     A reply depends on seed, turn and prompt alone; in rejection sampling also on the draft and on
-    the numbers of guesses, so that it repeats only where those are fixed. This is up to rounding:
-    where two tokens score as alike as that, the number of rows in a pass may decide between them.
+    the numbers of draft tokens, so that it repeats only where those are fixed. This is up to
+    rounding: where two tokens score as alike as that, the number of rows in a pass may decide
+    between them.
     """
 
     def __init__(
@@ -95,51 +93,143 @@ class Speculator:
         stopwatch: Callable[[torch.device], Stopwatch] = Stopwatch,
     ) -> None:
         self.cache = KvCache(capacity)
-        self.counts: Counter[str] = Counter()
-        """What is counted in whole numbers, under the names of `LlmCounters`."""
-        self._target = target
-        self._draft = draft
-        self._length = length
-        self._sampling = sampling
-        self._rejects = sampling.verification == "rejection" and sampling.temperature > 0
-        self._noise = Noise(sampling.seed, target.vocab, target.device)
+        """The target's."""
+        self.stats = Stats()
+        self._target, self._draft, self._length = target, draft, length
         self._penalties = Penalties(sampling, target.vocab, target.device)
+        self._verifier = Verifier(sampling, target.vocab, target.device, remembered=CARRIED)
         self._rows = torch.empty(capacity, dtype=torch.long, device=target.device)
-        self._none = Guesses(self._rows[:0])
-        self._next: tuple[int, Tensor] | None = None
-        """Logits after as many ids as the number says."""
-        self._watched: int | None = None
-        """After how many ids the next pass is to leave them."""
-        self._start = 0
-        """Where the reply begins in the ids."""
-        self._turn: int | None = None
-        self._revision = 0
-        """In rejection sampling, how often the turn's reply was begun: what a token was accepted
-        by must not decide on it again."""
-        self._laws: dict[int, Tensor] = {}
-        """In rejection sampling, the law that each of the turn's first tokens came from."""
+        """What the target is given, made anew for each pass; it never moves."""
+        self._reply = _Reply()
+        self._logits: tuple[int, Tensor] | None = None
+        """The last ones that are kept for `probability`, and after how many ids they are."""
         self._draft_watch, self._target_watch = stopwatch(target.device), stopwatch(target.device)
-        self._draft_ms = self._target_ms = self._wasted_ms = 0.0
-        self._row_ms: list[float] = []
-        """What each row of the target's cache took, its guess included."""
-        self._accepted_by_position: Counter[int] = Counter()
 
-    @property
-    def seed(self) -> int | None:
-        """Seed of the tokens that are drawn; None for greedy decoding, which draws none."""
-        return self._sampling.seed if self._sampling.temperature else None
+    @torch.inference_mode()
+    def round(self, ids: Sequence[int], limit: int) -> Generator[None, None, Step]:
+        """Continue the reply that `revise` began by at least one token and at most `limit`.
 
-    @property
-    def counters(self) -> LlmCounters:
-        """What the conversation has cost so far."""
-        positions = range(max(self._accepted_by_position, default=-1) + 1)
-        return LlmCounters(
-            **self.counts,
-            accepted_by_position=tuple(self._accepted_by_position[i] for i in positions),
-            draft_ms=self._draft_ms,
-            target_ms=self._target_ms,
-            wasted_ms=self._wasted_ms,
+        `ids` ends with the reply's last token, which is all that the target has not seen yet. Names
+        are those of Leviathan et al. 2023, Algorithm 1, but for k, which is gamma there.
+        """
+        position = self._reply.position(len(ids))
+        k = min(self._length.next(position), limit - 1) if self._draft is not None else 0
+        x, noise = DraftTokens(self._rows[:0]), None
+        step = Step(start=self.cache.length)  # this was all, if it is closed before it is settled
+        try:
+            # Propose: x_1, …, x_k from the draft, one pass each.
+            if self._draft is not None and k > 0:
+                noise = self._verifier.noise(position, k + 1, drafting=True)
+                self._penalties.count(ids, self._reply.start)
+                proposal = self._draft.propose(ids, k, noise, self._penalties)
+                x = yield from self._draft_watch.steps(proposal)
+                yield None
+            # Verify: p_1, …, p_k+1 from the target, all in one pass.
+            plan = self.plan(ids, x, noise)
+            with self._target_watch:
+                logits = self._target.forward(plan.tokens, plan.slot, plan.keep)
+                # Settle: x_1, …, x_n are accepted, and a token of the target's own follows.
+                step = self.settle(plan, logits)
+        finally:
+            self.rollback(len(ids) + step.accepted)
+            draft_ms, target_ms = self._draft_watch.take(), self._target_watch.take()
+            step = replace(step, draft_ms=draft_ms, target_ms=target_ms)
+            self.stats.round(step)
+        self._length.observe(step.drafted, step.accepted, step.draft_ms, step.target_ms)
+        return step
+
+    def plan(
+        self, ids: Sequence[int], x: DraftTokens, noise: Tensor | None = None, watched: int = 0
+    ) -> Plan:
+        """The pass over what the target has not seen of `ids`, and over the draft tokens `x`.
+
+        `noise` is what the draft chose them with, if it was given any. There are logits after the
+        first `watched` ids too, if these end among the rows.
+        """
+        start, position = self.cache.length, self._reply.position(len(ids))
+        unseen = torch.tensor(ids[start:])
+        tokens = self._rows[: len(unseen) + len(x)]
+        tokens[: len(unseen)] = unseen
+        tokens[len(unseen) :] = x.tokens
+        keep = len(x) + 1
+        if start < watched <= len(ids):
+            keep += len(ids) - watched
+        if noise is None:
+            noise = self._verifier.noise(position, len(x) + 1)
+        self._penalties.count(ids, self._reply.start)
+        return Plan(tokens, start, self.cache, keep, x, noise, position)
+
+    def settle(self, plan: Plan, logits: Tensor) -> Step:
+        """Decide by the logits that the planned pass gave, [plan.keep, vocab].
+
+        The target's cache is left with the rows of all ids but the last that is decided.
+        """
+        x, known = plan.draft, plan.start + len(plan.tokens) - len(plan.draft)
+        if plan.keep > len(x) + 1:
+            watched = known + len(x) + 1 - plan.keep
+            self._logits = watched, logits[0].clone()  # the decoder may use its buffer again
+            logits = logits[-len(x) - 1 :]
+        logits = self._penalties.apply(logits, x.tokens)
+        n, tokens = self._verifier.verify(logits, x, plan.noise, plan.position)
+        self._forget(known + n)
+        return Step(
+            tokens=tuple(tokens),
+            drafted=len(x),
+            accepted=n,
+            start=plan.start,
+            rows=known + n - plan.start,
+            prompt=max(0, self._reply.start - plan.start),
         )
+
+    @torch.inference_mode()
+    def revise(
+        self, ids: Sequence[int], old: Sequence[int], turn: int, position: int, watched: int = 0
+    ) -> Generator[None, None, Step]:
+        """Begin a reply to the prompt `ids`, keeping what still fits of `old`, an earlier reply.
+
+        The target verifies the old reply as if it had just been drafted: in one pass where it fits
+        into a chunk, else in several up to the first token that is rejected. Without one, the
+        target's first token comes straight from the prefill. The tokens are numbers `position`,
+        `position + 1`, … of the turn's; after them there has to be room for one more. The step's
+        rows and time are those of the last pass.
+
+        In coupled verification the result is what starting over gives. In rejection sampling it
+        has the same distribution: each old token is verified against the distribution that it was
+        drawn from, and only the first `CARRIED` of the turn are. `old` then has to be all that was
+        decided, the token that ended the reply included; to leave one out for what it is would be
+        a bias.
+
+        `probability` can be asked after the first `watched` ids too, unless they were known before.
+        """
+        self.stats.total.reused += min(self.cache.length, len(ids))
+        self._reply = _Reply(len(ids), position)
+        offered = self._verifier.begin(turn, old, position)
+        whole, kept, done, step = [*ids, *old], 0, False, Step()
+        try:
+            self._forget(len(ids) - 1)  # the last row's logits are needed
+            # What is left of the prompt goes into one pass with what is offered.
+            room = CHUNK - min(len(offered), CARRIED)
+            yield from self._extend(ids[: max(0, len(ids) - room)])
+            while not done:
+                known = whole[: len(ids) + kept]
+                x = offered[kept : kept + CHUNK - (len(known) - self.cache.length)]
+                plan = self.plan(known, x, watched=watched)
+                with self._target_watch:
+                    logits = self._target.forward(plan.tokens, plan.slot, plan.keep)
+                    step = self.settle(plan, logits)
+                step = replace(step, target_ms=self._target_watch.take())
+                self.stats.target_pass(step)
+                kept += step.accepted
+                done = step.accepted < len(x) or kept == len(offered)
+                if not done:
+                    self._forget(len(ids) + kept - 1)
+                    yield None
+        finally:
+            if not done:
+                self.rollback(len(ids))  # nobody learns of what was accepted so far
+        self.stats.total.carried += kept
+        tokens = (*old[:kept], step.tokens[-1])
+        return replace(step, tokens=tokens, drafted=len(offered), accepted=kept)
 
     @torch.inference_mode()
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
@@ -157,106 +247,15 @@ class Speculator:
         try:
             yield from watch.steps(draft.prefill(ids))
         finally:
-            self.counts["draft_prefilled"] += draft.length - before
-            self._draft_ms += watch.take()
+            self.stats.draft_prefill(draft.length - before, watch.take())
         yield None
-
-    @torch.inference_mode()
-    def revise(
-        self,
-        ids: Sequence[int],
-        old: Sequence[int],
-        turn: int,
-        position: int,
-        watched: int | None = None,
-    ) -> Generator[None, None, Round]:
-        """Begin a reply to the prompt `ids`, keeping what still fits of `old`, an earlier reply.
-
-        The target judges the old reply as if it had just been drafted: in one pass where it fits
-        into a chunk, else in several up to the first token that fails. Without one, the target's
-        first token comes straight from the prefill. The tokens are numbers `position`,
-        `position + 1`, … of the turn's; after them there has to be room for one more.
-
-        In coupled verification the result is what starting over gives. In rejection sampling it
-        has the same law: each old token is tested against the law that it was drawn from, and only
-        the first `CARRIED` of the turn are. `old` then has to be all that was decided, the token
-        that ended the reply included; to leave one out for what it is would be a bias.
-
-        `probability` can be asked after the first `watched` ids too, unless they were known before.
-        """
-        self.counts["reused"] += min(self.cache.length, len(ids))
-        self._start = len(ids)
-        offered = self._offered(old, turn, position)
-        whole, stood, done = [*ids, *old], 0, False
-        try:
-            self._forget(len(ids) - 1)  # the last row's logits are needed
-            # What is left of the prompt goes into one pass with what is offered.
-            room = CHUNK - min(len(offered), CARRIED)
-            yield from self._extend(ids[: max(0, len(ids) - room)])
-            self._watched = watched
-            while True:
-                here = len(ids) + stood
-                part = offered[stood : stood + CHUNK - (here - self.cache.length)]
-                noise = None
-                if not self._rejects:
-                    noise = self._choices(turn, position + stood, len(part) + 1)
-                accepted, tokens, _ = self._judge(whole[:here], part, noise, turn, position + stood)
-                stood += accepted
-                done = accepted < len(part) or stood == len(offered)
-                if done:
-                    break
-                self._forget(len(ids) + stood - 1)
-                yield None
-        finally:
-            self._watched = None
-            if not done:
-                self.rollback(len(ids))  # nobody learns of what stood so far
-        self.counts["carried"] += stood
-        return Round((*old[:stood], tokens[-1]), len(offered), stood)
-
-    @torch.inference_mode()
-    def round(
-        self, ids: Sequence[int], turn: int, position: int, limit: int
-    ) -> Generator[None, None, Round]:
-        """Continue the reply by at least one token and at most `limit`.
-
-        `ids` ends with the reply's last token, which is number `position - 1` of the turn's and is
-        all that the target has not seen yet.
-        """
-        draft, watch = self._draft, self._draft_watch
-        count = min(self._length.next(position), limit - 1) if draft is not None else 0
-        noise = self._choices(turn, position, count + 1)
-        guesses, accepted = self._none, 0
-        try:
-            if draft is not None and count > 0:
-                self._penalties.count(ids, self._start)
-                proposal = draft.propose(ids, count, noise, self._penalties)
-                guesses = yield from watch.steps(proposal)
-                noise = None if noise is None else noise[: len(guesses) + 1]
-                yield None
-            accepted, tokens, target_ms = self._judge(ids, guesses, noise, turn, position)
-        finally:
-            self.rollback(len(ids) + accepted)
-            draft_ms = watch.take()
-            each = draft_ms / max(1, len(guesses))
-            self._draft_ms += draft_ms
-            self._wasted_ms += draft_ms - accepted * each
-        drafted = len(guesses)
-        for index in range(accepted):
-            self._row_ms[-1 - index] += each
-            self._accepted_by_position[index] += 1
-        self.counts["drafted"] += drafted
-        self.counts["tested"] += min(accepted + 1, drafted)
-        self.counts["accepted"] += accepted
-        self._length.observe(drafted, accepted, draft_ms, target_ms)
-        return Round(tuple(tokens), drafted, accepted)
 
     def probability(self, tokens: Sequence[int], length: int) -> float | None:
         """Probability that one of `tokens` follows the first `length` ids; None unless these were
         just computed."""
-        if self._next is None or self._next[0] != length:
+        if self._logits is None or self._logits[0] != length:
             return None
-        return float(self._next[1].float().softmax(-1)[list(tokens)].sum())
+        return float(self._logits[1].float().softmax(-1)[list(tokens)].sum())
 
     def rollback(self, length: int) -> None:
         """Forget everything from position `length` on."""
@@ -264,116 +263,38 @@ class Speculator:
         self._penalties.rollback(length)
         if self._draft is not None:
             self._draft.rollback(length)
-        if self._next is not None and self._next[0] > length:
-            self._next = None
+        if self._logits is not None and self._logits[0] > length:
+            self._logits = None
 
     def release(self) -> None:
         """Free both caches."""
         self.cache.release()
-        self._laws.clear()
+        self._verifier.forget()
         if self._draft is not None:
             self._draft.release()
-        self._next = None
+        self._logits = None
+
+    @property
+    def seed(self) -> int | None:
+        """Seed of the tokens that are drawn; None for greedy decoding, which draws none."""
+        sampling = self._verifier.sampling
+        return sampling.seed if sampling.temperature else None
 
     def _extend(self, ids: Sequence[int]) -> Steps[None]:
         """Compute the target's rows for all of `ids`, and pause if there was anything to do."""
-        before, watch = self.cache.length, self._target_watch
-        if before >= len(ids):
+        start, watch = self.cache.length, self._target_watch
+        if start >= len(ids):
             return
         try:
             logits = yield from watch.steps(feed(self._target, self.cache, ids))
         finally:
-            self.counts["prefilled"] += self.cache.length - before
-            self._spend(before, watch.take())
+            rows = self.cache.length - start
+            self.stats.target_pass(Step((), 0, 0, start, rows, prompt=rows, target_ms=watch.take()))
         assert logits is not None
-        self._next = len(ids), logits[-1].clone()  # the decoder may use its buffer again
+        self._logits = len(ids), logits[-1].clone()  # the decoder may use its buffer again
         yield None
 
-    def _judge(
-        self, ids: Sequence[int], guesses: Guesses, noise: Tensor | None, turn: int, position: int
-    ) -> tuple[int, list[int], float]:
-        """One pass of the target over what it has not seen of `ids`, and over guesses after them.
-
-        Returns how many guesses stand; the tokens that are decided, which are those and one more;
-        and the milliseconds it took. Leaves the target's cache without the others.
-        """
-        before, watch = self.cache.length, self._target_watch
-        unseen = torch.tensor(ids[before:])
-        rows = self._rows[: len(unseen) + len(guesses)]
-        rows[: len(unseen)] = unseen
-        rows[len(unseen) :] = guesses.tokens
-        self._penalties.count(ids, self._start)
-        watched = self._watched or 0
-        seen = before < watched <= len(ids)
-        count = len(rows) - (watched - before) + 1 if seen else len(guesses) + 1
-        with watch:
-            logits = self._target.forward(rows, self.cache, count)
-            if seen:
-                self._next = watched, logits[0].clone()  # the decoder may use its buffer again
-                logits = logits[-len(guesses) - 1 :]
-            scores = warp(self._penalties.apply(logits, guesses.tokens), self._sampling)
-            accepted, tokens = self._verdict(scores, guesses, noise, turn, position)
-        self._forget(len(ids) + accepted)
-        target_ms = watch.take()
-        self._spend(before, target_ms)
-        self.counts["target_passes"] += 1
-        self.counts["prefilled"] += max(0, self._start - before)
-        return accepted, tokens, target_ms
-
-    def _verdict(
-        self, scores: Tensor, guesses: Guesses, noise: Tensor | None, turn: int, position: int
-    ) -> tuple[int, list[int]]:
-        """How many of `guesses` stand, and the tokens that are decided.
-
-        It waits for the device, and nothing else in a round does.
-        """
-        if not self._rejects:
-            accepted, *tokens = torch.cat(coupled(guesses.tokens, scores, noise)).tolist()
-            return accepted, tokens[: accepted + 1]
-        p = scores.softmax(-1)
-        u = self._noise.uniform(self._keys(Stream.ACCEPT, turn, position, len(guesses)))
-        keys = self._keys(Stream.RESIDUAL, turn, position, len(guesses) + 1)
-
-        def gumbel(n: Tensor) -> Tensor:
-            return self._noise.gumbel(keys.index_select(0, n.to(keys.device)))
-
-        verdict = rejection(guesses.tokens, p, guesses.laws, u, gumbel)
-        accepted, *tokens = torch.cat(verdict).tolist()
-        kept = p[: accepted + 1].clone()
-        self._laws.update(zip(range(position, CARRIED), kept, strict=False))
-        return accepted, tokens[: accepted + 1]
-
-    def _offered(self, old: Sequence[int], turn: int, position: int) -> Guesses:
-        """What is to be judged of `old`, with the laws it came from."""
-        laws = None
-        if self._rejects:
-            self._revision = self._revision + 1 if turn == self._turn else 0
-            if turn != self._turn:
-                self._laws.clear()
-            self._turn = turn
-            places = range(position, position + len(old))
-            known = [self._laws[at] for at in takewhile(self._laws.__contains__, places)]
-            old, laws = old[: len(known)], torch.stack(known) if known else None
-        return Guesses(torch.tensor(old, dtype=torch.long, device=self._target.device), laws)
-
-    def _choices(self, turn: int, position: int, rows: int) -> Tensor | None:
-        """Noise to choose the tokens from `position` on with: [rows, vocab]."""
-        if self._sampling.temperature == 0:
-            return None
-        return self._noise.gumbel(self._keys(Stream.CHOICE, turn, position, rows))
-
-    def _keys(self, stream: Stream, turn: int, position: int, rows: int) -> Tensor:
-        return self._noise.keys(stream, turn, position, rows, self._revision)
-
     def _forget(self, length: int) -> None:
-        """Roll the target's cache back, and count what was computed for nothing."""
-        known = self.cache.length
-        self.counts["wasted"] += max(0, known - length)
-        self._wasted_ms += sum(self._row_ms[length:known])
+        """Roll the target's cache back."""
+        self.stats.rolled_back(length, self.cache.length)
         self.cache.rollback(length)
-
-    def _spend(self, before: int, ms: float) -> None:
-        """Share a pass's time out among the rows it gave, those from `before` on."""
-        self._target_ms += ms
-        if rows := self.cache.length - before:
-            self._row_ms[before:] = [ms / rows] * rows
