@@ -104,6 +104,22 @@ def test_a_reply_is_verified_in_one_pass_with_the_rest_of_the_prompt(workshop):
     assert target.rows == [CHUNK]  # later chunks cannot matter
 
 
+@pytest.mark.parametrize("read", [0, 20], ids=["unread", "read"])
+@pytest.mark.parametrize("watched", [15, 20, 21, 24, 25])
+def test_logits_can_be_watched_anywhere_in_what_a_pass_reads(workshop, watched, read):
+    target, prompt = workshop.decoder(), list(range(25))
+    expected = say(speculator(target, None, GREEDY, None), prompt, 4).ids
+    made = speculator(target, None, GREEDY, None)
+    run(made.prefill(prompt[:read]))
+    assert run(made.revise(prompt, expected, 1, 0, watched)).accepted == 4
+    found = made.probability([3, 4, 5], watched)
+    logits = target.forward(torch.tensor(prompt[:watched]), KvCache(CAPACITY), 1)[0]
+    if watched <= read - 1:
+        assert found is None  # no pass gave them
+    else:
+        assert found == pytest.approx(float(logits.softmax(-1)[3:6].sum()), rel=1e-5)
+
+
 def carried(samples: int, fault: str = "none") -> tuple[float, LlmCounters]:
     """P-value of two tokens under the third prompt, carried there over the two before it."""
     sampling = Sampling(1.0, verification="rejection", repetition_penalty=1.3)

@@ -53,6 +53,8 @@ class Plan:
     """To choose tokens with, see `Verifier.noise`."""
     position: int
     """Which of the turn's tokens is the first to be decided."""
+    watched: int | None
+    """If a number, the first of the logits are those after so many ids, and are to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,11 @@ class Speculator:
         return step
 
     def plan(
-        self, ids: Sequence[int], x: DraftTokens, noise: Tensor | None = None, watched: int = 0
+        self,
+        ids: Sequence[int],
+        x: DraftTokens,
+        noise: Tensor | None = None,
+        watched: int | None = None,
     ) -> Plan:
         """The pass over what the target has not seen of `ids`, and over the draft tokens `x`.
 
@@ -151,13 +157,13 @@ class Speculator:
         tokens = self._rows[: len(unseen) + len(x)]
         tokens[: len(unseen)] = unseen
         tokens[len(unseen) :] = x.tokens
-        keep = len(x) + 1
-        if start < watched <= len(ids):
-            keep += len(ids) - watched
+        if watched is not None and not start < watched <= len(ids):
+            watched = None
+        keep = len(x) + 1 + (0 if watched is None else len(ids) - watched)
         if noise is None:
             noise = self._verifier.noise(position, len(x) + 1)
         self._penalties.count(ids, self._reply.start)
-        return Plan(tokens, start, self.cache, keep, x, noise, position)
+        return Plan(tokens, start, self.cache, keep, x, noise, position, watched)
 
     def settle(self, plan: Plan, logits: Tensor) -> Step:
         """Decide by the logits that the planned pass gave, [plan.keep, vocab].
@@ -165,9 +171,8 @@ class Speculator:
         The target's cache is left with the rows of all ids but the last that is decided.
         """
         x, known = plan.draft, plan.start + len(plan.tokens) - len(plan.draft)
-        if plan.keep > len(x) + 1:
-            watched = known + len(x) + 1 - plan.keep
-            self._logits = watched, logits[0].clone()  # the decoder may use its buffer again
+        if plan.watched is not None:
+            self._logits = plan.watched, logits[0].clone()  # the decoder may use its buffer again
             logits = logits[-len(x) - 1 :]
         logits = self._penalties.apply(logits, x.tokens)
         n, tokens = self._verifier.verify(logits, x, plan.noise, plan.position)
@@ -183,7 +188,12 @@ class Speculator:
 
     @torch.inference_mode()
     def revise(
-        self, ids: Sequence[int], old: Sequence[int], turn: int, position: int, watched: int = 0
+        self,
+        ids: Sequence[int],
+        old: Sequence[int],
+        turn: int,
+        position: int,
+        watched: int | None = None,
     ) -> Generator[None, None, Step]:
         """Begin a reply to the prompt `ids`, keeping what still fits of `old`, an earlier reply.
 
