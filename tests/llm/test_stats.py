@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from voiceloop.llm.stats import LlmCounters, Stats, Step
@@ -43,12 +45,12 @@ def test_what_is_rolled_back_was_for_nothing_with_what_it_took() -> None:
     stats = Stats()
     stats.target_pass(PROMPT)
     stats.round(ROUND)
-    before = stats.counters
-    stats.rolled_back(5, known=7)  # both accepted tokens, with a step of the draft each
-    assert stats.counters.wasted == before.wasted + 2
-    assert stats.counters.wasted_ms == pytest.approx(before.wasted_ms + 2 * (6 / 3 + 1))
-    stats.rolled_back(3, known=5)
-    assert stats.counters.wasted_ms == pytest.approx(before.wasted_ms + 2 * (6 / 3 + 1) + 2 + 2)
+    took = [stats.counters.wasted_ms]
+    for length in range(6, 2, -1):  # two accepted tokens, the reply's last, one of the prompt
+        stats.rolled_back(length, known=length + 1)
+        took.append(stats.counters.wasted_ms)
+    assert [after - before for before, after in pairwise(took)] == [2 + 1, 2 + 1, 2, 2]
+    assert stats.counters.wasted == 4
 
 
 def test_what_was_rolled_back_is_not_counted_again() -> None:
