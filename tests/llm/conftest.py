@@ -1,6 +1,6 @@
 """Tiny random models and a byte-level tokenizer, built in code; nothing is downloaded.
 
-Weights are drawn wide, so that the next token depends on the whole context and laws are peaked;
+Weights are drawn wide, so that the next token depends on the whole context and is fairly sure;
 float64, so that no two ways of computing a logit can disagree about which is the largest.
 """
 
@@ -34,9 +34,10 @@ from transformers import (
 from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, decoder
-from voiceloop.llm.drafts import DraftLength, ModelDraft
+from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.drafts import ModelDraft
 from voiceloop.llm.sampling import Sampling
-from voiceloop.llm.speculator import Speculator
+from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
 
 CONTEXT = 512
@@ -280,14 +281,14 @@ class Workshop:
     ) -> SpeculativeConversation:
         sampling = sampling or Sampling()
         eos = frozenset([self.tokenizer.eos_token_id]) if eos is None else eos
-        guess = None if draft is None else ModelDraft(draft, sampling, capacity, eos)
-        speculator = Speculator(target, guess, DraftLength(length, 0.1), sampling, capacity)
+        proposes = None if draft is None else ModelDraft(draft, sampling, capacity, eos)
+        speculator = Speculator(target, proposes, DraftLength(length, 0.1), sampling, capacity)
         return SpeculativeConversation(
             speculator,
             template or self.template,
             self.tokenizer,
             pool=pool or CachePool(0),
-            caches=(speculator.cache, *([guess.cache] if guess else [])),
+            caches=(speculator.cache, *([proposes.cache] if proposes else [])),
             eos=eos,
             system=system,
             max_new_tokens=max_new_tokens,

@@ -9,12 +9,14 @@ from typing import Any
 
 import torch
 
-from voiceloop.llm.drafts import DraftLength, ModelDraft, NgramDraft
+from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.sampling import Sampling
-from voiceloop.llm.speculator import Round, Speculator
+from voiceloop.llm.speculate import Speculator
+from voiceloop.llm.stats import Step
 
 DRAFTS = ("same", "random", "wrong", "unsteady", "ngram")
-LENGTHS = (1, 2, 4, 8)
+LENGTHS = range(1, 9)
 CAPACITY = 512
 NONE = torch.empty(0, dtype=torch.long)
 GREEDY, SAMPLED = Sampling(), Sampling(0.8, top_k=40, top_p=0.95, seed=7)
@@ -43,12 +45,12 @@ def speculator(
     target: Any, draft: Any, sampling: Sampling, length: int | None, **options: Any
 ) -> Speculator:
     """With `draft` a decoder, "ngram", or None."""
-    guess = None
+    proposes: Draft | None = None
     if draft == "ngram":
-        guess = NgramDraft(target.device)
+        proposes = NgramDraft(target.device)
     elif draft is not None:
-        guess = ModelDraft(draft, sampling, CAPACITY)
-    return Speculator(target, guess, DraftLength(length, 0.1), sampling, CAPACITY, **options)
+        proposes = ModelDraft(draft, sampling, CAPACITY)
+    return Speculator(target, proposes, DraftLength(length, 0.1), sampling, CAPACITY, **options)
 
 
 @dataclass
@@ -59,7 +61,7 @@ class Reply:
     prompt: Sequence[int]
     turn: int = 1
     ids: list[int] = field(default_factory=list)
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[Step] = field(default_factory=list)
 
     def steps(
         self, tokens: int, old: Sequence[int] = (), more: int = 0
@@ -74,11 +76,11 @@ class Reply:
         while (position := len(self.ids)) < tokens:
             whole, left = [*self.prompt, *self.ids], tokens + more - position
             yield None
-            self._keep((yield from self.speculator.round(whole, self.turn, position, left)))
+            self._keep((yield from self.speculator.round(whole, left)))
 
-    def _keep(self, step: Round) -> None:
+    def _keep(self, step: Step) -> None:
         self.rounds.append(step)
-        self.ids += step.ids
+        self.ids += step.tokens
 
 
 def say(

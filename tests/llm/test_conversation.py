@@ -120,7 +120,7 @@ def test_the_second_turn_computes_only_its_new_tokens_on_both_models(workshop):
     exhaust(conversation.reply("And another one?", 2))
     after, prompt = conversation.counters, conversation._reply.start
     # The last token of a reply the target has not seen yet, nor the draft; the draft has not seen
-    # the last two of a round in which all stood, nor a token that was not worth a draft.
+    # the last two of a round in which all were accepted, nor a token that was not worth a draft.
     assert after.prefilled - before.prefilled <= prompt - known + 1
     assert after.draft_prefilled - before.draft_prefilled <= prompt - known + 3
     assert after.reused - before.reused >= known - 1
@@ -343,7 +343,7 @@ def test_a_revised_reply_is_the_one_that_a_fresh_start_gives(workshop, sampling,
         assert conversation.ids == fresh.ids
         kept += len(revised[0].ids) > 1 if isinstance(revised[0], TokenBurst) else 0
         assert conversation.counters.target_passes > passes
-    assert kept > 0  # some old tokens did stand
+    assert kept > 0  # some old tokens were accepted
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.9, seed=3)], ids=["greedy", "sampled"])

@@ -79,8 +79,8 @@ def test_a_pair_of_folders_decodes_as_its_target_does_alone(folders):
         assert same(llm, alone, talk, 0.7, 5) and talk.counters.drafted > 0
     assert same(llm, alone, said(pair, seed=5)[1], 0.7, 5)
     assert said(pair, seed=5)[0] != said(pair, seed=6)[0]
-    no_guesses = build(folders / "target", folders / "draft", num_speculative_tokens=0, **options)
-    _, talk = said(no_guesses)
+    undrafted = build(folders / "target", folders / "draft", num_speculative_tokens=0, **options)
+    _, talk = said(undrafted)
     assert same(llm, alone, talk, 0.7, 5) and talk.counters.drafted == 0
 
 
@@ -275,21 +275,21 @@ def bundled_pair() -> SpeculativeLlm:
     return speculative(LlmConfig())
 
 
-def test_the_starter_pair_says_what_its_target_says_alone_and_mostly_by_guessing():
+def test_the_starter_pair_says_what_its_target_says_alone_and_mostly_by_drafting():
     pair = speculative(LlmConfig(num_speculative_tokens=4))  # else the clock has a say
     alone = speculative(LlmConfig(draft="none"))
-    guessing, plain = Counter(), Counter()
+    drafting, plain = Counter(), Counter()
     for text in ("What is the capital of France?", "Tell me a story about a fox."):
         talks = pair.conversation(), alone.conversation()
-        for talk, counts in zip(talks, (guessing, plain), strict=True):
+        for talk, counts in zip(talks, (drafting, plain), strict=True):
             items = [item for item in talk.reply(text, 1) if isinstance(item, TokenBurst)]
             assert "".join(item.text for item in items).endswith(".")
             counters = talk.counters
             counts.update(tested=counters.tested, accepted=counters.accepted)
             counts.update(passes=counters.target_passes)
         assert same(pair, talks[1], talks[0])
-    assert guessing["accepted"] > 0.6 * guessing["tested"]
-    assert guessing["passes"] < 0.4 * plain["passes"]
+    assert drafting["accepted"] > 0.6 * drafting["tested"]
+    assert drafting["passes"] < 0.4 * plain["passes"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Lossless: what is said is what the target alone would say, or something of the same law,
-whatever the draft, the number of guesses, the architecture and the options."""
+"""Lossless: what is said is what the target alone would say, or something of the same
+distribution, whatever the draft, the number of its tokens, the architecture and the options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from tests.llm.conftest import CONTEXT, KINDS, WINDOWED, build_model
-from tests.llm.laws import CPU, Table, p_value
+from tests.llm.distributions import CPU, Table, p_value
 from tests.llm.replies import (
     DRAFTS,
     GREEDY,
@@ -32,6 +32,7 @@ from tests.llm.ties import Uneven, ties
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.decoder import decoder
 from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
+from voiceloop.llm.stats import LlmCounters
 
 pytestmark = pytest.mark.models
 
@@ -83,8 +84,8 @@ def test_every_draft_at_every_length_leaves_the_targets_own_reply(
             draft = name if name == "ngram" else workshop.draft(name)
             made = speculator(target, draft, sampling, length)
             assert say(made, prompt, tokens).ids == expected, (name, length)
-            drafted[name] += made.counts["drafted"]
-            accepted[name] += made.counts["accepted"]
+            drafted[name] += made.stats.total.drafted
+            accepted[name] += made.stats.total.accepted
     assert accepted["same"] == drafted["same"] > 0
     assert 0 < accepted["unsteady"] < drafted["unsteady"]
     assert accepted["wrong"] < 0.1 * drafted["wrong"]
@@ -114,8 +115,8 @@ def test_every_architecture_says_the_same_with_every_kind_of_draft(
         for name, draft in (("ngram", "ngram"), ("model", Told(target, len(prompt), plain))):
             made = speculator(target, draft, sampling, 4)
             reply = say(made, prompt, tokens).ids
-            drafted[name] += made.counts["drafted"]
-            accepted[name] += made.counts["accepted"]
+            drafted[name] += made.stats.total.drafted
+            accepted[name] += made.stats.total.accepted
             found += ties(exact, sampling, prompt, plain, reply)
     assert 0 < accepted["model"] < drafted["model"]
     assert drafted["ngram"] > 0 or count < 100  # few prompts may never repeat themselves
@@ -165,13 +166,13 @@ class Told:
         self.vocab, self.parameters, self.device = target.vocab, 1, CPU
         self.pass_bytes = 0
         self._prompt = prompt
-        self._guesses = [(token + (at % 5 == 4)) % target.vocab for at, token in enumerate(reply)]
+        self._tokens = [(token + (at % 5 == 4)) % target.vocab for at, token in enumerate(reply)]
 
     def forward(self, ids, cache, keep):
         cache.extend(0, ids.view(-1, 1, 1))
         cache.advance(len(ids))
         place = cache.length - self._prompt
-        follows = self._guesses[place] if 0 <= place < len(self._guesses) else 0
+        follows = self._tokens[place] if 0 <= place < len(self._tokens) else 0
         logits = torch.zeros(keep, self.vocab, dtype=torch.float64)
         logits[-1, follows] = 1e4  # whatever noise is added
         return logits
@@ -185,14 +186,18 @@ class Told:
         pytest.param(1.0, 500, 64, id="all", marks=pytest.mark.full),
     ],
 )
+@pytest.mark.parametrize("assisted", [False, True], ids=["alone", "assisted"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_greedy_decoding_is_that_of_transformers_generate(workshop, kind, penalty, count, tokens):
+def test_greedy_decoding_is_that_of_transformers_generate(
+    workshop, kind, assisted, penalty, count, tokens
+):
     sampling = Sampling(repetition_penalty=penalty)
     for prompt in prompts(workshop.vocab, count):
         made = speculator(workshop.decoder(kind), workshop.draft("random", kind), sampling, 4)
         ids = torch.tensor([prompt])
         output = workshop.model(kind).generate(
             ids,
+            assistant_model=workshop.model(kind, seed=1) if assisted else None,
             attention_mask=torch.ones_like(ids),
             do_sample=False,
             max_new_tokens=tokens,
@@ -213,9 +218,9 @@ def test_seeds_and_turns_change_what_is_said_and_nothing_else_does(workshop):
             seeded = replace(base, seed=seed)
             made = speculator(workshop.decoder(), workshop.draft("unsteady"), seeded, 3)
             reply = say(made, prompt, 24, turn)
-            counts = made.counters
-            assert 0 < counts.accepted < counts.drafted
-            return tuple(reply.ids), tuple(reply.rounds)
+            counters = made.stats.counters
+            assert 0 < counters.accepted < counters.drafted
+            return tuple(reply.ids), [(step.drafted, step.accepted) for step in reply.rounds]
 
         assert said(1, 1) == said(1, 1)
         assert len({said(seed, turn)[0] for seed in (1, 2) for turn in (1, 2)}) == 4
@@ -227,11 +232,11 @@ def test_a_draft_that_is_the_target_is_always_right(workshop, sampling):
     for turn, prompt in enumerate(prompts(workshop.vocab, 4)):
         made.rollback(0)
         say(made, prompt, 41, turn)
-    assert made.counts["accepted"] == made.counts["drafted"] == 4 * 32
-    assert made.counters.accepted_by_position == (32, 32, 32, 32)
+    assert made.stats.total.accepted == made.stats.total.drafted == 4 * 32
+    assert made.stats.total.accepted_by_position == (32, 32, 32, 32)
 
 
-# ---- the law of a reply, of several tokens end to end
+# ---- the distribution of a reply, of several tokens end to end
 
 GRID: dict[str, list[Any]] = {
     "temperature": [0.7, 1.0, 1.4],
@@ -276,7 +281,7 @@ def test_the_grid_has_all_pairs():
         assert all(((a, x), (b, y)) in found for x in GRID[a] for y in GRID[b])
 
 
-def law_of(case: dict[str, Any], samples: int, seed: int = 0) -> tuple[float, Counter[str]]:
+def fit_of(case: dict[str, Any], samples: int, seed: int = 0) -> tuple[float, LlmCounters]:
     """P-value of the first three tokens of so many replies, and the counters."""
     repetition, presence, frequency = case["penalties"]
     sampling = Sampling(
@@ -293,24 +298,24 @@ def law_of(case: dict[str, Any], samples: int, seed: int = 0) -> tuple[float, Co
     target = Table(6, seed=1)
     draft = "ngram" if case["draft"] == "ngram" else target.like(2, 0.6)
     made = speculator(target, draft, sampling, case["length"])
-    # What an n-gram guesses has to be in the prompt.
+    # What an n-gram proposes has to be in the prompt.
     prompt = [0, 2, 3, 1, 3, 0, 4, 2, 2, 5, 1, 0, 3, 2, 4, 1, 2, 2, 3]
     counts = torch.zeros((6,) * 3)
     for turn in range(samples):
         made.rollback(len(prompt))
         counts[tuple(say(made, prompt, 3, turn, more=8).ids[:3])] += 1
-    return p_value(counts.flatten(), target.law(sampling, prompt, 3)), made.counts
+    return p_value(counts.flatten(), target.joint(sampling, prompt, 3)), made.stats.total
 
 
-LAW_SIZES = [
+SAMPLES = [
     pytest.param(250, id="quick"),
     pytest.param(8000, id="all", marks=pytest.mark.full),
 ]
 
 
-@pytest.mark.parametrize("samples", LAW_SIZES)
-def test_whatever_the_options_a_reply_has_the_targets_law(samples):
+@pytest.mark.parametrize("samples", SAMPLES)
+def test_whatever_the_options_a_reply_has_the_targets_distribution(samples):
     for seed, case in enumerate(pairwise(GRID)):
-        p, counts = law_of(case, samples, seed)
+        p, counters = fit_of(case, samples, seed)
         assert p > 1e-4, case
-        assert 0 < counts["accepted"] < counts["drafted"], case
+        assert 0 < counters.accepted < counters.drafted, case

@@ -1,4 +1,4 @@
-"""Choosing tokens: the law of the choice, its noise, and what penalties and warping do to a row."""
+"""Choosing tokens: how they are distributed, their noise, and what penalties and warping do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import RepetitionPenaltyLogitsProcessor
 
-from tests.llm.laws import CPU, p_value
+from tests.llm.distributions import CPU, p_value
 from voiceloop.errors import EngineError
 from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
 
@@ -39,18 +39,18 @@ GRID = [
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("sampling", GRID)
-def test_chosen_tokens_follow_the_warped_law(sampling: Sampling, seed: int) -> None:
+def test_chosen_tokens_follow_the_warped_distribution(sampling: Sampling, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(8 + 12 * seed, generator=generator, dtype=torch.float64)
     sampling = Sampling(sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, seed)
-    law = warp(logits, sampling).softmax(-1)
-    assert p_value(drawn(logits, sampling), law) > 1e-4
+    p = warp(logits, sampling).softmax(-1)
+    assert p_value(drawn(logits, sampling), p) > 1e-4
 
 
 @pytest.mark.parametrize(
     "wrong", [Sampling(1.15), Sampling(1.0, top_k=7), Sampling(1.0, min_p=0.1)]
 )
-def test_the_statistic_tells_a_wrong_law_from_the_right_one(wrong: Sampling) -> None:
+def test_the_statistic_tells_a_wrong_distribution_from_the_right_one(wrong: Sampling) -> None:
     logits = torch.linspace(0, 2.5, 8, dtype=torch.float64)
     assert p_value(drawn(logits, wrong), logits.softmax(-1)) < 1e-10
 
@@ -61,7 +61,9 @@ def test_the_statistic_tells_a_wrong_law_from_the_right_one(wrong: Sampling) -> 
 def test_noise_is_gumbel_noise() -> None:
     source = Noise(0, 500, CPU)
     noise = source.gumbel(source.keys(Stream.CHOICE, 0, 0, 400))
-    bins = torch.exp(-torch.exp(-noise)).flatten().mul(50).long()  # uniform under its own law
+    bins = (
+        torch.exp(-torch.exp(-noise)).flatten().mul(50).long()
+    )  # uniform under its own distribution
     assert p_value(torch.bincount(bins, minlength=50), torch.full((50,), 0.02)) > 1e-4
     for a, b in ((noise[:-1], noise[1:]), (noise[:, :-1], noise[:, 1:])):  # positions, tokens
         assert abs(correlation(a, b)) < 0.012
@@ -147,14 +149,14 @@ def rows_of(data: st.DataObject, count: int) -> torch.Tensor:
 
 @given(samplings, tokens, tokens, tokens, st.data())
 def test_each_row_is_penalised_for_all_that_precedes_it(
-    sampling: Sampling, prompt: list[int], reply: list[int], guesses: list[int], data: st.DataObject
+    sampling: Sampling, prompt: list[int], reply: list[int], x: list[int], data: st.DataObject
 ) -> None:
     penalties = Penalties(sampling, VOCAB, CPU)
     penalties.count(prompt + reply, len(prompt))
-    logits = rows_of(data, data.draw(st.integers(1, len(guesses) + 1)))
-    found = penalties.apply(logits, torch.tensor(guesses, dtype=torch.long))
+    logits = rows_of(data, data.draw(st.integers(1, len(x) + 1)))
+    found = penalties.apply(logits, torch.tensor(x, dtype=torch.long))
     for back, (row, scores) in enumerate(zip(reversed(logits), reversed(found), strict=True)):
-        before = reply + guesses[: len(guesses) - back]
+        before = reply + x[: len(x) - back]
         expected = plainly_penalised(row.tolist(), sampling, prompt, before)
         assert scores.tolist() == pytest.approx(expected, abs=1e-12)
         penalties.rollback(0)

@@ -1,4 +1,4 @@
-"""Verification is lossless: what is emitted has the target's law, and planted faults show."""
+"""Verification is lossless: what is emitted has the target's distribution; planted faults show."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.llm.laws import p_value
+from tests.llm.distributions import p_value
 from voiceloop.llm.verify import coupled, rejection, residual
 
 pytestmark = pytest.mark.pure
 N = 20_000
 Rule = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Of one round: guesses [k], p [k + 1, vocab], q [k, vocab], u [k] and noise [k + 1, vocab]."""
+"""Of one round: tokens x [k], p [k + 1, vocab], q [k, vocab], u [k] and noise [k + 1, vocab]."""
 
 
 def by_rejection(
-    guesses: Tensor, p: Tensor, q: Tensor | None, u: Tensor, noise: Tensor
+    x: Tensor, p: Tensor, q: Tensor | None, u: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    return rejection(guesses, p, q, u, lambda n: noise.index_select(0, n))
+    return rejection(x, p, q, u, lambda n: noise.index_select(0, n))
 
 
-def laws(generator: torch.Generator, *shape: int, zeros: float = 0.0) -> Tensor:
-    """Random laws along the last axis; a share of their tokens, never the first, has none."""
+def distributions(generator: torch.Generator, *shape: int, zeros: float = 0.0) -> Tensor:
+    """Random ones along the last axis; to a share of tokens, never the first, they give nothing."""
     weights = torch.rand(*shape, generator=generator, dtype=torch.float64) ** 3 + 1e-3
     gone = torch.rand(*shape, generator=generator) < zeros
     gone[..., 0] = False
@@ -40,9 +40,9 @@ def gumbel(generator: torch.Generator, *shape: int) -> Tensor:
     return -torch.empty(*shape, dtype=torch.float64).exponential_(generator=generator).log()
 
 
-def draw(law: Tensor, generator: torch.Generator) -> Tensor:
-    """A token from each row of `law`."""
-    return (law.log() + gumbel(generator, *law.shape)).argmax(-1)
+def draw(rows: Tensor, generator: torch.Generator) -> Tensor:
+    """A token from each of `rows`."""
+    return (rows.log() + gumbel(generator, *rows.shape)).argmax(-1)
 
 
 # ---- one position
@@ -51,12 +51,12 @@ def draw(law: Tensor, generator: torch.Generator) -> Tensor:
 @pytest.mark.parametrize(
     ("dtype", "bound"), [(torch.float64, 1e-12), (torch.float32, 1e-6)], ids=["double", "single"]
 )
-def test_what_is_accepted_and_what_replaces_the_rest_add_up_to_the_targets_law(
+def test_what_is_accepted_and_what_replaces_the_rest_add_up_to_the_targets_distribution(
     dtype: torch.dtype, bound: float
 ) -> None:
     generator = torch.Generator().manual_seed(0)
-    p = laws(generator, 1000, 16, zeros=0.3).to(dtype)
-    q = laws(generator, 1000, 16, zeros=0.3).to(dtype)
+    p = distributions(generator, 1000, 16, zeros=0.3).to(dtype)
+    q = distributions(generator, 1000, 16, zeros=0.3).to(dtype)
     q[:100] = p[:100]
     q[100:200] = F.one_hot(torch.arange(100) % 16, 16)
     p[200:300] = F.one_hot(torch.arange(100) % 16, 16)
@@ -68,39 +68,37 @@ def test_what_is_accepted_and_what_replaces_the_rest_add_up_to_the_targets_law(
 
 
 @given(st.integers(0, 99), st.integers(0, 4))
-def test_a_guess_is_accepted_below_the_ratio_and_not_at_it(seed: int, guess: int) -> None:
+def test_a_draft_token_is_accepted_below_the_ratio_and_not_at_it(seed: int, token: int) -> None:
     generator = torch.Generator().manual_seed(seed)
-    p, q = laws(generator, 2, 5, zeros=0.4), laws(generator, 1, 5)
-    token, noise = torch.tensor([guess]), gumbel(generator, 2, 5)
-    ratio = p[0, guess] / q[0, guess]
-    for u, stands in ((ratio, 0), (ratio * (1 + 1e-9), 0), (ratio * (1 - 1e-9), int(ratio > 0))):
-        n, tokens = by_rejection(token, p, q, u.view(1), noise)
-        assert n.item() == stands
-        assert p[stands, tokens[stands]] > 0
+    p, q = distributions(generator, 2, 5, zeros=0.4), distributions(generator, 1, 5)
+    x, noise = torch.tensor([token]), gumbel(generator, 2, 5)
+    ratio = p[0, token] / q[0, token]
+    for u, count in ((ratio, 0), (ratio * (1 + 1e-9), 0), (ratio * (1 - 1e-9), int(ratio > 0))):
+        n, tokens = by_rejection(x, p, q, u.view(1), noise)
+        assert n.item() == count
+        assert p[count, tokens[count]] > 0
 
 
-def test_where_the_laws_are_equal_a_rejected_guess_is_replaced_by_the_target() -> None:
+def test_where_the_distributions_are_equal_a_rejected_token_is_replaced_by_the_target() -> None:
     p = torch.tensor([[0.0, 0.5, 0.5]]).expand(2, 3)
-    for guess in (1, 2):
-        n, tokens = by_rejection(torch.tensor([guess]), p, p[:1], torch.ones(1), torch.zeros(2, 3))
+    for token in (1, 2):
+        n, tokens = by_rejection(torch.tensor([token]), p, p[:1], torch.ones(1), torch.zeros(2, 3))
         assert n.item() == 0 and tokens[0].item() in (1, 2)
 
 
 @given(st.lists(st.integers(0, 2), max_size=8), st.data())
-def test_exactly_the_longest_common_beginning_is_coupled(
-    guesses: list[int], data: st.DataObject
-) -> None:
-    rows = len(guesses) + 1
+def test_exactly_the_longest_common_beginning_is_coupled(x: list[int], data: st.DataObject) -> None:
+    rows = len(x) + 1
     chosen = data.draw(st.lists(st.integers(0, 2), min_size=rows, max_size=rows))
     scores = F.one_hot(torch.tensor(chosen), 3).double()
-    n, tokens = coupled(torch.tensor(guesses, dtype=torch.long), scores, None)
+    n, tokens = coupled(torch.tensor(x, dtype=torch.long), scores, None)
     accepted = int(n)
     assert tokens.tolist() == chosen
-    assert guesses[:accepted] == chosen[:accepted]
-    assert accepted == len(guesses) or guesses[accepted] != chosen[accepted]
+    assert x[:accepted] == chosen[:accepted]
+    assert accepted == len(x) or x[accepted] != chosen[accepted]
 
 
-# ---- two positions: the law of what a round and plain decoding after it emit
+# ---- two positions: how what a round and plain decoding after it emit is distributed
 
 
 @dataclass
@@ -108,7 +106,7 @@ class Game:
     """A target and a draft over two tokens, the second depending on the first."""
 
     p: list[Tensor]
-    """The target's laws after no token, [vocab]; one, [vocab, vocab]; and two."""
+    """The target's distributions after no token, [vocab]; one, [vocab, vocab]; and two."""
     q: list[Tensor]
     generator: torch.Generator
 
@@ -116,88 +114,88 @@ class Game:
     def of(cls, vocab: int, seed: int) -> Game:
         generator = torch.Generator().manual_seed(seed)
         shapes = (vocab,), (vocab, vocab), (vocab, vocab, vocab)
-        p = [laws(generator, *shape, zeros=0.2) for shape in shapes]
-        return cls(p, [laws(generator, *shape) for shape in shapes], generator)
+        p = [distributions(generator, *shape, zeros=0.2) for shape in shapes]
+        return cls(p, [distributions(generator, *shape) for shape in shapes], generator)
 
-    def guesses(self, greedy: bool = False) -> Tensor:
-        """Two guesses for each of N rounds, [N, 2]."""
+    def drafted(self, greedy: bool = False) -> Tensor:
+        """Two draft tokens for each of N rounds, [N, 2]."""
 
-        def pick(law: Tensor) -> Tensor:
-            return law.argmax(-1) if greedy else draw(law, self.generator)
+        def pick(rows: Tensor) -> Tensor:
+            return rows.argmax(-1) if greedy else draw(rows, self.generator)
 
         first = pick(self.q[0].expand(N, -1))
         return torch.stack((first, pick(self.q[1][first])), 1)
 
-    def rows(self, model: list[Tensor], guesses: Tensor) -> Tensor:
-        """Its laws after no, one and two guesses: [N, 3, vocab]."""
-        first, second = guesses.unbind(1)
+    def rows(self, model: list[Tensor], x: Tensor) -> Tensor:
+        """Its distributions after no, one and two draft tokens: [N, 3, vocab]."""
+        first, second = x.unbind(1)
         after = model[0].expand(N, -1), model[1][first], model[2][first, second]
         return torch.stack(after, 1)
 
-    def emitted(self, rule: Rule, guesses: Tensor, p: Tensor, q: Tensor) -> Tensor:
-        """The first two tokens of N rounds, and how many guesses stood: [N, 3].
+    def emitted(self, rule: Rule, x: Tensor, p: Tensor, q: Tensor) -> Tensor:
+        """The first two tokens of N rounds, and how many were accepted: [N, 3].
 
         A round that gave only one is followed by plain decoding.
         """
-        u = torch.rand(guesses.shape, generator=self.generator, dtype=torch.float64)
+        u = torch.rand(x.shape, generator=self.generator, dtype=torch.float64)
         noise = gumbel(self.generator, *p.shape)
-        n, tokens = torch.vmap(rule)(guesses, p, q, u, noise)
+        n, tokens = torch.vmap(rule)(x, p, q, u, noise)
         second = draw(self.p[1][tokens[:, 0]], self.generator)
         second = torch.where(n[:, 0] > 0, tokens[:, 1], second)
         return torch.stack((tokens[:, 0], second, n[:, 0]), 1)
 
     def fit(self, emitted: Tensor) -> float:
-        """P-value of the first two tokens under the target's joint law."""
+        """P-value of the first two tokens under the target's joint distribution."""
         vocab = len(self.p[0])
-        law = self.p[0].unsqueeze(1) * self.p[1]
+        joint = self.p[0].unsqueeze(1) * self.p[1]
         counts = torch.bincount(emitted[:, 0] * vocab + emitted[:, 1], minlength=vocab**2)
-        return p_value(counts, law.flatten())
+        return p_value(counts, joint.flatten())
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("vocab", [8, 16, 32])
-def test_rejection_emits_the_targets_law(vocab: int, seed: int) -> None:
+def test_rejection_emits_the_targets_distribution(vocab: int, seed: int) -> None:
     game = Game.of(vocab, seed)
-    guesses = game.guesses()
-    p, q = game.rows(game.p, guesses), game.rows(game.q, guesses)[:, :2]
-    emitted = game.emitted(by_rejection, guesses, p, q)
+    x = game.drafted()
+    p, q = game.rows(game.p, x), game.rows(game.q, x)[:, :2]
+    emitted = game.emitted(by_rejection, x, p, q)
     assert set(emitted[:, 2].tolist()) == {0, 1, 2}
     assert game.fit(emitted) > 1e-4
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_guesses_that_were_not_drawn_leave_the_law_as_it_is(seed: int) -> None:
+def test_draft_tokens_that_were_not_drawn_leave_the_distribution_as_it_is(seed: int) -> None:
     game = Game.of(8, seed)
-    guesses = game.guesses(greedy=True)
-    delta = F.one_hot(guesses, 8).double()
-    emitted = game.emitted(by_rejection, guesses, game.rows(game.p, guesses), delta)
+    x = game.drafted(greedy=True)
+    delta = F.one_hot(x, 8).double()
+    emitted = game.emitted(by_rejection, x, game.rows(game.p, x), delta)
     assert len(emitted[:, 2].unique()) > 1
     assert game.fit(emitted) > 1e-4
 
 
-def test_no_row_of_q_is_a_row_that_is_one_at_the_guess() -> None:
+def test_no_row_of_q_is_a_row_that_is_one_at_the_token() -> None:
     game = Game.of(8, 0)
-    for guesses in game.guesses()[:20]:
-        p = game.rows(game.p, guesses.expand(N, -1))[0]
+    for x in game.drafted()[:20]:
+        p = game.rows(game.p, x.expand(N, -1))[0]
         u, noise = torch.rand(2, generator=game.generator), gumbel(game.generator, 3, 8)
-        delta = F.one_hot(guesses, 8).double()
-        without, given_ = (by_rejection(guesses, p, q, u, noise) for q in (None, delta))
+        delta = F.one_hot(x, 8).double()
+        without, given_ = (by_rejection(x, p, q, u, noise) for q in (None, delta))
         assert all(map(torch.equal, without, given_))
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_coupling_emits_the_targets_law(seed: int) -> None:
+def test_coupling_emits_the_targets_distribution(seed: int) -> None:
     game = Game.of(8, seed)
     noise = gumbel(game.generator, N, 3, 8)
     first = (game.q[0].log() + noise[:, 0]).argmax(-1)
     second = (game.q[1][first].log() + noise[:, 1]).argmax(-1)
-    guesses = torch.stack((first, second), 1)
+    x = torch.stack((first, second), 1)
 
     def rule(x: Tensor, p: Tensor, q: Tensor, u: Tensor, row: Tensor) -> tuple[Tensor, Tensor]:
         return coupled(x, p.log(), row)
 
-    p = game.rows(game.p, guesses)
-    n, tokens = torch.vmap(rule)(guesses, p, p, p, noise)
+    p = game.rows(game.p, x)
+    n, tokens = torch.vmap(rule)(x, p, p, p, noise)
     own = (game.p[1][tokens[:, 0]].log() + noise[:, 1]).argmax(-1)  # the next round's first
     emitted = torch.stack((tokens[:, 0], torch.where(n[:, 0] > 0, tokens[:, 1], own), n[:, 0]), 1)
     assert set(n.flatten().tolist()) == {0, 1, 2}
@@ -210,7 +208,7 @@ def test_coupling_emits_the_targets_law(seed: int) -> None:
 def without_residual(
     x: Tensor, p: Tensor, q: Tensor, u: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """A rejected guess is replaced by a token from p."""
+    """A rejected token is replaced by a token from p."""
     n, tokens = by_rejection(x, p, q, u, noise)
     return n, torch.where(torch.arange(len(p)) == n, (p.log() + noise).argmax(-1), tokens)
 
@@ -218,7 +216,7 @@ def without_residual(
 def dropping_the_unsure(
     x: Tensor, p: Tensor, q: Tensor, u: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The only guess is not tested where the draft is unsure of it."""
+    """The only draft token is not verified where the draft is unsure of it."""
     n, tokens = by_rejection(x, p, q, u, noise)
     unsure = q.gather(1, x.unsqueeze(1))[0] < 0.2
     return n * ~unsure, torch.where(unsure, (p.log() + noise).argmax(-1), tokens)
@@ -227,20 +225,20 @@ def dropping_the_unsure(
 def planted(fault: str) -> float:
     """The p-value of rounds with a fault in them."""
     game = Game.of(8, 0)
-    guesses = game.guesses(greedy=fault == "argmax")  # and the softmax is handed in as its law
-    p, q = game.rows(game.p, guesses), game.rows(game.q, guesses)[:, :2]
+    x = game.drafted(greedy=fault == "argmax")  # and the softmax is handed in as q
+    p, q = game.rows(game.p, x), game.rows(game.q, x)[:, :2]
     rule: Rule = by_rejection
     match fault:
-        case "bonus":  # the token after the last guess comes from the draft's law
-            guesses, p, q = guesses[:, :1], torch.stack((p[:, 0], q[:, 1]), 1), q[:, :1]
+        case "bonus":  # the token after the last of the draft's comes from the draft, too
+            x, p, q = x[:, :1], torch.stack((p[:, 0], q[:, 1]), 1), q[:, :1]
         case "dropped":
-            rule, guesses, p, q = dropping_the_unsure, guesses[:, :1], p[:, :2], q[:, :1]
+            rule, x, p, q = dropping_the_unsure, x[:, :1], p[:, :2], q[:, :1]
         case "residual":
             rule = without_residual
-        case "penalty":  # worked out once a round: the second row knows nothing of the first guess
+        case "penalty":  # worked out once a round: the second row knows nothing of x_1
             game.p[1] = game.p[1] * (1 - 0.9 * torch.eye(8))
             game.p[1] /= game.p[1].sum(-1, keepdim=True)
-    return game.fit(game.emitted(rule, guesses, p, q))
+    return game.fit(game.emitted(rule, x, p, q))
 
 
 @pytest.mark.parametrize("fault", ["argmax", "dropped", "residual", "bonus", "penalty"])
@@ -248,27 +246,29 @@ def test_the_statistic_finds_a_planted_fault(fault: str) -> None:
     assert planted(fault) < 1e-10 < 1e-4 < planted("none")
 
 
-# ---- how many stand
+# ---- how many are accepted
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("mode", ["coupled", "rejection"])
-def test_how_many_stand_is_geometric_where_the_laws_do_not_change(mode: str, seed: int) -> None:
+def test_how_many_are_accepted_is_geometric_where_distributions_do_not_change(
+    mode: str, seed: int
+) -> None:
     generator, k, vocab = torch.Generator().manual_seed(seed), 4, 8
-    p, q = laws(generator, vocab), laws(generator, vocab)
+    p, q = distributions(generator, vocab), distributions(generator, vocab)
     noise, more = (gumbel(generator, N, k + 1, vocab) for _ in range(2))
-    guesses = (q.log() + noise[:, :k]).argmax(-1)
+    x = (q.log() + noise[:, :k]).argmax(-1)
     u = torch.rand(N, k, generator=generator, dtype=torch.float64)
     rows = p.expand(N, k + 1, vocab)
     if mode == "coupled":
-        # Of two laws with the same noise (Daliri et al. 2024, section 3).
+        # Of two distributions with the same noise (Daliri et al. 2024, section 3).
         larger = torch.maximum(p / p.unsqueeze(1), q / q.unsqueeze(1))
         rate = (1 / larger.sum(-1)).sum()
-        n, _ = torch.vmap(coupled)(guesses, rows.log(), noise)
+        n, _ = torch.vmap(coupled)(x, rows.log(), noise)
     else:
         rate = torch.minimum(p, q).sum()
-        n, _ = torch.vmap(by_rejection)(guesses, rows, q.expand(N, k, vocab), u, more)
-    law = rate ** torch.arange(k + 1) * (1 - rate)
-    law[k] = rate**k
+        n, _ = torch.vmap(by_rejection)(x, rows, q.expand(N, k, vocab), u, more)
+    geometric = rate ** torch.arange(k + 1) * (1 - rate)
+    geometric[k] = rate**k
     assert 0.1 < rate < 0.95
-    assert p_value(torch.bincount(n.flatten(), minlength=k + 1), law) > 1e-4
+    assert p_value(torch.bincount(n.flatten(), minlength=k + 1), geometric) > 1e-4

@@ -1,1 +1,1 @@
-"""The language model: a target that decides, a draft that guesses, and conversations over both."""
+"""The language model: a target that decides, a draft that proposes, and conversations over both."""

@@ -19,12 +19,29 @@ from voiceloop.errors import EngineError
 from voiceloop.llm.cache import CachePool, Group
 from voiceloop.llm.memory import memory_for
 from voiceloop.llm.output import Call, Output, Speech
-from voiceloop.llm.speculator import LlmCounters, Round, Speculator
+from voiceloop.llm.speculate import Speculator
+from voiceloop.llm.stats import LlmCounters, Step
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.wording import BROKEN_OFF
 from voiceloop.types import TokenBurst, Tool, ToolCall
 
 MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What the user says, as far as it has come."""
+
+    turn: int | None = None
+    """The number of their current turn; None before the first."""
+    before: str = ""
+    """What earlier turns without a reply contributed to it."""
+    said: str = ""
+    """All that they say in it, that included."""
+    bare: int = 0
+    """How many ids there are up to the end of their words, without punctuation."""
+    old: Sequence[int] = ()
+    """The ids of the reply to this turn that was taken out last."""
 
 
 @dataclass(slots=True)
@@ -76,21 +93,16 @@ class SpeculativeConversation:
         self._eos = eos
         self._stop = tuple(stop)
         self._max_new_tokens = max_new_tokens
-        self._capacity = speculator.cache.capacity
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
         """Where each exchange's user text begins; the last is the current one's."""
-        self._turn: int | None = None
-        """The user's current turn."""
-        self._said = ""
-        """What they say in it."""
-        self._before = ""
-        """The part of it that earlier turns without a reply contributed."""
+        self._asked = _Asked()
         self._reply: _Reply | None = None
-        self._bare = 0
-        """How many ids there are up to the end of the user's words, without punctuation."""
-        self._old: list[int] = []
-        """The ids of the reply to the current turn that was taken out last."""
+
+    @property
+    def _capacity(self) -> int:
+        """Ids that fit."""
+        return self._speculator.cache.capacity
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -100,7 +112,7 @@ class SpeculativeConversation:
     @property
     def counters(self) -> LlmCounters:
         """What the conversation has cost so far."""
-        return self._speculator.counters
+        return self._speculator.stats.counters
 
     @property
     def exchanges(self) -> int:
@@ -110,7 +122,7 @@ class SpeculativeConversation:
     @property
     def tokens_read(self) -> int:
         """See `Conversation.tokens_read`."""
-        return self._speculator.counts["prefilled"]
+        return self._speculator.stats.total.prefilled
 
     @property
     def seed(self) -> int | None:
@@ -123,7 +135,7 @@ class SpeculativeConversation:
 
         None unless that call computed the text's last token.
         """
-        return self._speculator.probability(self._template.ends, self._bare)
+        return self._speculator.probability(self._template.ends, self._asked.bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
         """See `Conversation.prefill`.
@@ -134,14 +146,14 @@ class SpeculativeConversation:
         with self._held():
             self._begin(turn)
             self._ask(text, suffix=[])
-            self._bare = len(self._ids)
+            self._asked.bare = len(self._ids)
             yield from self._speculator.prefill(self._ids)
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         """See `Conversation.reply`."""
         with self._held():
             self._begin(turn)
-            self._old = []
+            self._asked.old = ()
             yield from self._answer_to(text, turn)
 
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
@@ -195,7 +207,7 @@ class SpeculativeConversation:
         ]
         while turns and len(opening) + sum(map(len, turns)) > self._capacity // 2:
             del turns[0]
-            self._speculator.counts["dropped_turns"] += 1
+            self._speculator.stats.total.dropped_turns += 1
         ids, starts = opening, [len(opening)]
         for turn in turns:
             ids = ids + turn
@@ -204,9 +216,7 @@ class SpeculativeConversation:
         self._truncate(same)
         self._ids += ids[same:]
         self._starts = starts
-        self._turn, self._reply = None, None
-        self._said = self._before = ""
-        self._old = []
+        self._asked, self._reply = _Asked(), None
 
     def close(self) -> None:
         """See `Conversation.close`."""
@@ -220,35 +230,34 @@ class SpeculativeConversation:
         with self._pool.hold(self._caches) as evicted, memory:
             if evicted:
                 self._speculator.rollback(0)
-                self._speculator.counts["evictions"] += 1
+                self._speculator.stats.total.evictions += 1
             yield
 
     def _begin(self, turn: int) -> None:
         """Go on with the user's `turn`, or close the exchange before it."""
         reply, self._reply = self._reply, None
-        if turn == self._turn:
+        asked = self._asked
+        if turn == asked.turn:
             if reply is not None and reply.own:  # one that said nothing replaces no other
-                self._old = reply.own
+                asked.old = reply.own
             return
-        self._turn = turn
-        self._old = []
-        if reply is None:
-            return
-        if len(self._ids) > reply.start:
+        before = asked.before
+        if reply is not None and len(self._ids) > reply.start:
             if reply.cut:
                 self._ids += self._template.encode(BROKEN_OFF)
             self._ids += self._template.reply_to_user
             self._starts.append(len(self._ids))
-            self._before = ""
-        else:
-            self._before = self._said
+            before = ""
+        elif reply is not None:
+            before = asked.said
+        self._asked = _Asked(turn, before)
 
     def _ask(self, text: str, suffix: list[int]) -> None:
         """Make the ids end with the user's turn and `suffix`, keeping all rows that still fit."""
-        said = f"{self._before} {text}".strip()
+        said = f"{self._asked.before} {text}".strip()
         tail = self._template.content(said) + suffix
         self._make_room(len(tail) + len(self._template.user_to_reply))
-        self._said = said
+        self._asked.said = said
         start = self._starts[-1]
         same = _common(self._ids[start:], tail)
         self._truncate(start + same)
@@ -271,7 +280,7 @@ class SpeculativeConversation:
             self._speculator.rollback(first)
             del self._ids[first:second]
             self._starts = [first, *(start - second + first for start in self._starts[2:])]
-            self._speculator.counts["dropped_turns"] += 1
+            self._speculator.stats.total.dropped_turns += 1
 
     def _truncate(self, length: int) -> None:
         self._speculator.rollback(length)
@@ -280,8 +289,9 @@ class SpeculativeConversation:
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         self._ask(text, suffix=self._template.user_to_reply)
         start, said = len(self._ids), self._starts[-1]
-        words = self._template.content(bare(self._said))
-        self._bare = said + len(words) if self._ids[said : said + len(words)] == words else 0
+        words = self._template.content(bare(self._asked.said))
+        known = self._ids[said : said + len(words)] == words
+        self._asked.bare = said + len(words) if known else 0
         self._reply = _Reply(turn, start - len(self._template.user_to_reply), start)
         yield from self._answer(self._reply)
 
@@ -296,15 +306,15 @@ class SpeculativeConversation:
             call=self._template.call,
         )
         # The last id leaves room for the target's own token after the old ones.
-        old = [] if reply.returned else self._old[: min(last, self._capacity - base) - 1]
+        old = () if reply.returned else self._asked.old[: min(last, self._capacity - base) - 1]
         step = yield from self._speculator.revise(
-            self._ids, old, reply.turn, reply.chosen, self._bare
+            self._ids, old, reply.turn, reply.chosen, self._asked.bare
         )
         ready = False
         while True:
-            kept = self._keep(step.ids, reply)
+            kept = self._keep(step.tokens, reply)
             left = min(last - reply.chosen, self._capacity - len(self._ids))
-            reply.finished = len(kept) < len(step.ids) or left <= 0
+            reply.finished = len(kept) < len(step.tokens) or left <= 0
             items = output.push(kept)
             if output.stopped is not None:
                 self._truncate(base + output.stopped)
@@ -317,7 +327,7 @@ class SpeculativeConversation:
             if not ready:
                 yield from self._speculator.prefill_draft(self._ids[:-1])
                 ready = True
-            step = yield from self._speculator.round(self._ids, reply.turn, reply.chosen, left)
+            step = yield from self._speculator.round(self._ids, left)
 
     def _keep(self, ids: Sequence[int], reply: _Reply) -> Sequence[int]:
         """Add what comes before the end of the reply to the conversation."""
@@ -331,9 +341,9 @@ class SpeculativeConversation:
 
 
 def _deliver(
-    items: Sequence[Speech | Call], step: Round, reply: _Reply, base: int
+    items: Sequence[Speech | Call], step: Step, reply: _Reply, base: int
 ) -> Steps[TokenBurst | ToolCall]:
-    """Hand out what one step gave; what it tested is told with the first words."""
+    """Hand out what one step gave; what it verified is told with the first words."""
     if not items:
         yield None
     drafted, accepted = step.drafted, step.accepted

@@ -97,7 +97,7 @@ class LeanDecoder:
         weights, eps = model.weights, model.eps
         self.vocab = vocab
         self.parameters = model.parameters
-        self._dim, self._queries, self._groups = model.dim, model.heads, model.groups
+        self._heads = model.heads, model.groups, model.dim
         with torch.inference_mode():
             cos, sin = model.rotary(capacity)
             self._layers = [_fuse(weights, index, eps) for index in range(model.layers)]
@@ -111,14 +111,14 @@ class LeanDecoder:
             self.pass_bytes = sum(matrix.nbytes for matrix in matrices)
             # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
             sign = torch.ones_like(sin)
-            sign[:, : self._dim // 2] = -1
+            sign[:, : model.dim // 2] = -1
             self._cos, self._sin = cos.unsqueeze(1), (sin * sign).unsqueeze(1)
 
     @torch.inference_mode()
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""
         rows, start = len(ids), cache.length
-        queries, groups, dim = self._queries, self._groups, self._dim
+        queries, groups, dim = self._heads
         cos, sin = self._cos[start : start + rows], self._sin[start : start + rows]
         x = F.embedding(ids, self._embedding)
         mask = None

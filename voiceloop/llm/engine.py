@@ -1,7 +1,7 @@
 """The built-in language model engine: a target, a draft for it, and conversations over both.
 
 Loads the pair, checks that it is one, and sets up conversations. How tokens are decided and what
-a conversation is, `speculator` and `conversation` know.
+a conversation is, `speculate` and `conversation` know.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.cache import MIB, CachePool, KvCache
 from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, decoder
-from voiceloop.llm.drafts import Draft, DraftLength, ModelDraft, NgramDraft
+from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.fingerprint import fingerprint
 from voiceloop.llm.loading import Loaded, load_model
 from voiceloop.llm.memory import memory_for, memory_for_model
 from voiceloop.llm.sampling import Sampling
-from voiceloop.llm.speculator import Speculator
+from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.wording import SPOKEN
 from voiceloop.placement import torch_device
@@ -35,7 +36,10 @@ _ROW_COST = {"cpu": 0.06}
 
 
 class SpeculativeLlm:
-    """See `voiceloop.engines.Llm`."""
+    """See `voiceloop.engines.Llm`.
+
+    Its attributes are all that its conversations have in common.
+    """
 
     metered = False
 
@@ -127,7 +131,7 @@ def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
 
 
 def draft_of(config: LlmConfig) -> str:
-    """What `config` says is to guess: `none`, `ngram`, `starter`, or a model."""
+    """What `config` says is to draft: `none`, `ngram`, `starter`, or a model."""
     if config.num_speculative_tokens == 0:
         return "none"
     if config.draft == "auto":

@@ -155,9 +155,13 @@ class Parts:
         _, at, mark = min(found)
         if mark in self._stops:
             self.stopped = True
-        elif at:
-            pass
-        elif mark in self._calls:
+        elif at == 0:
+            return Part("" if self._opens(mark) else mark)
+        return Part(text[:at], spoken=True)
+
+    def _opens(self, mark: str) -> bool:
+        """Whether a span begins with `mark`, which stays at its head; "" is the mark of JSON."""
+        if mark in self._calls:
             self._begin("call", self._calls[mark])
         elif mark in THOUGHTS:
             self._begin("silence", *THOUGHTS.values())
@@ -166,11 +170,9 @@ class Parts:
         elif mark in _HEADERS:
             self._begin("header", _MESSAGE)
             self._header = ""
-        elif mark:
-            return Part(mark)
-        else:
+        elif not mark:
             self._kind = "json"
-        return Part(text[:at], spoken=True)
+        return self._kind is not None
 
     def _begin(self, kind: _Kind, *ends: str) -> None:
         self._kind, self._ends = kind, tuple(filter(None, ends))

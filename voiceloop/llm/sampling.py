@@ -1,9 +1,9 @@
-"""How a row of logits becomes a law to sample from, and where its random numbers come from.
+"""How a row of logits becomes a distribution, and where its random numbers come from.
 
-`Penalties` and then `warp` make scores of logits; the law is the scores' softmax. A token is chosen
-by the Gumbel-max trick: `argmax(scores + g)` with standard Gumbel noise g has exactly that law.
-Every random number depends on (seed, turn, position) and on what it is for, so plain and
-speculative decoding choose the same tokens, and a draft that uses the same noise guesses them.
+`Penalties` and then `warp` make scores of logits; the distribution is the scores' softmax. A token
+is drawn by the Gumbel-max trick: `argmax(scores + g)` with standard Gumbel noise g is distributed
+like that. Every random number depends on (seed, turn, position) and on what it is for, so plain
+and speculative decoding choose the same tokens, and a draft with the same noise proposes them.
 This module knows neither models nor drafts.
 """
 
@@ -28,7 +28,7 @@ _BITS_64 = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What is done to the target's law before a token is drawn from it, and how guesses are tested.
+    """What is done to a distribution before a token is drawn, and how draft tokens are verified.
 
     In this order: repetition penalty, frequency and presence penalties, bias and bans, temperature,
     top-k, top-p, min-p.
@@ -55,14 +55,19 @@ class Sampling:
     banned: frozenset[int] = frozenset()
     """Tokens that are never chosen."""
     verification: Literal["coupled", "rejection"] = "coupled"
-    """How guesses are tested, see `voiceloop.llm.verify`; greedy decoding is the same in both."""
+    """How draft tokens are verified, see `voiceloop.llm.verify`; greedy decoding is the same."""
+
+    @property
+    def rejects(self) -> bool:
+        """Whether draft tokens are verified by rejection sampling, which compares distributions."""
+        return self.verification == "rejection" and self.temperature > 0
 
 
 class Penalties:
     """Penalties, bias and bans of one conversation; where all are off, logits pass untouched.
 
-    What a row is penalised for is all that precedes it, guesses included: a penalty that is worked
-    out once a round would change the law.
+    What a row is penalised for is all that precedes it, draft tokens included: a penalty that is
+    worked out once a round would change the distribution.
     """
 
     def __init__(self, sampling: Sampling, vocab: int, device: torch.device) -> None:
@@ -84,7 +89,8 @@ class Penalties:
 
         Only what is new since the last call is looked at.
         """
-        if not self._counting:
+        known = start == self._start and 0 < self._length == len(ids)
+        if known or not self._counting:
             return
         if start != self._start or self._length == 0:
             self._seen.zero_()
@@ -101,29 +107,27 @@ class Penalties:
         if length < self._length:
             self._length = 0  # all of it is counted anew
 
-    def apply(self, logits: Tensor, guesses: Tensor) -> Tensor:
+    def apply(self, logits: Tensor, x: Tensor) -> Tensor:
         """Penalised logits [rows, vocab], at least float32.
 
-        The last row follows the counted sequence and all of `guesses` (int64 [guesses]); the row
-        before it, all of them but the last; and so on.
+        The last row follows the counted sequence and all of the draft tokens `x` (int64 [k]); the
+        row before it, all of them but the last; and so on.
         """
         if self._counting:
-            logits = self._penalised(exact(logits), guesses)
+            logits = self._penalised(exact(logits), x)
         return logits if self._bias is None else exact(logits) + self._bias
 
-    def _penalised(self, logits: Tensor, guesses: Tensor) -> Tensor:
+    def _penalised(self, logits: Tensor, x: Tensor) -> Tensor:
         scores = self._formula(logits, self._seen, self._said)
-        rows, count = len(logits), len(guesses)
-        if count == 0:
+        rows, k = len(logits), len(x)
+        if k == 0:
             return scores
-        # Guesses change a few columns only. follows[i, j]: row i comes after guess j.
-        follows = torch.ones(rows, count, device=logits.device).tril(count - rows)
-        again = follows @ (guesses.unsqueeze(1) == guesses).float()
-        columns = guesses.expand(rows, count)
+        # Draft tokens change a few columns only. follows[i, j]: row i comes after x_j.
+        follows = torch.ones(rows, k, device=logits.device).tril(k - rows)
+        again = follows @ (x.unsqueeze(1) == x).float()
+        columns = x.expand(rows, k)
         changed = self._formula(
-            logits.gather(1, columns),
-            self._seen[guesses] | (again > 0),
-            self._said[guesses] + again,
+            logits.gather(1, columns), self._seen[x] | (again > 0), self._said[x] + again
         )
         return scores.scatter_(1, columns, changed)
 
@@ -136,7 +140,7 @@ class Penalties:
 
 
 def warp(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Scores whose softmax is the law to sample from; shape [rows, vocab], at least float32.
+    """Scores whose softmax is the distribution to draw from; [rows, vocab], at least float32.
 
     Temperature, then top-k, top-p and min-p, each on what the one before has left. Tokens that are
     ruled out score -inf; the likeliest never is. Greedy decoding has nothing to warp.
@@ -149,9 +153,9 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
         scores = scores.masked_fill(scores < lowest, -torch.inf)
     if sampling.top_p < 1:
         ordered, order = torch.sort(scores, stable=True, dim=-1, descending=True)
-        law = ordered.softmax(-1)
+        chances = ordered.softmax(-1)
         # A token goes if the likelier ones reach top_p without it.
-        over = (law.cumsum(-1) - law) >= sampling.top_p
+        over = (chances.cumsum(-1) - chances) >= sampling.top_p
         over[..., 0] = False
         scores = scores.masked_fill(over.scatter(-1, order, over), -torch.inf)
     if sampling.min_p > 0:
@@ -179,9 +183,9 @@ class Stream(IntEnum):
     CHOICE = 0
     """A token that a model chooses: the target in coupled verification, the draft in either."""
     ACCEPT = 1
-    """Whether a guess is accepted, in rejection sampling."""
+    """Whether a draft token is accepted, in rejection sampling."""
     RESIDUAL = 2
-    """The token that the target adds after the last accepted guess, in rejection sampling."""
+    """The token that the target adds after the last accepted one, in rejection sampling."""
 
 
 class Noise:

@@ -1,59 +1,75 @@
-"""Which guesses stand, and what the target says where they end.
+"""Which draft tokens are accepted, and what the target says where they end.
 
-Both rules are lossless: what is emitted has exactly the target's law. `p[i]` is the target's law
-after i of the guesses, so there is one more row of it than there are guesses, and a round that
-accepts n of them emits `tokens[: n + 1]`. Nothing here waits for the device. This module knows
-neither models nor where random numbers come from.
+Both rules are lossless: what is emitted has exactly the target's distribution. `p[i]` is that
+distribution after i of the draft tokens, so there is one more row of it than there are draft
+tokens, and a round that accepts n of them emits `tokens[: n + 1]`. The rules wait for no device; a
+`Verifier` does so once for each pass. This module knows no models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from voiceloop.llm.sampling import choose
+from voiceloop.llm.sampling import Noise, Sampling, Stream, choose, warp
 
 
-def coupled(guesses: Tensor, scores: Tensor, noise: Tensor | None) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True, slots=True)
+class DraftTokens:
+    """Tokens to be verified, in order; good until the draft is asked again."""
+
+    tokens: Tensor
+    """int64 [k], on the target's device."""
+    q: Tensor | None = None
+    """The distribution that each was drawn from, [k, vocab]; None if none was drawn, or nobody
+    asks."""
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, part: slice) -> DraftTokens:
+        return DraftTokens(self.tokens[part], None if self.q is None else self.q[part])
+
+
+def coupled(x: Tensor, scores: Tensor, noise: Tensor | None) -> tuple[Tensor, Tensor]:
     """Drafter-invariant verification by Gumbel coupling (Daliri, Musco and Suresh 2024).
 
-    The target chooses at every position with the noise that belongs to the position, and a guess
-    stands if it is that choice. Whatever is emitted is the target's own choice, so the output does
-    not depend on the draft. Greedy decoding is the same rule without noise.
+    The target chooses at every position with the noise that belongs to the position, and a draft
+    token is accepted if it is that choice. Whatever is emitted is the target's own choice, so the
+    output does not depend on the draft. Greedy decoding is the same rule without noise.
 
-    `guesses` is int64 [k]; `scores` are the target's, [k + 1, vocab], and `noise` is Gumbel noise
-    of that shape. Returns the number of guesses that stand, int64 [1], and tokens, int64 [k + 1].
+    The draft tokens `x` are int64 [k]; `scores` are the target's, [k + 1, vocab], and `noise` is
+    Gumbel noise of that shape. Returns how many are accepted, int64 [1], and tokens, int64 [k + 1].
     """
     chosen = choose(scores, noise)
-    return _leading(guesses == chosen[: len(guesses)]), chosen
+    return _leading(x == chosen[: len(x)]), chosen
 
 
 def rejection(
-    guesses: Tensor,
-    p: Tensor,
-    q: Tensor | None,
-    u: Tensor,
-    gumbel: Callable[[Tensor], Tensor],
+    x: Tensor, p: Tensor, q: Tensor | None, u: Tensor, gumbel: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Speculative sampling (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2).
 
-    `guesses` x is int64 [k], `p` [k + 1, vocab]. `q` [k, vocab] has the very rows that the guesses
-    were drawn from; None if they were not drawn: then q is 1 at the guess. `u` [k] is uniform in
+    The draft tokens `x` are int64 [k], `p` is [k + 1, vocab]. `q` [k, vocab] has the very rows that
+    x were drawn from; None if they were not drawn: then q is 1 at the token. `u` [k] is uniform in
     (0, 1), and `gumbel(n)` is row n, [1, vocab], of Gumbel noise that nothing else depends on.
     Returns as `coupled` does.
     """
     if q is None:
-        q = F.one_hot(guesses, p.shape[-1]).to(p.dtype)
-    x = guesses.unsqueeze(1)
-    ratio = p[:-1].gather(1, x) / q.gather(1, x)
+        q = F.one_hot(x, p.shape[-1]).to(p.dtype)
+    at = x.unsqueeze(1)
+    ratio = p[:-1].gather(1, at) / q.gather(1, at)
     n = _leading(u < ratio.squeeze(1))  # accept x_i while u_i < p_i(x_i) / q_i(x_i)
-    q = F.pad(q, (0, 0, 0, 1))  # nothing was guessed after the last: where all stand, q is 0
-    law = residual(p.index_select(0, n), q.index_select(0, n))
-    t = choose(law.log(), gumbel(n))  # t ~ norm(max(0, p - q)), or t ~ p where all stand
-    return n, F.pad(guesses, (0, 1)).scatter(0, n, t)
+    q = F.pad(q, (0, 0, 0, 1))  # nothing was drafted after the last: where all are accepted, q is 0
+    rest = residual(p.index_select(0, n), q.index_select(0, n))
+    t = choose(rest.log(), gumbel(n))  # t ~ norm(max(0, p - q)), or t ~ p where all are accepted
+    return n, F.pad(x, (0, 1)).scatter(0, n, t)
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:
@@ -62,6 +78,95 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
     return torch.where(more.sum(-1, keepdim=True) > 0, more, p)
 
 
-def _leading(stands: Tensor) -> Tensor:
+def _leading(accepted: Tensor) -> Tensor:
     """How many are true before the first that is not: int64 [1]."""
-    return stands.cumprod(0).sum(0, keepdim=True)
+    return accepted.cumprod(0).sum(0, keepdim=True)
+
+
+def _on_host(n: Tensor, tokens: Tensor) -> tuple[int, list[int]]:
+    """How many are accepted, and what is decided. Nothing else in a round waits for the device."""
+    count, *decided = cast(Any, torch.cat((n, tokens))).tolist()
+    return count, decided[: count + 1]
+
+
+class Verifier:
+    """Verifies the draft tokens of one conversation by the rule that its `sampling` names.
+
+    It has the random numbers for that, which depend on seed, turn and position. In rejection
+    sampling it also remembers which distributions the first tokens of a turn came from: when the
+    prompt changes, the old reply's tokens are verified again, as draft tokens.
+    """
+
+    def __init__(
+        self, sampling: Sampling, vocab: int, device: torch.device, *, remembered: int
+    ) -> None:
+        """Of so many tokens of a turn the distribution is `remembered`."""
+        self.sampling = sampling
+        self._device = device
+        self._noise = Noise(sampling.seed, vocab, device)
+        self._remembered = remembered
+        self._turn: int | None = None
+        self._revision = 0
+        """In rejection sampling, how often the turn's reply was begun again: what a token was
+        accepted by must not decide on it twice."""
+        self._drawn_from: dict[int, Tensor] = {}
+        """In rejection sampling, the distribution that each of the turn's first tokens came from,
+        by position."""
+
+    def begin(self, turn: int, old: Sequence[int], position: int) -> DraftTokens:
+        """A reply of the user's `turn` begins, or begins anew with its token number `position`.
+
+        Returns what can be verified of `old`, the tokens that were decided there before.
+        """
+        anew, self._turn = turn == self._turn, turn
+        x = torch.tensor(old, dtype=torch.long, device=self._device)
+        if not self.sampling.rejects:
+            return DraftTokens(x)
+        self._revision = self._revision + 1 if anew else 0
+        if not anew:
+            self.forget()
+        places = range(position, position + len(old))
+        rows = [self._drawn_from[at] for at in takewhile(self._drawn_from.__contains__, places)]
+        return DraftTokens(x[: len(rows)], torch.stack(rows) if rows else None)
+
+    def noise(self, position: int, rows: int, *, drafting: bool = False) -> Tensor | None:
+        """Gumbel noise to choose the turn's tokens from `position` on with: [rows, vocab].
+
+        None where nobody chooses with it: in greedy decoding, and where only the target does in
+        rejection sampling, which has numbers of its own.
+        """
+        if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
+            return None
+        return self._noise.gumbel(self._keys(Stream.CHOICE, position, rows))
+
+    def verify(
+        self, logits: Tensor, draft: DraftTokens, noise: Tensor | None, position: int
+    ) -> tuple[int, list[int]]:
+        """How many of `draft` are accepted, and the tokens that are decided: those and one more.
+
+        `logits` [k + 1, vocab] are the target's, penalised; `noise` is for at least as many of the
+        turn's tokens, from `position` on.
+        """
+        scores = warp(logits, self.sampling)
+        if not self.sampling.rejects:
+            noise = None if noise is None else noise[: len(scores)]
+            return _on_host(*coupled(draft.tokens, scores, noise))
+        p = scores.softmax(-1)
+        u = self._noise.uniform(self._keys(Stream.ACCEPT, position, len(draft)))
+        keys = self._keys(Stream.RESIDUAL, position, len(draft) + 1)
+
+        def gumbel(n: Tensor) -> Tensor:
+            return self._noise.gumbel(keys.index_select(0, n.to(keys.device)))
+
+        n, tokens = _on_host(*rejection(draft.tokens, p, draft.q, u, gumbel))
+        drawn_from = zip(range(position, self._remembered), p[: n + 1].clone(), strict=False)
+        self._drawn_from.update(drawn_from)
+        return n, tokens
+
+    def forget(self) -> None:
+        """Forget which distributions tokens came from."""
+        self._drawn_from.clear()
+
+    def _keys(self, stream: Stream, position: int, rows: int) -> Tensor:
+        assert self._turn is not None
+        return self._noise.keys(stream, self._turn, position, rows, self._revision)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.llm.laws import Table, p_value
+from tests.llm.distributions import Table, p_value
 from tests.llm.replies import (
     CAPACITY,
     GREEDY,
@@ -31,10 +30,13 @@ from tests.llm.replies import (
 )
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.decoder import CHUNK
-from voiceloop.llm.drafts import DraftLength, ModelDraft
+from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.drafts import ModelDraft
 from voiceloop.llm.sampling import Sampling
-from voiceloop.llm.speculator import Speculator
+from voiceloop.llm.speculate import Speculator
+from voiceloop.llm.stats import LlmCounters
 from voiceloop.llm.stopwatch import Stopwatch
+from voiceloop.llm.verify import DraftTokens
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models
@@ -78,10 +80,10 @@ def test_a_reply_that_is_carried_over_is_the_one_that_a_fresh_start_gives(worksh
         made.rollback(0)
         step = run(made.revise(second, old, 1, 0))
         agreed = next(i for i in range(len(old) + 1) if old[: i + 1] != expected[: i + 1])
-        assert list(step.ids) == expected[: agreed + 1]
+        assert list(step.tokens) == expected[: agreed + 1]
         assert (step.drafted, step.accepted) == (len(old), agreed)
-        caches_are_right(made, [*second, *step.ids], models)
-        assert made.counts["carried"] == agreed
+        caches_are_right(made, [*second, *step.tokens], models)
+        assert made.stats.total.carried == agreed
         made.rollback(0)
         assert say(made, second, n, old=old).ids == expected
 
@@ -102,7 +104,23 @@ def test_a_reply_is_verified_in_one_pass_with_the_rest_of_the_prompt(workshop):
     assert target.rows == [CHUNK]  # later chunks cannot matter
 
 
-def carried(samples: int, fault: str = "none") -> tuple[float, Counter[str]]:
+@pytest.mark.parametrize("read", [0, 20], ids=["unread", "read"])
+@pytest.mark.parametrize("watched", [15, 20, 21, 24, 25])
+def test_logits_can_be_watched_anywhere_in_what_a_pass_reads(workshop, watched, read):
+    target, prompt = workshop.decoder(), list(range(25))
+    expected = say(speculator(target, None, GREEDY, None), prompt, 4).ids
+    made = speculator(target, None, GREEDY, None)
+    run(made.prefill(prompt[:read]))
+    assert run(made.revise(prompt, expected, 1, 0, watched)).accepted == 4
+    found = made.probability([3, 4, 5], watched)
+    logits = target.forward(torch.tensor(prompt[:watched]), KvCache(CAPACITY), 1)[0]
+    if watched <= read - 1:
+        assert found is None  # no pass gave them
+    else:
+        assert found == pytest.approx(float(logits.softmax(-1)[3:6].sum()), rel=1e-5)
+
+
+def carried(samples: int, fault: str = "none") -> tuple[float, LlmCounters]:
     """P-value of two tokens under the third prompt, carried there over the two before it."""
     sampling = Sampling(1.0, verification="rejection", repetition_penalty=1.3)
     target = Table(6, seed=1, spread=1.0)
@@ -124,39 +142,65 @@ def carried(samples: int, fault: str = "none") -> tuple[float, Counter[str]]:
                     cancelled.close()
                     made.rollback(0)
                 case "numbers used twice":
-                    made._revision = -1
-                case "laws of the former prompt":
-                    kept = dict(made._laws)
+                    made._verifier._revision = -1
+                case "distributions of the former prompt":
+                    kept = dict(made._verifier._drawn_from)
                 case "a token left out for what it is":
                     old = list(itertools.takewhile(lambda token: token != 2, old))
             reply = say(made, prompt, 2, turn, old, more=1)
             old = reply.ids
-            if fault == "laws of the former prompt":
-                made._laws = kept
+            if fault == "distributions of the former prompt":
+                made._verifier._drawn_from = kept
         counts[tuple(reply.ids[:2])] += 1
-    return p_value(counts.flatten(), target.law(sampling, THIRD, 2)), made.counts
+    return p_value(counts.flatten(), target.joint(sampling, THIRD, 2)), made.stats.total
 
 
 @pytest.mark.parametrize(
     "samples",
     [pytest.param(1500, id="quick"), pytest.param(30_000, id="all", marks=pytest.mark.full)],
 )
-def test_under_rejection_a_reply_that_is_carried_over_has_the_targets_law(samples):
-    p, counts = carried(samples)
+def test_under_rejection_a_reply_that_is_carried_over_has_the_targets_distribution(samples):
+    p, counters = carried(samples)
     assert p > 1e-4
-    assert 0 < counts["carried"] < 2 * 3 * samples
+    assert 0 < counters.carried < 2 * 3 * samples
 
 
 @pytest.mark.parametrize(
     "fault",
     [
         "numbers used twice",
-        "laws of the former prompt",
+        "distributions of the former prompt",
         "a token left out for what it is",
     ],
 )
 def test_the_statistic_finds_a_fault_in_carrying_over(fault):
     assert carried(2000, fault)[0] < 1e-10
+
+
+# ---- a pass for several conversations
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, PENALISED], ids=["greedy", "sampled"])
+def test_plans_of_several_conversations_can_be_computed_before_any_is_settled(workshop, sampling):
+    target, drafted = workshop.decoder(), 4
+    made, known, expected, plans = [], [], [], []
+    for wrong, prompt in enumerate(prompts(workshop.vocab, drafted + 1)):
+        one = speculator(target, None, sampling, None)
+        whole = say(speculator(target, None, sampling, None), prompt, 3 + drafted + 1).ids
+        known.append([*prompt, *say(one, prompt, 3).ids])
+        x = torch.tensor(whole[3 : 3 + drafted])
+        x[wrong:] += 1  # of the last, none is wrong
+        plans.append(one.plan(known[-1], DraftTokens(x % workshop.vocab)))
+        expected.append(whole[3 : 3 + wrong + 1])
+        made.append(one)
+    assert [plan.start for plan in plans] == [plan.slot.length for plan in plans]
+    logits = [target.forward(plan.tokens, plan.slot, plan.keep) for plan in plans]
+    for one, ids, plan, rows, tokens in zip(made, known, plans, logits, expected, strict=True):
+        step = one.settle(plan, rows)
+        assert list(step.tokens) == tokens
+        assert (step.drafted, step.accepted) == (drafted, len(tokens) - 1)
+        assert one.cache.length == step.start + step.rows == len(ids) + step.accepted
+        caches_are_right(one, [*ids, *tokens], (target,))
 
 
 # ---- cancellation
@@ -262,7 +306,7 @@ def test_after_any_cut_both_caches_hold_what_a_fresh_prefill_would(
             pass
         ids += reply.ids
         caches_are_right(made, ids, models)
-        assert len(made._row_ms) >= made.cache.length
+        assert len(made.stats._row_ms) == made.cache.length
 
 
 # ---- what is counted
@@ -274,7 +318,7 @@ def test_counters_tell_a_good_draft_from_a_bad_one(workshop):
     def counters(name, sampling):
         made = speculator(workshop.decoder(), workshop.draft(name), sampling, 4)
         say(made, prompt, 41)
-        return made.counters
+        return made.stats.counters
 
     for sampling in (GREEDY, SAMPLED, REJECTION):
         same = counters("same", sampling)
@@ -315,28 +359,28 @@ def test_time_is_counted_where_it_went(workshop):
     )
     prompt = list(range(20))
     steps = made.revise(prompt, [], 1, 0)
-    first = run(steps).ids
-    assert made.counters.target_ms == pytest.approx(30)
+    first = run(steps).tokens
+    assert made.stats.counters.target_ms == pytest.approx(30)
     run(made.prefill_draft(prompt))
-    assert made.counters.draft_ms == pytest.approx(2)
-    paused = made.round([*prompt, *first], 1, 1, 9)
+    assert made.stats.counters.draft_ms == pytest.approx(2)
+    paused = made.round([*prompt, *first], 9)
     for _ in paused:
         clock[0] += 5  # somebody else's step
-    counters = made.counters
+    counters = made.stats.counters
     assert counters.draft_ms == pytest.approx(2 + 3 * 2)
     assert counters.target_ms == pytest.approx(30 + 14)
-    assert counters.wasted_ms == pytest.approx(3 * 2)  # no guess stood; the pass was not in vain
+    assert counters.wasted_ms == pytest.approx(3 * 2)  # none was accepted; the pass was not in vain
     made.rollback(10)
-    assert made.counters.wasted_ms == pytest.approx(6 + 14 + 30 / 2)
-    assert made.counters.wasted == 3 + 11
-    cancelled = made.round([*range(10), 4], 1, 1, 9)
+    assert made.stats.counters.wasted_ms == pytest.approx(6 + 14 + 30 / 2)
+    assert made.stats.counters.wasted == 3 + 11
+    cancelled = made.round([*range(10), 4], 9)
     next(cancelled)
-    before = made.counters.wasted_ms
+    before = made.stats.counters.wasted_ms
     cancelled.close()
-    assert made.counters.wasted_ms - before == pytest.approx(made.counters.draft_ms - 8)
+    assert made.stats.counters.wasted_ms - before == pytest.approx(made.stats.counters.draft_ms - 8)
 
 
-def test_the_number_of_guesses_follows_from_the_times_alone(workshop):
+def test_the_number_of_draft_tokens_follows_from_the_times_alone(workshop):
     def schedule(step_ms, name="unsteady"):
         clock = [0.0]
         target = Timed(workshop.decoder(), clock, lambda rows: 10.0)
@@ -409,7 +453,7 @@ def test_the_first_token_leaves_before_the_draft_is_asked(workshop):
     assert draft.rows
 
 
-def test_bursts_say_what_was_drafted_and_what_of_it_stood(workshop):
+def test_bursts_say_what_was_drafted_and_what_of_it_was_accepted(workshop):
     conversation = workshop.conversation(
         workshop.decoder(), workshop.draft("same"), length=3, eos=frozenset(), max_new_tokens=9
     )

@@ -1,4 +1,4 @@
-"""Laws that are known exactly, and a test of whether counts follow one."""
+"""Distributions that are known exactly, and a test of whether counts follow one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from voiceloop.llm.sampling import Penalties, Sampling, warp
 CPU = torch.device("cpu")
 
 
-def p_value(counts: Tensor, law: Tensor) -> float:
-    """Of Pearson's chi-square test; any mass outside the support of `law` is a p-value of 0."""
-    if counts[law == 0].any():
+def p_value(counts: Tensor, p: Tensor) -> float:
+    """Of Pearson's chi-square test; any mass outside the support of `p` is a p-value of 0."""
+    if counts[p == 0].any():
         return 0.0
-    counts, law = counts[law > 0].double(), law[law > 0].double()
-    expected = law * counts.sum()
+    counts, p = counts[p > 0].double(), p[p > 0].double()
+    expected = p * counts.sum()
     small = expected < 5  # bins too small for the approximation are merged
     if small.any():
         counts = torch.cat((counts[~small], counts[small].sum().view(1)))
@@ -32,7 +32,7 @@ def p_value(counts: Tensor, law: Tensor) -> float:
 class Table:
     """A model whose logits are read from a table, by the first token and the last two.
 
-    Its keys are the tokens themselves, so a cache with the wrong rows gives the wrong law.
+    Its keys are the tokens themselves, so a cache with the wrong rows gives the wrong distribution.
     """
 
     def __init__(self, vocab: int, seed: int, spread: float = 1.5) -> None:
@@ -57,17 +57,17 @@ class Table:
         before = seen[-keep - 1 : -1] if len(seen) > keep else torch.cat((seen[:1], seen[:-1]))
         return self.logits[seen[0], before[-keep:], last]
 
-    def law(self, sampling: Sampling, prompt: Sequence[int], tokens: int) -> Tensor:
+    def joint(self, sampling: Sampling, prompt: Sequence[int], tokens: int) -> Tensor:
         """Probability of every reply of so many tokens, drawn from this model alone: flat."""
-        law = torch.zeros((self.vocab,) * tokens, dtype=torch.float64)
+        joint = torch.zeros((self.vocab,) * tokens, dtype=torch.float64)
         for reply in itertools.product(range(self.vocab), repeat=tokens):
             chance = 1.0
             for index, token in enumerate(reply):
                 if chance == 0:
                     break
                 chance *= self._row(sampling, prompt, reply[:index])[token].item()
-            law[reply] = chance
-        return law.flatten()
+            joint[reply] = chance
+        return joint.flatten()
 
     def _row(self, sampling: Sampling, prompt: Sequence[int], reply: Sequence[int]) -> Tensor:
         ids = (*prompt, *reply)

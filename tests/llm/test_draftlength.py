@@ -1,0 +1,126 @@
+"""How many draft tokens a round is worth."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.llm.draftlength import DraftLength
+
+pytestmark = pytest.mark.pure
+LATER = DraftLength.FIRST_CLAUSE
+Seen = list[tuple[int, int, float, float]]
+rounds = st.lists(
+    st.integers(0, 8).flatmap(
+        lambda k: st.tuples(st.just(k), st.integers(0, k), st.floats(0, 99), st.floats(0.01, 99))
+    ),
+    max_size=60,
+)
+
+
+def after(seen: Seen, fixed: int | None = None, cost: float = 0.15) -> DraftLength:
+    length = DraftLength(fixed, cost, 0.05)
+    for drafted, accepted, draft_ms, target_ms in seen:
+        length.observe(drafted, accepted, draft_ms, target_ms)
+    return length
+
+
+@given(rounds, st.floats(0, 2), st.integers(0, 200))
+def test_a_length_is_in_bounds_and_follows_from_what_was_observed(
+    seen: Seen, cost: float, position: int
+) -> None:
+    length = after(seen, cost=cost).next(position)
+    left = DraftLength.FIRST_CLAUSE - position
+    assert 0 <= length <= (left if left > 0 else DraftLength.MOST)
+    assert after(seen, cost=cost).next(position) == length
+
+
+@given(rounds, st.integers(0, 9), st.integers(0, 200))
+def test_a_fixed_length_stays(seen: Seen, fixed: int, position: int) -> None:
+    assert after(seen, fixed).next(position) == fixed
+
+
+class World:
+    """Rounds whose draft tokens are accepted by chance, and what they take."""
+
+    def __init__(
+        self, rate: float, step_ms: float, pass_ms: Callable[[int], float], seed: int = 0
+    ) -> None:
+        self.rate, self.step_ms, self.pass_ms = rate, step_ms, pass_ms
+        self.random = random.Random(seed)
+        self.tokens = self.ms = 0.0
+        self.drafted: list[int] = []
+
+    def round(self, k: int) -> tuple[int, int, float, float]:
+        accepted = 0
+        while accepted < k and self.random.random() < self.rate:
+            accepted += 1
+        times = k * self.step_ms, self.pass_ms(k + 1)
+        self.drafted.append(k)
+        self.tokens += accepted + 1
+        self.ms += sum(times)
+        return k, accepted, *times
+
+    def play(self, length: DraftLength, rounds: int) -> float:
+        """Tokens a millisecond over so many rounds."""
+        self.tokens = self.ms = 0.0
+        self.drafted.clear()
+        for _ in range(rounds):
+            length.observe(*self.round(length.next(LATER)))
+        return self.tokens / self.ms
+
+
+def flat(rows: int) -> float:
+    return 10.0
+
+
+def steep(rows: int) -> float:
+    return 4.0 + 3 * rows
+
+
+@pytest.mark.parametrize("pass_ms", [flat, steep])
+@pytest.mark.parametrize("step_ms", [0.3, 2.0, 9.0])
+@pytest.mark.parametrize("rate", [0.05, 0.5, 0.9])
+def test_in_the_long_run_it_is_nearly_as_quick_as_the_best_fixed_length(
+    rate: float, step_ms: float, pass_ms: Callable[[int], float]
+) -> None:
+    world = World(rate, step_ms, pass_ms)
+    best = max(world.play(DraftLength(k, 0.1), 1000) for k in range(DraftLength.MOST + 1))
+    # What a step and a row cost is not what it was told.
+    assert world.play(DraftLength(None, 0.1, 0.02), 1000) > 0.93 * best
+
+
+def test_where_drafts_are_for_nothing_few_are_made_and_none_too_many_to_come_back() -> None:
+    length, useless = DraftLength(None, 0.1), World(0.0, 2.0, flat)
+    useless.play(length, 100)
+    useless.play(length, 1000)
+    assert 0 < sum(useless.drafted) <= 1.2 * 1000 / DraftLength.PROBE
+    assert max(useless.drafted) == 1
+    good = World(0.95, 2.0, flat)
+    good.play(length, 150)
+    assert min(good.drafted[-20:]) >= 4
+
+
+def test_what_a_pass_without_draft_tokens_takes_is_measured_but_not_in_the_first_clause() -> None:
+    length, world = DraftLength(None, 0.05), World(1.0, 0.1, flat)
+    assert 0 < length.next(1) < DraftLength.FIRST_CLAUSE
+    world.play(length, 3 * DraftLength.RECHECK)
+    assert world.drafted[0] == 0 and world.drafted.count(0) == 3
+
+
+def test_times_out_of_the_ordinary_do_not_count() -> None:
+    usual: Seen = [(4, 3, 2.0, 10.0), (0, 0, 0.0, 9.0)] * 30
+    hiccup: Seen = [(4, 3, 900.0, 9000.0), (0, 0, 0.0, 9000.0)]
+    assert after(usual + hiccup).next(LATER) == after([*usual, *usual[:2]]).next(LATER) > 0
+
+
+def test_tokens_that_are_accepted_early_and_rejected_late_make_drafts_short() -> None:
+    plain: Seen = [(0, 0, 0.0, 10.0)]
+    early: Seen = [(8, 2, 8.0, 10.0)] * 60 + plain  # the third never is
+    late: Seen = [(8, 8, 8.0, 10.0), (8, 0, 8.0, 10.0)] * 30 + plain
+    assert after(early).next(LATER) == 2
+    assert after(late).next(LATER) > 4

@@ -1,0 +1,310 @@
+"""Speculative decoding: a draft proposes a few tokens, one pass of the target verifies them all.
+
+`Speculator.round` is Algorithm 1 of Leviathan et al. 2023 (arXiv 2211.17192):
+
+    propose   x_1, …, x_k from the draft, one pass each
+    verify    p_1, …, p_k+1 from the target, all in one pass
+    settle    x_1, …, x_n are accepted, a token of the target's own follows, the rest is forgotten
+
+What makes a draft token acceptable is in `verify`, what a round has cost in `stats`. What tokens
+mean, which turns they belong to and when a reply is over, this module does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from voiceloop.engines import Steps
+from voiceloop.llm.cache import KvCache
+from voiceloop.llm.decoder import CHUNK, Decoder, feed
+from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.drafts import Draft
+from voiceloop.llm.sampling import Penalties, Sampling
+from voiceloop.llm.stats import Stats, Step
+from voiceloop.llm.stopwatch import Stopwatch
+from voiceloop.llm.verify import DraftTokens, Verifier
+
+CARRIED = CHUNK // 2
+"""Tokens of an earlier reply that fit into one pass together with the end of any prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one pass of the target is to compute for one conversation.
+
+    The pass needs `tokens`, `start`, `slot` and `keep`, and may serve the plans of several
+    conversations at once. `Speculator.settle` needs the rest, and the logits.
+    """
+
+    tokens: Tensor
+    """A row for each: what the target has not seen of the ids, then the draft tokens; int64."""
+    start: int
+    """Position of the first row."""
+    slot: KvCache
+    """Where the rows go; it holds all that are before them."""
+    keep: int
+    """Logits are wanted after so many of the rows, the last ones."""
+    draft: DraftTokens
+    noise: Tensor | None
+    """To choose tokens with, see `Verifier.noise`."""
+    position: int
+    """Which of the turn's tokens is the first to be decided."""
+    watched: int | None
+    """If a number, the first of the logits are those after so many ids, and are to be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """Where a reply begins."""
+
+    start: int = 0
+    """In the ids: the length of its prompt."""
+    first: int = 0
+    """Among the turn's tokens: how many were decided before."""
+
+    def position(self, length: int) -> int:
+        """Which of the turn's tokens comes after so many ids."""
+        return self.first + length - self.start
+
+
+class Speculator:
+    """Both models' caches over one sequence of ids, which the caller owns and passes in.
+
+    The caches always hold rows of a beginning of that sequence; whoever cuts or changes the
+    sequence calls `rollback` first. All generators here pause between passes of a model and may be
+    closed at any pause, which leaves the caches as they have to be for the sequence that was
+    passed in.
+
+    A reply depends on seed, turn and prompt alone; in rejection sampling also on the draft and on
+    the numbers of draft tokens, so that it repeats only where those are fixed. This is up to
+    rounding: where two tokens score as alike as that, the number of rows in a pass may decide
+    between them.
+    """
+
+    def __init__(
+        self,
+        target: Decoder,
+        draft: Draft | None,
+        length: DraftLength,
+        sampling: Sampling,
+        capacity: int,
+        stopwatch: Callable[[torch.device], Stopwatch] = Stopwatch,
+    ) -> None:
+        self.cache = KvCache(capacity)
+        """The target's."""
+        self.stats = Stats()
+        self._target, self._draft, self._length = target, draft, length
+        self._penalties = Penalties(sampling, target.vocab, target.device)
+        self._verifier = Verifier(sampling, target.vocab, target.device, remembered=CARRIED)
+        self._rows = torch.empty(capacity, dtype=torch.long, device=target.device)
+        """What the target is given, made anew for each pass; it never moves."""
+        self._reply = _Reply()
+        self._logits: tuple[int, Tensor] | None = None
+        """The last ones that are kept for `probability`, and after how many ids they are."""
+        self._draft_watch, self._target_watch = stopwatch(target.device), stopwatch(target.device)
+
+    @torch.inference_mode()
+    def round(self, ids: Sequence[int], limit: int) -> Generator[None, None, Step]:
+        """Continue the reply that `revise` began by at least one token and at most `limit`.
+
+        `ids` ends with the reply's last token, which is all that the target has not seen yet. Names
+        are those of Leviathan et al. 2023, Algorithm 1, but for k, which is gamma there.
+        """
+        position = self._reply.position(len(ids))
+        k = min(self._length.next(position), limit - 1) if self._draft is not None else 0
+        x, noise = DraftTokens(self._rows[:0]), None
+        step = Step(start=self.cache.length)  # this was all, if it is closed before it is settled
+        try:
+            # Propose: x_1, …, x_k from the draft, one pass each.
+            if self._draft is not None and k > 0:
+                noise = self._verifier.noise(position, k + 1, drafting=True)
+                self._penalties.count(ids, self._reply.start)
+                proposal = self._draft.propose(ids, k, noise, self._penalties)
+                x = yield from self._draft_watch.steps(proposal)
+                yield None
+            # Verify: p_1, …, p_k+1 from the target, all in one pass.
+            plan = self.plan(ids, x, noise)
+            with self._target_watch:
+                logits = self._target.forward(plan.tokens, plan.slot, plan.keep)
+                # Settle: x_1, …, x_n are accepted, and a token of the target's own follows.
+                step = self.settle(plan, logits)
+        finally:
+            self.rollback(len(ids) + step.accepted)
+            draft_ms, target_ms = self._draft_watch.take(), self._target_watch.take()
+            step = replace(step, draft_ms=draft_ms, target_ms=target_ms)
+            self.stats.round(step)
+        self._length.observe(step.drafted, step.accepted, step.draft_ms, step.target_ms)
+        return step
+
+    def plan(
+        self,
+        ids: Sequence[int],
+        x: DraftTokens,
+        noise: Tensor | None = None,
+        watched: int | None = None,
+    ) -> Plan:
+        """The pass over what the target has not seen of `ids`, and over the draft tokens `x`.
+
+        `noise` is what the draft chose them with, if it was given any. There are logits after the
+        first `watched` ids too, if these end among the rows.
+        """
+        start, position = self.cache.length, self._reply.position(len(ids))
+        unseen = torch.tensor(ids[start:])
+        tokens = self._rows[: len(unseen) + len(x)]
+        tokens[: len(unseen)] = unseen
+        tokens[len(unseen) :] = x.tokens
+        if watched is not None and not start < watched <= len(ids):
+            watched = None
+        keep = len(x) + 1 + (0 if watched is None else len(ids) - watched)
+        if noise is None:
+            noise = self._verifier.noise(position, len(x) + 1)
+        self._penalties.count(ids, self._reply.start)
+        return Plan(tokens, start, self.cache, keep, x, noise, position, watched)
+
+    def settle(self, plan: Plan, logits: Tensor) -> Step:
+        """Decide by the logits that the planned pass gave, [plan.keep, vocab].
+
+        The target's cache is left with the rows of all ids but the last that is decided.
+        """
+        x, known = plan.draft, plan.start + len(plan.tokens) - len(plan.draft)
+        if plan.watched is not None:
+            self._logits = plan.watched, logits[0].clone()  # the decoder may use its buffer again
+            logits = logits[-len(x) - 1 :]
+        logits = self._penalties.apply(logits, x.tokens)
+        n, tokens = self._verifier.verify(logits, x, plan.noise, plan.position)
+        self._forget(known + n)
+        return Step(
+            tokens=tuple(tokens),
+            drafted=len(x),
+            accepted=n,
+            start=plan.start,
+            rows=known + n - plan.start,
+            prompt=max(0, self._reply.start - plan.start),
+        )
+
+    @torch.inference_mode()
+    def revise(
+        self,
+        ids: Sequence[int],
+        old: Sequence[int],
+        turn: int,
+        position: int,
+        watched: int | None = None,
+    ) -> Generator[None, None, Step]:
+        """Begin a reply to the prompt `ids`, keeping what still fits of `old`, an earlier reply.
+
+        The target verifies the old reply as if it had just been drafted: in one pass where it fits
+        into a chunk, else in several up to the first token that is rejected. Without one, the
+        target's first token comes straight from the prefill. The tokens are numbers `position`,
+        `position + 1`, … of the turn's; after them there has to be room for one more. The step's
+        rows and time are those of the last pass.
+
+        In coupled verification the result is what starting over gives. In rejection sampling it
+        has the same distribution: each old token is verified against the distribution that it was
+        drawn from, and only the first `CARRIED` of the turn are. `old` then has to be all that was
+        decided, the token that ended the reply included; to leave one out for what it is would be
+        a bias.
+
+        `probability` can be asked after the first `watched` ids too, unless they were known before.
+        """
+        self.stats.total.reused += min(self.cache.length, len(ids))
+        self._reply = _Reply(len(ids), position)
+        offered = self._verifier.begin(turn, old, position)
+        whole, kept, done, step = [*ids, *old], 0, False, Step()
+        try:
+            self._forget(len(ids) - 1)  # the last row's logits are needed
+            # What is left of the prompt goes into one pass with what is offered.
+            room = CHUNK - min(len(offered), CARRIED)
+            yield from self._extend(ids[: max(0, len(ids) - room)])
+            while not done:
+                known = whole[: len(ids) + kept]
+                x = offered[kept : kept + CHUNK - (len(known) - self.cache.length)]
+                plan = self.plan(known, x, watched=watched)
+                with self._target_watch:
+                    logits = self._target.forward(plan.tokens, plan.slot, plan.keep)
+                    step = self.settle(plan, logits)
+                step = replace(step, target_ms=self._target_watch.take())
+                self.stats.target_pass(step)
+                kept += step.accepted
+                done = step.accepted < len(x) or kept == len(offered)
+                if not done:
+                    self._forget(len(ids) + kept - 1)
+                    yield None
+        finally:
+            if not done:
+                self.rollback(len(ids))  # nobody learns of what was accepted so far
+        self.stats.total.carried += kept
+        tokens = (*old[:kept], step.tokens[-1])
+        return replace(step, tokens=tokens, drafted=len(offered), accepted=kept)
+
+    @torch.inference_mode()
+    def prefill(self, ids: Sequence[int]) -> Steps[None]:
+        """Compute both models' rows for all of `ids`."""
+        yield from self._extend(ids)
+        yield from self.prefill_draft(ids)
+
+    @torch.inference_mode()
+    def prefill_draft(self, ids: Sequence[int]) -> Steps[None]:
+        """Compute the draft's rows for all of `ids`."""
+        draft, watch = self._draft, self._draft_watch
+        if draft is None or draft.length >= len(ids):
+            return
+        before = draft.length
+        try:
+            yield from watch.steps(draft.prefill(ids))
+        finally:
+            self.stats.draft_prefill(draft.length - before, watch.take())
+        yield None
+
+    def probability(self, tokens: Sequence[int], length: int) -> float | None:
+        """Probability that one of `tokens` follows the first `length` ids; None unless these were
+        just computed."""
+        if self._logits is None or self._logits[0] != length:
+            return None
+        return float(self._logits[1].float().softmax(-1)[list(tokens)].sum())
+
+    def rollback(self, length: int) -> None:
+        """Forget everything from position `length` on."""
+        self._forget(length)
+        self._penalties.rollback(length)
+        if self._draft is not None:
+            self._draft.rollback(length)
+        if self._logits is not None and self._logits[0] > length:
+            self._logits = None
+
+    def release(self) -> None:
+        """Free both caches."""
+        self.cache.release()
+        self._verifier.forget()
+        if self._draft is not None:
+            self._draft.release()
+        self._logits = None
+
+    @property
+    def seed(self) -> int | None:
+        """Seed of the tokens that are drawn; None for greedy decoding, which draws none."""
+        sampling = self._verifier.sampling
+        return sampling.seed if sampling.temperature else None
+
+    def _extend(self, ids: Sequence[int]) -> Steps[None]:
+        """Compute the target's rows for all of `ids`, and pause if there was anything to do."""
+        start, watch = self.cache.length, self._target_watch
+        if start >= len(ids):
+            return
+        try:
+            logits = yield from watch.steps(feed(self._target, self.cache, ids))
+        finally:
+            rows = self.cache.length - start
+            self.stats.target_pass(Step((), 0, 0, start, rows, prompt=rows, target_ms=watch.take()))
+        assert logits is not None
+        self._logits = len(ids), logits[-1].clone()  # the decoder may use its buffer again
+        yield None
+
+    def _forget(self, length: int) -> None:
+        """Roll the target's cache back."""
+        self.stats.rolled_back(length, self.cache.length)
+        self.cache.rollback(length)
