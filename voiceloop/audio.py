@@ -64,11 +64,6 @@ class Framer:
         """Forget the samples that are no frame yet."""
         self._rest = silence(0)
 
-    def flush(self) -> AudioFrame | None:
-        """The samples left over at the end of the stream, shorter than `size`, if there are any."""
-        rest, self._rest = self._rest, silence(0)
-        return self._next(rest) if len(rest) else None
-
     def _next(self, pcm: Pcm) -> AudioFrame:
         frame = AudioFrame(pcm, self.rate, self.position)
         self.position = frame.end

@@ -234,9 +234,9 @@ class FileMicrophone:
     def __init__(self, path: str | Path, *, pace: Pace = "realtime") -> None:
         self.pace = pace
         self._file = AudioFile(path)
-        self._finished = self._stopped = False
+        self._finished = False
         self._held_at: float | None = None
-        self._changed = anyio.Event()
+        self._released = anyio.Event()
         self._begun = 0.0
         """When sample 0 was recorded, were the time that the file was held left out."""
 
@@ -266,23 +266,18 @@ class FileMicrophone:
         if self._held_at is not None:
             self._begun += anyio.current_time() - self._held_at
             self._held_at = None
-            self._wake()
-
-    def stop(self) -> None:
-        """End the stream."""
-        self._stopped = True
-        self._wake()
+            self._released.set()
+            self._released = anyio.Event()
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Frames of 10 ms at 16 kHz, once, until `stop`."""
+        """Frames of 10 ms at 16 kHz, once."""
         self._begun = anyio.current_time()
         if self._held_at is not None:
             self._held_at = self._begun
         framer = Framer()
         for pcm in self._sound(framer.size):
             for frame in framer.feed(pcm):
-                if not await self._recorded(frame):
-                    return
+                await self._recorded(frame)
                 yield frame
 
     def _sound(self, size: int) -> Iterator[Pcm]:
@@ -291,19 +286,14 @@ class FileMicrophone:
         while True:
             yield silence(size)
 
-    async def _recorded(self, frame: AudioFrame) -> bool:
-        """Wait for the moment of `frame`; False where the stream ends instead."""
+    async def _recorded(self, frame: AudioFrame) -> None:
+        """Wait for the moment of `frame`."""
         await anyio.lowlevel.checkpoint()
-        while not self._stopped:
+        while True:
             due = self._begun + frame.end / frame.rate
             if self._held_at is not None:
-                await self._changed.wait()
+                await self._released.wait()
             elif self.pace == "max" or due <= anyio.current_time():
-                return True
+                return
             else:
                 await anyio.sleep_until(due)
-        return False
-
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()

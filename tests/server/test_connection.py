@@ -115,7 +115,7 @@ class Server:
         self.lobby = Lobby(
             engines, replace(Config(), server=self.limits), self.metrics, lambda: None
         )
-        self._tasks = tasks
+        self.tasks = tasks
 
     def connect(self) -> tuple[Wire, Connection]:
         wire, ticket = Wire(), self.lobby.admit(None)
@@ -126,7 +126,7 @@ class Server:
             await connection.run()
             await self.lobby.leave(connection)
 
-        self._tasks.start_soon(serve)
+        self.tasks.start_soon(serve)
         return wire, connection
 
 
@@ -336,3 +336,21 @@ async def test_who_has_a_token_is_waited_for_unless_the_server_goes_down() -> No
             await connection.over.wait()
             await anyio.sleep(0.1)
             assert len(own.lobby) == (0 if closing else 1)
+
+
+async def test_of_sessions_that_wait_too_many_are_over_and_so_are_those_that_wait_too_long() -> (
+    None
+):
+    async with server(max_parked_per_key=2, resume_s=30.0) as own:
+        own.tasks.start_soon(own.lobby.expire)
+        for _ in range(3):
+            wire, connection = own.connect()
+            await token(wire)
+            wire.hang_up()
+            await connection.over.wait()
+        await anyio.sleep(0.1)
+        assert len(own.lobby) == 2
+        await anyio.sleep(29)
+        assert len(own.lobby) == 2
+        await anyio.sleep(2)
+        assert len(own.lobby) == 0

@@ -7,8 +7,8 @@ module alone. It does not know what requests ask for, nor what messages mean.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from email.utils import formatdate
 from functools import partial
 
@@ -44,17 +44,21 @@ class WebSocket:
 
     async def receive(self) -> str | bytes:
         """See `Transport.receive`."""
-        with _disconnecting():
+        try:
             message = await self._socket.recv()
+        except ConnectionClosed as error:
+            raise Disconnected from error
         self._heard = True
         return message
 
     async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
         """See `Transport.send`: the pong to a ping behind the message says that it has arrived."""
-        with _disconnecting():
+        try:
             await self._socket.send(message)
             if arrived is not None:
                 self._tasks.start_soon(_confirm, await self._socket.ping(), arrived)
+        except ConnectionClosed as error:
+            raise Disconnected from error
 
     async def close(self, code: int, reason: str) -> None:
         """See `Transport.close`."""
@@ -136,11 +140,3 @@ async def _confirm(pong: Awaitable[float], arrived: Callable[[], None]) -> None:
     with suppress(ConnectionClosed):
         await pong
         arrived()
-
-
-@contextmanager
-def _disconnecting() -> Generator[None]:
-    try:
-        yield
-    except ConnectionClosed as error:
-        raise Disconnected from error
