@@ -104,6 +104,11 @@ def config(kind: str, vocab: int) -> Any:
             return GPT2Config(n_embd=48, n_layer=2, n_head=4, n_positions=CONTEXT, **wide)
         case "gemma":
             return GemmaConfig(**LLAMA, **wide)
+    return windowed_config(kind, wide)
+
+
+def windowed_config(kind: str, wide: dict[str, Any]) -> Any:
+    match kind:
         case "windowed-mistral":
             return MistralConfig(**LLAMA, **wide, sliding_window=WINDOW)
         case "windowed-phi3":

@@ -34,10 +34,10 @@ CARRIED = CHUNK // 2
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one pass of the target is to compute for one conversation.
+    """What one pass of the target is to compute for one conversation, and what it is to decide.
 
-    The pass needs `tokens`, `start`, `slot` and `keep`, and may serve the plans of several
-    conversations at once. `Speculator.settle` needs the rest, and the logits.
+    The pass needs the first four, and may serve the plans of several conversations at once;
+    `Speculator.settle` needs the rest, and the logits. Good until the conversation's next plan.
     """
 
     tokens: Tensor
@@ -48,13 +48,13 @@ class Plan:
     """Where the rows go; it holds all that are before them."""
     keep: int
     """Logits are wanted after so many of the rows, the last ones."""
-    draft: DraftTokens
+    x: DraftTokens
     noise: Tensor | None
-    """To choose tokens with, see `Verifier.noise`."""
+    """Gumbel noise for the tokens that are decided, see `Verifier.noise`."""
     position: int
-    """Which of the turn's tokens is the first to be decided."""
+    """Which of the turn's tokens is decided first."""
     watched: int | None
-    """If a number, the first of the logits are those after so many ids, and are to be kept."""
+    """None, or after how many ids the first of the logits are, which are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,7 @@ class Speculator:
         capacity: int,
         stopwatch: Callable[[torch.device], Stopwatch] = Stopwatch,
     ) -> None:
+        """`capacity` is the longest sequence; `length` may be that of other conversations, too."""
         self.cache = KvCache(capacity)
         """The target's."""
         self.stats = Stats()
@@ -101,10 +102,10 @@ class Speculator:
         self._penalties = Penalties(sampling, target.vocab, target.device)
         self._verifier = Verifier(sampling, target.vocab, target.device, remembered=CARRIED)
         self._rows = torch.empty(capacity, dtype=torch.long, device=target.device)
-        """What the target is given, made anew for each pass; it never moves."""
+        """What the target is fed in a pass."""
         self._reply = _Reply()
         self._logits: tuple[int, Tensor] | None = None
-        """The last ones that are kept for `probability`, and after how many ids they are."""
+        """Those for `probability`, and after how many ids they are."""
         self._draft_watch, self._target_watch = stopwatch(target.device), stopwatch(target.device)
 
     @torch.inference_mode()
@@ -117,7 +118,7 @@ class Speculator:
         position = self._reply.position(len(ids))
         k = min(self._length.next(position), limit - 1) if self._draft is not None else 0
         x, noise = DraftTokens(self._rows[:0]), None
-        step = Step(start=self.cache.length)  # this was all, if it is closed before it is settled
+        step = Step(start=self.cache.length)  # all there is if this is closed at a pause, or fails
         try:
             # Propose: x_1, …, x_k from the draft, one pass each.
             if self._draft is not None and k > 0:
@@ -149,28 +150,28 @@ class Speculator:
     ) -> Plan:
         """The pass over what the target has not seen of `ids`, and over the draft tokens `x`.
 
-        `noise` is what the draft chose them with, if it was given any. There are logits after the
-        first `watched` ids too, if these end among the rows.
+        `noise` is what the draft was given to choose them with, if any. Logits after the first
+        `watched` ids are kept too, if these end among the rows.
         """
         start, position = self.cache.length, self._reply.position(len(ids))
         unseen = torch.tensor(ids[start:])
         tokens = self._rows[: len(unseen) + len(x)]
         tokens[: len(unseen)] = unseen
         tokens[len(unseen) :] = x.tokens
-        if watched is not None and not start < watched <= len(ids):
-            watched = None
-        keep = len(x) + 1 + (0 if watched is None else len(ids) - watched)
+        self._penalties.count(ids, self._reply.start)
         if noise is None:
             noise = self._verifier.noise(position, len(x) + 1)
-        self._penalties.count(ids, self._reply.start)
+        if watched is not None and not start < watched <= len(ids):
+            watched = None
+        keep = len(x) + 1 if watched is None else len(x) + 1 + len(ids) - watched
         return Plan(tokens, start, self.cache, keep, x, noise, position, watched)
 
     def settle(self, plan: Plan, logits: Tensor) -> Step:
         """Decide by the logits that the planned pass gave, [plan.keep, vocab].
 
-        The target's cache is left with the rows of all ids but the last that is decided.
+        The target's cache is left without the rows of rejected tokens.
         """
-        x, known = plan.draft, plan.start + len(plan.tokens) - len(plan.draft)
+        x, known = plan.x, plan.start + len(plan.tokens) - len(plan.x)
         if plan.watched is not None:
             self._logits = plan.watched, logits[0].clone()  # the decoder may use its buffer again
             logits = logits[-len(x) - 1 :]
