@@ -33,7 +33,8 @@ class Bench(Command):
     json: bool = False
     """Print one JSON object on one line."""
     report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Write a page with all tables and pictures, and the JSON, into this folder."""
+    """Write a page with tables and pictures, the JSON, and of `latency` the traces, into this
+    folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
