@@ -17,6 +17,7 @@ PACKAGE = Path(voiceloop.__file__).parent
 ORDER = (
     ("types",),
     ("errors",),
+    ("schema",),
     ("bundled", "config", "languages"),
     ("engines", "flags", "outputs", "status"),
     ("catalog",),
@@ -68,6 +69,7 @@ ROOMS = {
 
 PURE = (
     "types.py",
+    "schema.py",
     "audio.py",
     "playback.py",
     "ring.py",
@@ -113,10 +115,9 @@ PURE = (
     "realtime/items.py",
     "realtime/jsontext.py",
     "realtime/ledger.py",
-    "realtime/reading.py",
+    "realtime/pcm.py",
     "realtime/response_events.py",
     "realtime/responses.py",
-    "realtime/schema.py",
     "realtime/server_events.py",
     "realtime/session_events.py",
     "realtime/settings.py",

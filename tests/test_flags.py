@@ -10,8 +10,9 @@ import pytest
 import tyro
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import Meta
 
-from voiceloop.config import KEYS, Range
+from voiceloop.config import KEYS
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command, parse
 
@@ -41,7 +42,7 @@ class Copy(Command):
     files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
     into: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
     at_most: int | None = None
-    share: Annotated[int, Range(1, 100), tyro.conf.arg(metavar="PERCENT")] = 50
+    share: Annotated[int, Meta(ge=1, le=100), tyro.conf.arg(metavar="PERCENT")] = 50
     leave_out: tuple[str, ...] = ()
 
 

@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from voiceloop.cli import main
 from voiceloop.errors import ConfigError

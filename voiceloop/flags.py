@@ -16,18 +16,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
+from msgspec import Meta
 
-from voiceloop.config import (
-    KEYS,
-    MEANT,
-    Config,
-    Range,
-    config_files,
-    converted,
-    load_config,
-    nearest,
-)
+from voiceloop.config import KEYS, MEANT, Config, config_files, converted, load_config
 from voiceloop.errors import ConfigError
+from voiceloop.schema import Texts, nearest
 
 PROGRAM = "voiceloop"
 HELP = ("-h", "--help")
@@ -123,7 +116,7 @@ def arguments(kind: type[Command]) -> list[Argument]:
             required = item.default is MISSING and item.default_factory is MISSING
             positional = tyro.conf.Positional in marks
             own: Any = kinds[item.name]
-            for bounds in (mark for mark in marks if isinstance(mark, Range)):
+            for bounds in (mark for mark in marks if isinstance(mark, Meta)):
                 own = Annotated[own, bounds]
             found.append(Argument(item.name, own, metavar, positional, required))
     return found
@@ -162,7 +155,7 @@ def _settings(argv: Sequence[str]) -> tuple[dict[str, str | list[str]], list[str
             rest.append(argument)
         else:
             text = value if equals else _value(flag, given)
-            many = get_origin(KEYS.get(key)) is tuple
+            many = KEYS.get(key) is Texts
             settings[key] = [*settings.get(key, ()), text] if many else text
     return settings, rest
 

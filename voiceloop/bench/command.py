@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
+from msgspec.structs import replace
 
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import Command

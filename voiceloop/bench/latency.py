@@ -14,6 +14,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
+from msgspec import structs
+
 from voiceloop.bench import people
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.endings import cut_offs, endpointing, own_pauses, silences
@@ -32,8 +34,9 @@ from voiceloop.bench.turnfigures import (
     outcome,
     ratio,
 )
-from voiceloop.config import Config, nearest
+from voiceloop.config import Config
 from voiceloop.errors import ConfigError
+from voiceloop.schema import nearest
 from voiceloop.trace import to_json
 from voiceloop.types import Calibration, TurnTrace
 
@@ -100,7 +103,7 @@ class Plan:
             return brief(self.config)
         if self.suite != "additions":
             return self.config
-        return replace(self.config, turns=replace(self.config.turns, **ADDED_AFTER))
+        return structs.replace(self.config, turns=structs.replace(self.config.turns, **ADDED_AFTER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,7 @@ def usual_suite(config: Config) -> SuiteName:
 def brief(config: Config) -> Config:
     """The settings, with replies of at most `REPLY_TOKENS`."""
     most = min(REPLY_TOKENS, config.llm.max_new_tokens)
-    return replace(config, llm=replace(config.llm, max_new_tokens=most))
+    return structs.replace(config, llm=structs.replace(config.llm, max_new_tokens=most))
 
 
 def clips(plan: Plan, folder: Path | None = None) -> Sequence[Clip]:

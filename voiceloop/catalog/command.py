@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from voiceloop.config import PRESETS, nearest
+from voiceloop.config import PRESETS
 from voiceloop.errors import ConfigError, ModelNotFound, VoiceloopError
 from voiceloop.flags import Command
+from voiceloop.schema import nearest
 
 if TYPE_CHECKING:
     from voiceloop.catalog.cards import Card

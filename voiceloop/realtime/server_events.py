@@ -46,6 +46,7 @@ from voiceloop.realtime.session_events import (
     TranscriptionDelta,
     TranscriptionFailed,
 )
+from voiceloop.schema import tag_of
 
 ServerEvent = (
     Error
@@ -85,5 +86,5 @@ ServerEvent = (
     | SessionToken
     | SessionResumed
 )
-SERVER_EVENTS: dict[str, Any] = {kind.tags["type"]: kind for kind in get_args(ServerEvent)}
+SERVER_EVENTS: dict[str, Any] = {tag_of(kind): kind for kind in get_args(ServerEvent)}
 """Every event that the server can send, by type."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from voiceloop.config import nearest
 from voiceloop.engines import Asr, Tts
 from voiceloop.errors import ConfigError, ProtocolError
 from voiceloop.realtime.settings import STOCK_VOICES, SessionSettings
+from voiceloop.schema import nearest
 
 
 def voice(tts: Tts, asked: str, param: str) -> str:

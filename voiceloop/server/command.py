@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
+from msgspec import Meta
 
-from voiceloop.config import Range
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
 from voiceloop.status import engine_names, notes
@@ -31,7 +31,7 @@ class Serve(Command):
 
     host: Annotated[str, tyro.conf.arg(metavar="HOST")] = "localhost"
     """Where to listen; anywhere but on this machine wants a key and TLS."""
-    port: Annotated[int, Range(1, 65_535), tyro.conf.arg(metavar="N")] = 8765
+    port: Annotated[int, Meta(ge=1, le=65_535), tyro.conf.arg(metavar="N")] = 8765
     """The port of page and socket."""
     cert: Annotated[Path | None, tyro.conf.arg(metavar="CERT.pem")] = None
     """Certificate of the server, with those above it."""
