@@ -117,10 +117,10 @@ def test_none_is_written_as_a_word_in_files_and_flags_alike(tmp_path: Path) -> N
         assert load_config([short], {"asr.pad_s": word})[0].asr.pad_s is None
 
 
-def test_a_list_of_texts_is_a_list_in_files_and_one_text_in_a_flag(tmp_path: Path) -> None:
+def test_a_list_of_texts_is_a_list_in_files_and_flags_alike(tmp_path: Path) -> None:
     file = write(tmp_path / "stop.toml", "[llm]\nstop = ['a, b', '###']")
     assert load_config([file])[0].llm.stop == ("a, b", "###")
-    assert load_config([file], {"llm.stop": "a, b"})[0].llm.stop == ("a, b",)
+    assert load_config([file], {"llm.stop": ["a, b"]})[0].llm.stop == ("a, b",)
 
 
 def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(

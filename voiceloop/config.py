@@ -289,7 +289,8 @@ def _hints(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 KEYS: Mapping[str, Any] = dict(_hints(Config))
 """The type of every setting, by dotted key (`asr.model`)."""
-_SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
+SECTIONS = tuple(dict.fromkeys(key.partition(".")[0] for key in KEYS if "." in key))
+"""The names of the sections that settings stand in."""
 GUARDED = frozenset(
     {key for key in KEYS if key.endswith(".engine") or key.startswith("server.")}
     | {"asr.model", "llm.base_url", "llm.target", "llm.draft", "tts.model", "turns.sound"}
@@ -335,7 +336,7 @@ def config_files(
     found = [user] if user.is_file() else []
     local = folder / LOCAL
     if local.is_file() and not (file and file.exists() and file.samefile(local)):
-        refused = [key for key, _ in _leaves(_toml(local)) if key in GUARDED]
+        refused = [key for key, _ in leaves(_toml(local)) if key in GUARDED]
         if refused:
             raise ConfigError(
                 f"{local} sets {', '.join(refused)}, which a file that is merely found in the "
@@ -358,11 +359,10 @@ def load_config(
     """
     given: dict[str, tuple[object, str]] = {}
     for path in files:
-        for key, value in _leaves(_toml(path)):
+        for key, value in leaves(_toml(path)):
             where = f"{path}: {key if key.isprintable() else repr(key)}"
             given[key] = _checked(key, value, where, text=False), str(path)
     for key, value in (flags or {}).items():
-        value = [value] if KEYS.get(key) is Texts and isinstance(value, str) else value
         given[key] = _checked(key, value, f"--{key.replace('_', '-')}", text=True), "flag"
     values = {key: (value, "default") for key, value in flatten(Config()).items()}
     preset = str((values | given)["preset"][0])
@@ -409,9 +409,10 @@ def _toml(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _leaves(table: dict[str, Any]) -> Iterator[tuple[str, object]]:
+def leaves(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The values of a file's table by dotted key."""
     for name, value in table.items():
-        if name in _SECTIONS and isinstance(value, dict):
+        if name in SECTIONS and isinstance(value, dict):
             section = cast(dict[str, object], value)
             yield from ((f"{name}.{key}", inner) for key, inner in section.items())
         else:
@@ -419,10 +420,10 @@ def _leaves(table: dict[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _checked(key: str, value: object, where: str, *, text: bool) -> object:
-    if key in _SECTIONS:
+    if key in SECTIONS:
         raise ConfigError(f"{where} is a section and takes no value", f"write it as [{key}]")
     if key not in KEYS:
-        near = MEANT.get(key) or nearest(key, {*KEYS, *_SECTIONS})
+        near = MEANT.get(key) or nearest(key, {*KEYS, *SECTIONS})
         raise ConfigError(
             f"{where} is not a setting",
             f"did you mean '{near}'?" if near else "`voiceloop config` lists all settings",

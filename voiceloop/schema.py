@@ -279,7 +279,8 @@ def expected(hint: Any, words: Words) -> str:
         return " or ".join(map(words.shown, arguments))
     if origin is tuple and arguments[-1] is Ellipsis:
         every = expected(arguments[0], words)
-        return words.tables if is_struct(arguments[0]) else f"a list, each entry {every}"
+        objects = all(map(is_struct, members(arguments[0])))
+        return words.tables if objects else f"a list, each entry {every}"
     if origin is tuple:
         return f"[{', '.join(expected(entry, words) for entry in arguments)}]"
     names: dict[Any, str] = {

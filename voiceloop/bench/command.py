@@ -8,21 +8,22 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from msgspec.structs import replace
 
+from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import Command
 from voiceloop.outputs import keep
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchLlm(Command):
+class BenchLlm(Command, frozen=True, kw_only=True):
     """Measure the language model: plain and speculative decoding, ours and transformers'."""
+
+    uses = ("llm",)
 
     target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The model that decides; none: llm.target."""
@@ -53,8 +54,7 @@ SPEECH = "VOICELOOP_SPEECH"
 """The variable that names a folder of people's recordings."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchLatency(Command):
+class BenchLatency(Command, frozen=True, kw_only=True):
     """Measure whole conversations at real-time pace: voice-to-voice latency and its parts."""
 
     suite: Suite | None = None
@@ -77,9 +77,10 @@ class BenchLatency(Command):
     """Write a page with pictures, the JSON and the traces into this folder."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchAsr(Command):
+class BenchAsr(Command, frozen=True, kw_only=True):
     """Measure the recogniser: the words and time of short windows against full ones."""
+
+    uses = ("vad", "asr", "turns")
 
     input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Recordings of people; none: those that VOICELOOP_SPEECH names, if it does."""
@@ -93,9 +94,10 @@ class BenchAsr(Command):
     """Write the tables and the JSON into this folder."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchTts(Command):
+class BenchTts(Command, frozen=True, kw_only=True):
     """Measure the synthesizer: its first sound, its speed, and what a recogniser hears of it."""
+
+    uses = ("tts", "asr")
 
     replies: Annotated[int, tyro.conf.arg(metavar="N")] = 50
     """Replies that are spoken."""
@@ -105,9 +107,10 @@ class BenchTts(Command):
     """Print one JSON object on one line."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchLoad(Command):
+class BenchLoad(Command, frozen=True, kw_only=True):
     """Measure the server with many clients at once, who talk, listen, interrupt and vanish."""
+
+    uses = SECTIONS
 
     suite: Literal["bargein", "questions"] = "bargein"
     """What they say: questions with long answers, or questions of any kind, briefly answered."""
@@ -126,9 +129,10 @@ class BenchLoad(Command):
     """Print one JSON object on one line."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchCompare(Command):
+class BenchCompare(Command, frozen=True, kw_only=True):
     """Compare two records of `bench latency`; status 1 where the second is worse beyond noise."""
+
+    uses = ()
 
     before: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="A.json")]
     """What --json printed, or bench.json of a report."""

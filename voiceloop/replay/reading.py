@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.config import KEYS, Config, assembled, converted
+from voiceloop.config import KEYS, SECTIONS, Config, assembled, converted
 from voiceloop.errors import ConfigError
 from voiceloop.replay.scenario import OVERLAPS, Answer, Scenario, UserSound
 from voiceloop.replay.scripted import canonical
@@ -26,18 +26,17 @@ LONGEST_S = 600
 """Seconds of one word, pause or noise at the most."""
 HINT = "docs/replay.md describes scenarios"
 WORDS = replace(TOML, null="")
-_SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
 _OWN = {name for name in Scenario.__struct_fields__ if name != "config"}
 
 
 def load_scenario(path: Path, settings: Mapping[str, object] | None = None) -> Scenario:
     """Read a scenario; `settings`, by dotted key, win over its own. ConfigError if it is wrong."""
     table = _toml(path)
-    given = {name: table.pop(name) for name in list(table) if name in KEYS or name in _SECTIONS}
+    given = {name: table.pop(name) for name in list(table) if name in KEYS or name in SECTIONS}
     config = _config(_leaves(given, path), settings or {})
     for name in table:
         if name not in _OWN:
-            raise _unknown(f"{path}: {_line(name)}", name, {*_OWN, *_SECTIONS, *KEYS}, HINT)
+            raise _unknown(f"{path}: {_line(name)}", name, {*_OWN, *SECTIONS, *KEYS}, HINT)
     try:
         scenario: Scenario = read(Scenario, table, WORDS)
     except Mistake as mistake:
@@ -71,7 +70,7 @@ def _toml(path: Path) -> dict[str, Any]:
 def _leaves(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, object, str]]:
     """Settings by dotted key, with where each stands."""
     for name, value in table.items():
-        if name not in _SECTIONS:
+        if name not in SECTIONS:
             yield name, value, f"{path}: {name}"
         elif isinstance(value, dict):
             section = cast("dict[str, object]", value)

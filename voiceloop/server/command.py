@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from msgspec import Meta
 
+from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
 from voiceloop.status import engine_names, notes
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Serve(Command):
+class Serve(Command, frozen=True, kw_only=True):
     """Serve a web page to talk to, and the OpenAI Realtime protocol, until Ctrl-C."""
+
+    uses = SECTIONS
 
     host: Annotated[str, tyro.conf.arg(metavar="HOST")] = "localhost"
     """Where to listen; anywhere but on this machine wants a key and TLS."""
