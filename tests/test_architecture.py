@@ -109,7 +109,6 @@ PURE = (
     "trace.py",
     "waterfall.py",
     "realtime/client_events.py",
-    "realtime/event.py",
     "realtime/extensions.py",
     "realtime/ids.py",
     "realtime/items.py",

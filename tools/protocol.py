@@ -21,11 +21,10 @@ from voiceloop.realtime import (
     pcm,
     response_events,
     responses,
-    server_events,
     session_events,
     settings,
 )
-from voiceloop.realtime.event import plain
+from voiceloop.realtime.server_events import ServerEvent, plain
 
 INTRODUCTION = f"""\
 # The protocol
@@ -65,7 +64,14 @@ not know it never meets it:
 ```
 """
 CLIENT = list(client_events.CLIENT_EVENTS.values())
-SERVER = list(server_events.SERVER_EVENTS.values())
+SERVER_EVENTS = {
+    schema.tag_of(kind): kind
+    for module in (session_events, response_events, extensions)
+    for kind in vars(module).values()
+    if inspect.isclass(kind) and issubclass(kind, ServerEvent) and schema.tag_of(kind)
+}
+"""Every event that the server can send, by type."""
+SERVER = list(SERVER_EVENTS.values())
 MODULES = (session_events, response_events, client_events, extensions, settings, items)
 
 

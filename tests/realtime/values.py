@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from hypothesis import strategies as st
 from msgspec import NODEFAULT, Meta, UnsetType
 
-from voiceloop.realtime.event import plain
 from voiceloop.realtime.ids import LENGTH, LETTERS
 from voiceloop.realtime.items import PARTS, Message, Role
 from voiceloop.realtime.pcm import Pcm
+from voiceloop.realtime.server_events import plain
 from voiceloop.schema import default_of, hints_of, is_struct, members
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)

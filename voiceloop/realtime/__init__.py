@@ -2,7 +2,7 @@
 
     text ── client_events.parse ──► ClientEvent ── settings, ledger, responses ──► ServerEvent
                                                                                     │
-                                                                   Event.to_json ◄──┘
+                                                                         to_json ◄──┘
 
 Structs describe both directions (settings, items, the events); `voiceloop.schema` reads them and
 docs/protocol.md lists them. Who listens, speaks and waits is the server's business.

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from voiceloop.errors import ProtocolError
 from voiceloop.realtime.extensions import Played, Resume
-from voiceloop.realtime.items import PARTS, EventId, Item, ItemId, Message
+from voiceloop.realtime.items import PARTS, Asked, Item, ItemId, Message
 from voiceloop.realtime.jsontext import MAX_CHARACTERS, parse_object
 from voiceloop.realtime.pcm import Pcm
 from voiceloop.realtime.settings import ResponseChanges, SessionChanges
@@ -20,7 +20,6 @@ from voiceloop.schema import (
     LONGEST_NAME,
     Count,
     Mistake,
-    Object,
     Path,
     mismatch,
     missing,
@@ -34,69 +33,53 @@ MAX_BYTES = MAX_CHARACTERS // 4 * 3
 """Longest binary message: as much audio as a text message can hold."""
 
 
-class SessionUpdate(Object, frozen=True, tag="session.update"):
+class SessionUpdate(Asked, frozen=True, tag="session.update"):
     """Change the session; only what is given changes. Answered by `session.updated`."""
 
     session: SessionChanges
     """What changes."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-class InputAudioAppend(Object, frozen=True, tag="input_audio_buffer.append"):
+class InputAudioAppend(Asked, frozen=True, tag="input_audio_buffer.append"):
     """Audio of the user. A binary message is the same: its bytes are the samples."""
 
     audio: Pcm
     """PCM16, little-endian, mono, 24 kHz; whole samples."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-class InputAudioCommit(Object, frozen=True, tag="input_audio_buffer.commit"):
+class InputAudioCommit(Asked, frozen=True, tag="input_audio_buffer.commit"):
     """The audio so far is a turn. Answered by `input_audio_buffer.committed`; refused where the
     server finds the turns."""
 
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
-
-class InputAudioClear(Object, frozen=True, tag="input_audio_buffer.clear"):
+class InputAudioClear(Asked, frozen=True, tag="input_audio_buffer.clear"):
     """Forget the audio that is not committed. Answered by `input_audio_buffer.cleared`."""
 
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
-
-class ItemCreate(Object, frozen=True, tag="conversation.item.create"):
+class ItemCreate(Asked, frozen=True, tag="conversation.item.create"):
     """Add an item. Answered by `conversation.item.added` and `conversation.item.done`."""
 
     item: Item
     """The item."""
     previous_item_id: ItemId | None = None
     """The item that it follows; `root` for the beginning, null for the end."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-class ItemRetrieve(Object, frozen=True, tag="conversation.item.retrieve"):
+class ItemRetrieve(Asked, frozen=True, tag="conversation.item.retrieve"):
     """Ask for an item with its audio. Answered by `conversation.item.retrieved`."""
 
     item_id: ItemId
     """The item."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-class ItemDelete(Object, frozen=True, tag="conversation.item.delete"):
+class ItemDelete(Asked, frozen=True, tag="conversation.item.delete"):
     """Remove an item. Answered by `conversation.item.deleted`."""
 
     item_id: ItemId
     """The item."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-class ItemTruncate(Object, frozen=True, tag="conversation.item.truncate"):
+class ItemTruncate(Asked, frozen=True, tag="conversation.item.truncate"):
     """The user has not heard a response beyond a point: forget the rest.
 
     Answered by `conversation.item.truncated`. A point past the end is no error; it is the end.
@@ -108,11 +91,9 @@ class ItemTruncate(Object, frozen=True, tag="conversation.item.truncate"):
     """The part of its content; 0."""
     audio_end_ms: Count
     """Where it was cut off, in milliseconds of the part's audio."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-class ResponseCreate(Object, frozen=True, tag="response.create"):
+class ResponseCreate(Asked, frozen=True, tag="response.create"):
     """Ask for a response. Answered by `response.created` and what follows it.
 
     Where the last response called functions, create an item with the output of each first: one
@@ -121,17 +102,13 @@ class ResponseCreate(Object, frozen=True, tag="response.create"):
 
     response: ResponseChanges | None = None
     """What is to be other than the session's."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-class ResponseCancel(Object, frozen=True, tag="response.cancel"):
+class ResponseCancel(Asked, frozen=True, tag="response.cancel"):
     """Stop the response. Answered by `response.done`."""
 
     response_id: ItemId | None = None
     """The response; null is the one in progress."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
 ClientEvent = (

@@ -10,32 +10,27 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from voiceloop.realtime.event import Event
-from voiceloop.realtime.items import EventId, ItemId
-from voiceloop.schema import Object
+from voiceloop.realtime.items import Asked, ItemId
+from voiceloop.realtime.server_events import ServerEvent
 
 
-class Played(Object, frozen=True, tag="voiceloop.played"):
+class Played(Asked, frozen=True, tag="voiceloop.played"):
     """How much of an item's audio has been played; send it every 100 ms and when paused."""
 
     item_id: ItemId
     """The message of the model that is being played."""
     audio_ms: Annotated[float, Meta(ge=0)]
     """Exact milliseconds of its audio that have left the speaker, since its first sample."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-class Resume(Object, frozen=True, tag="voiceloop.resume"):
+class Resume(Asked, frozen=True, tag="voiceloop.resume"):
     """Take up a session whose connection was lost. Answered by `voiceloop.session.resumed`."""
 
     token: Annotated[str, Meta(max_length=256)]
     """What `voiceloop.session.token` told last."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-class TentativeTranscript(Event, frozen=True, tag="voiceloop.transcript"):
+class TentativeTranscript(ServerEvent, frozen=True, tag="voiceloop.transcript"):
     """The user's turn so far, words that may change included; it replaces the former."""
 
     item_id: str
@@ -46,7 +41,7 @@ class TentativeTranscript(Event, frozen=True, tag="voiceloop.transcript"):
     """Words after them that may still change."""
 
 
-class TraceTold(Event, frozen=True, tag="voiceloop.trace"):
+class TraceTold(ServerEvent, frozen=True, tag="voiceloop.trace"):
     """The record of a turn, when it is over."""
 
     response_id: str | None
@@ -59,21 +54,21 @@ class TraceTold(Event, frozen=True, tag="voiceloop.trace"):
     long that was before the first sound."""
 
 
-class OutputPaused(Event, frozen=True, tag="voiceloop.output.paused"):
+class OutputPaused(ServerEvent, frozen=True, tag="voiceloop.output.paused"):
     """Pause the audio of an item at once, and keep the rest: the user may be interrupting."""
 
     item_id: str
     """The message that is being played."""
 
 
-class OutputResumed(Event, frozen=True, tag="voiceloop.output.resumed"):
+class OutputResumed(ServerEvent, frozen=True, tag="voiceloop.output.resumed"):
     """It was no interruption: play on from the sample after the last that was played."""
 
     item_id: str
     """The message that was paused."""
 
 
-class SessionToken(Event, frozen=True, tag="voiceloop.session.token"):
+class SessionToken(ServerEvent, frozen=True, tag="voiceloop.session.token"):
     """With this the session can be taken up again after its connection is lost."""
 
     token: str
@@ -82,5 +77,5 @@ class SessionToken(Event, frozen=True, tag="voiceloop.session.token"):
     """How long the session is kept without a connection, in seconds."""
 
 
-class SessionResumed(Event, frozen=True, tag="voiceloop.session.resumed"):
+class SessionResumed(ServerEvent, frozen=True, tag="voiceloop.session.resumed"):
     """The session goes on; `conversation.item.added` and `.done` tell each of its items again."""

@@ -15,9 +15,14 @@ from voiceloop.realtime.pcm import Pcm
 from voiceloop.schema import Object
 
 ItemId = Annotated[str, Meta(max_length=64)]
-EventId = Annotated[str, Meta(max_length=512)] | None
-"""A client's own name for an event of its own."""
 Status = Literal["completed", "incomplete", "in_progress"]
+
+
+class Asked(Object, frozen=True, kw_only=True):
+    """What all events of a client have in common."""
+
+    event_id: Annotated[str, Meta(max_length=512)] | None = None
+    """The client's own name for the event, told again in errors."""
 
 
 class InputText(Object, frozen=True, tag="input_text"):

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from voiceloop.realtime.event import Event
 from voiceloop.realtime.ids import LENGTH
 from voiceloop.realtime.items import Item
+from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.settings import Modalities, OutputTokens, ResponseAudio
 from voiceloop.schema import LOCAL, Object
 
@@ -125,42 +125,6 @@ class ResponseObject(Object, frozen=True, tag_field="object", tag="realtime.resp
     """As the client gave it."""
 
 
-class ResponseCreated(Event, frozen=True, tag="response.created"):
-    """A response begins."""
-
-    response: ResponseObject
-    """The response."""
-
-
-class ResponseDone(Event, frozen=True, tag="response.done"):
-    """A response is over, however it ended."""
-
-    response: ResponseObject
-    """The response, without audio."""
-
-
-class OutputItemAdded(Event, frozen=True, tag="response.output_item.added"):
-    """An item of a response begins."""
-
-    response_id: str
-    """The response."""
-    output_index: int
-    """Which item of the response, from 0."""
-    item: Item
-    """The item, without content yet."""
-
-
-class OutputItemDone(Event, frozen=True, tag="response.output_item.done"):
-    """An item of a response is over, whole or not."""
-
-    response_id: str
-    """The response."""
-    output_index: int
-    """Which item of the response."""
-    item: Item
-    """The item, without audio."""
-
-
 class AudioPart(Object, frozen=True, tag="audio"):
     """A part that is spoken."""
 
@@ -175,7 +139,7 @@ class TextPart(Object, frozen=True, tag="text"):
     """What was written."""
 
 
-class _OfItem(Event, frozen=True):
+class _OfItem(ServerEvent, frozen=True):
     response_id: str
     """The response."""
     item_id: str
@@ -189,18 +153,29 @@ class _OfPart(_OfItem, frozen=True):
     """Which part of the item; 0."""
 
 
+class ResponseCreated(ServerEvent, frozen=True, tag="response.created"):
+    """A response begins."""
+
+    response: ResponseObject
+    """The response."""
+
+
+class OutputItemAdded(ServerEvent, frozen=True, tag="response.output_item.added"):
+    """An item of a response begins."""
+
+    response_id: str
+    """The response."""
+    output_index: int
+    """Which item of the response, from 0."""
+    item: Item
+    """The item, without content yet."""
+
+
 class ContentPartAdded(_OfPart, frozen=True, tag="response.content_part.added"):
     """A part of a message begins."""
 
     part: AudioPart | TextPart
     """The part, empty."""
-
-
-class ContentPartDone(_OfPart, frozen=True, tag="response.content_part.done"):
-    """A part of a message is over."""
-
-    part: AudioPart | TextPart
-    """The part, without audio."""
 
 
 class OutputAudioDelta(_OfPart, frozen=True, tag="response.output_audio.delta"):
@@ -216,10 +191,6 @@ class OutputAudioDelta(_OfPart, frozen=True, tag="response.output_audio.delta"):
         return FRAME_HEADER.pack(self.item_id.encode("ascii"), self.start) + self.delta
 
 
-class OutputAudioDone(_OfPart, frozen=True, tag="response.output_audio.done"):
-    """No more audio comes."""
-
-
 class OutputTranscriptDelta(_OfPart, frozen=True, tag="response.output_audio_transcript.delta"):
     """More of what is said, not after its audio."""
 
@@ -227,25 +198,11 @@ class OutputTranscriptDelta(_OfPart, frozen=True, tag="response.output_audio_tra
     """What follows the transcript so far."""
 
 
-class OutputTranscriptDone(_OfPart, frozen=True, tag="response.output_audio_transcript.done"):
-    """What was said; after an interruption, what was heard."""
-
-    transcript: str
-    """All of it; where it differs from the deltas, this is right."""
-
-
 class OutputTextDelta(_OfPart, frozen=True, tag="response.output_text.delta"):
     """More text."""
 
     delta: str
     """What follows the text so far."""
-
-
-class OutputTextDone(_OfPart, frozen=True, tag="response.output_text.done"):
-    """No more text comes."""
-
-    text: str
-    """All of it."""
 
 
 class ArgumentsDelta(_OfItem, frozen=True, tag="response.function_call_arguments.delta"):
@@ -257,6 +214,24 @@ class ArgumentsDelta(_OfItem, frozen=True, tag="response.function_call_arguments
     """What follows the text so far."""
 
 
+class OutputAudioDone(_OfPart, frozen=True, tag="response.output_audio.done"):
+    """No more audio comes."""
+
+
+class OutputTranscriptDone(_OfPart, frozen=True, tag="response.output_audio_transcript.done"):
+    """What was said; after an interruption, what was heard."""
+
+    transcript: str
+    """All of it; where it differs from the deltas, this is right."""
+
+
+class OutputTextDone(_OfPart, frozen=True, tag="response.output_text.done"):
+    """No more text comes."""
+
+    text: str
+    """All of it."""
+
+
 class ArgumentsDone(_OfItem, frozen=True, tag="response.function_call_arguments.done"):
     """The arguments of a call are over; run it where `response.done` says `completed`."""
 
@@ -266,3 +241,28 @@ class ArgumentsDone(_OfItem, frozen=True, tag="response.function_call_arguments.
     """The function."""
     arguments: str
     """All of them, as the text of a JSON object."""
+
+
+class ContentPartDone(_OfPart, frozen=True, tag="response.content_part.done"):
+    """A part of a message is over."""
+
+    part: AudioPart | TextPart
+    """The part, without audio."""
+
+
+class OutputItemDone(ServerEvent, frozen=True, tag="response.output_item.done"):
+    """An item of a response is over, whole or not."""
+
+    response_id: str
+    """The response."""
+    output_index: int
+    """Which item of the response."""
+    item: Item
+    """The item, without audio."""
+
+
+class ResponseDone(ServerEvent, frozen=True, tag="response.done"):
+    """A response is over, however it ended."""
+
+    response: ResponseObject
+    """The response, without audio."""

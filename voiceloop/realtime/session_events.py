@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from voiceloop.errors import ProtocolError
-from voiceloop.realtime.event import Event
 from voiceloop.realtime.items import Item
+from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.settings import SessionSettings
 from voiceloop.schema import Object
 
@@ -26,7 +26,7 @@ class ErrorDetails(Object, frozen=True):
     """The client's id of its event, if it gave one."""
 
 
-class Error(Event, frozen=True, tag="error"):
+class Error(ServerEvent, frozen=True, tag="error"):
     """Something was refused or went wrong; the session goes on."""
 
     error: ErrorDetails
@@ -40,14 +40,14 @@ class Error(Event, frozen=True, tag="error"):
         return Error(ErrorDetails("invalid_request_error", message, error.code, error.param, told))
 
 
-class SessionCreated(Event, frozen=True, tag="session.created"):
+class SessionCreated(ServerEvent, frozen=True, tag="session.created"):
     """The first event of a connection."""
 
     session: SessionSettings
     """The session as it is."""
 
 
-class SessionUpdated(Event, frozen=True, tag="session.updated"):
+class SessionUpdated(ServerEvent, frozen=True, tag="session.updated"):
     """The session has changed."""
 
     session: SessionSettings
@@ -57,7 +57,7 @@ class SessionUpdated(Event, frozen=True, tag="session.updated"):
 # The conversation ---------------------------------------------------------------------------------
 
 
-class ItemAdded(Event, frozen=True, tag="conversation.item.added"):
+class ItemAdded(ServerEvent, frozen=True, tag="conversation.item.added"):
     """An item is in the conversation, perhaps without its content yet."""
 
     previous_item_id: str | None
@@ -66,7 +66,7 @@ class ItemAdded(Event, frozen=True, tag="conversation.item.added"):
     """The item, without audio."""
 
 
-class ItemDone(Event, frozen=True, tag="conversation.item.done"):
+class ItemDone(ServerEvent, frozen=True, tag="conversation.item.done"):
     """An item is whole."""
 
     previous_item_id: str | None
@@ -75,21 +75,21 @@ class ItemDone(Event, frozen=True, tag="conversation.item.done"):
     """The item, without audio."""
 
 
-class ItemRetrieved(Event, frozen=True, tag="conversation.item.retrieved"):
+class ItemRetrieved(ServerEvent, frozen=True, tag="conversation.item.retrieved"):
     """An item that was asked for."""
 
     item: Item
     """The item, with the user's audio where it is still there."""
 
 
-class ItemDeleted(Event, frozen=True, tag="conversation.item.deleted"):
+class ItemDeleted(ServerEvent, frozen=True, tag="conversation.item.deleted"):
     """An item has left: the client deleted it, or it was the oldest of too many."""
 
     item_id: str
     """The item."""
 
 
-class ItemTruncated(Event, frozen=True, tag="conversation.item.truncated"):
+class ItemTruncated(ServerEvent, frozen=True, tag="conversation.item.truncated"):
     """A message of the model has been cut off at what was heard."""
 
     item_id: str
@@ -101,7 +101,7 @@ class ItemTruncated(Event, frozen=True, tag="conversation.item.truncated"):
 
 
 class TranscriptionDelta(
-    Event, frozen=True, tag="conversation.item.input_audio_transcription.delta"
+    ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.delta"
 ):
     """More of what the user says; it is not taken back."""
 
@@ -121,7 +121,7 @@ class TranscriptionUsage(Object, frozen=True, tag="duration"):
 
 
 class TranscriptionCompleted(
-    Event, frozen=True, tag="conversation.item.input_audio_transcription.completed"
+    ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.completed"
 ):
     """What the user said."""
 
@@ -149,7 +149,7 @@ class TranscriptionError(Object, frozen=True):
 
 
 class TranscriptionFailed(
-    Event, frozen=True, tag="conversation.item.input_audio_transcription.failed"
+    ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.failed"
 ):
     """What the user said could not be recognised."""
 
@@ -164,7 +164,7 @@ class TranscriptionFailed(
 # The user's audio ---------------------------------------------------------------------------------
 
 
-class InputSpeechStarted(Event, frozen=True, tag="input_audio_buffer.speech_started"):
+class InputSpeechStarted(ServerEvent, frozen=True, tag="input_audio_buffer.speech_started"):
     """The user speaks. Stop playing, unless the session asked for `pause`."""
 
     item_id: str
@@ -173,7 +173,7 @@ class InputSpeechStarted(Event, frozen=True, tag="input_audio_buffer.speech_star
     """Where the turn begins, in milliseconds of all audio appended."""
 
 
-class InputSpeechStopped(Event, frozen=True, tag="input_audio_buffer.speech_stopped"):
+class InputSpeechStopped(ServerEvent, frozen=True, tag="input_audio_buffer.speech_stopped"):
     """The user's turn is over."""
 
     item_id: str
@@ -182,7 +182,7 @@ class InputSpeechStopped(Event, frozen=True, tag="input_audio_buffer.speech_stop
     """Where the turn ends, in milliseconds of all audio appended."""
 
 
-class InputCommitted(Event, frozen=True, tag="input_audio_buffer.committed"):
+class InputCommitted(ServerEvent, frozen=True, tag="input_audio_buffer.committed"):
     """The audio of a turn has become a message."""
 
     item_id: str
@@ -191,11 +191,11 @@ class InputCommitted(Event, frozen=True, tag="input_audio_buffer.committed"):
     """The item that it follows; null at the beginning."""
 
 
-class InputCleared(Event, frozen=True, tag="input_audio_buffer.cleared"):
+class InputCleared(ServerEvent, frozen=True, tag="input_audio_buffer.cleared"):
     """The audio that was not committed is forgotten."""
 
 
-class InputTimeout(Event, frozen=True, tag="input_audio_buffer.timeout_triggered"):
+class InputTimeout(ServerEvent, frozen=True, tag="input_audio_buffer.timeout_triggered"):
     """The user has said nothing for `idle_timeout_ms`: the model speaks."""
 
     item_id: str

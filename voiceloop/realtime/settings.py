@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from voiceloop.realtime.event import plain
+from voiceloop.realtime.server_events import plain
 from voiceloop.schema import REQUIRED, TOLD, Fraction, Object, Settings, changes, instead
 
 Name = Annotated[str, Meta(max_length=64)]
