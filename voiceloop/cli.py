@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -21,34 +21,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 import voiceloop
-from voiceloop.bench.command import (
-    BenchAsr,
-    BenchCompare,
-    BenchLatency,
-    BenchLlm,
-    BenchLoad,
-    BenchTts,
-    bench_asr,
-    bench_compare,
-    bench_latency,
-    bench_llm,
-    bench_load,
-    bench_tts,
-)
+from voiceloop.bench import command as bench
 from voiceloop.bundled import STARTER_HEARS
-from voiceloop.catalog.command import (
-    ModelsList,
-    ModelsPull,
-    ModelsRm,
-    ModelsVerify,
-    models_list,
-    models_pull,
-    models_rm,
-    models_verify,
-)
+from voiceloop.catalog import command as catalog
 from voiceloop.config import SECTIONS, Config, flatten
 from voiceloop.errors import AudioError, ConfigError, DeviceError, MissingExtra, VoiceloopError
-from voiceloop.flags import Command, parse
+from voiceloop.flags import Command, Commands, parse
 from voiceloop.outputs import keep, replacing
 from voiceloop.server.command import Serve, serve
 from voiceloop.status import (
@@ -520,23 +498,15 @@ def print_error(error: VoiceloopError) -> None:
         print(f"hint: {error.hint}", file=sys.stderr)
 
 
-COMMANDS: dict[str, tuple[type[Command], Callable[[Any], int]]] = {
+COMMANDS: Commands = {
     "talk": (Talk, talk),
     "serve": (Serve, serve),
     "ask": (Ask, ask),
     "transcribe": (Transcribe, transcribe),
     "say": (Say, say),
     "voices": (Voices, voices),
-    "bench llm": (BenchLlm, bench_llm),
-    "bench latency": (BenchLatency, bench_latency),
-    "bench asr": (BenchAsr, bench_asr),
-    "bench tts": (BenchTts, bench_tts),
-    "bench load": (BenchLoad, bench_load),
-    "bench compare": (BenchCompare, bench_compare),
-    "models list": (ModelsList, models_list),
-    "models pull": (ModelsPull, models_pull),
-    "models verify": (ModelsVerify, models_verify),
-    "models rm": (ModelsRm, models_rm),
+    **bench.COMMANDS,
+    **catalog.COMMANDS,
     "replay": (Replay, replay),
     "config": (ShowConfig, show_config),
 }

@@ -34,6 +34,7 @@ from voiceloop.schema import (
     members,
     mismatch,
     nearest,
+    one_line,
     read,
 )
 
@@ -298,6 +299,8 @@ GUARDED = frozenset(
 """What a file that merely lies in the current folder may not set: code that is loaded, weights that
 are read or fetched by a name of the file's own, where what is said is sent, and the limits that
 protect a server."""
+MAX_BYTES = 1 << 20
+"""Largest file of settings, or scenario."""
 LOCAL = "voiceloop.toml"
 """The file that is read from the current folder."""
 MEANT = {
@@ -336,7 +339,7 @@ def config_files(
     found = [user] if user.is_file() else []
     local = folder / LOCAL
     if local.is_file() and not (file and file.exists() and file.samefile(local)):
-        refused = [key for key, _ in leaves(_toml(local)) if key in GUARDED]
+        refused = [key for key, _ in leaves(toml(local)) if key in GUARDED]
         if refused:
             raise ConfigError(
                 f"{local} sets {', '.join(refused)}, which a file that is merely found in the "
@@ -359,9 +362,8 @@ def load_config(
     """
     given: dict[str, tuple[object, str]] = {}
     for path in files:
-        for key, value in leaves(_toml(path)):
-            where = f"{path}: {key if key.isprintable() else repr(key)}"
-            given[key] = _checked(key, value, where, text=False), str(path)
+        found = given_in(toml(path), path)
+        given |= {key: (value, str(path)) for key, value in found.items()}
     for key, value in (flags or {}).items():
         given[key] = _checked(key, value, f"--{key.replace('_', '-')}", text=True), "flag"
     values = {key: (value, "default") for key, value in flatten(Config()).items()}
@@ -396,17 +398,22 @@ def converted(kind: Any, value: object, where: str, *, text: bool, hint: str) ->
     return found
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def toml(path: Path, hint: str = "docs/configuration.md has an example") -> dict[str, Any]:
+    """The table in a file. Raises ConfigError, with `hint` where it holds none."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"cannot read {path}: it is not a file", hint)
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise ConfigError(f"{path} is larger than {MAX_BYTES >> 20} MiB", hint)
+        return tomllib.loads(text.decode("utf-8"))
     except OSError as error:
         raise ConfigError(
             f"cannot read {path}: {error.strerror}", "check its name and permissions"
         ) from error
-    except ValueError as error:  # bad TOML, or not UTF-8
-        raise ConfigError(
-            f"{path} is not valid TOML: {error}", "docs/configuration.md has an example"
-        ) from error
+    except (ValueError, RecursionError) as error:  # bad TOML, or not UTF-8
+        raise ConfigError(f"{path} is not valid TOML: {error}", hint) from error
 
 
 def leaves(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -417,6 +424,14 @@ def leaves(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}.{key}", inner) for key, inner in section.items())
         else:
             yield name, value
+
+
+def given_in(table: Mapping[str, Any], path: Path) -> dict[str, object]:
+    """The settings in the table of a file, by dotted key. Raises ConfigError for what is none."""
+    return {
+        key: _checked(key, value, f"{path}: {one_line(key)}", text=False)
+        for key, value in leaves(table)
+    }
 
 
 def _checked(key: str, value: object, where: str, *, text: bool) -> object:

@@ -8,7 +8,7 @@ know what the commands do.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import make_dataclass
 from itertools import chain, takewhile
 from pathlib import Path
@@ -51,6 +51,8 @@ class Command(Object, frozen=True, kw_only=True):
 
 
 C = TypeVar("C", bound=Command)
+Commands = dict[str, tuple[type[Command], Callable[[Any], int]]]
+"""What there is to do, by name: what it takes, and what runs it, which returns the exit status."""
 
 
 class Argument(Struct, frozen=True):

@@ -105,6 +105,11 @@ def shown(value: object, write: Callable[[object], str] = json.dumps) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def one_line(key: str) -> str:
+    """A key for an error message, whatever somebody calls it."""
+    return key if key.isprintable() else repr(key)
+
+
 JSON = Words(shown, "null", "an object", "a list, each entry an object", "is not a parameter", 0.5)
 TOML = Words(  # `gpu` does not mean `cpu`
     partial(shown, write=repr),

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError, VoiceloopError
-from voiceloop.flags import Command
+from voiceloop.flags import Command, Commands
 from voiceloop.outputs import keep
 
 
@@ -330,3 +330,13 @@ def _read(path: Path) -> Any:
         raise VoiceloopError(
             f"{path} holds no JSON", "give what `voiceloop bench latency --json` printed"
         ) from error
+
+
+COMMANDS: Commands = {
+    "bench llm": (BenchLlm, bench_llm),
+    "bench latency": (BenchLatency, bench_latency),
+    "bench asr": (BenchAsr, bench_asr),
+    "bench tts": (BenchTts, bench_tts),
+    "bench load": (BenchLoad, bench_load),
+    "bench compare": (BenchCompare, bench_compare),
+}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from voiceloop.config import PRESETS
 from voiceloop.errors import ConfigError, ModelNotFound, VoiceloopError
-from voiceloop.flags import Command
+from voiceloop.flags import Command, Commands
 from voiceloop.schema import nearest
 
 if TYPE_CHECKING:
@@ -309,3 +309,11 @@ def _installed(store: Store, names: Sequence[str]) -> list[Model]:
             )
         found += mine
     return found
+
+
+COMMANDS: Commands = {
+    "models list": (ModelsList, models_list),
+    "models pull": (ModelsPull, models_pull),
+    "models verify": (ModelsVerify, models_verify),
+    "models rm": (ModelsRm, models_rm),
+}

@@ -6,22 +6,19 @@ stands and what was expected. This module runs nothing.
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import msgspec
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.config import KEYS, SECTIONS, Config, assembled, converted
+from voiceloop.config import KEYS, SECTIONS, assembled, given_in, toml
 from voiceloop.errors import ConfigError
 from voiceloop.replay.scenario import OVERLAPS, Answer, Scenario, UserSound
 from voiceloop.replay.scripted import canonical
-from voiceloop.schema import TOML, Mistake, nearest, read, suggestion
+from voiceloop.schema import TOML, Mistake, nearest, one_line, read, suggestion
 
-MAX_BYTES = 1 << 20
 LONGEST_S = 600
 """Seconds of one word, pause or noise at the most."""
 HINT = "docs/replay.md describes scenarios"
@@ -31,66 +28,21 @@ _OWN = {name for name in Scenario.__struct_fields__ if name != "config"}
 
 def load_scenario(path: Path, settings: Mapping[str, object] | None = None) -> Scenario:
     """Read a scenario; `settings`, by dotted key, win over its own. ConfigError if it is wrong."""
-    table = _toml(path)
+    table = toml(path, HINT)
     given = {name: table.pop(name) for name in list(table) if name in KEYS or name in SECTIONS}
-    config = _config(_leaves(given, path), settings or {})
+    config = assembled(given_in(given, path) | dict(settings or {}))
     for name in table:
         if name not in _OWN:
-            raise _unknown(f"{path}: {_line(name)}", name, {*_OWN, *SECTIONS, *KEYS}, HINT)
+            near = nearest(name, {*_OWN, *SECTIONS, *KEYS})
+            hint = f"did you mean '{near}'?" if near else HINT
+            raise ConfigError(f"{path}: {one_line(name)} is no key", hint)
     try:
         scenario: Scenario = read(Scenario, table, WORDS)
     except Mistake as mistake:
-        steps = [f": {_line(s)}" if isinstance(s, str) else f" {s + 1}" for s in mistake.path]
+        steps = [f": {one_line(s)}" if isinstance(s, str) else f" {s + 1}" for s in mistake.path]
         raise ConfigError(f"{path}{''.join(steps)} {mistake}", mistake.hint or HINT) from None
     _check(scenario, path)
     return msgspec.structs.replace(scenario, config=config)
-
-
-def _line(key: str) -> str:
-    return key if key.isprintable() else repr(key)
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        if path.exists() and not path.is_file():
-            raise ConfigError(f"{path} is not a file", HINT)
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
-        if len(text) > MAX_BYTES:
-            raise ConfigError(f"{path} is larger than {MAX_BYTES >> 20} MiB", HINT)
-        return tomllib.loads(text.decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read {path}: {error.strerror}", "check its name and permissions"
-        ) from error
-    except (ValueError, RecursionError) as error:  # bad TOML, or not UTF-8
-        raise ConfigError(f"{path} is not valid TOML: {error}", HINT) from error
-
-
-def _leaves(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, object, str]]:
-    """Settings by dotted key, with where each stands."""
-    for name, value in table.items():
-        if name not in SECTIONS:
-            yield name, value, f"{path}: {name}"
-        elif isinstance(value, dict):
-            section = cast("dict[str, object]", value)
-            yield from ((f"{name}.{k}", v, f"{path}: {name}.{k}") for k, v in section.items())
-        else:
-            raise ConfigError(f"{path}: {name} takes no value", f"write it as [{name}]")
-
-
-def _config(leaves: Iterable[tuple[str, object, str]], above: Mapping[str, object]) -> Config:
-    values: dict[str, object] = {}
-    for key, value, where in leaves:
-        if key not in KEYS:
-            raise _unknown(where, key, KEYS, "docs/configuration.md lists all settings")
-        values[key] = converted(KEYS[key], value, where, text=False, hint=HINT)
-    return assembled(values | dict(above))
-
-
-def _unknown(where: str, key: str, known: Iterable[str], hint: str) -> ConfigError:
-    near = nearest(key, known)
-    return ConfigError(f"{where} is no key", f"did you mean '{near}'?" if near else hint)
 
 
 def _check(scenario: Scenario, path: Path) -> None:
