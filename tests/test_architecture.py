@@ -17,6 +17,7 @@ PACKAGE = Path(voiceloop.__file__).parent
 ORDER = (
     ("types",),
     ("errors",),
+    ("schema",),
     ("bundled", "config", "languages"),
     ("engines", "flags", "outputs", "status"),
     ("catalog",),
@@ -66,6 +67,7 @@ ROOMS = {
 
 PURE = (
     "types.py",
+    "schema.py",
     "audio.py",
     "playback.py",
     "brackets.py",
@@ -111,16 +113,14 @@ PURE = (
     "trace.py",
     "waterfall.py",
     "realtime/client_events.py",
-    "realtime/event.py",
     "realtime/extensions.py",
     "realtime/ids.py",
     "realtime/items.py",
     "realtime/jsontext.py",
     "realtime/ledger.py",
-    "realtime/reading.py",
+    "realtime/pcm.py",
     "realtime/response_events.py",
     "realtime/responses.py",
-    "realtime/schema.py",
     "realtime/server_events.py",
     "realtime/session_events.py",
     "realtime/settings.py",

@@ -10,6 +10,7 @@ import pytest
 
 import voiceloop
 from voiceloop.bundled import bundled
+from voiceloop.config import SECTIONS
 
 pytestmark = pytest.mark.pure
 
@@ -24,6 +25,16 @@ except SystemExit as ended:
 found = [name for name in {HEAVY} if name in sys.modules]
 sys.exit(f"imported: {{found}}" if found else status)
 """
+
+
+SHOWS = {
+    "talk": {"vad", "asr", "llm", "tts", "turns"},
+    "transcribe": {"vad", "asr", "turns"},
+    "say": {"tts"},
+    "models": set[str](),
+    "serve": set(SECTIONS),
+}
+"""Sections of the settings that the help of a command shows."""
 
 
 def run(argv: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -46,6 +57,8 @@ def run(argv: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         ["bench", "--help"],
         ["models", "--help"],
         ["models", "list"],
+        ["models", "pull", "--help"],
+        ["serve", "--help"],
         ["bench", "latency", "--help"],
     ],
     ids=" ".join,
@@ -56,6 +69,8 @@ def test_it_imports_no_model_library(argv: list[str], tmp_path: Path) -> None:
     assert done.stderr == ""
     if argv == ["--help"]:
         assert "--version" in done.stdout
+    if argv[-1] == "--help" and argv[0] in SHOWS:
+        assert {one for one in SECTIONS if f" --{one}." in done.stdout} == SHOWS[argv[0]]
     if argv == ["--version"]:
         assert voiceloop.__version__ in done.stdout
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from voiceloop.config import TurnConfig
 from voiceloop.endpoint import FINAL, bare, goes_on, hangover_ms, odds, with_eagerness

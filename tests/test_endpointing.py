@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from voiceloop.config import AsrConfig, Config, TurnConfig
 from voiceloop.replay.run import play
@@ -53,7 +53,7 @@ def turns(
         end_of_turn=CHANCES,
         end_by_sound=sounds or {},
         silence_s=2.0,
-        config=replace(Config(), turns=config, asr=asr),
+        config=Config(turns=config, asr=asr),
     )
     replay = play(scenario)
     assert not replay.problem

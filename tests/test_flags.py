@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,48 +9,54 @@ import pytest
 import tyro
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import Meta
+from msgspec.structs import replace
 
-from voiceloop.config import KEYS, Range
+from voiceloop.config import KEYS
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command, parse
 
 pytestmark = pytest.mark.pure
 
 
-@dataclass(frozen=True, kw_only=True)
-class Greet(Command):
+class Greet(Command, frozen=True, kw_only=True):
     """Say hello."""
 
     name: tyro.conf.Positional[str]
     loud: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Count(Command):
+class Count(Command, frozen=True, kw_only=True):
     """Count up."""
 
     to: int = 3
     pace: Literal["slow", "fast"] = "slow"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Copy(Command):
+class Copy(Command, frozen=True, kw_only=True):
     """Copy files."""
 
     files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
     into: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
     at_most: int | None = None
-    share: Annotated[int, Range(1, 100), tyro.conf.arg(metavar="PERCENT")] = 50
+    share: Annotated[int, Meta(ge=1, le=100), tyro.conf.arg(metavar="PERCENT")] = 50
     leave_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pair(Command):
+class Pair(Command, frozen=True, kw_only=True):
     """Show two."""
 
     first: tyro.conf.Positional[str]
     second: tyro.conf.Positional[str]
     count: bool = False
+
+
+class Bare(Command, frozen=True, kw_only=True):
+    """Do without settings."""
+
+    uses = ()
+
+    fully: bool = False
 
 
 Kind = Greet | Count | Copy
@@ -284,7 +289,7 @@ def test_what_follows_two_dashes_is_never_an_option() -> None:
     assert command.name == "--asr.model"
 
 
-def test_help_lists_every_setting_with_its_merged_value(
+def test_help_lists_the_settings_that_a_command_uses_with_their_merged_values(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "a.toml"
@@ -296,7 +301,20 @@ def test_help_lists_every_setting_with_its_merged_value(
     assert "Say hello." in shown
     assert "default: zz" in shown
     for key in KEYS:
-        assert f"--{key.replace('_', '-')}" in shown
+        section = key.rpartition(".")[0]
+        told = not section or section in Greet.uses
+        assert (f"--{key.replace('_', '-')} " in shown) == told, key
+    assert {key.rpartition(".")[0] for key in KEYS} > {"", *Greet.uses}
+
+
+def test_help_of_a_command_without_settings_lists_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse({"bare": Bare}, ["bare", "--help"], description="A test.", files=())
+    shown = capsys.readouterr().out
+    assert "--fully" in shown and "--config" in shown
+    assert not [key for key in KEYS if f"--{key.replace('_', '-')} " in shown]
+    command = parse({"bare": Bare}, ["bare", "--threads", "2"], description="A test.", files=())
+    assert command.settings.threads == 2  # which is no mistake all the same
 
 
 def test_help_lists_the_commands_and_the_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,11 +10,11 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import soundfile
+from msgspec.structs import replace
 
 from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
@@ -66,7 +66,7 @@ def test_a_plain_language_model_imports_no_transformers() -> None:
 
 
 def test_the_error_of_an_engine_is_raised_once_all_have_ended() -> None:
-    missing = replace(Config(), asr=AsrConfig(model="/nowhere/at-all"))
+    missing = Config(asr=AsrConfig(model="/nowhere/at-all"))
     with pytest.raises(ModelNotFound, match="/nowhere/at-all"), open_engines(missing):
         pass
     names = {thread.name for thread in threading.enumerate()}
@@ -84,7 +84,7 @@ def test_of_several_errors_the_first_in_a_conversation_is_raised() -> None:
     for _ in range(3):
         with pytest.raises(ModelNotFound, match="/nowhere/at-all"), open_engines(wrong):
             pass
-    with pytest.raises(ConfigError, match="nosuch"), open_engines(replace(Config(), tts=wrong.tts)):
+    with pytest.raises(ConfigError, match="nosuch"), open_engines(Config(tts=wrong.tts)):
         pass
 
 

@@ -8,7 +8,6 @@ import math
 import random
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from tests.traces import out_of_order
 from voiceloop.cli import main
@@ -430,7 +430,7 @@ WRONG = {
     "did you mean 'user'": "[[usr]]\nat = 1",
     "did you mean 'turns'": GOOD + "[turn]\nhangover_ms = 3",
     "did you mean 'turns.hangover_ms'": GOOD + "[turns]\nhangover = 3",
-    "turns takes no value": "turns = 3",
+    "turns is a section and takes no value": "turns = 3",
     "turns.hangover_ms must be": GOOD + "[turns]\nhangover_ms = 'long'",
     "did you mean 'full_duplex'": "full_duplx = true" + GOOD,
     "must be true or false": "full_duplex = 1" + GOOD,

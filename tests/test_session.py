@@ -15,6 +15,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.traces import out_of_order
@@ -60,7 +61,7 @@ from voiceloop.work import Work
 
 pytestmark = pytest.mark.virtual
 
-CONFIG = replace(Config(), turns=replace(TurnConfig(), endpoint="fixed", hangover_ms=400))
+CONFIG = Config(turns=TurnConfig(endpoint="fixed", hangover_ms=400))
 REPLIES = {
     "Tell me about the sky": ("The sky is blue, ", "and that is ", "how it is. ", "Look at it."),
     "What time is it": (ToolCall(1, "c1", "get_time", {}),),
@@ -129,7 +130,10 @@ async def converse(
         engines,
         microphone,
         NullSpeaker(RATE),
-        replace(CONFIG, turns=replace(CONFIG.turns, max_guesses=guesses, pre_roll_ms=pre_roll_ms)),
+        structs.replace(
+            CONFIG,
+            turns=structs.replace(CONFIG.turns, max_guesses=guesses, pre_roll_ms=pre_roll_ms),
+        ),
         show,
         full_duplex=full_duplex,
         overlap=overlap,

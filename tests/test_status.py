@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import threading
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.status import ask, engine_names, loading

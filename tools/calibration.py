@@ -35,7 +35,7 @@ from voiceloop.calibration.fitting import (
 from voiceloop.calibration.idle import judgements
 from voiceloop.calibration.keeping import written
 from voiceloop.calibration.requests import Cut, Kind, Request, bundled_requests
-from voiceloop.config import Config, LlmConfig, TurnConfig
+from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
 from voiceloop.endpoint import bare, comparable
 from voiceloop.engines import Asr
 from voiceloop.languages import LANGUAGES, Language
@@ -112,7 +112,7 @@ def main() -> None:
             asked = replace(asked, asked=tuple(in_kinds(one, LANGUAGES[code]) for one in QUESTIONS))
         asked = replace(asked, asked=asked.asked[:: given.every])
         if given.spoken:
-            asr = load_asr(replace(Config(), asr=replace(Config().asr, model=given.spoken)))
+            asr = load_asr(Config(asr=AsrConfig(model=given.spoken)))
             asked = replace(asked, asked=understood(asked.asked, asr, LANGUAGES[code]))
         judged = [one for one in judgements(llm, asked) if one is not None]
         found[code] = calibrate(judged, TurnConfig())

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 from voiceloop import config
+from voiceloop.schema import TOML, expected
 
 INTRODUCTION = """\
 # Configuration
@@ -73,7 +74,7 @@ def page() -> str:
         default = {None: "none", "": "empty", (): "empty"}.get(values[key], f"`{values[key]}`")
         cells = (
             f"`{key}`",
-            config.expected(hint).replace("'", "`"),
+            expected(hint, TOML).replace("'", "`"),
             default,
             said[f"{owner.__name__}.{attribute}"],
         )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-from dataclasses import MISSING, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Any, get_args, get_origin
 
+from msgspec import NODEFAULT, UNSET
+
+from voiceloop import schema
 from voiceloop.realtime import (
     client_events,
     extensions,
@@ -16,13 +18,13 @@ from voiceloop.realtime import (
     items,
     jsontext,
     ledger,
+    pcm,
     response_events,
     responses,
-    schema,
-    server_events,
     session_events,
     settings,
 )
+from voiceloop.realtime.server_events import ServerEvent, plain
 
 INTRODUCTION = f"""\
 # The protocol
@@ -37,7 +39,7 @@ address. This page lists every event and key that voiceloop reads or writes.
   {jsontext.MAX_VALUES:,} values and {jsontext.MAX_DEPTH} levels of nesting.
 - Each event of a client may have an `event_id`, a text of at most 512 characters, which errors
   about it tell again. Each event of the server has one.
-- Audio is PCM16, little-endian, mono, {schema.RATE:,} Hz. In JSON it is in base64.
+- Audio is PCM16, little-endian, mono, {pcm.RATE:,} Hz. In JSON it is in base64.
 - A binary message from the client is audio, as in `input_audio_buffer.append`.
 - A binary message from the server takes the place of `response.output_audio.delta` in a session
   with `binary_audio`. It begins with {response_events.FRAME_HEADER.size} bytes: the item's id, \
@@ -62,7 +64,14 @@ not know it never meets it:
 ```
 """
 CLIENT = list(client_events.CLIENT_EVENTS.values())
-SERVER = list(server_events.SERVER_EVENTS.values())
+SERVER_EVENTS = {
+    schema.tag_of(kind): kind
+    for module in (session_events, response_events, extensions)
+    for kind in vars(module).values()
+    if inspect.isclass(kind) and issubclass(kind, ServerEvent) and schema.tag_of(kind)
+}
+"""Every event that the server can send, by type."""
+SERVER = list(SERVER_EVENTS.values())
 MODULES = (session_events, response_events, client_events, extensions, settings, items)
 
 
@@ -91,21 +100,35 @@ def meaning(kind: type, name: str) -> str:
 
 def value(hint: Any) -> str:
     """What a value looks like, with links to the objects that it may be."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    found = schema.objects_in(hint)
-    if not found:
-        return schema.expected(hint).replace("|", "\\|")
-    if is_dataclass(hint):
-        name = cast(Any, hint).__name__
-        return f"[{name}](#{name.lower()})"
-    if origin is Annotated:
-        most = [f" (at most {mark.count})" for mark in arguments[1:] if hasattr(mark, "count")]
-        return value(arguments[0]) + "".join(most)
-    if origin is tuple:
-        return f"a list of {value(arguments[0])}"
-    if origin is schema.Patch:
-        return f"changes of {value(arguments[0])}"
-    return " or ".join(value(member) for member in arguments)
+    if not objects_in(hint):
+        return schema.expected(hint, schema.JSON).replace("|", "\\|")
+    said: list[str] = []
+    for member in schema.members(hint):
+        if get_origin(member) is tuple:
+            most = [f" (at most {mark.max_length})" for mark in schema.marks(hint)]
+            said.append(f"a list of {value(get_args(member)[0])}{''.join(most)}")
+        elif schema.is_struct(member):
+            link = f"[{member.__name__}](#{member.__name__.lower()})"
+            said.append(f"changes of {link}" if is_change(member) else link)
+        else:
+            said.append(value(member))
+    return " or ".join(said)
+
+
+def objects_in(hint: Any) -> list[Any]:
+    """The objects that a value of type `hint` may be or contain, not looking inside them."""
+    found: list[Any] = []
+    for member in schema.members(hint):
+        if schema.is_struct(member):
+            found.append(member.__base__ if is_change(member) else member)
+        elif get_origin(member) is tuple:
+            found += objects_in(get_args(member)[0])
+    return found
+
+
+def is_change(kind: Any) -> bool:
+    """Whether a struct is what an update gives."""
+    return issubclass(kind, schema.Settings) and kind.__base__ is not schema.Settings
 
 
 def table(kind: Any, *, read: bool) -> str:
@@ -113,8 +136,10 @@ def table(kind: Any, *, read: bool) -> str:
     rows: list[tuple[str, ...]] = []
     # The heading of an event is its type, and the introduction tells of its id.
     event = kind in (*CLIENT, *SERVER)
-    for tag, constant in () if event else schema.tags_of(kind).items():
-        rows.append((f"`{tag}`", f"`{json.dumps(constant)}`", *(["required"] if read else []), ""))
+    tag = kind.__struct_config__.tag_field
+    if tag and not event:
+        constant = json.dumps(schema.tag_of(kind))
+        rows.append((f"`{tag}`", f"`{constant}`", *(["required"] if read else []), ""))
     for name, hint in schema.hints_of(kind).items():
         if not (event and name == "event_id"):
             default = [default_of(kind, name)] if read else []
@@ -131,12 +156,13 @@ def table(kind: Any, *, read: bool) -> str:
 
 def default_of(kind: Any, name: str) -> str:
     """What a key is where a client leaves it out."""
-    if schema.is_told(kind, name):
-        return "the server's"
+    marks = schema.marks(schema.hints_of(kind)[name])
     default = schema.default_of(kind, name)
-    if default is MISSING:
+    if schema.TOLD in marks:
+        return "the server's"
+    if schema.REQUIRED in marks or default is NODEFAULT:
         return "required"
-    text = json.dumps(schema.plain(default))
+    text = json.dumps(None if default is UNSET else plain(default))
     return f"`{text}`" if len(text) <= 40 else "its defaults"
 
 
@@ -145,7 +171,7 @@ def within(kinds: list[Any]) -> list[Any]:
     found: dict[Any, None] = {}
     for kind in kinds:
         for hint in schema.hints_of(kind).values():
-            for inner in schema.objects_in(hint):
+            for inner in objects_in(hint):
                 if inner not in found:
                     found |= dict.fromkeys([inner, *within([inner])])
     return list(found)
@@ -153,7 +179,7 @@ def within(kinds: list[Any]) -> list[Any]:
 
 def chapter(kinds: list[Any], *, read: bool) -> str:
     """The events of `kinds`, each with its keys."""
-    return "".join(section(kind.tags["type"], kind, read=read) for kind in kinds)
+    return "".join(section(schema.tag_of(kind), kind, read=read) for kind in kinds)
 
 
 def section(title: str, kind: Any, *, read: bool) -> str:

@@ -14,41 +14,19 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 import voiceloop
-from voiceloop.bench.command import (
-    BenchAsr,
-    BenchCompare,
-    BenchLatency,
-    BenchLlm,
-    BenchLoad,
-    BenchTts,
-    bench_asr,
-    bench_compare,
-    bench_latency,
-    bench_llm,
-    bench_load,
-    bench_tts,
-)
+from voiceloop.bench import command as bench
 from voiceloop.bundled import STARTER_HEARS
-from voiceloop.catalog.command import (
-    ModelsList,
-    ModelsPull,
-    ModelsRm,
-    ModelsVerify,
-    models_list,
-    models_pull,
-    models_rm,
-    models_verify,
-)
-from voiceloop.config import Config, flatten
+from voiceloop.catalog import command as catalog
+from voiceloop.config import SECTIONS, Config, flatten
 from voiceloop.errors import AudioError, ConfigError, DeviceError, MissingExtra, VoiceloopError
-from voiceloop.flags import Command, parse
+from voiceloop.flags import Command, Commands, parse
 from voiceloop.outputs import keep, replacing
 from voiceloop.server.command import Serve, serve
 from voiceloop.status import (
@@ -77,8 +55,7 @@ INTERRUPTED = 130
 """The status of a command that Ctrl-C has ended, as shells have it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ask(Command):
+class Ask(Command, frozen=True, kw_only=True):
     """Answer the spoken questions of an audio file, as a conversation."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="IN.wav")]
@@ -100,8 +77,7 @@ class Ask(Command):
     """Let the recording go on while a reply sounds, so that it can interrupt."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Talk(Command):
+class Talk(Command, frozen=True, kw_only=True):
     """Talk at the microphone, and be answered by the speaker, until Ctrl-C."""
 
     input: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
@@ -116,9 +92,10 @@ class Talk(Command):
     """Print one JSON object on one line for each turn."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Transcribe(Command):
+class Transcribe(Command, frozen=True, kw_only=True):
     """Write down what is said in audio files."""
+
+    uses = ("vad", "asr", "turns")
 
     files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
     """Recordings: any rate from 8 to 192 kHz; WAV, FLAC, OGG, AIFF or MP3."""
@@ -128,9 +105,10 @@ class Transcribe(Command):
     """Recognise as a live stream is recognised, with partial decodes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Say(Command):
+class Say(Command, frozen=True, kw_only=True):
     """Speak a text aloud, or into a file."""
+
+    uses = ("tts",)
 
     text: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")]
     """What to say."""
@@ -140,16 +118,16 @@ class Say(Command):
     """The speaker, by a part of its name; none: the system's default."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Voices(Command):
+class Voices(Command, frozen=True, kw_only=True):
     """List the voices of the synthesizer, and the languages that they speak."""
+
+    uses = ("tts",)
 
     json: bool = False
     """Print one JSON object on one line for each voice."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replay(Command):
+class Replay(Command, frozen=True, kw_only=True):
     """Play a scripted conversation on a virtual clock, and tell what comes of it."""
 
     scenario: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SCENARIO.toml")]
@@ -162,31 +140,10 @@ class Replay(Command):
     """Order of tasks that are ready at once, which is to make no difference."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShowConfig(Command):
+class ShowConfig(Command, frozen=True, kw_only=True):
     """Show every setting, its value, and where that comes from."""
 
-
-COMMANDS: dict[str, type[Command]] = {
-    "talk": Talk,
-    "serve": Serve,
-    "ask": Ask,
-    "transcribe": Transcribe,
-    "say": Say,
-    "voices": Voices,
-    "bench llm": BenchLlm,
-    "bench latency": BenchLatency,
-    "bench asr": BenchAsr,
-    "bench tts": BenchTts,
-    "bench load": BenchLoad,
-    "bench compare": BenchCompare,
-    "models list": ModelsList,
-    "models pull": ModelsPull,
-    "models verify": ModelsVerify,
-    "models rm": ModelsRm,
-    "replay": Replay,
-    "config": ShowConfig,
-}
+    uses = SECTIONS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -196,46 +153,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"voiceloop {voiceloop.__version__}")
         return 0
     try:
-        parsed = parse(COMMANDS, argv, description=DESCRIPTION)
-        if not isinstance(parsed, Serve):  # its log is for programs to read
+        kinds = {name: kind for name, (kind, _) in COMMANDS.items()}
+        command = parse(kinds, argv, description=DESCRIPTION)
+        if not isinstance(command, Serve):  # its log is for programs to read
             logging.basicConfig(format="voiceloop: %(message)s", level=logging.WARNING)
-        match parsed:
-            case Talk() as command:
-                return talk(command)
-            case Serve() as command:
-                return serve(command)
-            case Ask() as command:
-                return ask(command)
-            case Transcribe() as command:
-                return transcribe(command)
-            case Say() as command:
-                return say(command)
-            case Voices() as command:
-                return voices(command)
-            case BenchLlm() as command:
-                return bench_llm(command)
-            case BenchLatency() as command:
-                return bench_latency(command)
-            case BenchAsr() as command:
-                return bench_asr(command)
-            case BenchTts() as command:
-                return bench_tts(command)
-            case BenchLoad() as command:
-                return bench_load(command)
-            case BenchCompare() as command:
-                return bench_compare(command)
-            case ModelsList() as command:
-                return models_list(command)
-            case ModelsPull() as command:
-                return models_pull(command)
-            case ModelsVerify() as command:
-                return models_verify(command)
-            case ModelsRm() as command:
-                return models_rm(command)
-            case Replay() as command:
-                return replay(command)
-            case command:
-                return show_config(command)
+        return dict(COMMANDS.values())[type(command)](command)
     except (VoiceloopError, ExceptionGroup) as raised:
         error: Exception = raised
         while isinstance(error, ExceptionGroup):  # what tasks raise comes in groups
@@ -574,3 +496,18 @@ def print_error(error: VoiceloopError) -> None:
     print(f"voiceloop: {error.message}", file=sys.stderr)
     if error.hint:
         print(f"hint: {error.hint}", file=sys.stderr)
+
+
+COMMANDS: Commands = {
+    "talk": (Talk, talk),
+    "serve": (Serve, serve),
+    "ask": (Ask, ask),
+    "transcribe": (Transcribe, transcribe),
+    "say": (Say, say),
+    "voices": (Voices, voices),
+    **bench.COMMANDS,
+    **catalog.COMMANDS,
+    "replay": (Replay, replay),
+    "config": (ShowConfig, show_config),
+}
+"""What there is to do, by name: what it takes, and what runs it."""

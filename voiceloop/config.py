@@ -1,4 +1,4 @@
-"""Settings: nested frozen dataclasses with a default for everything, and how files change them.
+"""Settings: nested structs with a default for everything, and how files change them.
 
 Defaults < preset < user file < ./voiceloop.toml < --config FILE < flags. A wrong key or value is a
 ConfigError that names the key, where it came from and what was expected. ./voiceloop.toml applies
@@ -8,44 +8,47 @@ a setting does, nor how a command line is parsed.
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec import Meta
 
 from voiceloop.errors import ConfigError
+from voiceloop.schema import (
+    TOML,
+    Count,
+    Fraction,
+    Mistake,
+    Object,
+    Positive,
+    Texts,
+    hints_of,
+    is_struct,
+    members,
+    mismatch,
+    nearest,
+    one_line,
+    read,
+)
+
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Bounds of a number, both included."""
-
-    low: float
-    high: float = math.inf
-
-
-Fraction = Annotated[float, Range(0, 1)]
-Count = Annotated[int, Range(0)]
-Positive = Annotated[int, Range(1)]
-Penalty = Annotated[float, Range(-2, 2)]
-
-
-@dataclass(frozen=True, slots=True)
-class VadConfig:
+class VadConfig(Object, frozen=True):
     """Voice activity detection."""
 
     engine: str = "silero"
     """Entry point in group `voiceloop.vad`."""
 
 
-@dataclass(frozen=True, slots=True)
-class AsrConfig:
+class AsrConfig(Object, frozen=True):
     """Speech recognition."""
 
     engine: str = "whisper"
@@ -63,12 +66,12 @@ class AsrConfig:
     """How CTranslate2 stores and multiplies weights."""
     beam_size: Positive = 1
     """Beams of the final decode; partials are always greedy."""
-    pad_s: Annotated[float, Range(0, 30)] | None = 3.0
+    pad_s: Annotated[float, Meta(ge=0, le=30)] | None = 3.0
     """Silence behind the speech that Whisper's encoder is given on a CPU, in seconds, in a window
     of eight at least; none: what fills the window of 30 seconds that it was trained on, which takes
     several times as long. The starter model, which was trained on windows of any length, needs
     none."""
-    partial_every_ms: Annotated[int, Range(20)] = 240
+    partial_every_ms: Annotated[int, Meta(ge=20)] = 240
     """Least new audio between two partial decodes, in milliseconds; those that take long are
     further apart."""
 
@@ -78,8 +81,7 @@ class AsrConfig:
         return self.engine == "whisper" and self.model == "starter"
 
 
-@dataclass(frozen=True, slots=True)
-class LlmConfig:
+class LlmConfig(Object, frozen=True):
     """The language model that replies."""
 
     engine: str = "speculative"
@@ -87,7 +89,7 @@ class LlmConfig:
     that speaks OpenAI's protocol."""
     base_url: str = ""
     """For `openai`: where the server is, such as `http://localhost:11434/v1`."""
-    timeout_s: Annotated[float, Range(0.1)] = 20.0
+    timeout_s: Annotated[float, Meta(ge=0.1)] = 20.0
     """For `openai`: a server that says nothing for so long, in seconds, is given up."""
     target: str = "starter"
     """The model that decides: `starter`, one that has been pulled (`smollm2-135m-instruct`;
@@ -102,7 +104,7 @@ class LlmConfig:
     """Where both models run; `auto` takes the GPU where there is one: CUDA's, else Apple's."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     """Type of the weights; `auto` is float32 on the CPU and the checkpoint's own elsewhere."""
-    temperature: Annotated[float, Range(0)] = 0.0
+    temperature: Annotated[float, Meta(ge=0)] = 0.0
     """0 is greedy."""
     top_k: Count = 0
     """Sample among the k likeliest tokens; 0 keeps all."""
@@ -110,13 +112,13 @@ class LlmConfig:
     """Sample among the likeliest tokens that together have this probability; 1 keeps all."""
     min_p: Fraction = 0.0
     """Sample among the tokens at least this likely next to the likeliest; 0 keeps all."""
-    repetition_penalty: Annotated[float, Range(0.01)] = 1.0
+    repetition_penalty: Annotated[float, Meta(ge=0.01)] = 1.0
     """Makes tokens of prompt and reply less likely where above 1."""
     presence_penalty: Penalty = 0.0
     """Taken from the score of tokens that the reply has used."""
     frequency_penalty: Penalty = 0.0
     """Taken from a token's score for each time that the reply has used it."""
-    stop: tuple[str, ...] = ()
+    stop: Texts = ()
     """Texts before which a reply ends."""
     verification: Literal["coupled", "rejection"] = "coupled"
     """How guesses are tested where tokens are sampled; neither changes what is likely to be said.
@@ -140,8 +142,7 @@ class LlmConfig:
         return self.engine == "speculative" and self.target == "starter"
 
 
-@dataclass(frozen=True, slots=True)
-class TtsConfig:
+class TtsConfig(Object, frozen=True):
     """Speech synthesis."""
 
     engine: str = "espeak"
@@ -157,12 +158,11 @@ class TtsConfig:
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where a voice of Coqui TTS runs; `auto` takes CUDA's GPU where there is one. The other
     engines run on the CPU."""
-    speed: Annotated[float, Range(0.5, 2.5)] = 1.0
+    speed: Annotated[float, Meta(ge=0.5, le=2.5)] = 1.0
     """1 is the voice's own pace."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnConfig:
+class TurnConfig(Object, frozen=True):
     """When the user has begun and ended."""
 
     threshold: Fraction = 0.5
@@ -190,19 +190,18 @@ class TurnConfig:
     complete_ms: Count = 88
     """Least silence that ends a turn that is evidently complete; a language model whose judgement
     is less certain waits longer, as its calibration says."""
-    incomplete_ms: Annotated[int, Range(0, 1200)] = 1100
+    incomplete_ms: Annotated[int, Meta(ge=0, le=1200)] = 1100
     """Silence that ends a turn that is evidently not, or whose words are not known yet."""
     pre_roll_ms: Count = 300
     """Audio before the beginning that is recognised too."""
-    max_turn_s: Annotated[float, Range(1)] = 60.0
+    max_turn_s: Annotated[float, Meta(ge=1)] = 60.0
     """A longer turn is ended where it stands."""
     max_guesses: Count | Literal["auto"] = "auto"
     """Replies begun before the end of a turn, where the words or a silence may be it; 0 begins
     none. `auto` is 6, and 0 where the language model may be one that is paid for by the token."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerConfig:
+class ServerConfig(Object, frozen=True):
     """What `voiceloop serve` gives to its clients."""
 
     max_sessions: Positive = 4
@@ -211,17 +210,17 @@ class ServerConfig:
     """Sessions of one API key at once, likewise; without keys all clients count as one."""
     max_parked_per_key: Positive = 2
     """Sessions of one key that wait for their client to come back; the oldest goes first."""
-    resume_s: Annotated[float, Range(0)] = 60.0
+    resume_s: Annotated[float, Meta(ge=0)] = 60.0
     """How long a session waits for a client whose connection broke, in seconds; 0: not at all."""
-    session_s: Annotated[float, Range(1)] = 3600.0
+    session_s: Annotated[float, Meta(ge=1)] = 3600.0
     """Longest session, in seconds, as clients of the protocol expect it."""
-    idle_s: Annotated[float, Range(1)] = 600.0
+    idle_s: Annotated[float, Meta(ge=1)] = 600.0
     """A client that sends nothing for so long, in seconds, has gone."""
-    ping_s: Annotated[float, Range(0.1)] = 20.0
+    ping_s: Annotated[float, Meta(ge=0.1)] = 20.0
     """How often a client is asked whether it is there, and how long it may take to answer."""
-    audio_ahead_s: Annotated[float, Range(1)] = 60.0
+    audio_ahead_s: Annotated[float, Meta(ge=1)] = 60.0
     """Audio that a client may send ahead of real time, in seconds."""
-    audio_backlog_s: Annotated[float, Range(1)] = 60.0
+    audio_backlog_s: Annotated[float, Meta(ge=1)] = 60.0
     """Audio that may wait for recognition, in seconds."""
     messages_per_s: Positive = 200
     """Messages a second that a client may send for long; audio in frames of 20 ms is 50."""
@@ -235,21 +234,20 @@ class ServerConfig:
     """Text, instructions and tools that a session may hold, in bytes of UTF-8."""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Object, frozen=True):
     """Everything that can be set."""
 
     preset: Literal["starter", "cpu", "small", "best"] = "starter"
     """Which models: `starter` ships with voiceloop; the others are pulled (`voiceloop models pull
     cpu`): `cpu` for two cores, `small` for a GPU of 8 GB, `best` for one of 24 GB."""
-    threads: Annotated[int, Range(0, 256)] = 0
+    threads: Annotated[int, Meta(ge=0, le=256)] = 0
     """Threads of torch and ctranslate2 each; 0 takes half of the machine's cores."""
-    vad: VadConfig = field(default_factory=VadConfig)
-    asr: AsrConfig = field(default_factory=AsrConfig)
-    llm: LlmConfig = field(default_factory=LlmConfig)
-    tts: TtsConfig = field(default_factory=TtsConfig)
-    turns: TurnConfig = field(default_factory=TurnConfig)
-    server: ServerConfig = field(default_factory=ServerConfig)
+    vad: VadConfig = VadConfig()
+    asr: AsrConfig = AsrConfig()
+    llm: LlmConfig = LlmConfig()
+    tts: TtsConfig = TtsConfig()
+    turns: TurnConfig = TurnConfig()
+    server: ServerConfig = ServerConfig()
 
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
@@ -282,17 +280,18 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
 """What each preset sets, by dotted key."""
 
 
-def _hints(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        if is_dataclass(hint):
-            yield from _hints(cast(type, hint), f"{prefix}{name}.")
+def _hints(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, hint in hints_of(kind).items():
+        if is_struct(hint):
+            yield from _hints(hint, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", hint
 
 
 KEYS: Mapping[str, Any] = dict(_hints(Config))
 """The type of every setting, by dotted key (`asr.model`)."""
-_SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
+SECTIONS = tuple(dict.fromkeys(key.partition(".")[0] for key in KEYS if "." in key))
+"""The names of the sections that settings stand in."""
 GUARDED = frozenset(
     {key for key in KEYS if key.endswith(".engine") or key.startswith("server.")}
     | {"asr.model", "llm.base_url", "llm.target", "llm.draft", "tts.model", "turns.sound"}
@@ -300,10 +299,10 @@ GUARDED = frozenset(
 """What a file that merely lies in the current folder may not set: code that is loaded, weights that
 are read or fetched by a name of the file's own, where what is said is sent, and the limits that
 protect a server."""
+MAX_BYTES = 1 << 20
+"""Largest file of settings, or scenario."""
 LOCAL = "voiceloop.toml"
 """The file that is read from the current folder."""
-MOST_NAMED = 12
-"""Names that a hint tells where none is near."""
 MEANT = {
     "llm.model": "llm.target",
     "llm.url": "llm.base_url",
@@ -318,20 +317,13 @@ def flatten(config: Config) -> dict[str, object]:
     return {key: attrgetter(key)(config) for key in KEYS}
 
 
-def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str | None:
-    """The member of `known` that `name` was probably meant to be; None where none is close."""
-    meant = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(name.lower(), meant, n=1, cutoff=cutoff)
-    return meant[near[0]] if near else None
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The hint for a `name` that is not among those that are `known`."""
-    names = sorted(known)
-    if near := nearest(name, names):
-        return f"did you mean '{near}'?"
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"choose one of: {', '.join(names[:MOST_NAMED])}{more}"
+def assembled(values: Mapping[str, object]) -> Config:
+    """The settings whose values are given by dotted key; the others are the defaults."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        (found.setdefault(section, {}) if section else found)[name] = value
+    return msgspec.convert(found, Config)
 
 
 def config_files(
@@ -347,7 +339,7 @@ def config_files(
     found = [user] if user.is_file() else []
     local = folder / LOCAL
     if local.is_file() and not (file and file.exists() and file.samefile(local)):
-        refused = [key for key, _ in _leaves(_toml(local)) if key in GUARDED]
+        refused = [key for key, _ in leaves(toml(local)) if key in GUARDED]
         if refused:
             raise ConfigError(
                 f"{local} sets {', '.join(refused)}, which a file that is merely found in the "
@@ -370,8 +362,8 @@ def load_config(
     """
     given: dict[str, tuple[object, str]] = {}
     for path in files:
-        for key, value in _leaves(_toml(path)):
-            given[key] = _checked(key, value, f"{path}: {key}", text=False), str(path)
+        found = given_in(toml(path), path)
+        given |= {key: (value, str(path)) for key, value in found.items()}
     for key, value in (flags or {}).items():
         given[key] = _checked(key, value, f"--{key.replace('_', '-')}", text=True), "flag"
     values = {key: (value, "default") for key, value in flatten(Config()).items()}
@@ -386,23 +378,8 @@ def load_config(
         if f"{key.partition('.')[0]}.engine" not in others
     }
     values |= given
-    config = _assemble({key: value for key, (value, _) in values.items()})
+    config = assembled({key: value for key, (value, _) in values.items()})
     return config, {key: origin for key, (_, origin) in values.items()}
-
-
-def expected(hint: Any) -> str:
-    """Say in words what a value of type `hint` looks like."""
-    if get_origin(hint) is Annotated:
-        base, bounds = get_args(hint)
-        top = f" to {bounds.high:g}" if bounds.high < math.inf else ""
-        return f"{expected(base)} from {bounds.low:g}{top}"
-    if get_origin(hint) in (Union, UnionType):
-        return " or ".join(expected(member) for member in get_args(hint))
-    if get_origin(hint) is Literal:
-        return " or ".join(f"'{choice}'" for choice in get_args(hint))
-    if get_origin(hint) is tuple:
-        return "a list of texts, none empty"
-    return {str: "text", int: "an integer", float: "a number", NoneType: "'none'"}[hint]
 
 
 def converted(kind: Any, value: object, where: str, *, text: bool, hint: str) -> Any:
@@ -410,93 +387,61 @@ def converted(kind: Any, value: object, where: str, *, text: bool, hint: str) ->
 
     Raises ConfigError where it does not fit, with the nearest choice as the hint, or else `hint`.
     """
+    if NoneType in members(kind) and str(value).lower() == "none":  # help writes it as Python does
+        return None
     try:
-        return _convert(kind, value, text=text)
-    except (ValueError, OverflowError):
-        near = nearest(str(value), _choices(kind), cutoff=0.7)  # `gpu` does not mean `cpu`
-        raise ConfigError(
-            f"{where} must be {expected(kind)}, not {value!r}",
-            f"did you mean '{near}'?" if near else hint,
-        ) from None
+        found = read(kind, value, TOML, text=text)
+        if found == math.inf:
+            raise mismatch(kind, value, TOML)
+    except Mistake as mistake:
+        raise ConfigError(f"{where} {mistake}", mistake.hint or hint) from None
+    return found
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def toml(path: Path, hint: str = "docs/configuration.md has an example") -> dict[str, Any]:
+    """The table in a file. Raises ConfigError, with `hint` where it holds none."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"cannot read {path}: it is not a file", hint)
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise ConfigError(f"{path} is larger than {MAX_BYTES >> 20} MiB", hint)
+        return tomllib.loads(text.decode("utf-8"))
     except OSError as error:
         raise ConfigError(
             f"cannot read {path}: {error.strerror}", "check its name and permissions"
         ) from error
-    except ValueError as error:  # bad TOML, or not UTF-8
-        raise ConfigError(
-            f"{path} is not valid TOML: {error}", "docs/configuration.md has an example"
-        ) from error
+    except (ValueError, RecursionError) as error:  # bad TOML, or not UTF-8
+        raise ConfigError(f"{path} is not valid TOML: {error}", hint) from error
 
 
-def _leaves(table: dict[str, Any]) -> Iterator[tuple[str, object]]:
+def leaves(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The values of a file's table by dotted key."""
     for name, value in table.items():
-        if name in _SECTIONS and isinstance(value, dict):
+        if name in SECTIONS and isinstance(value, dict):
             section = cast(dict[str, object], value)
             yield from ((f"{name}.{key}", inner) for key, inner in section.items())
         else:
             yield name, value
 
 
+def given_in(table: Mapping[str, Any], path: Path) -> dict[str, object]:
+    """The settings in the table of a file, by dotted key. Raises ConfigError for what is none."""
+    return {
+        key: _checked(key, value, f"{path}: {one_line(key)}", text=False)
+        for key, value in leaves(table)
+    }
+
+
 def _checked(key: str, value: object, where: str, *, text: bool) -> object:
-    if key in _SECTIONS:
+    if key in SECTIONS:
         raise ConfigError(f"{where} is a section and takes no value", f"write it as [{key}]")
     if key not in KEYS:
-        near = MEANT.get(key) or nearest(key, {*KEYS, *_SECTIONS})
+        near = MEANT.get(key) or nearest(key, {*KEYS, *SECTIONS})
         raise ConfigError(
             f"{where} is not a setting",
             f"did you mean '{near}'?" if near else "`voiceloop config` lists all settings",
         )
     hint = "docs/configuration.md lists what each key takes"
     return converted(KEYS[key], value, where, text=text, hint=hint)
-
-
-def _choices(hint: Any) -> list[str]:
-    if get_origin(hint) is Literal:
-        return list(get_args(hint))
-    return [choice for member in get_args(hint) for choice in _choices(member)]
-
-
-def _convert(hint: Any, value: object, *, text: bool) -> object:
-    """`value` as type `hint`, read from text if `text`; ValueError where it does not fit."""
-    if get_origin(hint) is Annotated:
-        base, bounds = get_args(hint)
-        number = cast(float, _convert(base, value, text=text))
-        if bounds.low <= number <= bounds.high and number != math.inf:
-            return number
-    elif get_origin(hint) in (Union, UnionType):
-        for member in get_args(hint):
-            try:
-                return _convert(member, value, text=text)
-            except ValueError:
-                continue
-    elif get_origin(hint) is Literal:
-        if value in get_args(hint):
-            return value
-    elif get_origin(hint) is tuple:
-        texts: object = [value] if text and isinstance(value, str) else value
-        if isinstance(texts, list):
-            listed = cast("list[object]", texts)
-            if all(isinstance(one, str) and one for one in listed):
-                return tuple(listed)
-    elif hint is NoneType:
-        if str(value).lower() == "none":  # help writes it as Python does
-            return None
-    elif text or type(value) is hint or (hint is float and type(value) is int):
-        return hint(cast(Any, value))
-    raise ValueError(value)
-
-
-def _assemble(values: Mapping[str, Any]) -> Config:
-    parts: dict[str, dict[str, Any]] = {"": {}} | {name: {} for name in _SECTIONS}
-    for key, value in values.items():
-        section, _, name = key.rpartition(".")
-        parts[section][name] = value
-    config = Config(**parts.pop(""))
-    return replace(
-        config, **{name: replace(getattr(config, name), **part) for name, part in parts.items()}
-    )

@@ -8,8 +8,9 @@ more from the `languages`.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from voiceloop.config import TurnConfig
 from voiceloop.languages import Language

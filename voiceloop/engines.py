@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Literal, Protocol, TypeVar
 
-from voiceloop.config import suggestion
 from voiceloop.errors import ConfigError
+from voiceloop.schema import suggestion
 from voiceloop.types import Calibration, Clause, Pcm, SpeechChunk, TokenBurst, Tool, ToolCall, Word
 
 T = TypeVar("T")

@@ -1,60 +1,66 @@
 """The command line: which command, its own arguments, and the settings that it runs with.
 
-Flags that name a setting (`--asr.model base.en`) are one more layer of the configuration, checked
-like a file's, and a command's own arguments are checked in the same words. tyro prints the help,
-with the merged settings as defaults. This module does not know what the commands do.
+tyro takes the command line apart and prints the help, with the merged settings as defaults. What
+is given is then read as a file's values are, so every mistake is told in the same words: flags that
+name a setting (`--asr.model base.en`) are one more layer of the configuration. This module does not
+know what the commands do.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field
-from itertools import takewhile
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import make_dataclass
+from itertools import chain, takewhile
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
 
 import tyro
-
-from voiceloop.config import (
-    KEYS,
-    MEANT,
-    Config,
-    Range,
-    config_files,
-    converted,
-    load_config,
-    nearest,
+from msgspec import NODEFAULT, Meta, Struct, defstruct, field, to_builtins
+from tyro.conf import (
+    FlagCreatePairsOff,
+    HelptextFromCommentsOff,
+    Positional,
+    Suppress,
+    UseAppendAction,
 )
+
+from voiceloop.config import KEYS, MEANT, Config, config_files, converted, leaves, load_config
 from voiceloop.errors import ConfigError
+from voiceloop.schema import Object, Texts, default_of, hints_of, is_struct, members, nearest
 
 PROGRAM = "voiceloop"
 HELP = ("-h", "--help")
+ABSENT = "\0"
+"""What tyro gives for what is not given: no command line can hold it."""
+_SETTINGS = {*KEYS, "config"}
+"""Options of every command; each takes a value."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(Object, frozen=True, kw_only=True):
     """What every command takes; each command is a subclass with its own arguments."""
+
+    uses: ClassVar[tuple[str, ...]] = ("vad", "asr", "llm", "tts", "turns")
+    """The sections of the settings that its help shows."""
 
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A TOML file of settings, which wins over the user's file and ./voiceloop.toml."""
-    settings: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)
+    settings: Annotated[Config, tyro.conf.arg(name="")] = Config()
     """All settings, merged."""
-    origins: tyro.conf.Suppress[Mapping[str, str]] = field(default_factory=dict[str, str])
+    origins: Suppress[Mapping[str, str]] = field(default_factory=dict[str, str])
     """Where each setting comes from, by dotted key."""
 
 
 C = TypeVar("C", bound=Command)
+Commands = dict[str, tuple[type[Command], Callable[[Any], int]]]
+"""What there is to do, by name: what it takes, and what runs it, which returns the exit status."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """An argument that not every command takes."""
 
     field: str
-    kind: Any
-    """Its type, with its bounds if it has any; a tuple where it takes several values."""
+    hint: Any
+    """Its type, with its bounds if it has any."""
     metavar: str
     positional: bool
     required: bool
@@ -63,12 +69,28 @@ class Argument:
     def options(self) -> list[str]:
         """The options that give it a value, without their dashes; none where it is positional."""
         name = self.field.rstrip("_").replace("_", "-")  # a keyword is a field with a dash below
-        return [] if self.positional else [name, f"no-{name}"] if self.kind is bool else [name]
+        flag = bool in members(self.hint)
+        return [] if self.positional else [name, f"no-{name}"] if flag else [name]
 
     @property
     def usage(self) -> str:
         """How it is written."""
         return self.metavar if self.positional else f"--{self.options[0]} {self.metavar}"
+
+
+def arguments(kind: type[Command]) -> list[Argument]:
+    """A command's arguments besides those that every command takes."""
+    found: list[Argument] = []
+    for name, hint in hints_of(kind).items():
+        if name not in Command.__struct_fields__:
+            noted = get_args(hint)[1:]
+            metavar = next((m.metavar for m in noted if hasattr(m, "metavar")), name.upper())
+            required = default_of(kind, name) is NODEFAULT
+            found.append(Argument(name, hint, metavar, Positional in noted, required))
+    return found
+
+
+# Reading ------------------------------------------------------------------------------------------
 
 
 def parse(
@@ -85,48 +107,45 @@ def parse(
     an unknown command, option or setting, naming the nearest one, for a value that does not fit,
     and for an argument that is missing or one too many. Help raises SystemExit with status 0.
     """
-    settings, rest = _settings(argv)
-    options = list(takewhile(lambda argument: argument != "--", rest))
-    words = _naming(commands, options)
-    name = " ".join(word.removeprefix("--") for word in words)
-    helps = any(option in HELP for option in options)
-    if helps and (members := _members(commands, name)):
-        commands, name = members, ""
-    elif name not in commands and (name or not helps):
+    options = list(takewhile(lambda argument: argument != "--", argv))
+    named = _named(commands, options)
+    name = " ".join(options[place].removeprefix("--") for place in named)
+    rest = [word for place, word in enumerate(argv) if place not in named]
+    if any(option in HELP for option in options):
+        return _help(commands, name, rest, description, files)
+    if name not in commands:
         raise _no_command(commands, name, options)
-    own: dict[str, Any] = {}
-    if not helps:
-        for word in words:
-            rest.remove(word)
-        own = _read(name, arguments(commands[name]), rest)
-    file = Path(named) if (named := str(settings.pop("config", ""))) else None
-    try:
-        found = config_files(file) if files is None else [*files, *([file] if file else [])]
-        config, origins = load_config(found, settings)
-    except ConfigError:
-        if not helps:
-            raise
-        config, origins = load_config((), settings)  # whoever has set something wrong wants help
-    common = {"config": file, "settings": config, "origins": origins}
-    return _help(commands, common, description, name) if helps else commands[name](**own, **common)
+    kind = commands[name]
+    given, more = _taken(name, kind, rest)
+    file, settings, origins = _settings(given, files)
+    own = _own(name, kind, given, more)
+    return kind(**own, config=file, settings=settings, origins=origins)
 
 
-def arguments(kind: type[Command]) -> list[Argument]:
-    """A command's arguments besides those that every command takes."""
-    common = {item.name for item in dataclasses.fields(Command)}
-    kinds, hints = get_type_hints(kind), get_type_hints(kind, include_extras=True)
-    found: list[Argument] = []
-    for item in dataclasses.fields(kind):
-        if item.name not in common:
-            marks = get_args(hints[item.name])[1:]
-            metavar = next((m.metavar for m in marks if hasattr(m, "metavar")), item.name.upper())
-            required = item.default is MISSING and item.default_factory is MISSING
-            positional = tyro.conf.Positional in marks
-            own: Any = kinds[item.name]
-            for bounds in (mark for mark in marks if isinstance(mark, Range)):
-                own = Annotated[own, bounds]
-            found.append(Argument(item.name, own, metavar, positional, required))
-    return found
+def _named(commands: Mapping[str, type[Command]], options: Sequence[str]) -> list[int]:
+    """Where among `options` the words stand that name a command: none, one or two."""
+    values = {place + 1 for place, option in enumerate(options) if _key(option) in _SETTINGS}
+    places = [
+        place
+        for place, word in enumerate(options)
+        if place not in values and not word.startswith("-")
+    ]
+    if not places or not (members := _members(commands, options[places[0]])):
+        return places[:1]
+    seconds = {own.partition(" ")[2] for own in members}
+    after = range(places[0] + 1, len(options))
+    known = [place for place in after if options[place].removeprefix("--") in seconds]
+    return places[:1] + (known or places[1:])[:1]
+
+
+def _key(option: str) -> str:
+    """The setting that an option names; empty where it is none, or has its value within it."""
+    return option.removeprefix("--").replace("-", "_") if option.startswith("--") else ""
+
+
+def _name(option: str) -> str:
+    """An option's name, as help writes it."""
+    return option.removeprefix("--").replace("_", "-")
 
 
 def _members(commands: Mapping[str, type[C]], name: str) -> dict[str, type[C]]:
@@ -134,98 +153,106 @@ def _members(commands: Mapping[str, type[C]], name: str) -> dict[str, type[C]]:
     return {own: kind for own, kind in commands.items() if own.startswith(f"{name} ")}
 
 
-def _naming(commands: Mapping[str, type[Command]], options: Sequence[str]) -> list[str]:
-    """Those of `options` that name a command, as they are written: none, one or two."""
-    places = [word for word in options if not word.startswith("-")]
-    members = _members(commands, places[0]) if places else {}
-    if not members:
-        return places[:1]
-    seconds = {own.partition(" ")[2] for own in members}
-    after = options[options.index(places[0]) + 1 :]
-    known = [word for word in after if word.removeprefix("--") in seconds]
-    return places[:1] + (known or places[1:])[:1]
+def _texts(kind: Any, asked: Container[str], section: str = "") -> Any:
+    """The class by which tyro reads a `kind`: of texts, which are ABSENT where none is given.
+
+    Of the settings it has only those that are `asked` for: tyro takes its time for each.
+    """
+    fields: list[Any] = []
+    for name, hint in hints_of(kind).items():
+        noted = [mark for mark in get_args(hint)[1:] if not isinstance(mark, Meta)]
+        base = members(hint)[0]
+        taken, default = (str, ABSENT)
+        if is_struct(base):
+            taken = _texts(base, asked, "" if base is Config else f"{name}.")
+            default = taken()
+        elif not issubclass(kind, Command) and section + name not in asked:
+            continue
+        elif base is bool:
+            taken, default = bool, default_of(kind, name)
+        elif hint is Texts:
+            taken, default = UseAppendAction[tuple[str, ...]], ()
+        elif get_origin(base) is tuple:  # all at once, or again
+            every = tuple[str, ...]
+            taken = every if Positional in noted else UseAppendAction[tuple[every, ...]]
+            default = ()
+        fields.append((name, Annotated[(taken, *noted)] if noted else taken, default))
+    # Of such a module tyro does not look for docstrings.
+    return make_dataclass(kind.__name__, fields, frozen=True, namespace={"__module__": "builtins"})
 
 
-def _settings(argv: Sequence[str]) -> tuple[dict[str, str | list[str]], list[str]]:
-    """Settings by dotted key, and the arguments that are left; what is a list may come again."""
-    settings: dict[str, str | list[str]] = {}
-    rest: list[str] = []
-    given = deque(argv)
-    while given:
-        argument = given.popleft()
-        flag, equals, value = argument.partition("=")
-        key = flag.removeprefix("--").replace("-", "_")
-        if argument == "--":
-            rest += [argument, *given]
-            break
-        elif not flag.startswith("--") or (key not in KEYS and key != "config"):
-            rest.append(argument)
-        else:
-            text = value if equals else _value(flag, given)
-            many = get_origin(KEYS.get(key)) is tuple
-            settings[key] = [*settings.get(key, ()), text] if many else text
-    return settings, rest
-
-
-def _value(flag: str, given: deque[str]) -> str:
-    """Take the argument that follows `flag`."""
-    if not given or given[0].startswith("--"):
-        raise ConfigError(f"{flag} needs a value", f"write it as: {flag}=VALUE")
-    return given.popleft()
-
-
-def _values(flag: str, given: deque[str]) -> list[str]:
-    """Take the arguments that follow `flag`, up to the next option."""
-    values = [_value(flag, given)]
-    while given and not given[0].startswith("-"):
-        values.append(given.popleft())
-    return values
-
-
-def _read(name: str, own: Sequence[Argument], given: Sequence[str]) -> dict[str, Any]:
-    """The values of a command's own arguments, by field."""
-    by_option = {option: argument for argument in own for option in argument.options}
-    lists = f"`{PROGRAM} {name} --help` lists what it takes"
-    values: dict[str, Any] = {}
-    places: list[str] = []
-    rest = deque(given)
-    while rest:
-        word = rest.popleft()
+def _taken(name: str, kind: type[Command], argv: Sequence[str]) -> tuple[Any, list[str]]:
+    """What tyro finds in `argv` for a command, and the arguments that are too many."""
+    by_option = {option: argument for argument in arguments(kind) for option in argument.options}
+    for word in takewhile(lambda argument: argument != "--", argv):
         flag, equals, value = word.partition("=")
-        option = flag.removeprefix("--").replace("_", "-")
-        if word == "--":
-            places += rest
-            break
-        elif not word.startswith("-"):
-            places.append(word)
-        elif option not in by_option:
-            raise _no_option(flag, by_option, lists)
-        elif get_origin((argument := by_option[option]).kind) is tuple:
-            kind = get_args(argument.kind)[0]
-            texts = [value] if equals else _values(flag, rest)
-            read = [converted(kind, text, flag, text=True, hint=lists) for text in texts]
-            values[argument.field] = (*values.get(argument.field, ()), *read)
-        elif argument.kind is not bool:
-            text = value if equals else _value(flag, rest)
-            values[argument.field] = converted(argument.kind, text, flag, text=True, hint=lists)
-        elif equals:
+        argument = by_option.get(_name(flag))
+        if equals and argument and bool in members(argument.hint):
             raise ConfigError(f"{flag} takes no value", f"leave out '={value}'")
-        else:
-            values[argument.field] = not option.startswith("no-")
-    for argument in own:
-        if argument.positional and places:
-            many = get_origin(argument.kind) is tuple
-            kind = get_args(argument.kind)[0] if many else argument.kind
-            taken, places = (places, []) if many else (places[:1], places[1:])
-            read = [converted(kind, t, argument.metavar, text=True, hint=lists) for t in taken]
-            values[argument.field] = tuple(read) if many else read[0]
-    required = [argument for argument in own if argument.required]
+    try:
+        asked = {_key(word.partition("=")[0]) for word in argv}
+        given, unknown = tyro.cli(
+            _texts(kind, asked),
+            args=argv,
+            config=(HelptextFromCommentsOff,),
+            console_outputs=False,
+            return_unknown_args=True,
+        )
+    except SystemExit as ended:
+        if ended.code != 2:
+            raise
+        # Where everything is a text, a value that is not there is all that tyro can refuse.
+        after = zip(argv, [*argv[1:], "--"], strict=True)
+        bare = [word for word, value in after if word.startswith("--") and value.startswith("-")]
+        known = [word for word in bare if _key(word) in _SETTINGS or _name(word) in by_option]
+        flag = next(iter(known), argv[-1])
+        raise ConfigError(f"{flag} needs a value", f"write it as: {flag}=VALUE") from None
+    for word in unknown:
+        if word.startswith("-") and word != "-":
+            raise _no_option(word.partition("=")[0], by_option, _lists(name))
+    return given, unknown
+
+
+def _settings(
+    given: Any, files: Sequence[Path] | None
+) -> tuple[Path | None, Config, dict[str, str]]:
+    """The named file, the settings with what flags and files make of them, and their origins."""
+    file = None if given.config == ABSENT else Path(given.config)
+    flags = {
+        key: [*text] if isinstance(text, tuple) else text
+        for key, text in leaves(to_builtins(given.settings))
+        if text not in (ABSENT, ())
+    }
+    found = config_files(file) if files is None else [*files, *([file] if file else [])]
+    return file, *load_config(found, flags)
+
+
+def _own(name: str, kind: type[Command], given: Any, more: Sequence[str]) -> dict[str, Any]:
+    """The values of a command's own arguments, by field."""
+    values: dict[str, Any] = {}
+    for argument in arguments(kind):
+        value = getattr(given, argument.field)
+        where = argument.metavar if argument.positional else f"--{argument.options[0]}"
+        if isinstance(value, tuple) and not argument.positional:
+            if () in value:
+                raise ConfigError(f"{where} needs a value", f"write it as: {where}=VALUE")
+            value = tuple(chain.from_iterable(value))
+        if isinstance(value, bool):
+            values[argument.field] = value
+        elif value not in (ABSENT, ()):
+            texts = list(value) if isinstance(value, tuple) else value
+            found = converted(argument.hint, texts, where, text=True, hint=_lists(name))
+            values[argument.field] = found
+    required = [argument for argument in arguments(kind) if argument.required]
     usage = f"write it as: {' '.join([PROGRAM, name, *(item.usage for item in required)])}"
     if missing := [argument.usage for argument in required if argument.field not in values]:
         raise ConfigError(f"{name} needs {' and '.join(missing)}", usage)
-    if places:
-        raise ConfigError(f"{name} was given one argument too many: '{places[0]}'", usage)
+    if more:
+        raise ConfigError(f"{name} was given one argument too many: '{more[0]}'", usage)
     return values
+
+
+# What is wrong, and help --------------------------------------------------------------------------
 
 
 def _no_command(
@@ -240,8 +267,8 @@ def _no_command(
         hint = f"did you mean '{near}'?" if near else choices
         return ConfigError(f"there is no command '{name}'", hint)
     known = [o for kind in commands.values() for own in arguments(kind) for o in own.options]
-    for flag in (option.partition("=")[0] for option in options):
-        if flag.removeprefix("--") not in known:
+    for flag in (option.partition("=")[0] for option in options if option.startswith("-")):
+        if _key(flag) not in _SETTINGS and _name(flag) not in known:
             return _no_option(flag, [*known, "version"], f"`{PROGRAM} --help` lists the commands")
     return ConfigError("no command was given", choices)
 
@@ -253,23 +280,51 @@ def _no_option(flag: str, known: Iterable[str], lists: str) -> ConfigError:
     return ConfigError(f"there is no option {flag}", f"did you mean --{near}?" if near else lists)
 
 
+def _lists(name: str) -> str:
+    return f"`{PROGRAM} {name} --help` lists what it takes"
+
+
 def _help(
-    commands: Mapping[str, type[Command]], common: Mapping[str, Any], description: str, name: str
-) -> Any:
-    """Print the help of the command called `name`, or of all if that is empty, and exit."""
-    defaults: dict[str, Command] = {}
-    for command, kind in commands.items():
-        missing = {own.field: tyro.MISSING for own in arguments(kind) if own.required}
-        defaults[command] = kind(**missing, **common)
-    told = {command: kind.__doc__ or "" for command, kind in commands.items()}
-    chosen: Any = tyro.extras.subcommand_type_from_defaults(defaults, told, prefix_names=False)
+    commands: Mapping[str, type[C]],
+    name: str,
+    argv: Sequence[str],
+    description: str,
+    files: Sequence[Path] | None,
+) -> C:
+    """Print the help of the command called `name`, or the list of those that it may be, and exit.
+
+    It is given whatever else is wrong.
+    """
+    if name in commands:
+        return _options(name, commands[name], argv, files)
+    listed = _members(commands, name) if name else commands
+    if not listed:
+        raise _no_command(commands, name, ())
+    told = {command: kind.__doc__ or "" for command, kind in listed.items()}
+    empty = {command: make_dataclass(command, [])() for command in listed}
+    chosen: Any = tyro.extras.subcommand_type_from_defaults(empty, told, prefix_names=False)
     version = tyro.conf.arg(help="Print the version and exit.", help_behavior_hint="")
-    program = dataclasses.make_dataclass(
-        PROGRAM,
-        [
-            ("command", Annotated[chosen, tyro.conf.arg(name="")]),
-            ("version", Annotated[bool, tyro.conf.FlagCreatePairsOff, version], False),
-        ],
-    )
-    argv = [name, "--help"] if name else ["--help"]
-    return tyro.cli(program, prog=PROGRAM, description=description, args=argv)
+    fields: list[Any] = [
+        ("command", Annotated[chosen, tyro.conf.arg(name="")]),
+        ("version", Annotated[bool, FlagCreatePairsOff, version], False),
+    ]
+    program: Any = make_dataclass(PROGRAM, fields)  # msgspec has no union of structs without tags
+    return tyro.cli(program, prog=PROGRAM, description=description, args=["--help"])
+
+
+def _options(name: str, kind: type[C], argv: Sequence[str], files: Sequence[Path] | None) -> C:
+    """Print the help of a command, with the settings that it uses, and exit."""
+    try:
+        given, _ = _taken(name, kind, [word for word in argv if word not in HELP])
+        _, settings, _ = _settings(given, files)
+    except ConfigError:
+        settings = Config()
+    hidden: list[Any] = []
+    for section, hint in hints_of(Config).items():
+        if section not in kind.uses if is_struct(hint) else not kind.uses:
+            hidden.append((section, Suppress[hint], getattr(settings, section)))
+    shown: Any = defstruct("Config", hidden, bases=(Config,), frozen=True)
+    values = {section: getattr(settings, section) for section in Config.__struct_fields__}
+    missing = {own.field: tyro.MISSING for own in arguments(kind) if own.required}
+    default = kind(**missing, settings=shown(**values))
+    return tyro.cli(kind, prog=f"{PROGRAM} {name}", default=default, args=["--help"])

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
+
+from msgspec.structs import replace
 
 from voiceloop.config import AsrConfig, Config, TurnConfig
 from voiceloop.replay.scenario import OVERLAPS, Answer, Failure, Scenario, Stages, UserSound
@@ -179,7 +181,7 @@ def _settings(rng: Random) -> Config:
     asr = AsrConfig(
         language=rng.choice(("en", "en", "en", "auto")), partial_every_ms=rng.choice((240, 100))
     )
-    return replace(Config(), turns=turns, asr=asr)
+    return Config(turns=turns, asr=asr)
 
 
 # ---- clients

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ SKY, SEA = "Tell me about the sky", "And what about the sea"
 LONG = "The sky is blue, and it goes on and on and on, over the hills and far away, for ever."
 WORLD = Scenario(
     reply=(Answer(SKY, LONG), Answer(says="Of course it is.")),
-    config=replace(Config(), turns=TurnConfig(endpoint="fixed", hangover_ms=400)),
+    config=Config(turns=TurnConfig(endpoint="fixed", hangover_ms=400)),
 )
 
 

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.bench.made import answered, clip, judge, take
 from voiceloop.bench.clips import Said
@@ -149,13 +150,13 @@ def test_who_waits_longer_cuts_off_less_and_answers_later(
 
 @given(silence(), st.integers(60, 1100))
 def test_a_fixed_wait_is_the_wait(one: Silence, wait: int) -> None:
-    config = replace(CONFIG, endpoint="fixed", hangover_ms=wait)
+    config = structs.replace(CONFIG, endpoint="fixed", hangover_ms=wait)
     assert wait_ms(one, config, CALIBRATION) == wait
 
 
 def test_a_policy_waits_for_its_judgement_and_as_configured_after_it() -> None:
     sure = Silence("a", "end", None, "what is the time", 0.9, 80.0)
-    config = replace(CONFIG, endpoint="p-eot")
+    config = structs.replace(CONFIG, endpoint="p-eot")
     assert wait_ms(sure, config, CALIBRATION) == CONFIG.complete_ms
     assert wait_ms(replace(sure, judged_ms=210.0), config, CALIBRATION) == 210.0
     assert wait_ms(replace(sure, probability=0.05), config, CALIBRATION) == CONFIG.hangover_ms

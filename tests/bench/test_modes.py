@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from transformers import PreTrainedModel
 
 from tests.bench.conftest import TOKENS, drawn, prompts_for

@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from voiceloop.calibration.fitting import (
     LONGEST_MS,
@@ -77,14 +78,14 @@ def test_what_a_calibration_costs_is_what_the_endpoint_waits(
 ) -> None:
     low, high = sorted((one, other))
     calibration = Calibration(high, low, complete_ms, shift)
-    asked = replace(CONFIG, endpoint="p-eot")
+    asked = structs.replace(CONFIG, endpoint="p-eot")
 
     def wait(one: Judged) -> int:
         probability = comparable(one.probability, calibration, one.exchanges)
         return hangover_ms(one.words, probability, asked, ENGLISH, calibration)
 
     assert probability_ms(found, calibration, CONFIG) == [*map(wait, found)]
-    told = replace(CONFIG, endpoint="trailing-words")
+    told = structs.replace(CONFIG, endpoint="trailing-words")
     assert words_ms(found, CONFIG.hangover_ms, CONFIG.incomplete_ms) == [
         hangover_ms(silence.words, None, told, ENGLISH) for silence in found
     ]

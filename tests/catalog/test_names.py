@@ -7,10 +7,10 @@ import socket
 import subprocess
 import sys
 from contextlib import chdir
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.catalog.servers import Server
 from voiceloop.catalog.names import find, prepare

@@ -6,10 +6,10 @@ import copy
 import json
 import shutil
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 import torch
+from msgspec.structs import replace
 from transformers import LlamaForCausalLM, MambaConfig, Qwen3NextConfig, T5Config
 
 from tests.llm.conftest import TEMPLATE, build_model, build_tokenizer

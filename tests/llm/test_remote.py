@@ -10,11 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.llm.chatservers import (
     DONE,
@@ -67,7 +67,7 @@ def serve() -> Iterator[Callable[..., Scripted]]:
 def settings(server: Scripted, **changes: Any) -> LlmConfig:
     usual = {"engine": "openai", "base_url": server.url, "target": "small", "timeout_s": 5.0}
     usual["system"] = ""  # or each request would begin with the one that is usual
-    return replace(LlmConfig(), **usual | changes)
+    return LlmConfig(**usual | changes)
 
 
 def talk(server: Scripted, **changes: Any) -> RemoteConversation:
@@ -486,10 +486,10 @@ def test_a_name_that_nobody_has_is_told(serve: Callable[..., Scripted]) -> None:
 
 def test_nothing_is_fetched_for_a_model_that_is_elsewhere(serve: Callable[..., Scripted]) -> None:
     there = settings(serve(saying("")), target="not/a-model-of-the-hub")
-    prepare(replace(Config(), llm=there))
+    prepare(Config(llm=there))
     with pytest.raises(ConfigError, match=r"llm\.base_url is set"):
-        prepare(replace(Config(), llm=replace(there, engine="speculative")))
-    assert "llm a-model-of-the-hub at 127.0.0.1:" in engine_names(replace(Config(), llm=there))
+        prepare(Config(llm=replace(there, engine="speculative")))
+    assert "llm a-model-of-the-hub at 127.0.0.1:" in engine_names(Config(llm=there))
 
 
 def test_decoding_is_measured_where_it_happens(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
 def talk(server: Real, **changes: Any) -> RemoteConversation:
     usual: dict[str, Any] = {"base_url": server.url, "target": STARTER, "engine": "openai"}
     usual["system"] = ""  # the starter was trained without one
-    return openai(replace(LlmConfig(), **usual | changes)).conversation()
+    return openai(LlmConfig(**usual | changes)).conversation()
 
 
 def all_of(steps: Iterator[Any]) -> list[Any]:
@@ -143,7 +142,7 @@ def test_a_model_of_people_replies_elsewhere_as_it_does_here(server: Real, tmp_p
         lacking("smollm2-135m-instruct has not been pulled")
     folder = tmp_path / "smollm2"  # in a name, the server takes what follows an @ for a revision
     folder.symlink_to(found.folder)
-    config = replace(LlmConfig(), target=str(folder), draft="none", max_new_tokens=24)
+    config = LlmConfig(target=str(folder), draft="none", max_new_tokens=24)
     here = speculative(config).conversation(system="Be brief.")
     there = talk(server, target=str(folder), max_new_tokens=24, system="Be brief.", timeout_s=99.0)
     for turn, text in enumerate(("What is the capital of France?", "And of Spain?"), 1):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Iterator
-from dataclasses import is_dataclass
 from typing import Any, cast, get_args
 
 import pytest
@@ -18,9 +16,9 @@ from openai.types.realtime.realtime_session_create_response import RealtimeSessi
 from pydantic import TypeAdapter
 
 from tests.realtime.values import IDS, PCM, messages, objects
-from voiceloop.config import Range
+from tools.protocol import SERVER_EVENTS
 from voiceloop.errors import ProtocolError
-from voiceloop.realtime import extensions, response_events, session_events
+from voiceloop.realtime import extensions
 from voiceloop.realtime.client_events import (
     CLIENT_EVENTS,
     UNSUPPORTED,
@@ -36,13 +34,13 @@ from voiceloop.realtime.client_events import (
     SessionUpdate,
     parse,
 )
-from voiceloop.realtime.event import Event
-from voiceloop.realtime.items import InputAudioPart, InputText, UserMessage
+from voiceloop.realtime.items import PARTS, InputAudioPart, InputText, Message
+from voiceloop.realtime.pcm import Pcm
 from voiceloop.realtime.response_events import FRAME_HEADER, OutputAudioDelta
-from voiceloop.realtime.schema import Instead, Most, hints_of, plain, tags_of
-from voiceloop.realtime.server_events import SERVER_EVENTS
+from voiceloop.realtime.server_events import ServerEvent, plain
 from voiceloop.realtime.session_events import Error, ItemRetrieved, SessionCreated
 from voiceloop.realtime.settings import SemanticVad, SessionSettings, Transcription
+from voiceloop.schema import hints_of, is_struct, members, tag_of
 
 pytestmark = pytest.mark.pure
 
@@ -105,13 +103,12 @@ def test_every_event_of_the_api_is_sent_or_named_as_not_sent() -> None:
 
 
 def test_every_class_of_an_event_is_in_the_list() -> None:
-    written = {
-        kind
-        for module in (session_events, response_events, extensions)
-        for _, kind in inspect.getmembers(module, inspect.isclass)
-        if issubclass(kind, Event) and hasattr(kind, "tags")
-    }
-    assert written == set(SERVER_EVENTS.values())
+    waiting, found = [ServerEvent], set[type]()
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        found |= {kind} if tag_of(kind) else set()
+    assert found == set(SERVER_EVENTS.values())
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVER_EVENTS) - EXTENSIONS_SENT))
@@ -167,8 +164,8 @@ def test_an_error_tells_what_to_do_and_which_event_was_at_fault() -> None:
 
 
 def test_audio_that_is_not_there_is_no_key() -> None:
-    parts = (InputAudioPart(None, None), InputAudioPart(b"12", "hm"))
-    told = json.loads(ItemRetrieved(UserMessage(parts)).to_json("event_1"))["item"]["content"]
+    parts = (InputAudioPart(None, None), InputAudioPart(Pcm(b"12"), "hm"))
+    told = json.loads(ItemRetrieved(Message("user", parts)).to_json("event_1"))["item"]["content"]
     assert told == [
         {"type": "input_audio", "transcript": None},
         {"type": "input_audio", "transcript": "hm", "audio": "MTI="},
@@ -237,17 +234,24 @@ def theirs_in(annotation: Any) -> set[type[BaseModel]]:
 
 def ours_in(hint: Any) -> set[Any]:
     """The wire objects that a field may hold."""
-    if is_dataclass(hint) and not isinstance(hint, (Most, Instead, Range)):
+    if is_struct(hint):
         return {hint}
     return set().union(*map(ours_in, get_args(hint)))
+
+
+def choices(kind: Any, key: str) -> tuple[str, ...]:
+    """What a key of ours can be, where that is one of a few words."""
+    if kind.__struct_config__.tag_field == key:
+        return (tag_of(kind),)
+    return get_args(members(hints_of(kind)[key])[0]) if key in hints_of(kind) else ()
 
 
 def tagged(model: type[BaseModel], kinds: set[Any]) -> set[Any]:
     """Those of `kinds` that have the tags which `model` requires."""
     for tag in ("type", "role"):
         field = model.model_fields.get(tag)
-        if field and len(choices := get_args(field.annotation)) == 1 and field.is_required():
-            kinds = {kind for kind in kinds if tags_of(kind).get(tag) == choices[0]}
+        if field and len(words := get_args(field.annotation)) == 1 and field.is_required():
+            kinds = {kind for kind in kinds if words[0] in choices(kind, tag)}
     return kinds
 
 
@@ -257,6 +261,8 @@ def pairs(model: type[BaseModel], kinds: set[Any]) -> Iterator[tuple[type[BaseMo
     for name, field in model.model_fields.items():
         hints = [hints_of(kind)[name] for kind in kinds if name in hints_of(kind)]
         ours = set().union(*map(ours_in, hints))
+        if Message in kinds and name == "content":
+            ours = set(PARTS[get_args(model.model_fields["role"].annotation)[0]])
         for inner in theirs_in(field.annotation):
             if hints and inner.__name__ not in REFUSED:
                 yield from pairs(inner, tagged(inner, ours))
@@ -266,7 +272,8 @@ def pairs(model: type[BaseModel], kinds: set[Any]) -> Iterator[tuple[type[BaseMo
 def test_every_key_that_a_stock_client_can_send_is_known(name: str) -> None:
     for model, kinds in pairs(THEIR_CLIENT[name], {CLIENT_EVENTS[name]}):
         assert kinds, f"nothing stands for {model.__name__}"
-        known = set().union(*({*hints_of(kind), *tags_of(kind)} for kind in kinds))
+        keys = [{*hints_of(kind), kind.__struct_config__.tag_field} - {None} for kind in kinds]
+        known = set().union(*keys)
         refused = set().union(*(getattr(kind, "unsupported", ()) for kind in kinds))
         assert set(model.model_fields) <= known | refused | IMAGES, model.__name__
         assert known - set(model.model_fields) <= OURS_ALONE, model.__name__
@@ -361,7 +368,7 @@ def test_what_a_stock_client_sends_is_understood() -> None:
         *(ItemDelete, ResponseCreate, ResponseCreate, ResponseCancel),
     ]
     assert events[4] == ItemCreate(
-        UserMessage((InputText("What is this?"), InputAudioPart(b"\0\1", "hm"))), "root"
+        Message("user", (InputText("What is this?"), InputAudioPart(Pcm(b"\0\1"), "hm"))), "root"
     )
     assert events[6] == ItemTruncate("item_1", 0, 1500)
     assert isinstance(events[9], ResponseCreate) and events[9].response is not None

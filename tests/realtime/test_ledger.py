@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -16,24 +15,25 @@ from hypothesis.stateful import (
     multiple,
     rule,
 )
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from voiceloop.errors import ProtocolError
 from voiceloop.realtime.client_events import ItemCreate, ItemTruncate
 from voiceloop.realtime.items import (
-    AssistantMessage,
     FunctionCall,
     FunctionCallOutput,
     InputAudioPart,
     InputText,
     Item,
+    Message,
     OutputAudioPart,
     OutputText,
-    SystemMessage,
-    UserMessage,
     size,
     without_audio,
 )
 from voiceloop.realtime.ledger import PER_MS, Ledger
+from voiceloop.realtime.pcm import Pcm
 from voiceloop.realtime.session_events import ItemAdded, ItemDeleted, ItemDone
 
 pytestmark = pytest.mark.pure
@@ -44,12 +44,12 @@ def ledger(**bounds: int) -> Ledger:
     return Ledger(lambda kind: f"{kind}_{next(numbers)}", **bounds)
 
 
-def wrote(text: str = "hello", item_id: str = "") -> UserMessage:
-    return UserMessage((InputText(text),), item_id)
+def wrote(text: str = "hello", item_id: str = "") -> Message:
+    return Message("user", (InputText(text),), item_id)
 
 
-def said(samples: int, item_id: str = "said") -> AssistantMessage:
-    return AssistantMessage((OutputAudioPart("all of it", samples),), item_id)
+def said(item_id: str = "said") -> Message:
+    return Message("assistant", (OutputAudioPart("all of it"),), item_id)
 
 
 def ids(found: Ledger) -> list[str]:
@@ -70,6 +70,7 @@ class Conversation(RuleBasedStateMachine):
         self.coming = ""
         """What the ledger was told of last: it stays."""
         self.model: list[Item] = []
+        self.samples: dict[str, int] = {}
         self.told: list[str] = []
         """The client's own view, from the events alone."""
 
@@ -127,9 +128,9 @@ class Conversation(RuleBasedStateMachine):
     )
     def server(self, samples: int, kind: str) -> str:
         item_id = self.coming = f"server_{next(self.numbers)}"
-        item: Item = AssistantMessage((), item_id, "in_progress")
+        item: Item = Message("assistant", (), item_id, "in_progress")
         if kind == "user":
-            item = UserMessage((InputAudioPart(bytes(samples)),), item_id)
+            item = Message("user", (InputAudioPart(Pcm(bytes(2 * samples))),), item_id)
         self.model.append(item)
         self.follow(self.ledger.begin(item))
         if kind == "whole":
@@ -137,11 +138,12 @@ class Conversation(RuleBasedStateMachine):
         return item_id
 
     def finish_one(self, item_id: str, samples: int) -> None:
-        item = said(samples, item_id)
+        item = said(item_id)
         self.coming = item_id
+        self.samples[item_id] = samples
         at = [one.id for one in self.model].index(item_id)
         self.model[at] = item
-        self.follow(self.ledger.finish(item))
+        self.follow(self.ledger.finish(item, samples))
 
     @rule(item_id=known, samples=st.integers(0, 500))
     def finish(self, item_id: str, samples: int) -> None:
@@ -172,16 +174,20 @@ class Conversation(RuleBasedStateMachine):
     @rule(item_id=known, end_ms=st.integers(0, 30))
     def truncate(self, item_id: str, end_ms: int) -> None:
         found = [item for item in self.model if item.id == item_id]
-        item = found[0] if found and isinstance(found[0], AssistantMessage) else None
+        item = found[0] if found and isinstance(found[0], Message) else None
         part = item.content[0] if item and item.content else None
         if item is None or not isinstance(part, OutputAudioPart):
             with pytest.raises(ProtocolError):
                 self.ledger.truncate(ItemTruncate(item_id, 0, end_ms))
             return
-        self.ledger.truncate(ItemTruncate(item_id, 0, end_ms), lambda samples: f"{samples} heard")
-        if part.samples - end_ms * PER_MS >= PER_MS:
-            cut = OutputAudioPart(f"{end_ms * PER_MS} heard", end_ms * PER_MS)
+        told = self.ledger.truncate(
+            ItemTruncate(item_id, 0, end_ms), lambda samples: f"{samples} heard"
+        )
+        if self.samples[item_id] - end_ms * PER_MS >= PER_MS:
+            self.samples[item_id] = end_ms * PER_MS
+            cut = OutputAudioPart(f"{end_ms * PER_MS} heard")
             self.model[self.model.index(item)] = replace(item, content=(cut,))
+        assert told.audio_end_ms == min(end_ms, self.samples[item_id] // PER_MS)
 
     @staticmethod
     def is_open(item: Item) -> bool:
@@ -214,9 +220,9 @@ TestConversation.settings = settings(max_examples=60, stateful_step_count=30)
     ("item", "param"),
     [
         (wrote(item_id="root"), "item.id"),
-        (UserMessage(()), "item.content"),
-        (SystemMessage(()), "item.content"),
-        (AssistantMessage((OutputText("a"), OutputAudioPart("b"))), "item.content"),
+        (Message("user", ()), "item.content"),
+        (Message("system", ()), "item.content"),
+        (Message("assistant", (OutputText("a"), OutputAudioPart("b"))), "item.content"),
         (FunctionCallOutput("call_9", "{}"), "item.call_id"),
         (wrote("x" * 10_000), "item"),
     ],
@@ -240,10 +246,10 @@ def test_a_created_item_is_whole_and_has_all_its_ids() -> None:
 
 def test_events_carry_no_audio_but_a_retrieved_item_does() -> None:
     found = ledger()
-    spoken = UserMessage((InputAudioPart(b"1234", "hm"), InputText("a")), "mine")
+    spoken = Message("user", (InputAudioPart(Pcm(b"1234"), "hm"), InputText("a")), "mine")
     for event in found.create(ItemCreate(spoken)):
         assert isinstance(event, (ItemAdded, ItemDone))
-        assert event.item == UserMessage((InputAudioPart(None, "hm"), InputText("a")), "mine")
+        assert event.item == Message("user", (InputAudioPart(UNSET, "hm"), InputText("a")), "mine")
     assert found.retrieve("mine").item == spoken
     told = [*found.begin(replace(spoken, id="ours", status="in_progress"))]
     told += found.finish(replace(spoken, id="ours"))
@@ -255,13 +261,13 @@ def test_events_carry_no_audio_but_a_retrieved_item_does() -> None:
 def test_where_there_is_no_room_audio_goes_before_words() -> None:
     found = ledger(max_bytes=20_000)
     for name in ("a", "b", "c"):
-        part = InputAudioPart(bytes(8000), f"words of {name}")
-        events = found.begin(UserMessage((part,), name))
+        part = InputAudioPart(Pcm(bytes(8000)), f"words of {name}")
+        events = found.begin(Message("user", (part,), name))
         assert [type(event) for event in events] == [ItemAdded]
     assert found.items == [
-        UserMessage((InputAudioPart(None, "words of a"),), "a"),
-        UserMessage((InputAudioPart(bytes(8000), "words of b"),), "b"),
-        UserMessage((InputAudioPart(bytes(8000), "words of c"),), "c"),
+        Message("user", (InputAudioPart(UNSET, "words of a"),), "a"),
+        Message("user", (InputAudioPart(Pcm(bytes(8000)), "words of b"),), "b"),
+        Message("user", (InputAudioPart(Pcm(bytes(8000)), "words of c"),), "c"),
     ]
 
 
@@ -281,24 +287,25 @@ def test_a_cut_is_never_past_the_end_and_is_never_undone(
     length: int, once: int, again: int
 ) -> None:
     found = ledger()
-    found.begin(said(length))
+    found.begin(said())
+    found.finish(said(), length)
     end = length // PER_MS
     for wish in (once, again):
         end = min(end, wish)
         told = found.truncate(ItemTruncate("said", 0, wish), lambda samples: "heard")
         assert (told.item_id, told.content_index, told.audio_end_ms) == ("said", 0, end)
     (item,) = found.items
-    assert isinstance(item, AssistantMessage) and isinstance(item.content[0], OutputAudioPart)
-    assert item.content[0].samples // PER_MS == end
+    assert isinstance(item, Message) and isinstance(item.content[0], OutputAudioPart)
     whole = min(once, again) >= length // PER_MS
     assert item.content[0].transcript == ("all of it" if whole else "heard")
 
 
 def test_without_words_for_the_part_that_was_heard_none_are_kept() -> None:
     found = ledger()
-    found.begin(said(2400))
+    found.begin(said())
+    found.finish(said(), 2400)
     found.truncate(ItemTruncate("said", 0, 50))
-    assert found.items == [AssistantMessage((OutputAudioPart("", 1200),), "said")]
+    assert found.items == [Message("assistant", (OutputAudioPart(""),), "said")]
 
 
 @pytest.mark.parametrize(
@@ -314,9 +321,10 @@ def test_without_words_for_the_part_that_was_heard_none_are_kept() -> None:
 def test_only_what_the_model_has_said_can_be_truncated(event: ItemTruncate, param: str) -> None:
     found = ledger()
     found.begin(wrote("a", "user"))
-    found.begin(said(2400))
-    found.begin(AssistantMessage((OutputText("a"),), "written"))
-    found.begin(AssistantMessage((), "open", "in_progress"))
+    found.begin(said())
+    found.finish(said(), 2400)
+    found.begin(Message("assistant", (OutputText("a"),), "written"))
+    found.begin(Message("assistant", (), "open", "in_progress"))
     before = found.items
     with pytest.raises(ProtocolError) as caught:
         found.truncate(event)
@@ -326,7 +334,7 @@ def test_only_what_the_model_has_said_can_be_truncated(event: ItemTruncate, para
 
 def test_a_client_that_has_lost_its_connection_is_told_all_items_again() -> None:
     found = ledger()
-    first, second = wrote("a", "a"), AssistantMessage((), "b", "in_progress")
+    first, second = wrote("a", "a"), Message("assistant", (), "b", "in_progress")
     found.begin(first)
     found.begin(second)
     assert found.told_again() == [

@@ -7,15 +7,15 @@ import copy
 import json
 from collections.abc import Iterator
 from random import Random
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Meta
 
 from tests.realtime.stranger import damaged
 from tests.realtime.values import JSON, TEXT, messages
-from voiceloop.config import Range
 from voiceloop.errors import ProtocolError
 from voiceloop.realtime.client_events import (
     CLIENT_EVENTS,
@@ -31,7 +31,8 @@ from voiceloop.realtime.jsontext import (
     MAX_VALUES,
     parse_object,
 )
-from voiceloop.realtime.schema import hints_of, objects_in, tags_of
+from voiceloop.realtime.pcm import Pcm
+from voiceloop.schema import hints_of, is_struct, marks, members
 
 pytestmark = pytest.mark.pure
 
@@ -255,7 +256,7 @@ def test_numbers_up_to_the_limit_and_whole_surrogate_pairs_are_read() -> None:
 def test_audio_comes_as_text_and_as_bytes(pcm: bytes) -> None:
     text = base64.b64encode(pcm).decode()
     message = {"type": "input_audio_buffer.append", "audio": text}
-    assert parse(json.dumps(message)) == parse_binary(pcm) == InputAudioAppend(pcm)
+    assert parse(json.dumps(message)) == parse_binary(pcm) == InputAudioAppend(Pcm(pcm))
 
 
 @given(st.binary(min_size=1, max_size=60), st.data())
@@ -446,25 +447,28 @@ def test_an_error_names_the_event_that_it_is_about() -> None:
 Trail = tuple[tuple[Any, str], ...]
 
 
-def bounded(hint: Any, trail: Trail = ()) -> Iterator[tuple[Trail, Range]]:
+def bounded(hint: Any, trail: Trail = ()) -> Iterator[tuple[Trail, Meta]]:
     """Every number within `hint` that has bounds."""
-    for mark in getattr(hint, "__metadata__", ()):
-        if isinstance(mark, Range):
+    for mark in marks(hint):
+        if mark.ge is not None:
             yield trail, mark
-    for member in get_args(hint):
-        if member is not Range and not objects_in(member):
-            yield from bounded(member, trail)
-    for kind in objects_in(hint):
-        for name, inner in hints_of(kind).items():
-            yield from bounded(inner, (*trail, (kind, name)))
+    for member in members(hint):
+        for name, inner in hints_of(member).items() if is_struct(member) else ():
+            yield from bounded(inner, (*trail, (member, name)))
+        for entry in get_args(member) if get_origin(member) is tuple else ():
+            if entry is not Ellipsis:
+                yield from bounded(entry, trail)
 
 
 def along(trail: Trail, value: object) -> Any:
     """The smallest JSON with `value` at the end of `trail`."""
-    needed = {"item_id": "i", "content_index": 0, "audio_end_ms": 0, "audio_ms": 0}
+    known = {"item_id": "i", "content_index": 0, "audio_end_ms": 0, "audio_ms": 0}
+    known["type"] = "realtime"  # of a session
     for kind, name in reversed(trail):
-        others = {key: needed[key] for key in hints_of(kind) if key in needed}
-        value = {**tags_of(kind), **others, name: value}
+        others = {key: known[key] for key in hints_of(kind) if key in known}
+        config = kind.__struct_config__
+        tags = {config.tag_field: config.tag} if config.tag_field else {}
+        value = {**tags, **others, name: value}
     return value
 
 
@@ -474,11 +478,11 @@ BOUNDED = [found for kind in CLIENT_EVENTS.values() for found in bounded(kind)]
 @pytest.mark.parametrize(
     ("trail", "limit"), [pytest.param(*one, id=".".join(n for _, n in one[0])) for one in BOUNDED]
 )
-def test_bounds_are_included_and_what_lies_beyond_is_named(trail: Trail, limit: Range) -> None:
-    for edge, beyond in ((limit.low, limit.low - 1), (limit.high, limit.high + 1)):
-        if abs(edge) != float("inf"):
+def test_bounds_are_included_and_what_lies_beyond_is_named(trail: Trail, limit: Meta) -> None:
+    for edge, step in ((limit.ge, -1), (limit.le, 1)):
+        if edge is not None:
             parse(json.dumps(along(trail, edge)))
-            error = refusal(along(trail, beyond))
+            error = refusal(along(trail, edge + step))
             assert error.param == ".".join(name for _, name in trail)
             assert error.code == "invalid_value"
 

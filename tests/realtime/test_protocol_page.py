@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.protocol import page
+from tools.protocol import SERVER_EVENTS, page
 from voiceloop.realtime.client_events import CLIENT_EVENTS, UNSUPPORTED
-from voiceloop.realtime.schema import hints_of
-from voiceloop.realtime.server_events import SERVER_EVENTS
+from voiceloop.schema import hints_of
 
 pytestmark = pytest.mark.pure
 

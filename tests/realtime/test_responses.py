@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from tests.realtime.values import TEXT
 from voiceloop.realtime import response_events as events
-from voiceloop.realtime.items import AssistantMessage, FunctionCall, OutputAudioPart, OutputText
-from voiceloop.realtime.ledger import Ledger
+from voiceloop.realtime.client_events import ItemTruncate
+from voiceloop.realtime.items import FunctionCall, Message, OutputAudioPart, OutputText
+from voiceloop.realtime.ledger import PER_MS, Ledger
 from voiceloop.realtime.responses import (
     CLIENT_CANCELLED,
     TOO_LONG,
@@ -25,6 +26,7 @@ from voiceloop.realtime.responses import (
 from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.session_events import ItemAdded, ItemDone
 from voiceloop.realtime.settings import ResponseSettings
+from voiceloop.schema import tag_of
 
 pytestmark = pytest.mark.pure
 
@@ -105,7 +107,7 @@ def test_whatever_is_fed_the_events_come_in_the_documented_order_and_agree(
         stories[item_of(event)].append(event)
     order = IN_CONVERSATION if conversation == "auto" else OUT_OF_BAND
     for story in stories.values():
-        assert order.fullmatch("".join(LETTERS[event.tags["type"]] for event in story))
+        assert order.fullmatch("".join(LETTERS[tag_of(event)] for event in story))
         assert {e.output_index for e in story if hasattr(e, "output_index")} == {
             list(stories).index(item_of(story[0]))
         }
@@ -115,7 +117,7 @@ def test_whatever_is_fed_the_events_come_in_the_documented_order_and_agree(
     # What is told at the end is what was told piece by piece.
     finished = [story[-1].item for story in stories.values()]
     for story, item in zip(stories.values(), finished, strict=True):
-        agrees(story, item, heard)
+        agrees(response, story, item, heard)
     assert list(last.response.output) == finished
     details = last.response.status_details
     assert details == ending
@@ -124,17 +126,21 @@ def test_whatever_is_fed_the_events_come_in_the_documented_order_and_agree(
     assert (first.response.status, first.response.output) == ("in_progress", ())
     assert last.response.conversation_id == ("conv" if conversation == "auto" else None)
     assert ledger.items == (finished if conversation == "auto" else [])
+    for item in ledger.items:
+        if response.spoken and isinstance(item, Message):  # the ledger knows how long it sounds
+            cut = ledger.truncate(ItemTruncate(item.id, 0, 2**31))
+            assert cut.audio_end_ms == response.samples // PER_MS
     for item in finished:
         if ending is None:
             assert item.status == "completed"
-        elif isinstance(item, AssistantMessage):
+        elif isinstance(item, Message):
             assert item.status == "incomplete"
 
     # What comes later was in flight.
     assert feed(response, [*feeds, ("text", ("late",))]) == response.end() == []
 
 
-def agrees(story: list[Any], item: Any, heard: str | None) -> None:
+def agrees(response: Response, story: list[Any], item: Any, heard: str | None) -> None:
     """Deltas, the events at the end, and the item say the same."""
 
     def joined(kind: Any) -> str:
@@ -146,7 +152,7 @@ def agrees(story: list[Any], item: Any, heard: str | None) -> None:
         assert (done.call_id, done.name) == (item.call_id, item.name)
         assert item.name == f"do_{item.call_id}"
         return
-    assert isinstance(item, AssistantMessage)
+    assert isinstance(item, Message) and item.role == "assistant"
     (part,) = item.content
     ended = next(event.part for event in story if isinstance(event, events.ContentPartDone))
     if isinstance(part, OutputText):
@@ -155,6 +161,7 @@ def agrees(story: list[Any], item: Any, heard: str | None) -> None:
         done = next(event for event in story if isinstance(event, events.OutputTextDone))
         assert done.text == part.text
         return
+    assert isinstance(part, OutputAudioPart)
     said = joined(events.OutputTranscriptDelta) if heard is None else heard
     done = next(event for event in story if isinstance(event, events.OutputTranscriptDone))
     assert said == part.transcript == done.transcript
@@ -164,7 +171,7 @@ def agrees(story: list[Any], item: Any, heard: str | None) -> None:
         if isinstance(event, events.OutputAudioDelta):
             assert event.start == at
             at += len(event.delta) // 2
-    assert part.samples == at
+    assert response.samples == at
 
 
 def test_a_spoken_response_is_told_as_the_api_documents_it() -> None:
@@ -177,7 +184,7 @@ def test_a_spoken_response_is_told_as_the_api_documents_it() -> None:
         *response.audio(bytes(6)),
         *response.end(usage=events.Usage.of(20, 15, 5)),
     ]
-    assert [event.tags["type"] for event in told] == [
+    assert [tag_of(event) for event in told] == [
         "response.created",
         "response.output_item.added",
         "conversation.item.added",
@@ -194,7 +201,8 @@ def test_a_spoken_response_is_told_as_the_api_documents_it() -> None:
         "response.done",
     ]
     (item,) = ledger.items
-    assert item == AssistantMessage((OutputAudioPart("Good morning.", 5),), "item_2")
+    assert item == Message("assistant", (OutputAudioPart("Good morning."),), "item_2")
+    assert response.samples == 5
     done = told[-1]
     assert isinstance(done, events.ResponseDone) and done.response.usage is not None
     assert done.response.usage.total_tokens == 25
@@ -217,17 +225,15 @@ def test_an_interrupted_message_keeps_what_was_heard() -> None:
     response.text("One two three.")
     response.audio(bytes(2000))
     response.end(TURN_DETECTED, heard="One two")
-    part = OutputAudioPart("One two", 1000)
-    assert ledger.items == [AssistantMessage((part,), "item_2", "incomplete")]
+    part = OutputAudioPart("One two")
+    assert ledger.items == [Message("assistant", (part,), "item_2", "incomplete")]
 
 
 def test_a_call_is_whole_while_the_message_still_sounds() -> None:
     response, ledger = begun()
     response.text("Let me look.")
     response.call("call_1", "look", '{"at": ', last=False)
-    assert [
-        event.tags["type"] for event in response.call("call_1", "look", '"it"}', last=True)
-    ] == [
+    assert [tag_of(event) for event in response.call("call_1", "look", '"it"}', last=True)] == [
         "response.function_call_arguments.delta",
         "response.function_call_arguments.done",
         "conversation.item.done",
@@ -236,14 +242,14 @@ def test_a_call_is_whole_while_the_message_still_sounds() -> None:
     response.audio(bytes(2))
     response.end(CLIENT_CANCELLED)
     assert ledger.items == [
-        AssistantMessage((OutputAudioPart("Let me look.", 1),), "item_2", "incomplete"),
+        Message("assistant", (OutputAudioPart("Let me look."),), "item_2", "incomplete"),
         FunctionCall("look", '{"at": "it"}', "call_1", "item_3"),
     ]
 
 
 def test_the_items_follow_what_was_last_in_the_conversation() -> None:
     response, ledger = begun()
-    ledger.begin(AssistantMessage((OutputText("before"),), "before"))
+    ledger.begin(Message("assistant", (OutputText("before"),), "before"))
     told = [*response.text("a"), *response.call("c", "f", "{}", last=True), *response.end()]
     before = {e.item.id: e.previous_item_id for e in told if isinstance(e, (ItemAdded, ItemDone))}
     assert before == {"item_2": "before", "item_3": "item_2"}

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.realtime.values import messages, objects
+from tests.realtime.values import messages, objects, written
 from voiceloop.realtime.client_events import ResponseCreate, SessionUpdate, parse
-from voiceloop.realtime.schema import plain
 from voiceloop.realtime.settings import (
     Extensions,
     SemanticVad,
@@ -35,7 +34,7 @@ def listening(settings: SessionSettings, **keys: object) -> SessionSettings:
     return settings.updated(update({"type": "realtime", "audio": {"input": keys}}).session)
 
 
-DEFAULTS = {"server_vad": plain(ServerVad()), "semantic_vad": plain(SemanticVad())}
+DEFAULTS = {"server_vad": written(ServerVad()), "semantic_vad": written(SemanticVad())}
 
 
 def merged(base: Any, change: Any, path: str = "") -> Any:
@@ -49,7 +48,7 @@ def merged(base: Any, change: Any, path: str = "") -> Any:
     if path == "turn_detection" and (base is None or base["type"] != change["type"]):
         base = DEFAULTS[change["type"]]
     if path == "transcription" and base is None:
-        base = plain(Transcription())
+        base = written(Transcription())
     result = copy.deepcopy(base)
     for key, value in change.items():
         result[key] = merged(base.get(key), value, key)
@@ -60,7 +59,7 @@ def merged(base: Any, change: Any, path: str = "") -> Any:
 def test_an_update_changes_what_it_gives_and_nothing_else(
     settings: SessionSettings, changes: list[dict[str, Any]]
 ) -> None:
-    expected = plain(settings)
+    expected = written(settings)
     for change in changes:
         settings = settings.updated(update(change["session"]).session)
         given_tools = change["session"].get("tools", ())
@@ -68,7 +67,7 @@ def test_an_update_changes_what_it_gives_and_nothing_else(
         if given_tools:
             full = {"type": "function", "description": "", "parameters": {}}
             expected["tools"] = [full | tool for tool in given_tools]
-        assert plain(settings) == expected
+        assert written(settings) == expected
     again = settings.updated(update(changes[-1]["session"]).session)
     assert again == settings
 
@@ -84,8 +83,8 @@ def test_a_response_is_as_the_session_but_for_its_overrides(
     assert [getattr(plainly, name) for name in shared] == [getattr(settings, n) for n in shared]
     assert plainly.audio.output.voice == settings.audio.output.voice
     assert (plainly.conversation, plainly.metadata) == ("auto", None)
-    found, overrides = plain(settings.response(event.response)), message.get("response") or {}
-    for key, value in plain(plainly).items():
+    found, overrides = written(settings.response(event.response)), message.get("response") or {}
+    for key, value in written(plainly).items():
         if key not in overrides:
             assert found[key] == value
         elif key not in ("audio", "tools"):
@@ -117,7 +116,7 @@ def test_turn_detection_keeps_its_values_until_its_type_changes() -> None:
 
 def test_extensions_are_off_until_each_is_asked_for() -> None:
     settings = SessionSettings()
-    assert plain(settings)["voiceloop"] == {
+    assert written(settings)["voiceloop"] == {
         "binary_audio": False,
         "tentative_words": False,
         "traces": False,
@@ -132,5 +131,5 @@ def test_extensions_are_off_until_each_is_asked_for() -> None:
 
 def test_a_session_that_is_sent_back_as_it_was_told_changes_nothing() -> None:
     settings = SessionSettings(id="sess_1", model="starter", instructions="Be brief.")
-    told = plain(settings) | {"model": "another", "id": "sess_2", "tracing": "auto"}
+    told = written(settings) | {"model": "another", "id": "sess_2", "tracing": "auto"}
     assert settings.updated(update(told).session) == settings

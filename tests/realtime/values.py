@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import MISSING, is_dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from hypothesis import strategies as st
+from msgspec import NODEFAULT, Meta, UnsetType
 
-from voiceloop.config import Range
 from voiceloop.realtime.ids import LENGTH, LETTERS
-from voiceloop.realtime.schema import (
-    Most,
-    Patch,
-    default_of,
-    hints_of,
-    is_told,
-    plain,
-    tags_of,
-)
+from voiceloop.realtime.items import PARTS, Message, Role
+from voiceloop.realtime.pcm import Pcm
+from voiceloop.realtime.server_events import plain
+from voiceloop.schema import default_of, hints_of, is_struct, members
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 PCM = st.binary(max_size=8).map(lambda data: data[: len(data) // 2 * 2])
@@ -37,13 +32,18 @@ IDS = st.text(st.sampled_from(LETTERS), min_size=LENGTH - 5, max_size=LENGTH - 5
 )
 
 
+def written(value: Any) -> Any:
+    """`value` as a peer reads it."""
+    return json.loads(json.dumps(plain(value)))
+
+
 def values(hint: Any) -> st.SearchStrategy[Any]:
     """Values of type `hint`, within its bounds."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _within(*arguments)
     if origin in (Union, UnionType):
-        return st.one_of([values(member) for member in arguments])
+        return st.one_of([values(member) for member in arguments if member is not UnsetType])
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin is tuple and arguments[-1] is Ellipsis:
@@ -52,62 +52,71 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return st.tuples(*[values(entry) for entry in arguments])
     if origin is Mapping:
         return st.dictionaries(values(arguments[0]), values(arguments[1]), max_size=3)
-    if is_dataclass(hint):
+    if is_struct(hint):
         return objects(hint)
-    plain: dict[Any, st.SearchStrategy[Any]] = {
+    plainly: dict[Any, st.SearchStrategy[Any]] = {
         str: TEXT,
         int: st.integers(0, 2**31),
         float: st.floats(0, 1e9),
         bool: st.booleans(),
         bytes: PCM,
+        Pcm: PCM.map(Pcm),
         NoneType: st.none(),
         object: JSON,
     }
-    return plain[hint]
+    return plainly[hint]
 
 
 def objects(kind: Any) -> st.SearchStrategy[Any]:
     """Wire objects of class `kind`."""
-    return st.builds(kind, **{name: values(hint) for name, hint in hints_of(kind).items()})
+    keys = {name: values(hint) for name, hint in hints_of(kind).items()}
+    if kind is not Message:
+        return st.builds(kind, **keys)
+    return st.one_of([st.builds(kind, **(keys | _role(role, objects))) for role in PARTS])
 
 
 def messages(hint: Any) -> st.SearchStrategy[Any]:
     """JSON that a client may write for type `hint`, keys with a default given or left out."""
     origin, arguments = get_origin(hint), get_args(hint)
-    kind = arguments[0] if origin is Patch else hint
-    if is_dataclass(kind):
-        partial = origin is Patch
-        given = {name: one for name, one in hints_of(kind).items() if not is_told(kind, name)}
-        keys = {name: messages(_patched(one) if partial else one) for name, one in given.items()}
-        needed = {n: key for n, key in keys.items() if default_of(kind, n) is MISSING}
-        others = {n: key for n, key in keys.items() if n not in needed}
-        tags = {tag: st.just(value) for tag, value in tags_of(kind).items()}
-        return st.fixed_dictionaries(tags | needed, optional=others)
+    if is_struct(hint):
+        if hint is Message:
+            return st.one_of([_object(hint, _role(role, messages)) for role in PARTS])
+        return _object(hint, {})
     if origin in (Union, UnionType):
-        return st.one_of([messages(member) for member in arguments])
+        return st.one_of([messages(member) for member in arguments if member is not UnsetType])
     if origin is Annotated and get_origin(arguments[0]) is tuple:
         return messages(arguments[0])
     if origin is tuple and arguments[-1] is Ellipsis:
         return st.lists(messages(arguments[0]), max_size=3)
-    return values(hint).map(plain)
+    return values(hint).map(written)
 
 
-def _patched(hint: Any) -> Any:
-    """Settings in settings are partial too, where no key of theirs is required."""
-    if is_dataclass(hint):
-        needed = [name for name in hints_of(hint) if default_of(hint, name) is MISSING]
-        return hint if needed else Patch[cast(Any, hint)]
-    if get_origin(hint) in (Union, UnionType):
-        return Union[tuple(_patched(member) for member in get_args(hint))]  # noqa: UP007
-    return hint
+def _object(kind: Any, known: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
+    """JSON for an object, of whose keys some are `known`."""
+    # What only the server sets can be anything in an update.
+    given = {name: one for name, one in hints_of(kind).items() if Any not in members(one)}
+    keys = {name: messages(one) for name, one in given.items()} | known
+    needed = {name for name in keys if default_of(kind, name) is NODEFAULT}
+    config = kind.__struct_config__
+    tags = {config.tag_field: st.just(config.tag)} if config.tag_field else {}
+    return st.fixed_dictionaries(
+        tags | {name: key for name, key in keys.items() if name in needed},
+        optional={name: key for name, key in keys.items() if name not in needed},
+    )
 
 
-def _within(base: Any, *marks: object) -> st.SearchStrategy[Any]:
-    for mark in marks:
-        if isinstance(mark, Range) and base is int:
-            return st.integers(int(mark.low), int(min(mark.high, 2**53)))
-        if isinstance(mark, Range):
-            return st.floats(mark.low, min(mark.high, 1e12))
-        if isinstance(mark, Most) and base is str:
+def _role(role: Role, made: Any) -> dict[str, st.SearchStrategy[Any]]:
+    """What goes together in a message: who says it, and its parts as `made`."""
+    parts = st.lists(st.one_of([made(kind) for kind in PARTS[role]]), max_size=3)
+    return {"role": st.just(role), "content": parts.map(tuple) if made is objects else parts}
+
+
+def _within(base: Any, *marked: object) -> st.SearchStrategy[Any]:
+    for mark in marked:
+        if isinstance(mark, Meta) and mark.ge is not None and base is int:
+            return st.integers(int(mark.ge), int(mark.le or 2**53))
+        if isinstance(mark, Meta) and mark.ge is not None:
+            return st.floats(mark.ge, mark.le or 1e12)
+        if isinstance(mark, Meta) and mark.max_length is not None and base is str:
             return TEXT
     return values(base)

@@ -26,13 +26,13 @@ from voiceloop.realtime.client_events import (
     parse_binary,
 )
 from voiceloop.realtime.jsontext import MAX_CHARACTERS, MAX_DEPTH, MAX_VALUES
-from voiceloop.realtime.schema import Patch
 from voiceloop.realtime.settings import (
     InputAudio,
     ResponseSettings,
     SessionSettings,
     Transcription,
 )
+from voiceloop.schema import changes
 
 INVALID_UTF8, TOO_BIG = 1007, 1009
 """Close codes (RFC 6455, 7.4.1)."""
@@ -249,7 +249,7 @@ AUDIO = (
     | SOUNDS.map(in_base64)
     | SOUNDS
 )
-LISTENING = messages(Patch[InputAudio]).map(lambda changed: update(audio={"input": changed}))
+LISTENING = messages(changes(InputAudio)).map(lambda changed: update(audio={"input": changed}))
 WRONG_FORMATS = st.builds(
     lambda side, kind, rate: update(audio={side: {"format": {"type": kind, "rate": rate}}}),
     st.sampled_from(["input", "output"]),

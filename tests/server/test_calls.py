@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -101,7 +100,7 @@ async def client(spoken: str = "en") -> AsyncGenerator[tuple[Client, ScriptedLlm
         ScriptedTts(rate=RATE),
         runner(),
     )
-    config = replace(Config(), asr=AsrConfig(language=spoken))
+    config = Config(asr=AsrConfig(language=spoken))
     dialogue = Dialogue(engines, config, llm.conversation(), maker(Random(0)))
     told = Told()
     session = dialogue.attach(told, anew=True)

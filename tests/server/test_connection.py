@@ -7,16 +7,18 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
-from tests.fakes import RATE, Script, ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
+from tests.fakes import Script
+from voiceloop.audio import SPEECH_RATE as RATE
 from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
+from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server.connection import (
     GOODBYE_S,

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from tests.server.hostile import (
     LAST,
@@ -142,8 +143,7 @@ class Stranger(Client):
             message.read()
             self.accepted += 1
         except ProtocolError as error:
-            details = Error.of(error).error
-            self.refused.append({name: getattr(details, name) for name in details.__slots__})
+            self.refused.append(asdict(Error.of(error).error))
         return None
 
     def ends(self, code: int) -> None:

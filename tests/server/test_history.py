@@ -7,14 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.realtime.items import (
-    AssistantMessage,
     FunctionCallOutput,
     InputAudioPart,
     InputText,
     Item,
+    Message,
     OutputText,
-    SystemMessage,
-    UserMessage,
 )
 from voiceloop.server.history import history
 
@@ -27,13 +25,13 @@ roles = st.sampled_from(["system", "user", "spoken", "assistant", "result"])
 def item(role: str, text: str, item_id: str) -> Item:
     match role:
         case "system":
-            return SystemMessage((InputText(text),), item_id)
+            return Message("system", (InputText(text),), item_id)
         case "user":
-            return UserMessage((InputText(text),), item_id)
+            return Message("user", (InputText(text),), item_id)
         case "spoken":
-            return UserMessage((InputAudioPart(transcript=text),), item_id)
+            return Message("user", (InputAudioPart(transcript=text),), item_id)
         case "assistant":
-            return AssistantMessage((OutputText(text),), item_id)
+            return Message("assistant", (OutputText(text),), item_id)
         case _:
             return FunctionCallOutput("call", text, item_id)
 
@@ -57,6 +55,6 @@ def test_nothing_said_is_lost_up_to_the_last_reply(
 
 
 def test_what_has_no_words_is_no_turn() -> None:
-    silent = UserMessage((InputAudioPart(transcript=""),), "a")
-    unheard = AssistantMessage((OutputText(""),), "b")
+    silent = Message("user", (InputAudioPart(transcript=""),), "a")
+    unheard = Message("assistant", (OutputText(""),), "b")
     assert history("", [silent, unheard], ()) == ("", [])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from msgspec.structs import fields, replace
 
 from voiceloop.config import ServerConfig
 from voiceloop.server.limits import Admission, Bucket, Budget, Kind, Refusal, Ticket

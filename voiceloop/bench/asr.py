@@ -8,13 +8,14 @@ turns, and of an engine only what its Protocols tell.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from msgspec.structs import replace
 
 from voiceloop.audio import SPEECH_RATE, samples, silence
 from voiceloop.bench import flite, suites, utterances

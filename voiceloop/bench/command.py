@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError, VoiceloopError
-from voiceloop.flags import Command
+from voiceloop.flags import Command, Commands
 from voiceloop.outputs import keep
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     """A record, and other JSON that belongs beside it in a report, by its file's name."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bench(Command):
+class Bench(Command, frozen=True, kw_only=True):
     """What every measurement takes."""
 
     json: bool = False
@@ -37,9 +36,10 @@ class Bench(Command):
     folder."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchLlm(Bench):
+class BenchLlm(Bench, frozen=True, kw_only=True):
     """Measure the language model: plain and speculative decoding, ours and transformers'."""
+
+    uses = ("llm",)
 
     target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The model that decides; none: llm.target."""
@@ -64,8 +64,7 @@ class BenchLlm(Bench):
 Suite = Literal["starter", "questions", "people", "pauses", "bargein", "noise", "additions"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchLatency(Bench):
+class BenchLatency(Bench, frozen=True, kw_only=True):
     """Measure whole conversations at real-time pace: voice-to-voice latency and its parts."""
 
     suite: Suite | None = None
@@ -84,9 +83,10 @@ class BenchLatency(Bench):
     """Draws another suite of the same kind."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchAsr(Bench):
+class BenchAsr(Bench, frozen=True, kw_only=True):
     """Measure the recogniser: the words and time of short windows against full ones."""
+
+    uses = ("vad", "asr", "turns")
 
     input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Recordings of people; none: those that VOICELOOP_SPEECH names, if it does."""
@@ -96,9 +96,10 @@ class BenchAsr(Bench):
     """Draws other questions and voices."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchTts(Bench):
+class BenchTts(Bench, frozen=True, kw_only=True):
     """Measure the synthesizer: its first sound, its speed, and what a recogniser hears of it."""
+
+    uses = ("tts", "asr")
 
     replies: Annotated[int, tyro.conf.arg(metavar="N")] = 50
     """Replies that are spoken."""
@@ -106,9 +107,10 @@ class BenchTts(Bench):
     """Have the recogniser write them down, and count the words that differ."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchLoad(Bench):
+class BenchLoad(Bench, frozen=True, kw_only=True):
     """Measure the server with many clients at once, who talk, listen, interrupt and vanish."""
+
+    uses = SECTIONS
 
     suite: Literal["bargein", "questions"] = "bargein"
     """What they say: questions with long answers, or questions of any kind, briefly answered."""
@@ -125,9 +127,10 @@ class BenchLoad(Bench):
     """Clients that vanish in the middle of a turn, after which nothing may be left."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchCompare(Command):
+class BenchCompare(Command, frozen=True, kw_only=True):
     """Compare two records of `bench latency`; status 1 where the second is worse beyond noise."""
+
+    uses = ()
 
     before: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="A.json")]
     """What --json printed, or bench.json of a report."""
@@ -281,3 +284,13 @@ def _read(path: Path) -> Any:
         raise VoiceloopError(
             f"{path} holds no JSON", "give what `voiceloop bench latency --json` printed"
         ) from error
+
+
+COMMANDS: Commands = {
+    "bench llm": (BenchLlm, bench_llm),
+    "bench latency": (BenchLatency, bench_latency),
+    "bench asr": (BenchAsr, bench_asr),
+    "bench tts": (BenchTts, bench_tts),
+    "bench load": (BenchLoad, bench_load),
+    "bench compare": (BenchCompare, bench_compare),
+}

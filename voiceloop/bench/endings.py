@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any, Literal, get_args
 
+from msgspec import structs
+
 from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.record import share
@@ -206,7 +208,7 @@ def configured_ms(policy: Policy, config: TurnConfig) -> int:
 
 def _waiting(config: TurnConfig, policy: Policy, wait: int) -> TurnConfig:
     hangover = max(wait, config.hangover_ms) if policy == "p-eot" else wait
-    return replace(
+    return structs.replace(
         config,
         endpoint=policy,
         hangover_ms=hangover,

@@ -29,9 +29,10 @@ from voiceloop.bench.turnfigures import (
     outcome,
     ratio,
 )
-from voiceloop.config import Config, nearest
+from voiceloop.config import Config
 from voiceloop.errors import ConfigError
 from voiceloop.loading import open_engines
+from voiceloop.schema import nearest
 from voiceloop.trace import to_json, to_perfetto
 from voiceloop.types import Calibration, TurnTrace
 
@@ -62,8 +63,8 @@ class Suite:
     def settings(self, config: Config) -> Config:
         """What sessions are configured with."""
         most = min(REPLY_TOKENS, config.llm.max_new_tokens)
-        llm = replace(config.llm, max_new_tokens=most) if self.brief else config.llm
-        return replace(config, llm=llm, turns=replace(config.turns, **self.turns))
+        llm = structs.replace(config.llm, max_new_tokens=most) if self.brief else config.llm
+        return structs.replace(config, llm=llm, turns=structs.replace(config.turns, **self.turns))
 
 
 SUITES: Mapping[str, Suite] = {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
+
+from msgspec.structs import replace
 
 from voiceloop.bench.figures import Answer, figures, floor
 from voiceloop.bench.machine import describe

@@ -6,10 +6,11 @@ Whatever the bench needs from inside the engine it gets here. This module measur
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
+from msgspec.structs import replace
 from transformers import PreTrainedModel
 
 from voiceloop.bench.synthetic import synthetic_pair

@@ -14,11 +14,12 @@ from __future__ import annotations
 import difflib
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from voiceloop.asr.agreement import normalise
 from voiceloop.audio import SPEECH_RATE, Framer, dbfs, samples, silence

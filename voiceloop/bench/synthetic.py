@@ -31,9 +31,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from voiceloop.config import suggestion
 from voiceloop.errors import ConfigError
 from voiceloop.llm.loading import Loaded, of_transformers
+from voiceloop.schema import suggestion
 
 END = "<|end|>"
 """Token 0: between turns, and never said."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import anyio
+from msgspec import structs
 
 from voiceloop.audio import SPEECH_RATE
 from voiceloop.bench.clips import Clip
@@ -160,9 +161,9 @@ class Studio:
         return " ".join(word.text for part in parts for word in asr.transcribe(part, final=True))
 
     async def _take(self, mode: Mode, clip: Clip, replay: Sequence[TurnEvent] | None) -> Take:
-        turns = replace(self.config.turns, **mode.endpoint)
+        turns = structs.replace(self.config.turns, **mode.endpoint)
         longest_s = min(turns.max_turn_s, len(clip.pcm) / SPEECH_RATE + PATIENCE_S)
-        config = replace(self.config, turns=replace(turns, max_turn_s=longest_s))
+        config = structs.replace(self.config, turns=structs.replace(turns, max_turn_s=longest_s))
         llm = self.engines.llm if mode.drafts else self.plain
         engines = replace(self.engines, llm=llm)
         engines.vad.reset()

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
+from msgspec.structs import replace
 
-from voiceloop.config import PRESETS, nearest
+from voiceloop.config import PRESETS
 from voiceloop.errors import ConfigError, ModelNotFound, VoiceloopError
-from voiceloop.flags import Command
+from voiceloop.flags import Command, Commands
+from voiceloop.schema import nearest
 
 if TYPE_CHECKING:
     from voiceloop.catalog.cards import Card
@@ -25,14 +26,16 @@ Ask = Callable[[str], bool] | None
 """Asks the user, who says yes or no; None where there is nobody to ask."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelsList(Command):
+class ModelsList(Command, frozen=True, kw_only=True):
     """List the models that are here, and those that can be pulled."""
 
+    uses = ()
 
-@dataclass(frozen=True, kw_only=True)
-class ModelsPull(Command):
+
+class ModelsPull(Command, frozen=True, kw_only=True):
     """Fetch models by name, or those of a preset."""
+
+    uses = ()
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")]
     """Names that `voiceloop models list` tells, or a preset: cpu, small, best."""
@@ -47,17 +50,19 @@ class ModelsPull(Command):
     """Accept licences that have to be accepted."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelsVerify(Command):
+class ModelsVerify(Command, frozen=True, kw_only=True):
     """Check every file of the models that are here against its checksum."""
+
+    uses = ()
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")] = ()
     """Which models; none: all."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelsRm(Command):
+class ModelsRm(Command, frozen=True, kw_only=True):
     """Remove models from this machine."""
+
+    uses = ()
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")]
     """Which models."""
@@ -304,3 +309,11 @@ def _installed(store: Store, names: Sequence[str]) -> list[Model]:
             )
         found += mine
     return found
+
+
+COMMANDS: Commands = {
+    "models list": (ModelsList, models_list),
+    "models pull": (ModelsPull, models_pull),
+    "models verify": (ModelsVerify, models_verify),
+    "models rm": (ModelsRm, models_rm),
+}

@@ -17,8 +17,9 @@ from voiceloop.catalog.convert import convert, require
 from voiceloop.catalog.progress import progress
 from voiceloop.catalog.pull import Order, pull
 from voiceloop.catalog.store import Store, cards, explained, make_room, sha256
-from voiceloop.config import Config, TtsConfig, nearest
+from voiceloop.config import Config, TtsConfig
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.schema import nearest
 
 FOLDERS = {
     "asr": "make the folder with: ct2-transformers-converter --model MODEL --output_dir FOLDER "

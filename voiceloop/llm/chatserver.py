@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from voiceloop.config import nearest
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.address import USUAL, Address
 from voiceloop.llm.chatstream import ChatStream, Complaint, Garbled, Piece, complaint
+from voiceloop.schema import nearest
 
 if TYPE_CHECKING:
     import httpx2

@@ -2,8 +2,8 @@
 
     text ── client_events.parse ──► ClientEvent ── settings, ledger, responses ──► ServerEvent
                                                                                     │
-                                                                   Event.to_json ◄──┘
+                                                                         to_json ◄──┘
 
-Frozen dataclasses describe both directions (schema, settings, items, the events); reading checks
-them and docs/protocol.md lists them. Who listens, speaks and waits is the server's business.
+Structs describe both directions (settings, items, the events); `voiceloop.schema` reads them and
+docs/protocol.md lists them. Who listens, speaks and waits is the server's business.
 """

@@ -1,4 +1,4 @@
-"""What a client says: frozen dataclasses, and how they are read from a message.
+"""What a client says, and how it is read from a message.
 
 Every message that is not one of these is a ProtocolError that says why and names the parameter;
 nothing else is ever raised, whatever the bytes. This module does nothing about what is asked.
@@ -6,113 +6,84 @@ nothing else is ever raised, whatever the bytes. This module does nothing about 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+import json
+from typing import Any, Literal, get_args
 
-from voiceloop.config import Count, nearest
 from voiceloop.errors import ProtocolError
 from voiceloop.realtime.extensions import Played, Resume
-from voiceloop.realtime.items import EventId, Item, ItemId
-from voiceloop.realtime.jsontext import MAX_CHARACTERS, parse_object, shown
-from voiceloop.realtime.reading import missing, read, whole_samples
-from voiceloop.realtime.schema import Patch
-from voiceloop.realtime.settings import ResponseSettings, SessionSettings
+from voiceloop.realtime.items import PARTS, Asked, Item, ItemId, Message
+from voiceloop.realtime.jsontext import MAX_CHARACTERS, parse_object
+from voiceloop.realtime.pcm import Pcm
+from voiceloop.realtime.settings import ResponseChanges, SessionChanges
+from voiceloop.schema import (
+    JSON,
+    LONGEST_NAME,
+    Count,
+    Mistake,
+    Path,
+    mismatch,
+    missing,
+    nearest,
+    read,
+    shown,
+    tag_of,
+)
 
 MAX_BYTES = MAX_CHARACTERS // 4 * 3
 """Longest binary message: as much audio as a text message can hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionUpdate:
+class SessionUpdate(Asked, frozen=True, tag="session.update"):
     """Change the session; only what is given changes. Answered by `session.updated`."""
 
-    tags: ClassVar = {"type": "session.update"}
-
-    session: Patch[SessionSettings]
+    session: SessionChanges
     """What changes."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputAudioAppend:
+class InputAudioAppend(Asked, frozen=True, tag="input_audio_buffer.append"):
     """Audio of the user. A binary message is the same: its bytes are the samples."""
 
-    tags: ClassVar = {"type": "input_audio_buffer.append"}
-
-    audio: bytes
+    audio: Pcm
     """PCM16, little-endian, mono, 24 kHz; whole samples."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputAudioCommit:
+class InputAudioCommit(Asked, frozen=True, tag="input_audio_buffer.commit"):
     """The audio so far is a turn. Answered by `input_audio_buffer.committed`; refused where the
     server finds the turns."""
 
-    tags: ClassVar = {"type": "input_audio_buffer.commit"}
 
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
-
-
-@dataclass(frozen=True, slots=True)
-class InputAudioClear:
+class InputAudioClear(Asked, frozen=True, tag="input_audio_buffer.clear"):
     """Forget the audio that is not committed. Answered by `input_audio_buffer.cleared`."""
 
-    tags: ClassVar = {"type": "input_audio_buffer.clear"}
 
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
-
-
-@dataclass(frozen=True, slots=True)
-class ItemCreate:
+class ItemCreate(Asked, frozen=True, tag="conversation.item.create"):
     """Add an item. Answered by `conversation.item.added` and `conversation.item.done`."""
-
-    tags: ClassVar = {"type": "conversation.item.create"}
 
     item: Item
     """The item."""
     previous_item_id: ItemId | None = None
     """The item that it follows; `root` for the beginning, null for the end."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRetrieve:
+class ItemRetrieve(Asked, frozen=True, tag="conversation.item.retrieve"):
     """Ask for an item with its audio. Answered by `conversation.item.retrieved`."""
 
-    tags: ClassVar = {"type": "conversation.item.retrieve"}
-
     item_id: ItemId
     """The item."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemDelete:
+class ItemDelete(Asked, frozen=True, tag="conversation.item.delete"):
     """Remove an item. Answered by `conversation.item.deleted`."""
 
-    tags: ClassVar = {"type": "conversation.item.delete"}
-
     item_id: ItemId
     """The item."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemTruncate:
+class ItemTruncate(Asked, frozen=True, tag="conversation.item.truncate"):
     """The user has not heard a response beyond a point: forget the rest.
 
     Answered by `conversation.item.truncated`. A point past the end is no error; it is the end.
     """
-
-    tags: ClassVar = {"type": "conversation.item.truncate"}
 
     item_id: ItemId
     """A message of the model."""
@@ -120,36 +91,24 @@ class ItemTruncate:
     """The part of its content; 0."""
     audio_end_ms: Count
     """Where it was cut off, in milliseconds of the part's audio."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseCreate:
+class ResponseCreate(Asked, frozen=True, tag="response.create"):
     """Ask for a response. Answered by `response.created` and what follows it.
 
     Where the last response called functions, create an item with the output of each first: one
     response goes on with all of them.
     """
 
-    tags: ClassVar = {"type": "response.create"}
-
-    response: Patch[ResponseSettings] | None = None
+    response: ResponseChanges | None = None
     """What is to be other than the session's."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseCancel:
+class ResponseCancel(Asked, frozen=True, tag="response.cancel"):
     """Stop the response. Answered by `response.done`."""
-
-    tags: ClassVar = {"type": "response.cancel"}
 
     response_id: ItemId | None = None
     """The response; null is the one in progress."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
 ClientEvent = (
@@ -166,7 +125,7 @@ ClientEvent = (
     | Played
     | Resume
 )
-CLIENT_EVENTS: dict[str, Any] = {kind.tags["type"]: kind for kind in get_args(ClientEvent)}
+CLIENT_EVENTS: dict[str, Any] = {tag_of(kind): kind for kind in get_args(ClientEvent)}
 """Every event that a client can send, by type."""
 UNSUPPORTED = {
     "output_audio_buffer.clear": "it is for WebRTC; send response.cancel, and drop what you hold",
@@ -181,12 +140,18 @@ def parse(text: str) -> ClientEvent:
     Raises ProtocolError, with the client's id of the event where one can be read.
     """
     message = parse_object(text)
-    event_id = message.get("event_id")
     try:
-        return read(_kind(message), message, "")
-    except ProtocolError as error:
-        error.event_id = event_id if isinstance(event_id, str) and len(event_id) <= 512 else None
-        raise
+        event = read(_kind(message), message, JSON)
+        if isinstance(event, ItemCreate):
+            _check_parts(event.item)
+        return event
+    except Mistake as mistake:
+        error = _refusal(mistake)
+    except ProtocolError as refused:
+        error = refused
+    event_id = message.get("event_id")
+    error.event_id = event_id if isinstance(event_id, str) and len(event_id) <= 512 else None
+    raise error
 
 
 def parse_binary(data: bytes) -> InputAudioAppend:
@@ -196,12 +161,16 @@ def parse_binary(data: bytes) -> InputAudioAppend:
             f"the message has {len(data)} bytes, and {MAX_BYTES} are the most",
             "send long audio in pieces",
         )
-    return InputAudioAppend(whole_samples(data, "the message"))
+    try:
+        return InputAudioAppend(Pcm(data))
+    except Mistake as mistake:
+        mistake.path = ("the message",)
+        raise _refusal(mistake) from None
 
 
 def _kind(message: dict[str, Any]) -> Any:
     if "type" not in message:
-        raise missing("type")
+        raise missing(("type",))
     name = message["type"]
     if isinstance(name, str) and name in CLIENT_EVENTS:
         return CLIENT_EVENTS[name]
@@ -209,9 +178,40 @@ def _kind(message: dict[str, Any]) -> Any:
         raise ProtocolError(
             f"{name} is not supported", UNSUPPORTED[name], code="unsupported_event", param="type"
         )
-    near = nearest(name, CLIENT_EVENTS) if isinstance(name, str) and len(name) <= 64 else None
+    near = nearest(name, CLIENT_EVENTS) if isinstance(name, str) else None
     raise ProtocolError(
         f"type must be that of an event, not {shown(name)}",
         f"did you mean '{near}'?" if near else "docs/protocol.md lists all events",
         param="type",
     )
+
+
+def _check_parts(item: Item) -> None:
+    """Raises Mistake for a part that is not one of the message's role."""
+    if isinstance(item, Message):
+        choices = tuple(map(tag_of, PARTS[item.role]))
+        for index, part in enumerate(item.content):
+            if tag_of(part) not in choices:
+                path = ("item", "content", index, "type")
+                raise mismatch(Literal[choices], tag_of(part), JSON, path)
+
+
+def _refusal(mistake: Mistake) -> ProtocolError:
+    """What the client is told; the parameter is named in the API's manner, `item.content[0]`."""
+    param = _named(mistake.path)
+    code = mistake.code
+    hint = "docs/protocol.md lists what each event takes"
+    return ProtocolError(f"{param} {mistake}", mistake.hint or hint, code=code, param=param)
+
+
+def _named(path: Path) -> str:
+    name = ""
+    for step in path:
+        if isinstance(step, int):
+            name += f"[{step}]"
+        else:
+            # The key may be the peer's: errors are one short line, whatever it holds.
+            key = step if step.isprintable() else json.dumps(step)[1:-1]
+            key = key if len(key) <= LONGEST_NAME else f"{key[: LONGEST_NAME - 3]}..."
+            name += f".{key}" if name else key
+    return name

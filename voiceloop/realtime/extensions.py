@@ -6,46 +6,32 @@ A client that does not ask for any of it gets none of these events.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from voiceloop.config import Range
-from voiceloop.realtime.event import Event
-from voiceloop.realtime.items import EventId, ItemId
-from voiceloop.realtime.schema import Most
+from msgspec import Meta
+
+from voiceloop.realtime.items import Asked, ItemId
+from voiceloop.realtime.server_events import ServerEvent
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(Asked, frozen=True, tag="voiceloop.played"):
     """How much of an item's audio has been played; send it every 100 ms and when paused."""
-
-    tags: ClassVar = {"type": "voiceloop.played"}
 
     item_id: ItemId
     """The message of the model that is being played."""
-    audio_ms: Annotated[float, Range(0)]
+    audio_ms: Annotated[float, Meta(ge=0)]
     """Exact milliseconds of its audio that have left the speaker, since its first sample."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Asked, frozen=True, tag="voiceloop.resume"):
     """Take up a session whose connection was lost. Answered by `voiceloop.session.resumed`."""
 
-    tags: ClassVar = {"type": "voiceloop.resume"}
-
-    token: Annotated[str, Most(256)]
+    token: Annotated[str, Meta(max_length=256)]
     """What `voiceloop.session.token` told last."""
-    event_id: EventId = None
-    """The client's own id, told again in errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class TentativeTranscript(Event):
+class TentativeTranscript(ServerEvent, frozen=True, tag="voiceloop.transcript"):
     """The user's turn so far, words that may change included; it replaces the former."""
-
-    tags: ClassVar = {"type": "voiceloop.transcript"}
 
     item_id: str
     """The message that the turn becomes."""
@@ -55,11 +41,8 @@ class TentativeTranscript(Event):
     """Words after them that may still change."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceTold(Event):
+class TraceTold(ServerEvent, frozen=True, tag="voiceloop.trace"):
     """The record of a turn, when it is over."""
-
-    tags: ClassVar = {"type": "voiceloop.trace"}
 
     response_id: str | None
     """The response; null where there was none."""
@@ -71,31 +54,22 @@ class TraceTold(Event):
     long that was before the first sound."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputPaused(Event):
+class OutputPaused(ServerEvent, frozen=True, tag="voiceloop.output.paused"):
     """Pause the audio of an item at once, and keep the rest: the user may be interrupting."""
-
-    tags: ClassVar = {"type": "voiceloop.output.paused"}
 
     item_id: str
     """The message that is being played."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputResumed(Event):
+class OutputResumed(ServerEvent, frozen=True, tag="voiceloop.output.resumed"):
     """It was no interruption: play on from the sample after the last that was played."""
-
-    tags: ClassVar = {"type": "voiceloop.output.resumed"}
 
     item_id: str
     """The message that was paused."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionToken(Event):
+class SessionToken(ServerEvent, frozen=True, tag="voiceloop.session.token"):
     """With this the session can be taken up again after its connection is lost."""
-
-    tags: ClassVar = {"type": "voiceloop.session.token"}
 
     token: str
     """For `voiceloop.resume`; a newer one makes it invalid."""
@@ -103,8 +77,5 @@ class SessionToken(Event):
     """How long the session is kept without a connection, in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionResumed(Event):
+class SessionResumed(ServerEvent, frozen=True, tag="voiceloop.session.resumed"):
     """The session goes on; `conversation.item.added` and `.done` tell each of its items again."""
-
-    tags: ClassVar = {"type": "voiceloop.session.resumed"}

@@ -5,102 +5,79 @@ Frozen values; where they are kept in order is `ledger.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from voiceloop.realtime.schema import LOCAL, OPTIONAL, Most
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import force_setattr, replace
 
-ItemId = Annotated[str, Most(64)]
-EventId = Annotated[str, Most(512)] | None
-"""A client's own name for an event of its own."""
+from voiceloop.realtime.pcm import Pcm
+from voiceloop.schema import Object
+
+ItemId = Annotated[str, Meta(max_length=64)]
 Status = Literal["completed", "incomplete", "in_progress"]
 
 
-@dataclass(frozen=True, slots=True)
-class InputText:
-    """Text from the client."""
+class Asked(Object, frozen=True, kw_only=True):
+    """What all events of a client have in common."""
 
-    tags: ClassVar = {"type": "input_text"}
+    event_id: Annotated[str, Meta(max_length=512)] | None = None
+    """The client's own name for the event, told again in errors."""
+
+
+class InputText(Object, frozen=True, tag="input_text"):
+    """Text from the client."""
 
     text: str
     """The text."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputAudioPart:
+class InputAudioPart(Object, frozen=True, tag="input_audio"):
     """Speech of the user."""
 
-    tags: ClassVar = {"type": "input_audio"}
-
-    audio: bytes | None = field(default=None, metadata=OPTIONAL)
+    audio: Pcm | UnsetType | None = UNSET
     """PCM16 at 24 kHz, in base64; told by `conversation.item.retrieved` only."""
     transcript: str | None = None
     """What was said, as far as it is known."""
 
+    def __post_init__(self) -> None:
+        if self.audio is None:  # as good as absent, and told as that
+            force_setattr(self, "audio", UNSET)
 
-@dataclass(frozen=True, slots=True)
-class OutputText:
+
+class OutputText(Object, frozen=True, tag="output_text"):
     """Text of the model."""
-
-    tags: ClassVar = {"type": "output_text"}
 
     text: str
     """The text."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputAudioPart:
+class OutputAudioPart(Object, frozen=True, tag="output_audio"):
     """Speech of the model."""
 
-    tags: ClassVar = {"type": "output_audio"}
     unsupported: ClassVar = {"audio": "send the words as `output_text`"}
 
     transcript: str = ""
     """What was said; where it was interrupted, as far as it was heard."""
-    samples: int = field(default=0, metadata=LOCAL)
-    """Length of the audio, in samples at 24 kHz."""
 
 
-@dataclass(frozen=True, slots=True)
-class SystemMessage:
-    """Something for the model to know."""
-
-    tags: ClassVar = {"type": "message", "role": "system"}
-
-    content: Annotated[tuple[InputText, ...], Most(64)]
-    """Its parts."""
-    id: ItemId = ""
-    """The item's id; a client may leave it to the server."""
-    status: Status = "completed"
-    """Whether it is whole."""
-    object: Literal["realtime.item"] = "realtime.item"
-    """Always this."""
+Part = InputText | InputAudioPart | OutputText | OutputAudioPart
+Role = Literal["system", "user", "assistant"]
+PARTS: Mapping[Role, tuple[type[Part], ...]] = {
+    "system": (InputText,),
+    "user": (InputText, InputAudioPart),
+    "assistant": (OutputText, OutputAudioPart),
+}
+"""What messages are made of, by their role."""
 
 
-@dataclass(frozen=True, slots=True)
-class UserMessage:
-    """What the user said or wrote."""
+class Message(Object, frozen=True, tag="message"):
+    """What was said or written, or is for the model to know."""
 
-    tags: ClassVar = {"type": "message", "role": "user"}
-
-    content: Annotated[tuple[InputText | InputAudioPart, ...], Most(64)]
-    """Its parts."""
-    id: ItemId = ""
-    """The item's id; a client may leave it to the server."""
-    status: Status = "completed"
-    """Whether it is whole."""
-    object: Literal["realtime.item"] = "realtime.item"
-    """Always this."""
-
-
-@dataclass(frozen=True, slots=True)
-class AssistantMessage:
-    """What the model said or wrote; a client can create written ones only."""
-
-    tags: ClassVar = {"type": "message", "role": "assistant"}
-
-    content: Annotated[tuple[OutputText | OutputAudioPart, ...], Most(64)]
-    """Its parts."""
+    role: Role
+    """Who says it; `assistant` is the model, of which a client can create written messages only."""
+    content: Annotated[tuple[Part, ...], Meta(max_length=64)]
+    """Its parts: text of the `system`, text and audio of the `user`, output of the `assistant`."""
     id: ItemId = ""
     """The item's id; a client may leave it to the server."""
     status: Status = "completed"
@@ -109,17 +86,14 @@ class AssistantMessage:
     """Always this."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(Object, frozen=True, tag="function_call"):
     """The model calls a function of the client."""
 
-    tags: ClassVar = {"type": "function_call"}
-
-    name: Annotated[str, Most(64)]
+    name: Annotated[str, Meta(max_length=64)]
     """The function."""
     arguments: str
     """Its arguments, as the text of a JSON object."""
-    call_id: Annotated[str, Most(64)] = ""
+    call_id: Annotated[str, Meta(max_length=64)] = ""
     """By which its output names the call; a client may leave it to the server."""
     id: ItemId = ""
     """The item's id; a client may leave it to the server."""
@@ -129,13 +103,10 @@ class FunctionCall:
     """Always this."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCallOutput:
+class FunctionCallOutput(Object, frozen=True, tag="function_call_output"):
     """What a function returned."""
 
-    tags: ClassVar = {"type": "function_call_output"}
-
-    call_id: Annotated[str, Most(64)]
+    call_id: Annotated[str, Meta(max_length=64)]
     """The call."""
     output: str
     """Any text; the model reads it."""
@@ -147,15 +118,15 @@ class FunctionCallOutput:
     """Always this."""
 
 
-Item = SystemMessage | UserMessage | AssistantMessage | FunctionCall | FunctionCallOutput
+Item = Message | FunctionCall | FunctionCallOutput
 
 
 def without_audio(item: Item) -> Item:
     """`item` as events tell it: only `conversation.item.retrieved` carries audio."""
-    if not isinstance(item, UserMessage):
+    if not isinstance(item, Message):
         return item
     parts = (
-        replace(part, audio=None) if isinstance(part, InputAudioPart) else part
+        replace(part, audio=UNSET) if isinstance(part, InputAudioPart) else part
         for part in item.content
     )
     return replace(item, content=tuple(parts))
@@ -169,7 +140,7 @@ def size(item: Item) -> int:
 _OVERHEAD = 512
 
 
-def _weight(text: str | bytes | None) -> int:
+def _weight(text: str | bytes | UnsetType | None) -> int:
     return len(text) * (4 if isinstance(text, str) else 1) if text else 0
 
 

@@ -13,6 +13,7 @@ import re
 from typing import Any, NoReturn, cast
 
 from voiceloop.errors import ProtocolError
+from voiceloop.schema import shown
 
 MAX_CHARACTERS = 4 * 2**20
 """Longest message; in base64 that is 65 seconds of audio."""
@@ -122,9 +123,3 @@ def _check_texts(value: object) -> None:
                 one.encode()
             except UnicodeEncodeError:
                 raise refused("the message contains half of a surrogate pair") from None
-
-
-def shown(value: object) -> str:
-    """`value` for an error message: short, and on one line."""
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -8,21 +8,22 @@ model has in its context is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from voiceloop.errors import Code, ProtocolError
 from voiceloop.realtime.client_events import ItemCreate, ItemTruncate
 from voiceloop.realtime.ids import NewId
 from voiceloop.realtime.items import (
-    AssistantMessage,
     FunctionCall,
     FunctionCallOutput,
     Item,
+    Message,
     OutputAudioPart,
     size,
     without_audio,
 )
-from voiceloop.realtime.schema import RATE
+from voiceloop.realtime.pcm import RATE
 from voiceloop.realtime.session_events import (
     ItemAdded,
     ItemDeleted,
@@ -53,6 +54,8 @@ class Ledger:
         self._max_bytes = max_bytes
         self._order: list[str] = []
         self._items: dict[str, Item] = {}
+        self._samples: dict[str, int] = {}
+        """How long the audio of the model's messages is, by their ids."""
         self._bytes = 0
 
     @property
@@ -86,10 +89,14 @@ class Ledger:
         deleted = self._insert(len(self._order), item)
         return [*deleted, ItemAdded(self._before(item.id), without_audio(item))]
 
-    def finish(self, item: Item) -> list[Change]:
-        """An item that was begun is whole, or as whole as it gets; nothing where it has gone."""
+    def finish(self, item: Item, samples: int = 0) -> list[Change]:
+        """An item that was begun is whole, or as whole as it gets; nothing where it has gone.
+
+        `samples` is how long it sounds.
+        """
         if item.id not in self._items:
             return []
+        self._samples[item.id] = samples
         deleted = self.replace(item)
         return [*deleted, ItemDone(self._before(item.id), without_audio(item))]
 
@@ -125,7 +132,7 @@ class Ledger:
         code: Code = "item_truncate_invalid_item_id"
         item = self._found(event.item_id, "item_id", code)
         self._refuse_in_progress(item)
-        if not isinstance(item, AssistantMessage):
+        if not (isinstance(item, Message) and item.role == "assistant"):
             raise ProtocolError(
                 f"item_id {item.id} is no message of the model",
                 "only what the model said can be truncated",
@@ -140,10 +147,12 @@ class Ledger:
                 "content_index is 0 for what the model said",
                 param="content_index",
             )
-        end = min(event.audio_end_ms * PER_MS, part.samples)
+        samples = self._samples.get(item.id, 0)
+        end = min(event.audio_end_ms * PER_MS, samples)
         # Clients count whole milliseconds: less than one from the end is the end.
-        if part.samples - end >= PER_MS:
-            cut = replace(part, transcript=said(end), samples=end)
+        if samples - end >= PER_MS:
+            cut = replace(part, transcript=said(end))
+            self._samples[item.id] = end
             content = (*item.content[:index], cut, *item.content[index + 1 :])
             self.replace(replace(item, content=content))
         return ItemTruncated(item.id, index, end // PER_MS)
@@ -229,6 +238,7 @@ class Ledger:
     def _remove(self, item_id: str) -> ItemDeleted:
         self._order.remove(item_id)
         self._bytes -= size(self._items.pop(item_id))
+        self._samples.pop(item_id, None)
         return ItemDeleted(item_id)
 
     def _make_room(self, kept: str) -> list[Change]:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Annotated, Literal
 
-from voiceloop.realtime.event import Event
 from voiceloop.realtime.ids import LENGTH
 from voiceloop.realtime.items import Item
-from voiceloop.realtime.schema import LOCAL
+from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.settings import Modalities, OutputTokens, ResponseAudio
+from voiceloop.schema import LOCAL, Object
 
 FRAME_HEADER = struct.Struct(f"<{LENGTH}sI")
 """Header of binary audio: the item's id in ASCII, and the index of the first sample."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusError:
+class StatusError(Object, frozen=True):
     """Why a response failed, or what it lacks."""
 
     type: str
@@ -29,8 +27,7 @@ class StatusError:
     """What happened."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusDetails:
+class StatusDetails(Object, frozen=True):
     """How a response that was not completed ended."""
 
     type: Literal["cancelled", "failed", "incomplete"]
@@ -42,8 +39,7 @@ class StatusDetails:
     and a sentence that tells so is spoken in its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class CachedTokens:
+class CachedTokens(Object, frozen=True):
     """Tokens of the prompt that were in the model's cache."""
 
     text_tokens: int
@@ -54,8 +50,7 @@ class CachedTokens:
     """None likewise."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputTokens:
+class InputTokens(Object, frozen=True):
     """The prompt."""
 
     text_tokens: int
@@ -70,8 +65,7 @@ class InputTokens:
     """None likewise."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputTokensUsed:
+class OutputTokensUsed(Object, frozen=True):
     """What the model wrote."""
 
     text_tokens: int
@@ -80,8 +74,7 @@ class OutputTokensUsed:
     """None: speech is synthesised from the text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Object, frozen=True):
     """Tokens of a response."""
 
     total_tokens: int
@@ -107,11 +100,8 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseObject:
+class ResponseObject(Object, frozen=True, tag_field="object", tag="realtime.response"):
     """A response."""
-
-    tags: ClassVar = {"object": "realtime.response"}
 
     id: str
     """Its id."""
@@ -135,31 +125,43 @@ class ResponseObject:
     """As the client gave it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseCreated(Event):
-    """A response begins."""
+class AudioPart(Object, frozen=True, tag="audio"):
+    """A part that is spoken."""
 
-    tags: ClassVar = {"type": "response.created"}
+    transcript: str
+    """What was said."""
+
+
+class TextPart(Object, frozen=True, tag="text"):
+    """A part that is written."""
+
+    text: str
+    """What was written."""
+
+
+class _OfItem(ServerEvent, frozen=True):
+    response_id: str
+    """The response."""
+    item_id: str
+    """The item."""
+    output_index: int
+    """Which item of the response."""
+
+
+class _OfPart(_OfItem, frozen=True):
+    content_index: int
+    """Which part of the item; 0."""
+
+
+class ResponseCreated(ServerEvent, frozen=True, tag="response.created"):
+    """A response begins."""
 
     response: ResponseObject
     """The response."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseDone(Event):
-    """A response is over, however it ended."""
-
-    tags: ClassVar = {"type": "response.done"}
-
-    response: ResponseObject
-    """The response, without audio."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutputItemAdded(Event):
+class OutputItemAdded(ServerEvent, frozen=True, tag="response.output_item.added"):
     """An item of a response begins."""
-
-    tags: ClassVar = {"type": "response.output_item.added"}
 
     response_id: str
     """The response."""
@@ -169,11 +171,87 @@ class OutputItemAdded(Event):
     """The item, without content yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputItemDone(Event):
-    """An item of a response is over, whole or not."""
+class ContentPartAdded(_OfPart, frozen=True, tag="response.content_part.added"):
+    """A part of a message begins."""
 
-    tags: ClassVar = {"type": "response.output_item.done"}
+    part: AudioPart | TextPart
+    """The part, empty."""
+
+
+class OutputAudioDelta(_OfPart, frozen=True, tag="response.output_audio.delta"):
+    """More audio. A session with `binary_audio` gets a binary message instead."""
+
+    delta: bytes
+    """PCM16, little-endian, mono, 24 kHz."""
+    start: Annotated[int, LOCAL]
+    """Index of its first sample within the item."""
+
+    def to_frame(self) -> bytes:
+        """The binary message: `FRAME_HEADER`, then the samples."""
+        return FRAME_HEADER.pack(self.item_id.encode("ascii"), self.start) + self.delta
+
+
+class OutputTranscriptDelta(_OfPart, frozen=True, tag="response.output_audio_transcript.delta"):
+    """More of what is said, not after its audio."""
+
+    delta: str
+    """What follows the transcript so far."""
+
+
+class OutputTextDelta(_OfPart, frozen=True, tag="response.output_text.delta"):
+    """More text."""
+
+    delta: str
+    """What follows the text so far."""
+
+
+class ArgumentsDelta(_OfItem, frozen=True, tag="response.function_call_arguments.delta"):
+    """More of the arguments of a call."""
+
+    call_id: str
+    """The call."""
+    delta: str
+    """What follows the text so far."""
+
+
+class OutputAudioDone(_OfPart, frozen=True, tag="response.output_audio.done"):
+    """No more audio comes."""
+
+
+class OutputTranscriptDone(_OfPart, frozen=True, tag="response.output_audio_transcript.done"):
+    """What was said; after an interruption, what was heard."""
+
+    transcript: str
+    """All of it; where it differs from the deltas, this is right."""
+
+
+class OutputTextDone(_OfPart, frozen=True, tag="response.output_text.done"):
+    """No more text comes."""
+
+    text: str
+    """All of it."""
+
+
+class ArgumentsDone(_OfItem, frozen=True, tag="response.function_call_arguments.done"):
+    """The arguments of a call are over; run it where `response.done` says `completed`."""
+
+    call_id: str
+    """The call."""
+    name: str
+    """The function."""
+    arguments: str
+    """All of them, as the text of a JSON object."""
+
+
+class ContentPartDone(_OfPart, frozen=True, tag="response.content_part.done"):
+    """A part of a message is over."""
+
+    part: AudioPart | TextPart
+    """The part, without audio."""
+
+
+class OutputItemDone(ServerEvent, frozen=True, tag="response.output_item.done"):
+    """An item of a response is over, whole or not."""
 
     response_id: str
     """The response."""
@@ -183,146 +261,8 @@ class OutputItemDone(Event):
     """The item, without audio."""
 
 
-@dataclass(frozen=True, slots=True)
-class AudioPart:
-    """A part that is spoken."""
+class ResponseDone(ServerEvent, frozen=True, tag="response.done"):
+    """A response is over, however it ended."""
 
-    tags: ClassVar = {"type": "audio"}
-
-    transcript: str
-    """What was said."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextPart:
-    """A part that is written."""
-
-    tags: ClassVar = {"type": "text"}
-
-    text: str
-    """What was written."""
-
-
-@dataclass(frozen=True, slots=True)
-class _OfItem(Event):
-    response_id: str
-    """The response."""
-    item_id: str
-    """The item."""
-    output_index: int
-    """Which item of the response."""
-
-
-@dataclass(frozen=True, slots=True)
-class _OfPart(_OfItem):
-    content_index: int
-    """Which part of the item; 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContentPartAdded(_OfPart):
-    """A part of a message begins."""
-
-    tags: ClassVar = {"type": "response.content_part.added"}
-
-    part: AudioPart | TextPart
-    """The part, empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContentPartDone(_OfPart):
-    """A part of a message is over."""
-
-    tags: ClassVar = {"type": "response.content_part.done"}
-
-    part: AudioPart | TextPart
-    """The part, without audio."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutputAudioDelta(_OfPart):
-    """More audio. A session with `binary_audio` gets a binary message instead."""
-
-    tags: ClassVar = {"type": "response.output_audio.delta"}
-
-    delta: bytes
-    """PCM16, little-endian, mono, 24 kHz."""
-    start: int = field(metadata=LOCAL)
-    """Index of its first sample within the item."""
-
-    def to_frame(self) -> bytes:
-        """The binary message: `FRAME_HEADER`, then the samples."""
-        return FRAME_HEADER.pack(self.item_id.encode("ascii"), self.start) + self.delta
-
-
-@dataclass(frozen=True, slots=True)
-class OutputAudioDone(_OfPart):
-    """No more audio comes."""
-
-    tags: ClassVar = {"type": "response.output_audio.done"}
-
-
-@dataclass(frozen=True, slots=True)
-class OutputTranscriptDelta(_OfPart):
-    """More of what is said, not after its audio."""
-
-    tags: ClassVar = {"type": "response.output_audio_transcript.delta"}
-
-    delta: str
-    """What follows the transcript so far."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutputTranscriptDone(_OfPart):
-    """What was said; after an interruption, what was heard."""
-
-    tags: ClassVar = {"type": "response.output_audio_transcript.done"}
-
-    transcript: str
-    """All of it; where it differs from the deltas, this is right."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutputTextDelta(_OfPart):
-    """More text."""
-
-    tags: ClassVar = {"type": "response.output_text.delta"}
-
-    delta: str
-    """What follows the text so far."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutputTextDone(_OfPart):
-    """No more text comes."""
-
-    tags: ClassVar = {"type": "response.output_text.done"}
-
-    text: str
-    """All of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentsDelta(_OfItem):
-    """More of the arguments of a call."""
-
-    tags: ClassVar = {"type": "response.function_call_arguments.delta"}
-
-    call_id: str
-    """The call."""
-    delta: str
-    """What follows the text so far."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentsDone(_OfItem):
-    """The arguments of a call are over; run it where `response.done` says `completed`."""
-
-    tags: ClassVar = {"type": "response.function_call_arguments.done"}
-
-    call_id: str
-    """The call."""
-    name: str
-    """The function."""
-    arguments: str
-    """All of them, as the text of a JSON object."""
+    response: ResponseObject
+    """The response, without audio."""

@@ -23,9 +23,9 @@ from typing import Literal
 
 from voiceloop.realtime.ids import NewId
 from voiceloop.realtime.items import (
-    AssistantMessage,
     FunctionCall,
     Item,
+    Message,
     OutputAudioPart,
     OutputText,
     Status,
@@ -236,7 +236,7 @@ class Response:
         if item.call:
             begun = FunctionCall(item.call[1], "", item.call[0], item.id, "in_progress")
         else:
-            begun = AssistantMessage((), item.id, "in_progress")
+            begun = Message("assistant", (), item.id, "in_progress")
         told: list[ServerEvent] = [OutputItemAdded(self.id, item.index, begun)]
         return told if self._ledger is None else [*told, *self._ledger.begin(begun)]
 
@@ -249,19 +249,19 @@ class Response:
             whole = FunctionCall(name, text, call_id, item.id, status)
             events = [ArgumentsDone(*of_item, call_id, name, text)]
         elif self.spoken:
-            whole = AssistantMessage((OutputAudioPart(text, item.samples),), item.id, status)
+            whole = Message("assistant", (OutputAudioPart(text),), item.id, status)
             events = [
                 OutputAudioDone(*of_item, 0),
                 OutputTranscriptDone(*of_item, 0, text),
                 ContentPartDone(*of_item, 0, AudioPart(text)),
             ]
         else:
-            whole = AssistantMessage((OutputText(text),), item.id, status)
+            whole = Message("assistant", (OutputText(text),), item.id, status)
             events = [
                 OutputTextDone(*of_item, 0, text),
                 ContentPartDone(*of_item, 0, TextPart(text)),
             ]
         self._output[item.index] = whole
         if self._ledger is not None:
-            events += self._ledger.finish(whole)
+            events += self._ledger.finish(whole, item.samples)
         return [*events, OutputItemDone(self.id, item.index, whole)]

@@ -1,89 +1,50 @@
-"""Everything that the server says."""
+"""What all events of the server have in common, and how one becomes text."""
 
 from __future__ import annotations
 
-from typing import Any, get_args
+import json
+from binascii import b2a_base64
+from functools import cache
+from typing import Any
 
-from voiceloop.realtime.extensions import (
-    OutputPaused,
-    OutputResumed,
-    SessionResumed,
-    SessionToken,
-    TentativeTranscript,
-    TraceTold,
-)
-from voiceloop.realtime.response_events import (
-    ArgumentsDelta,
-    ArgumentsDone,
-    ContentPartAdded,
-    ContentPartDone,
-    OutputAudioDelta,
-    OutputAudioDone,
-    OutputItemAdded,
-    OutputItemDone,
-    OutputTextDelta,
-    OutputTextDone,
-    OutputTranscriptDelta,
-    OutputTranscriptDone,
-    ResponseCreated,
-    ResponseDone,
-)
-from voiceloop.realtime.session_events import (
-    Error,
-    InputCleared,
-    InputCommitted,
-    InputSpeechStarted,
-    InputSpeechStopped,
-    InputTimeout,
-    ItemAdded,
-    ItemDeleted,
-    ItemDone,
-    ItemRetrieved,
-    ItemTruncated,
-    SessionCreated,
-    SessionUpdated,
-    TranscriptionCompleted,
-    TranscriptionDelta,
-    TranscriptionFailed,
-)
+import msgspec
 
-ServerEvent = (
-    Error
-    | SessionCreated
-    | SessionUpdated
-    | ItemAdded
-    | ItemDone
-    | ItemRetrieved
-    | ItemDeleted
-    | ItemTruncated
-    | TranscriptionDelta
-    | TranscriptionCompleted
-    | TranscriptionFailed
-    | InputSpeechStarted
-    | InputSpeechStopped
-    | InputCommitted
-    | InputCleared
-    | InputTimeout
-    | ResponseCreated
-    | OutputItemAdded
-    | ContentPartAdded
-    | OutputAudioDelta
-    | OutputTranscriptDelta
-    | OutputTextDelta
-    | ArgumentsDelta
-    | OutputAudioDone
-    | OutputTranscriptDone
-    | OutputTextDone
-    | ArgumentsDone
-    | ContentPartDone
-    | OutputItemDone
-    | ResponseDone
-    | TentativeTranscript
-    | TraceTold
-    | OutputPaused
-    | OutputResumed
-    | SessionToken
-    | SessionResumed
-)
-SERVER_EVENTS: dict[str, Any] = {kind.tags["type"]: kind for kind in get_args(ServerEvent)}
-"""Every event that the server can send, by type."""
+from voiceloop.schema import Object, hints_of
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+"""Made once: `json.dumps` would make one for every event."""
+
+
+class ServerEvent(Object, frozen=True):
+    """One thing that the server says.
+
+    An event gets its id when it is written, so that equal things said are equal values.
+    """
+
+    def to_json(self, event_id: str) -> str:
+        """The text of the event, under the id that the server gives it.
+
+        ValueError for a number that JSON has not: it would break the peer's parser, not ours.
+        """
+        told = plain(self)
+        for name in _local(type(self)):
+            del told[name]
+        told["event_id"] = event_id
+        return _ENCODER.encode(told)
+
+
+def plain(value: object) -> Any:
+    """`value` as what `json.dumps` takes; audio becomes base64."""
+    return msgspec.to_builtins(value, enc_hook=_base64)
+
+
+def _base64(value: object) -> str:
+    if isinstance(value, bytes):  # of a class of its own
+        return b2a_base64(value, newline=False).decode("ascii")
+    raise TypeError(f"{type(value).__name__} is nothing for the wire")
+
+
+@cache
+def _local(kind: type[ServerEvent]) -> list[str]:
+    """Fields that are not on the wire."""
+    return [name for name in kind.__struct_fields__ if name not in hints_of(kind)]

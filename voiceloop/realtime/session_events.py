@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from voiceloop.errors import ProtocolError
-from voiceloop.realtime.event import Event
 from voiceloop.realtime.items import Item
+from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.settings import SessionSettings
+from voiceloop.schema import Object
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorDetails:
+class ErrorDetails(Object, frozen=True):
     """What was wrong."""
 
     type: Literal["invalid_request_error", "server_error"]
@@ -27,11 +26,8 @@ class ErrorDetails:
     """The client's id of its event, if it gave one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Error(Event):
+class Error(ServerEvent, frozen=True, tag="error"):
     """Something was refused or went wrong; the session goes on."""
-
-    tags: ClassVar = {"type": "error"}
 
     error: ErrorDetails
     """What was wrong."""
@@ -44,21 +40,15 @@ class Error(Event):
         return Error(ErrorDetails("invalid_request_error", message, error.code, error.param, told))
 
 
-@dataclass(frozen=True, slots=True)
-class SessionCreated(Event):
+class SessionCreated(ServerEvent, frozen=True, tag="session.created"):
     """The first event of a connection."""
-
-    tags: ClassVar = {"type": "session.created"}
 
     session: SessionSettings
     """The session as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionUpdated(Event):
+class SessionUpdated(ServerEvent, frozen=True, tag="session.updated"):
     """The session has changed."""
-
-    tags: ClassVar = {"type": "session.updated"}
 
     session: SessionSettings
     """The session as it is now."""
@@ -67,55 +57,40 @@ class SessionUpdated(Event):
 # The conversation ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ItemAdded(Event):
+class ItemAdded(ServerEvent, frozen=True, tag="conversation.item.added"):
     """An item is in the conversation, perhaps without its content yet."""
 
-    tags: ClassVar = {"type": "conversation.item.added"}
-
     previous_item_id: str | None
     """The item that it follows; null at the beginning."""
     item: Item
     """The item, without audio."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemDone(Event):
+class ItemDone(ServerEvent, frozen=True, tag="conversation.item.done"):
     """An item is whole."""
 
-    tags: ClassVar = {"type": "conversation.item.done"}
-
     previous_item_id: str | None
     """The item that it follows; null at the beginning."""
     item: Item
     """The item, without audio."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRetrieved(Event):
+class ItemRetrieved(ServerEvent, frozen=True, tag="conversation.item.retrieved"):
     """An item that was asked for."""
-
-    tags: ClassVar = {"type": "conversation.item.retrieved"}
 
     item: Item
     """The item, with the user's audio where it is still there."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemDeleted(Event):
+class ItemDeleted(ServerEvent, frozen=True, tag="conversation.item.deleted"):
     """An item has left: the client deleted it, or it was the oldest of too many."""
-
-    tags: ClassVar = {"type": "conversation.item.deleted"}
 
     item_id: str
     """The item."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemTruncated(Event):
+class ItemTruncated(ServerEvent, frozen=True, tag="conversation.item.truncated"):
     """A message of the model has been cut off at what was heard."""
-
-    tags: ClassVar = {"type": "conversation.item.truncated"}
 
     item_id: str
     """The message."""
@@ -125,11 +100,10 @@ class ItemTruncated(Event):
     """Where it ends now, in milliseconds of the part's audio."""
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptionDelta(Event):
+class TranscriptionDelta(
+    ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.delta"
+):
     """More of what the user says; it is not taken back."""
-
-    tags: ClassVar = {"type": "conversation.item.input_audio_transcription.delta"}
 
     item_id: str
     """The user's message."""
@@ -139,21 +113,17 @@ class TranscriptionDelta(Event):
     """What follows the text so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptionUsage:
+class TranscriptionUsage(Object, frozen=True, tag="duration"):
     """What a transcription took."""
-
-    tags: ClassVar = {"type": "duration"}
 
     seconds: float
     """Length of the audio, in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptionCompleted(Event):
+class TranscriptionCompleted(
+    ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.completed"
+):
     """What the user said."""
-
-    tags: ClassVar = {"type": "conversation.item.input_audio_transcription.completed"}
 
     item_id: str
     """The user's message."""
@@ -165,8 +135,7 @@ class TranscriptionCompleted(Event):
     """What it took."""
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptionError:
+class TranscriptionError(Object, frozen=True):
     """Why there is no transcript."""
 
     type: str
@@ -179,11 +148,10 @@ class TranscriptionError:
     """Always null."""
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptionFailed(Event):
+class TranscriptionFailed(
+    ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.failed"
+):
     """What the user said could not be recognised."""
-
-    tags: ClassVar = {"type": "conversation.item.input_audio_transcription.failed"}
 
     item_id: str
     """The user's message."""
@@ -196,11 +164,8 @@ class TranscriptionFailed(Event):
 # The user's audio ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class InputSpeechStarted(Event):
+class InputSpeechStarted(ServerEvent, frozen=True, tag="input_audio_buffer.speech_started"):
     """The user speaks. Stop playing, unless the session asked for `pause`."""
-
-    tags: ClassVar = {"type": "input_audio_buffer.speech_started"}
 
     item_id: str
     """The message that this becomes."""
@@ -208,11 +173,8 @@ class InputSpeechStarted(Event):
     """Where the turn begins, in milliseconds of all audio appended."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputSpeechStopped(Event):
+class InputSpeechStopped(ServerEvent, frozen=True, tag="input_audio_buffer.speech_stopped"):
     """The user's turn is over."""
-
-    tags: ClassVar = {"type": "input_audio_buffer.speech_stopped"}
 
     item_id: str
     """The message that this becomes."""
@@ -220,11 +182,8 @@ class InputSpeechStopped(Event):
     """Where the turn ends, in milliseconds of all audio appended."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputCommitted(Event):
+class InputCommitted(ServerEvent, frozen=True, tag="input_audio_buffer.committed"):
     """The audio of a turn has become a message."""
-
-    tags: ClassVar = {"type": "input_audio_buffer.committed"}
 
     item_id: str
     """The message."""
@@ -232,18 +191,12 @@ class InputCommitted(Event):
     """The item that it follows; null at the beginning."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputCleared(Event):
+class InputCleared(ServerEvent, frozen=True, tag="input_audio_buffer.cleared"):
     """The audio that was not committed is forgotten."""
 
-    tags: ClassVar = {"type": "input_audio_buffer.cleared"}
 
-
-@dataclass(frozen=True, slots=True)
-class InputTimeout(Event):
+class InputTimeout(ServerEvent, frozen=True, tag="input_audio_buffer.timeout_triggered"):
     """The user has said nothing for `idle_timeout_ms`: the model speaks."""
-
-    tags: ClassVar = {"type": "input_audio_buffer.timeout_triggered"}
 
     item_id: str
     """The message that the silence becomes."""

@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from voiceloop.config import Fraction, Range
-from voiceloop.realtime.schema import TOLD, Instead, Most, Patch, plain
+from msgspec import Meta
 
-Name = Annotated[str, Most(64)]
+from voiceloop.realtime.server_events import plain
+from voiceloop.schema import REQUIRED, TOLD, Fraction, Object, Settings, changes, instead
+
+Name = Annotated[str, Meta(max_length=64)]
 STOCK_VOICES = frozenset(
     "default alloy ash ballad cedar coral echo marin sage shimmer verse".split()
 )
 """Voices that stock clients ask for without knowing the server."""
 Modalities = tuple[Literal["audio", "text"]]
 """One of both: speech comes with a transcript anyway."""
-Instructions = Annotated[str, Most(100_000)]
-OutputTokens = Annotated[int, Range(1, 4096)] | Literal["inf"]
-Milliseconds = Annotated[int, Range(0, 60_000)]
+Instructions = Annotated[str, Meta(max_length=100_000)]
+OutputTokens = Annotated[int, Meta(ge=1, le=4096)] | Literal["inf"]
+Milliseconds = Annotated[int, Meta(ge=0, le=60_000)]
 
 
-@dataclass(frozen=True, slots=True)
-class PcmFormat:
+class PcmFormat(Settings, frozen=True):
     """The one format of audio."""
 
     type: Literal["audio/pcm"] = "audio/pcm"
@@ -37,11 +37,8 @@ class PcmFormat:
     """Hertz."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerVad:
+class ServerVad(Settings, frozen=True, tag="server_vad"):
     """The turn ends after a fixed silence."""
-
-    tags: ClassVar = {"type": "server_vad"}
 
     threshold: Fraction = 0.5
     """Speech probability at which audio counts as speech."""
@@ -53,15 +50,12 @@ class ServerVad:
     """Answer when the turn ends."""
     interrupt_response: bool = True
     """Let the user interrupt a response by speaking."""
-    idle_timeout_ms: Annotated[int, Range(5000, 30_000)] | None = None
+    idle_timeout_ms: Annotated[int, Meta(ge=5000, le=30_000)] | None = None
     """Silence of the user after a response at which the model speaks again, in milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class SemanticVad:
+class SemanticVad(Settings, frozen=True, tag="semantic_vad"):
     """The turn ends soon after words that sound finished, and later after others."""
-
-    tags: ClassVar = {"type": "semantic_vad"}
 
     eagerness: Literal["low", "medium", "high", "auto"] = "auto"
     """How soon to answer: after a second where it is not known whether the user has finished and
@@ -73,8 +67,7 @@ class SemanticVad:
     """Let the user interrupt a response by speaking."""
 
 
-@dataclass(frozen=True, slots=True)
-class Transcription:
+class Transcription(Settings, frozen=True):
     """The user's words are told too."""
 
     unsupported: ClassVar = {
@@ -84,29 +77,27 @@ class Transcription:
         "delay": "leave it out: words are told as soon as they are settled",
     }
 
-    model: None = field(default=None, metadata=TOLD)
+    model: Annotated[None, TOLD] = None
     """Always null: the server's configuration chooses the recogniser, whatever is asked for."""
-    language: Annotated[str, Most(16)] | None = None
+    language: Annotated[str, Meta(max_length=16)] | None = None
     """Language that is spoken, as a two-letter code that the server's recogniser knows; null is the
     server's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputAudio:
+class InputAudio(Settings, frozen=True):
     """What the user sends."""
 
     format: PcmFormat = PcmFormat()
     """Format of the audio that is appended."""
     transcription: Transcription | None = None
     """Null: transcripts are not told."""
-    noise_reduction: Annotated[None, Instead("reduce noise before you send the audio")] = None
+    noise_reduction: Annotated[None, instead("reduce noise before you send the audio")] = None
     """Always null: noise is not reduced."""
     turn_detection: ServerVad | SemanticVad | None = ServerVad()
     """How turns are found; null: the client commits the audio and asks for responses itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputAudio:
+class OutputAudio(Settings, frozen=True):
     """What the user hears."""
 
     format: PcmFormat = PcmFormat()
@@ -115,12 +106,11 @@ class OutputAudio:
     """A voice of the server's synthesizer: one of `voiceloop.voices`, or by another of its names.
     `default` and the names of OpenAI's voices stand for the server's own. It may change
     at any time, for the responses that follow."""
-    speed: Annotated[float, Range(1, 1), Instead("the server's configuration sets it")] = 1.0
+    speed: Annotated[float, Meta(ge=1, le=1), instead("the server's configuration sets it")] = 1.0
     """Always 1: the voice has the pace that the server's configuration gives it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Audio:
+class Audio(Settings, frozen=True):
     """Audio in both directions."""
 
     input: InputAudio = InputAudio()
@@ -129,28 +119,26 @@ class Audio:
     """What the user hears."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionTool:
+class FunctionTool(Object, frozen=True):
     """A function that the model may call."""
 
     name: Name
     """What the model calls it."""
     type: Literal["function"] = "function"
     """The only kind of tool; servers of tools (MCP) are for the client to ask."""
-    description: Annotated[str, Most(10_000)] = ""
+    description: Annotated[str, Meta(max_length=10_000)] = ""
     """What it does and when to call it."""
-    parameters: Mapping[str, object] = field(default_factory=dict[str, object])
+    parameters: Mapping[str, object] = {}
     """JSON schema of its arguments."""
 
 
-Tools = Annotated[tuple[FunctionTool, ...], Most(128)]
+Tools = Annotated[tuple[FunctionTool, ...], Meta(max_length=128)]
 ToolChoice = Annotated[
-    Literal["auto", "none"], Instead("tell the model in `instructions` what to call and when")
+    Literal["auto", "none"], instead("tell the model in `instructions` what to call and when")
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Extensions:
+class Extensions(Settings, frozen=True):
     """What voiceloop adds to the protocol. Whatever can be asked for is off until then."""
 
     binary_audio: bool = False
@@ -163,13 +151,13 @@ class Extensions:
     """A possible interruption pauses the response: `voiceloop.output.paused` and `.resumed`."""
     resume: bool = False
     """The session can be taken up again on a new connection: `voiceloop.session.token`."""
-    voices: tuple[str, ...] = field(default=(), metadata=TOLD)
+    voices: Annotated[tuple[str, ...], TOLD] = ()
     """Voices that the server offers; `GET /v1/voices/NAME` lets one be heard."""
-    models: tuple[str, ...] = field(default=(), metadata=TOLD)
+    models: Annotated[tuple[str, ...], TOLD] = ()
     """What hears, thinks and speaks, by name."""
-    examples: tuple[str, ...] = field(default=(), metadata=TOLD)
+    examples: Annotated[tuple[str, ...], TOLD] = ()
     """What the user might ask first."""
-    notes: tuple[str, ...] = field(default=(), metadata=TOLD)
+    notes: Annotated[tuple[str, ...], TOLD] = ()
     """What the user should know of the models."""
 
 
@@ -177,8 +165,7 @@ _REASONING = "leave it out: the model does not reason aloud"
 _PARALLEL = "leave it out: how many tools the model calls in a response is its own choice"
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseOutput:
+class ResponseOutput(Settings, frozen=True):
     """What the user hears of one response."""
 
     unsupported: ClassVar = {"speed": "set session.audio.output.speed"}
@@ -189,16 +176,14 @@ class ResponseOutput:
     """A voice of the server's synthesizer, as for the session."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseAudio:
+class ResponseAudio(Settings, frozen=True):
     """The audio of one response."""
 
     output: ResponseOutput = ResponseOutput()
     """What the user hears."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseSettings:
+class ResponseSettings(Settings, frozen=True):
     """One response; in `response.create`, what is absent is as in the session."""
 
     unsupported: ClassVar = {
@@ -226,15 +211,15 @@ class ResponseSettings:
     """`none`: it is not told of them, and none of them is called."""
     max_output_tokens: OutputTokens = "inf"
     """Longest response, in tokens."""
-    metadata: Annotated[Mapping[Name, Annotated[str, Most(512)]], Most(16)] | None = None
+    metadata: (
+        Annotated[Mapping[Name, Annotated[str, Meta(max_length=512)]], Meta(max_length=16)] | None
+    ) = None
     """Texts of the client's own, told again with the response."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSettings:
+class SessionSettings(Settings, frozen=True):
     """A session. `session.created` and `session.updated` tell all of it."""
 
-    tags: ClassVar = {"type": "realtime"}
     unsupported: ClassVar = {
         "reasoning": _REASONING,
         "parallel_tool_calls": _PARALLEL,
@@ -250,11 +235,13 @@ class SessionSettings:
         "temperature": "leave it out: the server's configuration sets it",
     }
 
-    id: str = field(default="", metadata=TOLD)
+    type: Annotated[Literal["realtime"], REQUIRED] = "realtime"
+    """The only kind of session."""
+    id: Annotated[str, TOLD] = ""
     """The session's id."""
-    object: Literal["realtime.session"] = field(default="realtime.session", metadata=TOLD)
+    object: Annotated[Literal["realtime.session"], TOLD] = "realtime.session"
     """Always `realtime.session`."""
-    model: str = field(default="", metadata=TOLD)
+    model: Annotated[str, TOLD] = ""
     """The language model; the server's configuration chooses it, whatever is asked for."""
     output_modalities: Modalities = ("audio",)
     """Either `audio`, with a transcript, or `text` alone."""
@@ -269,25 +256,21 @@ class SessionSettings:
     max_output_tokens: OutputTokens = "inf"
     """Longest response, in tokens; tokens of calls count too."""
     truncation: Annotated[
-        Literal["auto"], Instead("the oldest turns leave the model's context when it is full")
+        Literal["auto"], instead("the oldest turns leave the model's context when it is full")
     ] = "auto"
     """Always `auto`: the oldest turns leave the model's context when it is full."""
-    include: Annotated[None, Instead("leave it out: log probabilities are not told")] = None
+    include: Annotated[None, instead("leave it out: log probabilities are not told")] = None
     """Always null: nothing more can be included."""
-    prompt: Annotated[None, Instead("send the text as `instructions`: prompts are not stored")] = (
+    prompt: Annotated[None, instead("send the text as `instructions`: prompts are not stored")] = (
         None
     )
     """Always null: prompts are not stored."""
-    tracing: None = field(default=None, metadata=TOLD)
+    tracing: Annotated[None, TOLD] = None
     """Always null: nothing is traced elsewhere. Whoever asks for it gets no traces."""
     voiceloop: Extensions = Extensions()
     """What voiceloop adds to the protocol."""
 
-    def updated(self, update: Patch[SessionSettings]) -> SessionSettings:
-        """The session after an update."""
-        return update.applied(self)
-
-    def response(self, overrides: Patch[ResponseSettings] | None = None) -> ResponseSettings:
+    def response(self, overrides: ResponseChanges | None = None) -> ResponseSettings:
         """What holds for a response, with the overrides of its `response.create` if it has any."""
         base = ResponseSettings(
             instructions=self.instructions,
@@ -297,7 +280,15 @@ class SessionSettings:
             tool_choice=self.tool_choice,
             max_output_tokens=self.max_output_tokens,
         )
-        return base if overrides is None else overrides.applied(base)
+        return base if overrides is None else base.updated(overrides)
+
+
+if TYPE_CHECKING:  # what is UNSET there, only `updated` has to know
+    SessionChanges = SessionSettings
+    ResponseChanges = ResponseSettings
+else:
+    SessionChanges = changes(SessionSettings)
+    ResponseChanges = changes(ResponseSettings)
 
 
 def size(settings: SessionSettings | ResponseSettings) -> int:

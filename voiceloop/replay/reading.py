@@ -6,127 +6,43 @@ stands and what was expected. This module runs nothing.
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.config import KEYS, Config, converted, flatten, nearest, suggestion
+from voiceloop.config import KEYS, SECTIONS, assembled, given_in, toml
 from voiceloop.errors import ConfigError
 from voiceloop.replay.scenario import OVERLAPS, Answer, Scenario, UserSound
 from voiceloop.replay.scripted import canonical
+from voiceloop.schema import TOML, Mistake, nearest, one_line, read, suggestion
 
-T = TypeVar("T")
-
-MAX_BYTES = 1 << 20
 LONGEST_S = 600
 """Seconds of one word, pause or noise at the most."""
 HINT = "docs/replay.md describes scenarios"
-_SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
+WORDS = replace(TOML, null="")
+_OWN = {name for name in Scenario.__struct_fields__ if name != "config"}
 
 
 def load_scenario(path: Path, settings: Mapping[str, object] | None = None) -> Scenario:
     """Read a scenario; `settings`, by dotted key, win over its own. ConfigError if it is wrong."""
-    table = _toml(path)
-    own = [field.name for field in fields(Scenario) if field.name != "config"]
-    given = {name: table.pop(name) for name in list(table) if name in KEYS or name in _SECTIONS}
-    config = _config(_leaves(given, path), settings or {})
-    scenario: Scenario = _table(Scenario, table, f"{path}", [*own, *_SECTIONS, *KEYS])
-    _check(scenario, path)
-    return replace(scenario, config=config)
-
-
-def _toml(path: Path) -> dict[str, Any]:
+    table = toml(path, HINT)
+    given = {name: table.pop(name) for name in list(table) if name in KEYS or name in SECTIONS}
+    config = assembled(given_in(given, path) | dict(settings or {}))
+    for name in table:
+        if name not in _OWN:
+            near = nearest(name, {*_OWN, *SECTIONS, *KEYS})
+            hint = f"did you mean '{near}'?" if near else HINT
+            raise ConfigError(f"{path}: {one_line(name)} is no key", hint)
     try:
-        if path.exists() and not path.is_file():
-            raise ConfigError(f"{path} is not a file", HINT)
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
-        if len(text) > MAX_BYTES:
-            raise ConfigError(f"{path} is larger than {MAX_BYTES >> 20} MiB", HINT)
-        return tomllib.loads(text.decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read {path}: {error.strerror}", "check its name and permissions"
-        ) from error
-    except (ValueError, RecursionError) as error:  # bad TOML, or not UTF-8
-        raise ConfigError(f"{path} is not valid TOML: {error}", HINT) from error
-
-
-def _leaves(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, object, str]]:
-    """Settings by dotted key, with where each stands."""
-    for name, value in table.items():
-        if name not in _SECTIONS:
-            yield name, value, f"{path}: {name}"
-        elif isinstance(value, dict):
-            section = cast("dict[str, object]", value)
-            yield from ((f"{name}.{k}", v, f"{path}: {name}.{k}") for k, v in section.items())
-        else:
-            raise ConfigError(f"{path}: {name} takes no value", f"write it as [{name}]")
-
-
-def _config(leaves: Iterable[tuple[str, object, str]], above: Mapping[str, object]) -> Config:
-    values = flatten(Config())
-    for key, value, where in leaves:
-        if key not in KEYS:
-            raise _unknown(where, key, KEYS, "docs/configuration.md lists all settings")
-        values[key] = converted(KEYS[key], value, where, text=False, hint=HINT)
-    values |= above
-    config = Config()
-    for key, value in values.items():
-        section, _, name = key.rpartition(".")
-        if section:
-            value = replace(getattr(config, section), **{name: value})
-        config = replace(config, **{section or name: value})
-    return config
-
-
-def _table(kind: type[T], table: object, where: str, known: Iterable[str] = ()) -> T:
-    """`table` as a dataclass; `known` are the keys it may have, if not all fields."""
-    if not isinstance(table, dict):
-        raise ConfigError(f"{where} must be a table, not {table!r}", HINT)
-    hints = get_type_hints(kind, include_extras=True)
-    known = list(known) or list(hints)
-    values: dict[str, Any] = {}
-    for key, value in cast("dict[str, object]", table).items():
-        if key not in known:
-            raise _unknown(f"{where}: {key if key.isprintable() else repr(key)}", key, known, HINT)
-        values[key] = _value(hints[key], value, f"{where}: {key}")
-    for item in fields(cast(Any, kind)):
-        if item.name not in values and item.default is item.default_factory is MISSING:
-            raise ConfigError(f"{where}: {item.name} is missing", HINT)
-    return kind(**values)
-
-
-def _unknown(where: str, key: str, known: Iterable[str], hint: str) -> ConfigError:
-    near = nearest(key, known)
-    return ConfigError(f"{where} is no key", f"did you mean '{near}'?" if near else hint)
-
-
-def _value(kind: Any, value: object, where: str) -> Any:
-    """`value` as type `kind`."""
-    origin, of = get_origin(kind), get_args(kind)
-    if kind is bool:
-        if not isinstance(value, bool):
-            raise ConfigError(f"{where} must be true or false, not {value!r}", HINT)
-        return value
-    if is_dataclass(kind):
-        return _table(cast(type[Any], kind), value, where)
-    if origin is tuple and is_dataclass(of[0]):
-        if not isinstance(value, list):
-            raise ConfigError(f"{where} must be a list of tables, in double brackets", HINT)
-        listed, row = cast("list[object]", value), cast(type[Any], of[0])
-        return tuple(_table(row, item, f"{where} {n}") for n, item in enumerate(listed, start=1))
-    if origin is Mapping:
-        if not isinstance(value, dict):
-            raise ConfigError(f"{where} must be a table, not {value!r}", HINT)
-        inner = cast("dict[str, object]", value)
-        if of[1] is object:
-            return inner
-        return {key: _value(of[1], item, f"{where}: {key}") for key, item in inner.items()}
-    return converted(kind, value, where, text=False, hint=HINT)
+        scenario: Scenario = read(Scenario, table, WORDS)
+    except Mistake as mistake:
+        steps = [f": {one_line(s)}" if isinstance(s, str) else f" {s + 1}" for s in mistake.path]
+        raise ConfigError(f"{path}{''.join(steps)} {mistake}", mistake.hint or HINT) from None
+    _check(scenario, path)
+    return msgspec.structs.replace(scenario, config=config)
 
 
 def _check(scenario: Scenario, path: Path) -> None:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Annotated, Literal
 
+from msgspec import Meta
+
 from voiceloop.asr.agreement import normalise
-from voiceloop.config import Config, Count, Fraction, Positive, Range
+from voiceloop.config import Config
 from voiceloop.replay.scripted import NO_IDEA, bursts
 from voiceloop.replay.user import After, Piece, Say
 from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
+from voiceloop.schema import Count, Fraction, Object, Positive, Texts
 from voiceloop.types import Outcome, ToolCall
 
 OVERLAPS: Mapping[str, Overlap] = {
@@ -29,22 +32,21 @@ OVERLAPS: Mapping[str, Overlap] = {
 }
 """What runs at once and ahead of time, by the name of the mode or of the ablation."""
 
-Seconds = Annotated[float, Range(0, 86_400)]
-WordSeconds = Annotated[float, Range(0.02, 60)]
-Text = str | tuple[str, ...]
+Seconds = Annotated[float, Meta(ge=0, le=86_400)]
+WordSeconds = Annotated[float, Meta(ge=0.02, le=60)]
+Text = str | Texts
 Items = Sequence[str | ToolCall]
 _PAUSE = re.compile(r"\((\d{1,5}(?:\.\d*)?)\)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
+class Stages(Object, frozen=True):
     """What each stage gives and costs; voice activity detection takes no time."""
 
     asr_partial_s: Seconds = 0.05
     """A partial decode."""
     asr_final_s: Seconds = 0.08
     """A final decode."""
-    asr_window_s: Annotated[float, Range(1, 3600)] = 30.0
+    asr_window_s: Annotated[float, Meta(ge=1, le=3600)] = 30.0
     """Longest window that one decode takes."""
     sound_s: Seconds = 0.02
     """Judging by the sound whether a turn is over."""
@@ -64,8 +66,7 @@ class Stages:
     """How long a word of the reply sounds."""
 
 
-@dataclass(frozen=True, slots=True)
-class UserSound:
+class UserSound(Object, frozen=True):
     """Something the user says, or a sound without words."""
 
     text: str = ""
@@ -82,7 +83,7 @@ class UserSound:
     """Whose sound or end it follows; none: the next."""
     word_s: WordSeconds = 0.3
     """How long a word sounds."""
-    misheard: Mapping[str, str] = field(default_factory=dict[str, str])
+    misheard: Mapping[str, str] = {}
     """What partial decodes take words for while the user speaks."""
 
     def say(self) -> Say:
@@ -102,8 +103,7 @@ class UserSound:
         return Piece(word, self.word_s, heard.get(normalise(word)))
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Object, frozen=True):
     """What the language model says to a text of the user."""
 
     to: str | None = None
@@ -112,14 +112,13 @@ class Answer:
     """In bursts as listed; a text is cut into bursts of `llm_burst_words`."""
     calls: str = ""
     """The tool that it calls then."""
-    arguments: Mapping[str, object] = field(default_factory=dict[str, object])
+    arguments: Mapping[str, object] = {}
     """What the tool is given."""
     then: Text = ""
     """What is said once the tool has returned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Object, frozen=True):
     """A stage that breaks."""
 
     stage: Literal["asr", "llm", "tts"]
@@ -127,8 +126,7 @@ class Failure:
     """In work on a text that holds this; empty: in any."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedTurn:
+class ExpectedTurn(Object, frozen=True):
     """What is expected of a turn; what is not given may be anything."""
 
     transcript: str | None = None
@@ -140,22 +138,20 @@ class ExpectedTurn:
     outcome: Outcome | None = None
     max_voice_to_voice_ms: Seconds | None = None
     max_endpoint_to_sound_ms: Seconds | None = None
-    counters: Mapping[str, int | float] = field(default_factory=dict[str, int | float])
+    counters: Mapping[str, int | float] = {}
     """Counters of the turn; one that never counted is 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expect:
+class Expect(Object, frozen=True):
     """What is to come of a scenario; what is not given may be anything."""
 
     turn: tuple[ExpectedTurn, ...] = ()
     """All turns in order; none: any."""
-    notices: tuple[str, ...] | None = None
+    notices: Texts | None = None
     """All notices in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Object, frozen=True):
     """A conversation that can be replayed."""
 
     about: str = ""
@@ -170,17 +166,17 @@ class Scenario:
     """How long a sound waits for what it follows while nothing happens."""
     limit_s: Seconds = 3600.0
     """A conversation that is longer has gone wrong."""
-    stages: Stages = field(default_factory=Stages)
-    end_of_turn: Mapping[str, Fraction] = field(default_factory=dict[str, float])
+    stages: Stages = Stages()
+    end_of_turn: Mapping[str, Fraction] = {}
     """How likely the language model finds that the user's turn ends after a text."""
-    end_by_sound: Mapping[str, Fraction] = field(default_factory=dict[str, float])
+    end_by_sound: Mapping[str, Fraction] = {}
     """How likely a turn ends by the sound of these words, of others one half; empty: nobody judges
     by the sound."""
     user: tuple[UserSound, ...] = ()
     reply: tuple[Answer, ...] = ()
     fail: tuple[Failure, ...] = ()
-    expect: Expect = field(default_factory=Expect)
-    config: Config = field(default_factory=Config)
+    expect: Expect = Expect()
+    config: Config = Config()
     """The settings; in a file they stand in sections as in a configuration file."""
 
     def replies(self) -> tuple[dict[str, Items], Items, dict[str, Sequence[str]]]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
+from msgspec import Meta
 
-from voiceloop.config import Range
+from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
 from voiceloop.status import engine_names, notes
@@ -22,13 +22,14 @@ from voiceloop.status import engine_names, notes
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Serve(Command):
+class Serve(Command, frozen=True, kw_only=True):
     """Serve a web page to talk to, and the OpenAI Realtime protocol, until Ctrl-C."""
+
+    uses = SECTIONS
 
     host: Annotated[str, tyro.conf.arg(metavar="HOST")] = "localhost"
     """Where to listen; anywhere but on this machine wants a key and TLS."""
-    port: Annotated[int, Range(1, 65_535), tyro.conf.arg(metavar="N")] = 8765
+    port: Annotated[int, Meta(ge=1, le=65_535), tyro.conf.arg(metavar="N")] = 8765
     """The port of page and socket."""
     cert: Annotated[Path | None, tyro.conf.arg(metavar="CERT.pem")] = None
     """Certificate of the server, with those above it."""

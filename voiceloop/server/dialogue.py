@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from voiceloop.audio import SPEECH_RATE, samples
 from voiceloop.config import Config, TurnConfig
@@ -42,7 +43,7 @@ from voiceloop.realtime.ids import NewId
 from voiceloop.realtime.items import (
     FunctionCallOutput,
     InputAudioPart,
-    UserMessage,
+    Message,
 )
 from voiceloop.realtime.ledger import Ledger
 from voiceloop.realtime.server_events import ServerEvent
@@ -323,7 +324,7 @@ class Dialogue:
 
     def _create(self, event: ItemCreate) -> None:
         item = event.item
-        spoken = isinstance(item, UserMessage) and any(
+        spoken = isinstance(item, Message) and any(
             isinstance(part, InputAudioPart) and part.transcript is None for part in item.content
         )
         if spoken:
@@ -334,7 +335,7 @@ class Dialogue:
             )
         self._tell(self.ledger.create(event))
         match item:
-            case UserMessage() if event.previous_item_id is None:
+            case Message(role="user") if event.previous_item_id is None:
                 assert self.ledger.last_id is not None, "it has just been added there"
                 self._written[self.ledger.last_id] = text_of(item)
             case FunctionCallOutput() if item.call_id in self._calls:

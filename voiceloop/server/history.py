@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from voiceloop.realtime.items import (
-    AssistantMessage,
     InputAudioPart,
     InputText,
     Item,
+    Message,
     OutputAudioPart,
     OutputText,
-    SystemMessage,
-    UserMessage,
 )
 
 
 def text_of(item: Item) -> str:
     """What an item says."""
-    if not isinstance(item, SystemMessage | UserMessage | AssistantMessage):
+    if not isinstance(item, Message):
         return ""
     found: list[str] = []
     for part in item.content:
@@ -44,11 +42,11 @@ def history(
     for item in items:
         text = text_of(item)
         match item:
-            case SystemMessage():
+            case Message(role="system"):
                 notes.append(text)
-            case UserMessage() if item.id not in waiting:
+            case Message(role="user") if item.id not in waiting:
                 said.append(text)
-            case AssistantMessage() if text:
+            case Message(role="assistant") if text:
                 exchanges.append((" ".join(filter(None, said)), text))
                 said = []
             case _:

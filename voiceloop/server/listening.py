@@ -11,7 +11,7 @@ from collections.abc import Callable
 from voiceloop.audio import SPEECH_RATE
 from voiceloop.realtime.extensions import TentativeTranscript
 from voiceloop.realtime.ids import NewId
-from voiceloop.realtime.items import InputAudioPart, UserMessage
+from voiceloop.realtime.items import InputAudioPart, Message
 from voiceloop.realtime.ledger import Ledger
 from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.realtime.session_events import (
@@ -78,7 +78,7 @@ class Listening:
         if not event.final or event.turn in self._held:
             return
         part = InputAudioPart(transcript=event.text)
-        for change in self._ledger.replace(UserMessage((part,), item_id)):
+        for change in self._ledger.replace(Message("user", (part,), item_id)):
             self._send(change)
         if settings.audio.input.transcription is None:
             return
@@ -92,7 +92,7 @@ class Listening:
         item_id = self._new_id("item")
         first, last = (at * 1000 // SPEECH_RATE for at in (begin, end))
         self._send(InputTimeout(item_id, first, last))
-        self._commit(UserMessage((InputAudioPart(transcript=""),), item_id))
+        self._commit(Message("user", (InputAudioPart(transcript=""),), item_id))
 
     def _tell(self, event: TurnHeard, settings: SessionSettings) -> None:
         item_id, ms = self._ids[event.turn], event.sample * 1000 // SPEECH_RATE
@@ -103,9 +103,9 @@ class Listening:
             return
         if found:
             self._send(InputSpeechStopped(item_id, ms))
-        self._commit(UserMessage((InputAudioPart(),), item_id))
+        self._commit(Message("user", (InputAudioPart(),), item_id))
 
-    def _commit(self, item: UserMessage) -> None:
+    def _commit(self, item: Message) -> None:
         assert item.id is not None, "it has been given one"
         self._send(InputCommitted(item.id, self._ledger.last_id))
         for change in (*self._ledger.begin(item), *self._ledger.finish(item)):

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from voiceloop.realtime.ids import NewId
+from voiceloop.realtime.pcm import RATE
 from voiceloop.realtime.response_events import OutputAudioDelta
-from voiceloop.realtime.schema import RATE
 from voiceloop.realtime.server_events import ServerEvent
 
 ENOUGH_BYTES = 2**20

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from voiceloop.config import TtsConfig, suggestion
+from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import PacedWords
 from voiceloop.tts.delivery import deliver, nothing
 from voiceloop.tts.graphs import session

@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from voiceloop.config import nearest
 from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, ModelNotFound, OutOfMemory
+from voiceloop.schema import nearest
 from voiceloop.status import ask
 
 DEFAULT = "tts_models/en/ljspeech/vits"

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from voiceloop.catalog.names import find, piper_model
 from voiceloop.catalog.store import Store
-from voiceloop.config import TtsConfig, suggestion
+from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import TimedWords
 from voiceloop.tts.delivery import deliver, nothing
 from voiceloop.tts.piper_voice import Description, PiperVoice, describe

@@ -23,10 +23,10 @@ from torch.nn.functional import interpolate
 
 from voiceloop.audio import silence
 from voiceloop.audiofiles import AudioFile
-from voiceloop.config import suggestion
 from voiceloop.engines import Steps
 from voiceloop.errors import AudioError, ConfigError, EngineError
 from voiceloop.playback import AUDIBLE
+from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import PacedWords
 from voiceloop.tts.delivery import deliver, nothing
 from voiceloop.tts.noise import Noise

@@ -17,13 +17,14 @@ import sys
 import threading
 import time
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
 import numpy as np
 from anyio.streams.buffered import BufferedByteReceiveStream
+from msgspec.structs import replace
 
 from voiceloop.audio import SPEECH_RATE, Resampler
 from voiceloop.bench.clips import Clip

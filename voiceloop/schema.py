@@ -1,0 +1,414 @@
+"""What comes from outside becomes values here, or one clear error; every reader uses this module.
+
+A msgspec struct describes an object: a field's name is the key, its annotation the type with its
+bounds, its default the value where the key is absent, its docstring the meaning. msgspec converts;
+only where it refuses, type and value are walked side by side to find what is at fault, and to say
+what was expected, what came instead and what was probably meant. Each reader has its own `Words`
+for that. This module reads neither text nor files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, ValidationError
+
+from voiceloop.errors import Code
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+Path = tuple[str | int, ...]
+"""The keys, and the indices of lists, that lead to a value."""
+
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Texts = Annotated[
+    tuple[Annotated[str, Meta(min_length=1)], ...], Meta(description="a list of texts, none empty")
+]
+
+TOLD = Meta(extra={"told": True})
+"""Marks a field that only the server sets; a peer that sends it back changes nothing."""
+LOCAL = Meta(extra={"local": True})
+"""Marks a field that is not on the wire."""
+REQUIRED = Meta(extra={"required": True})
+"""Marks a field that an update has to give."""
+
+LONGEST_NAME = 64
+"""No key and no choice is longer, and a longer text is not compared with them."""
+MOST_NAMED = 12
+"""Names that a hint tells where none is near."""
+
+
+def instead(hint: str) -> Meta:
+    """Marks a type by what to do instead, where a value is asked for that is not supported."""
+    return Meta(extra={"instead": hint})
+
+
+class Object(Struct, frozen=True, forbid_unknown_fields=True):
+    """An object whose keys are all known."""
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+class Mistake(ValueError):
+    """What is wrong with a value: where, what, and what to do about it if that is known."""
+
+    def __init__(
+        self, problem: str, hint: str = "", *, code: Code = "invalid_value", path: Path = ()
+    ) -> None:
+        super().__init__(problem)  # what is said behind the name of what is at fault
+        self.hint = hint
+        self.code: Code = code
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How a reader speaks of what it reads."""
+
+    shown: Callable[[object], str]
+    """Writes a value, on one line."""
+    null: str
+    """How None is written; empty where it cannot be."""
+    table: str
+    """What an object is called."""
+    tables: str
+    """What a list of objects is called."""
+    unknown: str
+    """What is said of a key that there is not."""
+    cutoff: float
+    """How near a choice must be to a value to be what was meant."""
+
+
+def shown(value: object, write: Callable[[object], str] = json.dumps) -> str:
+    """`value` as JSON for an error message: short, and on one line."""
+    text = write(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def one_line(key: str) -> str:
+    """A key for an error message, whatever somebody calls it."""
+    return key if key.isprintable() else repr(key)
+
+
+JSON = Words(shown, "null", "an object", "a list, each entry an object", "is not a parameter", 0.5)
+TOML = Words(  # `gpu` does not mean `cpu`
+    partial(shown, write=repr),
+    "'none'",
+    "a table",
+    "a list of tables, in double brackets",
+    "is no key",
+    0.7,
+)
+
+
+def read(kind: Any, value: object, words: Words, *, text: bool = False) -> Any:
+    """`value` as type `kind`; where `text`, numbers are written as texts.
+
+    A class that msgspec does not know is called with the value, and may raise Mistake. Raises
+    Mistake where the value does not fit.
+    """
+    try:
+        return msgspec.convert(value, kind, strict=not text, dec_hook=_made)
+    except ValidationError:
+        raise explained(kind, value, words) from None
+
+
+def _made(kind: Any, value: object) -> object:
+    return value if kind is object else kind(value)
+
+
+def _fits(hint: Any, value: object) -> bool:
+    try:
+        msgspec.convert(value, hint, dec_hook=_made)
+    except ValidationError:
+        return False
+    return True
+
+
+# What is wrong ------------------------------------------------------------------------------------
+
+
+def explained(hint: Any, value: object, words: Words, path: Path = ()) -> Mistake:
+    """What is wrong with `value`, which is not of type `hint`: the innermost fault."""
+    whole = any(mark.description for mark in marks(hint))
+    for member in () if whole else members(hint):
+        if is_struct(member) and isinstance(value, dict):
+            return _in_object(hint, cast("dict[str, object]", value), words, path)
+        for inner, entry, step in _entries(member, value):
+            if not _fits(inner, entry):
+                return explained(inner, entry, words, (*path, step))
+    return mismatch(hint, value, words, path)
+
+
+def _entries(hint: Any, value: Any) -> list[tuple[Any, object, str | int]]:
+    """The entries of a list or an object with their types, where `hint` is a type of these."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Mapping and isinstance(value, dict):
+        found = cast("dict[str, object]", value)
+        return [(arguments[1], entry, key) for key, entry in found.items()]
+    if origin is tuple and isinstance(value, list):
+        listed = cast("list[object]", value)
+        if arguments[-1] is Ellipsis:
+            arguments = arguments[:1] * len(listed)
+        if len(arguments) == len(listed):
+            return [(one, listed[i], i) for i, one in enumerate(arguments)]
+    return []
+
+
+def _in_object(hint: Any, entries: dict[str, object], words: Words, path: Path) -> Mistake:
+    kinds = [one for one in members(hint) if is_struct(one)]
+    kind = kinds[0]
+    tag = cast("str | None", kind.__struct_config__.tag_field)
+    if tag and len(kinds) > 1:
+        if tag not in entries:
+            return missing((*path, tag))
+        choices = {tag_of(one): one for one in kinds}
+        kind = next((one for name, one in choices.items() if name == entries[tag]), None)
+        if kind is None:
+            return mismatch(Literal[tuple(choices)], entries[tag], words, (*path, tag))
+    hints = hints_of(kind)
+    for key, entry in entries.items():
+        if key in hints and not _fits(hints[key], entry):
+            return explained(hints[key], entry, words, (*path, key))
+        if key not in hints and key != tag:
+            return _unknown(kind, key, words, path)
+    needed = [name for name in hints if default_of(kind, name) is NODEFAULT]
+    return missing((*path, *[name for name in needed if name not in entries][:1]))
+
+
+def mismatch(hint: Any, value: object, words: Words, path: Path = ()) -> Mistake:
+    """What is said of a `value` that as a whole is not of type `hint`."""
+    for member in members(hint):
+        if isinstance(value, str) and hasattr(member, "described"):
+            try:
+                member(value)
+            except Mistake as mistake:
+                mistake.path = path
+                return mistake
+    alike = any(_alike(member, value) for member in members(hint))
+    found = marks(hint)
+    for most in [mark.max_length for mark in found if mark.max_length is not None]:
+        size = len(cast(str, value)) if alike and isinstance(value, str | list | dict) else 0
+        if size > most:
+            unit = "characters" if isinstance(value, str) else "entries"
+            return Mistake(f"has {size} {unit}, and {most} are the most", path=path)
+    choices = [one for member in members(hint) for one in _choices(member)]
+    near = nearest(value, choices, cutoff=words.cutoff) if isinstance(value, str) else None
+    hints = [str(mark.extra["instead"]) for mark in found if mark.extra and "instead" in mark.extra]
+    hints += [f"did you mean '{near}'?"] if near else []
+    return Mistake(
+        f"must be {expected(hint, words)}, not {words.shown(cast(object, value))}",
+        "".join(hints[:1]),
+        code="invalid_value" if alike else "invalid_type",
+        path=path,
+    )
+
+
+def missing(path: Path) -> Mistake:
+    """What is said of a key that has to be there and is not."""
+    return Mistake("is missing", code="missing_required_parameter", path=path)
+
+
+def _unknown(kind: Any, key: str, words: Words, path: Path) -> Mistake:
+    hint = getattr(kind, "unsupported", {}).get(key)
+    if hint is not None:
+        code: Code = "unsupported_parameter"
+        return Mistake("is not supported", hint, code=code, path=(*path, key))
+    near = nearest(key, hints_of(kind))
+    hint = f"did you mean '{near}'?" if near else ""
+    return Mistake(words.unknown, hint, code="unknown_parameter", path=(*path, key))
+
+
+def _alike(hint: Any, value: object) -> bool:
+    """Whether `value` has the type that `hint` has in JSON, be it within its bounds or not."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        return any(type(choice) is type(value) for choice in get_args(hint))
+    if origin in (tuple, Mapping) or is_struct(hint):
+        return isinstance(value, list if origin is tuple else dict)
+    return type(value) in {float: (int, float), object: (type(value),)}.get(hint, (hint,))
+
+
+def _choices(hint: Any) -> list[str]:
+    listed = get_args(hint) if get_origin(hint) is Literal else ()
+    return [choice for choice in listed if isinstance(choice, str)]
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str | None:
+    """The member of `known` that `name` was probably meant to be; None where none is close."""
+    if len(name) > LONGEST_NAME:
+        return None
+    meant = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), meant, n=1, cutoff=cutoff)
+    return meant[near[0]] if near else None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The hint for a `name` that is not among those that are `known`."""
+    names = sorted(known)
+    if near := nearest(name, names):
+        return f"did you mean '{near}'?"
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"choose one of: {', '.join(names[:MOST_NAMED])}{more}"
+
+
+def expected(hint: Any, words: Words) -> str:
+    """Say in words what a value of type `hint` looks like."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _bounded(*arguments, words=words)
+    if origin in (Union, UnionType):
+        said = [expected(member, words) for member in arguments if member is not UnsetType]
+        return " or ".join(filter(None, dict.fromkeys(said)))
+    if origin is Literal:
+        return " or ".join(map(words.shown, arguments))
+    if origin is tuple and arguments[-1] is Ellipsis:
+        every = expected(arguments[0], words)
+        objects = all(map(is_struct, members(arguments[0])))
+        return words.tables if objects else f"a list, each entry {every}"
+    if origin is tuple:
+        return f"[{', '.join(expected(entry, words) for entry in arguments)}]"
+    names: dict[Any, str] = {
+        str: "text",
+        int: "an integer",
+        float: "a number",
+        bool: "true or false",
+        bytes: "audio in base64",
+        NoneType: words.null,
+    }
+    return names.get(hint, getattr(hint, "described", words.table))
+
+
+def _bounded(base: Any, *marked: object, words: Words) -> str:
+    text = expected(base, words)
+    for mark in (one for one in marked if isinstance(one, Meta)):
+        if mark.description:
+            text = mark.description
+        elif mark.ge is not None and mark.ge == mark.le:
+            text = f"{mark.ge:g}"
+        elif mark.ge is not None:
+            text += f" from {mark.ge:g}" + (f" to {mark.le:g}" if mark.le is not None else "")
+        elif mark.max_length is not None:
+            unit = "characters" if base is str else "entries"
+            text += f" of at most {mark.max_length} {unit}"
+    return text
+
+
+# Types --------------------------------------------------------------------------------------------
+
+
+def members(hint: Any) -> list[Any]:
+    """The types of which a value of type `hint` is one, without their marks."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return members(arguments[0])
+    if origin in (Union, UnionType):
+        return [one for member in arguments for one in members(member)]
+    return [] if hint is UnsetType else [hint]
+
+
+def marks(hint: Any) -> list[Meta]:
+    """What is noted at a type, or at one of those that it unites."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return [*marks(arguments[0]), *(one for one in arguments[1:] if isinstance(one, Meta))]
+    if origin in (Union, UnionType):
+        return [mark for member in arguments for mark in marks(member)]
+    return []
+
+
+def is_struct(hint: Any) -> bool:
+    """Whether a type describes an object."""
+    return isinstance(hint, type) and issubclass(hint, Struct)
+
+
+def tag_of(kind: Any) -> str:
+    """What tells a struct apart from others: its `type`, for most."""
+    return kind.__struct_config__.tag
+
+
+@cache
+def hints_of(kind: Any) -> Mapping[str, Any]:
+    """The types of the keys that an object may have."""
+    hints = get_type_hints(kind, include_extras=True)
+    names = cast("tuple[str, ...]", kind.__struct_fields__)
+    return {name: hints[name] for name in names if LOCAL not in marks(hints[name])}
+
+
+@cache
+def default_of(kind: Any, name: str) -> object:
+    """What a field is where its key is absent; `msgspec.NODEFAULT` where it must not be."""
+    field = next(one for one in msgspec.structs.fields(kind) if one.name == name)
+    return field.default if field.default_factory is NODEFAULT else field.default_factory()
+
+
+# Changes ------------------------------------------------------------------------------------------
+
+
+class Settings(Object, frozen=True):
+    """An object of which an update changes single keys, and keys of the settings within it."""
+
+    def updated(self: S, update: S) -> S:
+        """These with what `update` gives, an object of the class that `changes` makes."""
+        given: dict[str, Any] = {}
+        for name, hint in hints_of(type(self)).items():
+            value = getattr(update, name)
+            if value is UNSET or TOLD in marks(hint):
+                continue
+            if isinstance(value, Settings):
+                kind: Any = type(value).__base__
+                own = getattr(self, name)
+                value = (own if isinstance(own, kind) else kind()).updated(value)
+            given[name] = value
+        return msgspec.structs.replace(self, **given)
+
+
+@cache
+def changes(kind: type[S]) -> type[S]:
+    """The class of what an update of a `kind` gives: a key that is absent is UNSET."""
+    given: list[Any] = []
+    for name, hint in hints_of(kind).items():
+        if REQUIRED in marks(hint):
+            given.append((name, hint))
+        else:
+            changed = Any if TOLD in marks(hint) else _changed(hint)
+            given.append((name, Union[changed, UnsetType], UNSET))  # noqa: UP007
+    config = kind.__struct_config__
+    made = msgspec.defstruct(
+        kind.__name__,
+        given,
+        bases=(kind,),
+        kw_only=True,
+        frozen=True,
+        tag_field=config.tag_field,
+        tag=config.tag,
+    )
+    return cast("type[S]", made)
+
+
+def _changed(hint: Any) -> Any:
+    if is_struct(hint):
+        return changes(hint) if issubclass(hint, Settings) else hint
+    if get_origin(hint) in (Union, UnionType):
+        return Union[tuple(_changed(member) for member in get_args(hint))]  # noqa: UP007
+    return hint
