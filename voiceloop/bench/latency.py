@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec import structs
+
 from voiceloop.bench import people
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.endings import cut_offs, endpointing, own_pauses, silences
