@@ -18,7 +18,7 @@ from voiceloop.bench.figures import (
     paired,
     per_round,
     predicted_speedup,
-    spread,
+    quartiles,
 )
 
 pytestmark = pytest.mark.pure
@@ -115,7 +115,7 @@ def test_a_round_that_ends_the_reply_is_expected_to_give_what_there_was_to_give(
 
 @given(st.lists(SECONDS, min_size=1, max_size=20))
 def test_quartiles_surround_the_median(values: list[float]) -> None:
-    found = spread(values)
+    found = quartiles(values)
     assert min(values) <= found.low <= found.middle <= found.high <= max(values)
     below = sum(value <= found.middle for value in values)
     assert below >= len(values) / 2

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Any
 
 
@@ -51,7 +51,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Quartiles:
     """A median, and the quartiles around it."""
 
     middle: float
@@ -77,12 +77,12 @@ class StepCosts:
         return drafted * self.draft + self.target[drafted + 1] + self.rest
 
 
-def spread(values: Sequence[float]) -> Spread:
+def quartiles(values: Sequence[float]) -> Quartiles:
     """Median and quartiles of at least one value, interpolated between order statistics."""
     if len(values) == 1:
-        return Spread(values[0], values[0], values[0])
+        return Quartiles(values[0], values[0], values[0])
     low, middle, high = quantiles(values, n=4, method="inclusive")
-    return Spread(middle, low, high)
+    return Quartiles(middle, low, high)
 
 
 def acceptance_by_position(rounds: Sequence[Verified]) -> list[tuple[int, int]]:
@@ -131,9 +131,9 @@ def predicted_speedup(
     return tokens * (costs.target[1] + costs.rest) / seconds
 
 
-def paired(fast: Sequence[Answer], slow: Sequence[Answer]) -> Spread:
+def paired(fast: Sequence[Answer], slow: Sequence[Answer]) -> Quartiles:
     """Ratio of tokens per second over replies to the same prompts, one after the other."""
-    return spread([one.rate / other.rate for one, other in zip(fast, slow, strict=True)])
+    return quartiles([one.rate / other.rate for one, other in zip(fast, slow, strict=True)])
 
 
 def per_round(answers: Sequence[Answer]) -> float:
@@ -190,15 +190,15 @@ def floor(
 def _mode(
     own: Sequence[Answer], plain: Sequence[Answer], price_per_hour: float | None
 ) -> dict[str, Any]:
-    rates = spread([answer.rate for answer in own])
+    rates = quartiles([answer.rate for answer in own])
     rounds = [one for answer in own for one in answer.rounds]
     places = acceptance_by_position(rounds)
     same = sum(one.ids == other.ids for one, other in zip(own, plain, strict=True))
     cost = None if price_per_hour is None else price_per_hour / 3600 / rates.middle * 1000
     return {
         "tokens_per_s": _rounded(rates.middle),
-        "tokens_per_s_quartiles": _quartiles(rates),
-        "ttft_ms": _ms(spread([answer.first_s for answer in own]).middle),
+        "tokens_per_s_quartiles": _edges(rates),
+        "ttft_ms": _ms(median([answer.first_s for answer in own])),
         "ms_per_token_after_first": _ms(_token_s(own)),
         "tokens": sum(answer.tokens for answer in own),
         "tokens_per_round": _rounded(per_round(own)),
@@ -217,7 +217,7 @@ def _costs(passes: StepCosts, plain: Sequence[Answer]) -> StepCosts:
 
 
 def _token_s(answers: Sequence[Answer]) -> float:
-    return spread([answer.after_first_s for answer in answers if answer.tokens > 1]).middle
+    return median([answer.after_first_s for answer in answers if answer.tokens > 1])
 
 
 def _ratios(answers: Answers, costs: StepCosts) -> dict[str, Any]:
@@ -230,12 +230,12 @@ def _ratios(answers: Answers, costs: StepCosts) -> dict[str, Any]:
         if plain.tokens > 1 and own.tokens > 1
     ]
     measured = [plain.after_first_s / own.after_first_s for plain, own in both]
-    predicted: Spread | None = None
+    predicted: Quartiles | None = None
     if share is not None:
         # Of each reply by itself: how much there is to gain depends on where it ends.
         each = [predicted_speedup(own.rounds, share, costs, replies=1) for _, own in both]
-        predicted = spread(each)
-        found["measured_over_predicted"] = spread(
+        predicted = quartiles(each)
+        found["measured_over_predicted"] = quartiles(
             [got / said for got, said in zip(measured, each, strict=True)]
         )
     return {
@@ -243,9 +243,9 @@ def _ratios(answers: Answers, costs: StepCosts) -> dict[str, Any]:
             name: _rounded(found[name].middle) if name in found else None
             for name in (*RATIOS, "measured_over_predicted")
         },
-        "spreads": {name: _quartiles(value) for name, value in found.items()},
+        "spreads": {name: _edges(value) for name, value in found.items()},
         "speedup_after_first_token": {
-            "measured": _rounded(spread(measured).middle),
+            "measured": _rounded(median(measured)),
             "predicted": _rounded(predicted.middle if predicted else None),
         },
     }
@@ -284,7 +284,7 @@ def _ms(seconds: float) -> float | None:
     return _rounded(seconds * 1000)
 
 
-def _quartiles(value: Spread) -> list[float | None]:
+def _edges(value: Quartiles) -> list[float | None]:
     return [_rounded(value.low), _rounded(value.high)]
 
 

@@ -14,7 +14,7 @@ from voiceloop.bench import people
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.endings import cut_offs, endpointing, own_pauses, silences
 from voiceloop.bench.interruptions import interruptions, reaction
-from voiceloop.bench.machine import most_memory_mb, surroundings
+from voiceloop.bench.machine import engines, most_memory_mb, surroundings
 from voiceloop.bench.pair import without_draft
 from voiceloop.bench.record import Record
 from voiceloop.bench.recordings import SPEECH, read_folder
@@ -186,10 +186,10 @@ def run(
     progress("preparing what is said")
     said = clips(plan, folder)
     progress("loading the models")
-    with open_engines(plan.settings) as engines:
-        studio = Studio(engines, without_draft(engines.llm), plan.settings)
+    with open_engines(plan.settings) as loaded:
+        studio = Studio(loaded, without_draft(loaded.llm), plan.settings)
         measured = measure(studio, plan, said, progress)
-        calibration = engines.llm.calibrations.get("en")  # what is said is English
+        calibration = loaded.llm.calibrations.get("en")  # what is said is English
     found = record(plan, measured, planned=len(said), machine=machine, calibration=calibration)
     traces = {f"perfetto-{name}.json": to_perfetto(own) for name, own in played(measured).items()}
     return found, traces
@@ -279,20 +279,10 @@ def record(
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
-    config = plan.settings
-    return {
-        "suite": plan.suite,
-        "seed": plan.seed,
-        "asr": f"{config.asr.engine} {config.asr.model}",
-        "target": config.llm.target,
-        "draft": config.llm.draft,
-        "tts": config.tts.engine,
-        "max_new_tokens": config.llm.max_new_tokens,
-        "endpoint": config.turns.endpoint,
-        "hangover_ms": config.turns.hangover_ms,
-        "complete_ms": config.turns.complete_ms,
-        "incomplete_ms": config.turns.incomplete_ms,
-    }
+    turns = plan.settings.turns
+    names = ("endpoint", "hangover_ms", "complete_ms", "incomplete_ms")
+    policy = {name: getattr(turns, name) for name in names}
+    return {"suite": plan.suite, "seed": plan.seed, **engines(plan.settings), **policy}
 
 
 def _special(

@@ -1,4 +1,4 @@
-"""What figures are figures of: the machine, its threads, the type of the weights, the versions."""
+"""What figures are figures of: machine, threads, type of the weights, versions, and engines."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 import voiceloop
+from voiceloop.config import Config
 
 
 def describe(model: PreTrainedModel) -> dict[str, object]:
@@ -40,6 +41,17 @@ def surroundings() -> dict[str, object]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "voiceloop": voiceloop.__version__,
+    }
+
+
+def engines(config: Config) -> dict[str, object]:
+    """What listens and answers."""
+    return {
+        "asr": f"{config.asr.engine} {config.asr.model}",
+        "target": config.llm.target,
+        "draft": config.llm.draft,
+        "tts": config.tts.engine,
+        "max_new_tokens": config.llm.max_new_tokens,
     }
 
 

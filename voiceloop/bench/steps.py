@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
+from statistics import median
 from time import perf_counter
 
 import torch
 
-from voiceloop.bench.figures import StepCosts, spread
+from voiceloop.bench.figures import StepCosts
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.decoder import Decoder, feed
 
@@ -68,9 +69,9 @@ def time_passes(
         prefill.append(perf_counter() - began)
     return StepCosts(
         # The first time warms up.
-        {rows: spread(seconds[1:]).middle for rows, seconds in passes.items()},
-        spread(guesses[len(counts) - 1 :]).middle,
-        spread(prefill).middle,
+        {rows: median(seconds[1:]) for rows, seconds in passes.items()},
+        median(guesses[len(counts) - 1 :]),
+        median(prefill),
     )
 
 
@@ -87,7 +88,7 @@ def read_bandwidth(size: int, device: torch.device, least: int = MEMORY) -> floa
         total = buffer.sum().item()
         seconds.append(perf_counter() - began)
         assert math.isfinite(total)
-    return 4 * numbers / spread(seconds[1:]).middle
+    return 4 * numbers / median(seconds[1:])
 
 
 def _finish(steps: Iterable[object]) -> None:

@@ -31,7 +31,7 @@ from voiceloop.bench.clips import Clip
 from voiceloop.bench.latency import SUITES
 from voiceloop.bench.load import figures
 from voiceloop.bench.load.plan import RATE, Calls, Seen
-from voiceloop.bench.machine import surroundings
+from voiceloop.bench.machine import engines, surroundings
 from voiceloop.bench.progress import Progress
 from voiceloop.bench.record import Record
 from voiceloop.bench.suites import SuiteName, build
@@ -135,17 +135,17 @@ class Load:
         logger.setLevel(logging.INFO)
         logger.addHandler(self._floor)
         try:
-            with open_engines(self._settings) as engines:
-                return anyio.run(self._measure, engines, backend_options=LOOP)
+            with open_engines(self._settings) as loaded:
+                return anyio.run(self._measure, loaded, backend_options=LOOP)
         finally:
             logger.removeHandler(self._floor)
             logger.setLevel(level)
             logger.propagate = True
 
-    async def _measure(self, engines: Engines) -> Record:
+    async def _measure(self, loaded: Engines) -> Record:
         binding = Binding("localhost", self._port)
         place = Place(binding, Access(binding), load(bundled("web")))
-        app = App(nullcontext(engines), self._settings, place)
+        app = App(nullcontext(loaded), self._settings, place)
         listening, found = anyio.Event(), None
         async with anyio.create_task_group() as tasks:
 
@@ -166,18 +166,8 @@ class Load:
         machine = surroundings()
         self._progress("one client alone")
         alone = await self._clients(speaking=(names,))
-        settings = {
-            "suite": plan.suite,
-            "speaking": plan.speaking,
-            "quiet": plan.quiet,
-            "idle": plan.idle,
-            "turns": plan.turns,
-            "leavers": plan.leavers,
-            "asr": f"{plan.settings.asr.engine} {plan.settings.asr.model}",
-            "target": plan.settings.llm.target,
-            "max_new_tokens": self._settings.llm.max_new_tokens,
-            "tts": plan.settings.tts.engine,
-        }
+        counts = ("suite", "speaking", "quiet", "idle", "turns", "leavers")
+        settings = {name: getattr(plan, name) for name in counts} | engines(self._settings)
         texts = {name: clip.said.text for name, clip in self._said.items()}
         answers = figures.answers(alone.turns) | figures.understood(alone.turns, texts)
         if plan.sessions == 1:

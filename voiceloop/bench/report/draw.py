@@ -113,6 +113,15 @@ def machine(own: Values, *others: str) -> str:
     return f"{', '.join(filter(None, parts))}."
 
 
+def engines(settings: Values) -> str:
+    """What listened and answered."""
+    return (
+        f"Recogniser {settings['asr']}; language model {settings['target']}, draft"
+        f" {settings['draft']}; synthesizer {settings['tts']}; replies of at most"
+        f" {settings['max_new_tokens']} tokens."
+    )
+
+
 # --- for a terminal ------------------------------------------------------------------------------
 
 

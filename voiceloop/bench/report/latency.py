@@ -13,6 +13,7 @@ from voiceloop.bench.report.draw import (
     Report,
     Table,
     counted,
+    engines,
     machine,
     number,
     percent,
@@ -122,10 +123,8 @@ def _subject(record: Record) -> list[str]:
     where = f"Suite {settings['suite']}, seed {settings['seed']}"
     lines = [
         f"{where}: {said}, in {counted(len(record.figures['modes']), 'mode')}.",
-        f"Recogniser {settings['asr']}; language model {settings['target']}, draft"
-        f" {settings['draft']}; synthesizer {settings['tts']}; endpoint {settings['endpoint']}:"
-        f" {settings['complete_ms']}, {settings['hangover_ms']} or {settings['incomplete_ms']} ms;"
-        f" replies of at most {settings['max_new_tokens']} tokens.",
+        f"{engines(settings)} Endpoint {settings['endpoint']}: {settings['complete_ms']},"
+        f" {settings['hangover_ms']} or {settings['incomplete_ms']} ms.",
     ]
     if settings["turns"] < settings["turns_planned"]:
         lines.append("Time was up before all had been said; --turns sets how many, however long.")

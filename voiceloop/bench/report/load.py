@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from voiceloop.bench.record import Record, Values
-from voiceloop.bench.report.draw import Cell, Report, Table, machine, number, tabled
+from voiceloop.bench.report.draw import Cell, Report, Table, engines, machine, number, tabled
 
 SPREAD: dict[str, Cell] = {name: number(name, "{:.1f}") for name in ("p50", "p95", "p99")}
 
@@ -30,11 +30,7 @@ def _subject(record: Record) -> list[str]:
         if "loaded" in record.figures
         else "One client of the server"
     )
-    return [
-        f"{who}, suite {settings['suite']}; recogniser {settings['asr']}, language model"
-        f" {settings['target']}, synthesizer {settings['tts']}; replies of at most"
-        f" {settings['max_new_tokens']} tokens."
-    ]
+    return [f"{who}, suite {settings['suite']}.", engines(settings)]
 
 
 def _one(record: Record) -> list[Table]:
