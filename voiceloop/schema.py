@@ -51,6 +51,8 @@ LOCAL = Meta(extra={"local": True})
 REQUIRED = Meta(extra={"required": True})
 """Marks a field that an update has to give."""
 
+REFUSED = (ValidationError, UnicodeEncodeError)
+"""How msgspec refuses a value; the second, where a command line or a file name is not UTF-8."""
 LONGEST_NAME = 64
 """No key and no choice is longer, and a longer text is not compared with them."""
 MOST_NAMED = 12
@@ -129,7 +131,7 @@ def read(kind: Any, value: object, words: Words, *, text: bool = False) -> Any:
     """
     try:
         return msgspec.convert(value, kind, strict=not text, dec_hook=_made)
-    except ValidationError:
+    except REFUSED:
         raise explained(kind, value, words) from None
 
 
@@ -140,7 +142,7 @@ def _made(kind: Any, value: object) -> object:
 def _fits(hint: Any, value: object) -> bool:
     try:
         msgspec.convert(value, hint, dec_hook=_made)
-    except ValidationError:
+    except REFUSED:
         return False
     return True
 
