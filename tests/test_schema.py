@@ -100,6 +100,13 @@ SAID: list[tuple[dict[str, Any], tuple[str | int, ...], str, str]] = [
     ),
     ({"pets": [{"type": "cat"}]}, ("pets", 0, "name"), "is missing", MANUAL),
     (
+        {"first": {"type": "dog", "name": "x"}},
+        ("first", "type"),
+        'must be "cat", not "dog"',
+        MANUAL,
+    ),
+    ({"first": {}}, ("first", "name"), "is missing", MANUAL),
+    (
         {"pets": [{"type": "cat", "name": "x" * 9}]},
         *(("pets", 0, "name"), "has 9 characters, and 8 are the most", MANUAL),
     ),
