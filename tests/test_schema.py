@@ -100,6 +100,13 @@ SAID: list[tuple[dict[str, Any], tuple[str | int, ...], str, str]] = [
     ),
     ({"pets": [{"type": "cat"}]}, ("pets", 0, "name"), "is missing", MANUAL),
     (
+        {"first": {"type": "dog", "name": "x"}},
+        ("first", "type"),
+        'must be "cat", not "dog"',
+        MANUAL,
+    ),
+    ({"first": {}}, ("first", "name"), "is missing", MANUAL),
+    (
         {"pets": [{"type": "cat", "name": "x" * 9}]},
         *(("pets", 0, "name"), "has 9 characters, and 8 are the most", MANUAL),
     ),
@@ -208,9 +215,12 @@ def test_numbers_may_be_texts_where_all_is_text() -> None:
     assert read(Count, "12", JSON, text=True) == 12
     assert read(Count | Literal["auto"], "auto", JSON, text=True) == "auto"
     assert read(Path, "a/b", JSON, text=True) == Path("a/b")
-    for wrong in ("-1", "x", ""):
+    for wrong in ("-1", "x", "", "\udcff"):
         with pytest.raises(Mistake, match="must be an integer from 0"):
             read(Count, wrong, JSON, text=True)
+    with pytest.raises(Mistake, match="must be 'a'"):
+        read(Literal["a"], "\udcff", TOML, text=True)
+    assert read(str, "\udcff", JSON, text=True) == "\udcff"  # as in the name of a file
 
 
 # --- changes --------------------------------------------------------------------------------------

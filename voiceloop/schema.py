@@ -32,7 +32,6 @@ from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, ValidationError
 
 from voiceloop.errors import Code
 
-T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
 Path = tuple[str | int, ...]
 """The keys, and the indices of lists, that lead to a value."""
@@ -51,6 +50,8 @@ LOCAL = Meta(extra={"local": True})
 REQUIRED = Meta(extra={"required": True})
 """Marks a field that an update has to give."""
 
+REFUSED = (ValidationError, UnicodeEncodeError)
+"""How msgspec refuses a value; the second, where a command line or a file name is not UTF-8."""
 LONGEST_NAME = 64
 """No key and no choice is longer, and a longer text is not compared with them."""
 MOST_NAMED = 12
@@ -110,14 +111,21 @@ def one_line(key: str) -> str:
     return key if key.isprintable() else repr(key)
 
 
-JSON = Words(shown, "null", "an object", "a list, each entry an object", "is not a parameter", 0.5)
-TOML = Words(  # `gpu` does not mean `cpu`
+JSON = Words(
+    shown,
+    null="null",
+    table="an object",
+    tables="a list, each entry an object",
+    unknown="is not a parameter",
+    cutoff=0.5,
+)
+TOML = Words(
     partial(shown, write=repr),
-    "'none'",
-    "a table",
-    "a list of tables, in double brackets",
-    "is no key",
-    0.7,
+    null="'none'",
+    table="a table",
+    tables="a list of tables, in double brackets",
+    unknown="is no key",
+    cutoff=0.7,  # `gpu` does not mean `cpu`
 )
 
 
@@ -129,7 +137,7 @@ def read(kind: Any, value: object, words: Words, *, text: bool = False) -> Any:
     """
     try:
         return msgspec.convert(value, kind, strict=not text, dec_hook=_made)
-    except ValidationError:
+    except REFUSED:
         raise explained(kind, value, words) from None
 
 
@@ -140,7 +148,7 @@ def _made(kind: Any, value: object) -> object:
 def _fits(hint: Any, value: object) -> bool:
     try:
         msgspec.convert(value, hint, dec_hook=_made)
-    except ValidationError:
+    except REFUSED:
         return False
     return True
 
@@ -179,9 +187,9 @@ def _in_object(hint: Any, entries: dict[str, object], words: Words, path: Path) 
     kinds = [one for one in members(hint) if is_struct(one)]
     kind = kinds[0]
     tag = cast("str | None", kind.__struct_config__.tag_field)
-    if tag and len(kinds) > 1:
-        if tag not in entries:
-            return missing((*path, tag))
+    if tag and tag not in entries and len(kinds) > 1:
+        return missing((*path, tag))
+    if tag and tag in entries:
         choices = {tag_of(one): one for one in kinds}
         kind = next((one for name, one in choices.items() if name == entries[tag]), None)
         if kind is None:
@@ -192,8 +200,8 @@ def _in_object(hint: Any, entries: dict[str, object], words: Words, path: Path) 
             return explained(hints[key], entry, words, (*path, key))
         if key not in hints and key != tag:
             return _unknown(kind, key, words, path)
-    needed = [name for name in hints if default_of(kind, name) is NODEFAULT]
-    return missing((*path, *[name for name in needed if name not in entries][:1]))
+    needed = (name for name in hints if default_of(kind, name) is NODEFAULT)
+    return missing((*path, next(name for name in needed if name not in entries)))
 
 
 def mismatch(hint: Any, value: object, words: Words, path: Path = ()) -> Mistake:
