@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import anyio
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.replay.user import FRAME, Lexicon, Piece
 from voiceloop.types import AudioFrame, Pcm
 

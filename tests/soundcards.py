@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import anyio
 import numpy as np
 
-from voiceloop.portaudio import Callback, Kind
+from voiceloop.audio.portaudio import Callback, Kind
 from voiceloop.types import Pcm
 
 EPOCH = 1e9

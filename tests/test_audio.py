@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from tests.sounds import chunks, sizes, tone
-from voiceloop.audio import (
+from voiceloop.audio.frames import (
     PCM16_SCALE,
     SILENCE_DBFS,
     Framer,

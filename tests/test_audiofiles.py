@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from tests.sounds import chunks, sizes, tone
-from voiceloop.audio import from_pcm16, to_pcm16
-from voiceloop.audiofiles import AudioFile, WavWriter
+from voiceloop.audio.files import AudioFile, WavWriter
+from voiceloop.audio.frames import from_pcm16, to_pcm16
 from voiceloop.errors import AudioError
 from voiceloop.types import Pcm
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.bargein import DECIDE_MS, Verdict, judge
+from voiceloop.dialogue.bargein import DECIDE_MS, Verdict, judge
 from voiceloop.languages import language
 from voiceloop.languages.en import ENGLISH
 

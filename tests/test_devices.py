@@ -25,12 +25,12 @@ from tests.speakers import (
     running,
     virtually,
 )
-from voiceloop.audio import FRAME_MS, samples
-from voiceloop.audiofiles import AudioFile
-from voiceloop.devices import AHEAD_S, FileMicrophone, NullSpeaker, WavSpeaker
+from voiceloop.audio.devices import AHEAD_S, FileMicrophone, NullSpeaker, WavSpeaker
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import FRAME_MS, samples
+from voiceloop.audio.player import Player
 from voiceloop.errors import AudioError
-from voiceloop.player import Player
-from voiceloop.trace import Recorder
+from voiceloop.trace.record import Recorder
 from voiceloop.types import AudioFrame, Pcm
 
 pytestmark = pytest.mark.virtual

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from voiceloop.calibration.probability import FINAL, bare, odds
 from voiceloop.config import TurnConfig
-from voiceloop.endpoint import FINAL, bare, goes_on, hangover_ms, odds, with_eagerness
+from voiceloop.dialogue.endpoint import goes_on, hangover_ms, with_eagerness
 from voiceloop.languages import LANGUAGES, Language, language
 from voiceloop.languages.en import ENGLISH
 from voiceloop.types import Calibration

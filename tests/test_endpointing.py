@@ -15,7 +15,7 @@ from voiceloop.config import AsrConfig, Config, TurnConfig
 from voiceloop.replay.run import play
 from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
 from voiceloop.replay.scripted import ScriptedEar
-from voiceloop.trace import Mark, endpoint_to_sound_ms
+from voiceloop.trace.record import Mark, endpoint_to_sound_ms
 from voiceloop.types import Pcm, TurnTrace
 
 pytestmark = pytest.mark.virtual

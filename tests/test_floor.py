@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from voiceloop.config import Config, TurnConfig
 from voiceloop.replay.run import Replay, play
 from voiceloop.replay.scenario import Answer, Failure, Scenario, Stages, UserSound
-from voiceloop.trace import Mark
+from voiceloop.trace.record import Mark
 from voiceloop.types import FloorChange, StageSpan, TokenBurst, Transcript, TurnHeard, TurnTrace
 
 pytestmark = pytest.mark.virtual

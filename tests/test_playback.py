@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.audio import samples
-from voiceloop.playback import AUDIBLE, FADE_MS, KEPT_S, Block, Playback
+from voiceloop.audio.frames import samples
+from voiceloop.audio.playback import AUDIBLE, FADE_MS, KEPT_S, Block, Playback
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, SpokenWord
 
 pytestmark = pytest.mark.pure

@@ -21,10 +21,10 @@ from tests.speakers import (
     running,
     virtually,
 )
-from voiceloop.devices import AHEAD_S
-from voiceloop.playback import AUDIBLE, Heard
-from voiceloop.player import Player
-from voiceloop.trace import Lane, Mark, Recorder
+from voiceloop.audio.devices import AHEAD_S
+from voiceloop.audio.playback import AUDIBLE, Heard
+from voiceloop.audio.player import Player
+from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.types import Clause, SpeechChunk
 
 pytestmark = pytest.mark.virtual

@@ -40,7 +40,7 @@ from voiceloop.replay.scenario import (
 from voiceloop.replay.timeline import differences, lines, records, timeline, turns
 from voiceloop.replay.user import FRAME, Lexicon, Piece, Say, ScriptedMicrophone
 from voiceloop.runner import Timed
-from voiceloop.trace import Mark, to_perfetto
+from voiceloop.trace.record import Mark, to_perfetto
 from voiceloop.types import AudioFrame, Clause, TokenBurst, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual

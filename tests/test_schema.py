@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Meta
 
-from voiceloop.realtime.pcm import Pcm
 from voiceloop.schema import (
     JSON,
     REQUIRED,
@@ -31,6 +30,7 @@ from voiceloop.schema import (
     read,
     suggestion,
 )
+from voiceloop.wire.pcm import Pcm
 
 pytestmark = pytest.mark.pure
 

@@ -19,9 +19,9 @@ from msgspec import structs
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.traces import out_of_order
-from voiceloop.audio import SPEECH_RATE as RATE
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import Config, TurnConfig
-from voiceloop.devices import NullSpeaker
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines, Steps
 from voiceloop.errors import EngineError
@@ -34,16 +34,17 @@ from voiceloop.replay.scripted import (
     ScriptedTts,
     ScriptedVad,
 )
-from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.session import Session
-from voiceloop.trace import (
+from voiceloop.trace.record import (
     Lane,
     Mark,
     endpoint_to_sound_ms,
     parts_ms,
     voice_to_voice_ms,
 )
+from voiceloop.turn.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
+from voiceloop.turn.work import Work
 from voiceloop.types import (
     Clause,
     Event,
@@ -57,7 +58,6 @@ from voiceloop.types import (
     TurnTrace,
     Word,
 )
-from voiceloop.work import Work
 
 pytestmark = pytest.mark.virtual
 

@@ -14,11 +14,11 @@ import anyio.lowlevel
 import numpy as np
 import pytest
 
-from voiceloop.audio import FRAME_MS, SPEECH_RATE, samples, silence
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, samples, silence
 from voiceloop.bench.load.measure import memory_mb
 from voiceloop.bench.suites import build
 from voiceloop.config import Config
-from voiceloop.devices import NullSpeaker
 from voiceloop.loading import open_engines
 from voiceloop.session import Session
 from voiceloop.types import AudioFrame, Event, Pcm, TurnTrace

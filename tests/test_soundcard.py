@@ -19,18 +19,18 @@ from hypothesis import strategies as st
 from tests.soundcards import HandCard
 from tests.sounds import chunks, sizes, tone
 from tests.speakers import Act, acts, play_all, reply, running, virtually
-from voiceloop.audio import FRAME_MS, LiveResampler, samples
-from voiceloop.devices import AHEAD_S
-from voiceloop.errors import DeviceError
-from voiceloop.player import Player
-from voiceloop.soundcard import (
+from voiceloop.audio.devices import AHEAD_S
+from voiceloop.audio.frames import FRAME_MS, LiveResampler, samples
+from voiceloop.audio.player import Player
+from voiceloop.audio.soundcard import (
     BACKLOG_S,
     STALL_S,
     TAIL_S,
     SoundcardMicrophone,
     SoundcardSpeaker,
 )
-from voiceloop.trace import Recorder
+from voiceloop.errors import DeviceError
+from voiceloop.trace.record import Recorder
 from voiceloop.types import AudioFrame, Pcm
 
 pytestmark = pytest.mark.virtual

@@ -27,7 +27,7 @@ from models.train.questions import spoken
 from models.train.voices import Voice
 from tests.pulse import RATE, VirtualCard, require_portaudio, virtual_card
 from tests.test_cli import assert_one_line_and_a_hint
-from voiceloop.audiofiles import AudioFile
+from voiceloop.audio.files import AudioFile
 from voiceloop.bundled import bundled
 from voiceloop.cli import main
 
@@ -52,7 +52,7 @@ MAIN = """
 import signal, sys
 # What a shell runs in the background is deaf to Ctrl-C, and so would be all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from voiceloop.audiofiles import AudioFile
+from voiceloop.audio.files import AudioFile
 from voiceloop.bundled import bundled
 from voiceloop.cli import main
 sys.exit(main())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.traces import EXAMPLE, example, out_of_order, traces
-from voiceloop.trace import (
+from voiceloop.trace.record import (
     PARTS,
     Lane,
     Mark,

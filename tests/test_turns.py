@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sounds import chunks, sizes
-from voiceloop.audio import Framer, samples, silence
-from voiceloop.config import TurnConfig
-from voiceloop.turns import (
+from voiceloop.asr.turns import (
     HUSH_MS,
     STEP,
     SpeechPaused,
@@ -22,6 +20,8 @@ from voiceloop.turns import (
     TurnEnded,
     TurnEvent,
 )
+from voiceloop.audio.frames import Framer, samples, silence
+from voiceloop.config import TurnConfig
 from voiceloop.types import AudioFrame, Pcm
 
 pytestmark = pytest.mark.pure

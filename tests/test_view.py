@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from voiceloop.trace import Mark
+from voiceloop.trace.record import Mark
+from voiceloop.trace.view import JsonView, LiveView, PlainView, open_view, printable, split_after
 from voiceloop.types import (
     Clause,
     Event,
@@ -24,7 +25,6 @@ from voiceloop.types import (
     TurnTrace,
     Word,
 )
-from voiceloop.view import JsonView, LiveView, PlainView, open_view, printable, split_after
 
 pytestmark = pytest.mark.pure
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.traces import example, traces
-from voiceloop.trace import Lane
+from voiceloop.trace.record import Lane
+from voiceloop.trace.waterfall import waterfall
 from voiceloop.types import StageSpan, TurnTrace
-from voiceloop.waterfall import waterfall
 
 pytestmark = pytest.mark.pure
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from voiceloop.trace import Lane, Mark, Recorder
+from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.types import TurnTrace
 
 seconds = st.floats(0, 86_400)

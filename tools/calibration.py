@@ -20,8 +20,8 @@ from tempfile import NamedTemporaryFile
 
 import numpy as np
 
-from voiceloop.audio import samples, silence
-from voiceloop.audiofiles import AudioFile
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import samples, silence
 from voiceloop.bench.scoring import roc_auc
 from voiceloop.bench.sentences import QUESTIONS, Sentence
 from voiceloop.calibration.fitting import (
@@ -34,9 +34,9 @@ from voiceloop.calibration.fitting import (
 )
 from voiceloop.calibration.idle import judgements
 from voiceloop.calibration.keeping import written
+from voiceloop.calibration.probability import bare, comparable
 from voiceloop.calibration.requests import Cut, Kind, Request, bundled_requests
 from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
-from voiceloop.endpoint import bare, comparable
 from voiceloop.engines import Asr
 from voiceloop.languages import LANGUAGES, Language
 from voiceloop.loading import load_asr, set_threads

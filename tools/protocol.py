@@ -1,4 +1,4 @@
-"""Writes docs/protocol.md from voiceloop/realtime/; `make docs` runs it, a test checks it."""
+"""Writes docs/protocol.md from voiceloop/wire/; `make docs` runs it, a test checks it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin
 from msgspec import NODEFAULT, UNSET
 
 from voiceloop import schema
-from voiceloop.realtime import (
+from voiceloop.wire import (
     client_events,
     extensions,
     ids,
@@ -24,12 +24,12 @@ from voiceloop.realtime import (
     session_events,
     settings,
 )
-from voiceloop.realtime.server_events import ServerEvent, plain
+from voiceloop.wire.server_events import ServerEvent, plain
 
 INTRODUCTION = f"""\
 # The protocol
 
-<!-- Written by `make docs` from voiceloop/realtime/: change it there. -->
+<!-- Written by `make docs` from voiceloop/wire/: change it there. -->
 
 `voiceloop serve` speaks OpenAI's Realtime protocol over a websocket at `/v1/realtime`, in the shape
 of its general availability; clients of that API, such as the `openai` package, need only another

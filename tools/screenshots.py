@@ -23,7 +23,7 @@ from models.train.questions import spoken
 from models.train.voices import Voice
 from tests.browser.conftest import chromium
 from tests.server.serving import serving
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 WIDE: ViewportSize = {"width": 1280, "height": 800}

@@ -40,12 +40,12 @@ from voiceloop.status import (
 )
 
 if TYPE_CHECKING:
-    from voiceloop.audiofiles import AudioFile
-    from voiceloop.devices import Microphone, Speaker
+    from voiceloop.audio.devices import Microphone, Speaker
+    from voiceloop.audio.files import AudioFile
+    from voiceloop.audio.soundcard import SoundcardSpeaker
     from voiceloop.engines import Asr, Engines, Vad
-    from voiceloop.soundcard import SoundcardSpeaker
+    from voiceloop.trace.view import View
     from voiceloop.types import Event, TurnTrace, Word
-    from voiceloop.view import View
 
 SPEAKER_RATE = 24_000
 """Hertz of what `ask` plays, whatever the synthesizer gives."""
@@ -181,7 +181,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def talk(command: Talk) -> int:
     """`voiceloop talk`."""
-    from voiceloop.soundcard import SoundcardMicrophone, SoundcardSpeaker
+    from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
 
     keep([command.config], {"--trace": command.trace})
     if "list" in (command.input, command.output):
@@ -211,7 +211,7 @@ def talk(command: Talk) -> int:
 
 def list_devices() -> int:
     """Print the microphones and speakers that `talk` can be given."""
-    from voiceloop.portaudio import NAMES, names
+    from voiceloop.audio.portaudio import NAMES, names
 
     for kind, title in NAMES.items():
         print(f"--{kind}, a {title}:")
@@ -221,8 +221,8 @@ def list_devices() -> int:
 
 def ask(command: Ask) -> int:
     """`voiceloop ask`."""
-    from voiceloop.devices import FileMicrophone, NullSpeaker, Recorded, WavSpeaker
-    from voiceloop.reply import EVERYTHING, SEQUENTIAL
+    from voiceloop.audio.devices import FileMicrophone, NullSpeaker, Recorded, WavSpeaker
+    from voiceloop.turn.reply import EVERYTHING, SEQUENTIAL
 
     keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})
     timed = command.pace == "realtime"
@@ -254,7 +254,7 @@ def ask(command: Ask) -> int:
 
 def _card(command: Ask, stack: ExitStack) -> SoundcardSpeaker | None:
     """The speaker, if replies are to be heard and there is one."""
-    from voiceloop.soundcard import SoundcardSpeaker
+    from voiceloop.audio.soundcard import SoundcardSpeaker
 
     if not command.play:
         return None
@@ -317,13 +317,13 @@ class Conversation:
 @contextmanager
 def conversation(command: Ask | Talk, *, timed: bool) -> Iterator[Conversation]:
     """Load the engines for a conversation, and show it; in the end its trace is written."""
-    from voiceloop.trace import to_perfetto
+    from voiceloop.trace.record import to_perfetto
 
     with ExitStack() as stack:
         trace_file = stack.enter_context(replacing(command.trace)) if command.trace else None
         with loading(engine_names(command.settings), sys.stderr):
             from voiceloop.loading import open_engines
-            from voiceloop.view import open_view
+            from voiceloop.trace.view import open_view
 
             engines = stack.enter_context(open_engines(command.settings))
         with open_view(sys.stdout, sys.stderr, as_json=command.json, timed=timed) as view:
@@ -335,8 +335,8 @@ def conversation(command: Ask | Talk, *, timed: bool) -> Iterator[Conversation]:
 
 def report(traces: Sequence[TurnTrace]) -> None:
     """Print where the time went: of one turn, or of the median one with the figures of all."""
-    from voiceloop.trace import Mark, endpoint_to_sound_ms, percentiles, voice_to_voice_ms
-    from voiceloop.waterfall import waterfall
+    from voiceloop.trace.record import Mark, endpoint_to_sound_ms, percentiles, voice_to_voice_ms
+    from voiceloop.trace.waterfall import waterfall
 
     answered = [trace for trace in traces if voice_to_voice_ms(trace) is not None]
     if not answered:
@@ -365,7 +365,7 @@ def report(traces: Sequence[TurnTrace]) -> None:
 
 def transcribe(command: Transcribe) -> int:
     """`voiceloop transcribe`."""
-    from voiceloop.audiofiles import AudioFile
+    from voiceloop.audio.files import AudioFile
 
     refused = 0
     with loading(asr_name(command.settings.asr), sys.stderr):
@@ -386,7 +386,7 @@ def transcribe(command: Transcribe) -> int:
 
 def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -> None:
     from voiceloop.asr.stream import listen
-    from voiceloop.view import printable
+    from voiceloop.trace.view import printable
 
     began = time.perf_counter()
     words: list[Word] = []
@@ -419,7 +419,7 @@ def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -
 def say(command: Say) -> int:
     """`voiceloop say`."""
     from voiceloop import saying
-    from voiceloop.audiofiles import check_wav
+    from voiceloop.audio.files import check_wav
 
     # What can be wrong with file or speaker is found before the voice is loaded.
     if command.out:
@@ -463,7 +463,7 @@ def replay(command: Replay) -> int:
     from voiceloop.replay.reading import load_scenario
     from voiceloop.replay.run import play
     from voiceloop.replay.timeline import differences, lines, records
-    from voiceloop.trace import to_perfetto
+    from voiceloop.trace.record import to_perfetto
 
     keep([command.scenario, command.config], {"--trace": command.trace})
     # A scenario is the same on every machine: of the user's settings only flags reach it.

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar, cast
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.catalog.names import prepare
 from voiceloop.config import Config
 from voiceloop.engines import Asr, Engines, Llm, Tts, TurnModel, Vad, load

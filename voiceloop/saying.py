@@ -8,12 +8,12 @@ from pathlib import Path
 
 import anyio
 
-from voiceloop.audio import Resampler
-from voiceloop.audiofiles import WavWriter
+from voiceloop.audio.files import WavWriter
+from voiceloop.audio.frames import Resampler
+from voiceloop.audio.soundcard import SoundcardSpeaker
 from voiceloop.engines import Tts
 from voiceloop.errors import DeviceError, MissingExtra, VoiceloopError
 from voiceloop.languages import language
-from voiceloop.soundcard import SoundcardSpeaker
 from voiceloop.tts.clauses import cut
 from voiceloop.types import Pcm
 

@@ -23,23 +23,9 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from voiceloop.asr.hearing import Hearing
 from voiceloop.asr.stream import StreamingTranscriber
-from voiceloop.audio import SPEECH_RATE, samples
-from voiceloop.config import Config, TurnConfig
-from voiceloop.devices import Microphone, Speaker
-from voiceloop.dialogue import actions, inputs
-from voiceloop.dialogue.core import Abilities, Core
-from voiceloop.dialogue.state import Options, Played, Returned, Settings
-from voiceloop.engines import Conversation, Engines, first
-from voiceloop.errors import VoiceloopError
-from voiceloop.hearing import Hearing
-from voiceloop.history import History
-from voiceloop.languages import Language, language
-from voiceloop.player import Player
-from voiceloop.reply import EVERYTHING, Calls, Gate, Overlap, Reply, Workshop
-from voiceloop.tools import ToolResult, run_tool
-from voiceloop.trace import Lane, Mark, Recorder
-from voiceloop.turns import (
+from voiceloop.asr.turns import (
     Detector,
     SpeechPaused,
     SpeechStarted,
@@ -47,8 +33,22 @@ from voiceloop.turns import (
     TurnEnded,
     TurnEvent,
 )
+from voiceloop.audio.devices import Microphone, Speaker
+from voiceloop.audio.frames import SPEECH_RATE, samples
+from voiceloop.audio.player import Player
+from voiceloop.config import Config, TurnConfig
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.core import Abilities, Core
+from voiceloop.dialogue.state import Options, Played, Returned, Settings
+from voiceloop.engines import Conversation, Engines, first
+from voiceloop.errors import VoiceloopError
+from voiceloop.languages import Language, language
+from voiceloop.trace.record import Lane, Mark, Recorder
+from voiceloop.turn.history import History
+from voiceloop.turn.reply import EVERYTHING, Calls, Gate, Overlap, Reply, Workshop
+from voiceloop.turn.tools import ToolResult, run_tool
+from voiceloop.turn.work import Work
 from voiceloop.types import AudioFrame, Event, Notice, TokenBurst, ToolCall
-from voiceloop.work import Work
 
 logger = logging.getLogger(__name__)
 

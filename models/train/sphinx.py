@@ -30,7 +30,7 @@ from models.train.asr_export import normalise
 from models.train.domain import dialogue, utterance
 from models.train.voices import Voice, _espeak_library, render
 from voiceloop.asr.sphinx import DICTIONARY, LANGUAGE, Sphinx
-from voiceloop.audio import SPEECH_RATE, Resampler
+from voiceloop.audio.frames import SPEECH_RATE, Resampler
 
 UTTERANCES, DIALOGUES = 120_000, 30_000
 MOST = 40

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from tests.sounds import chunks
 from voiceloop.asr.silero import MUTE, MUTE_WINDOWS, Silero, silero
-from voiceloop.audio import Framer, Resampler, dbfs, samples, silence
-from voiceloop.audiofiles import AudioFile
+from voiceloop.asr.turns import SpeechStarted, TurnDetector, TurnEnded, TurnEvent
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import Framer, Resampler, dbfs, samples, silence
 from voiceloop.config import TtsConfig, TurnConfig, VadConfig
 from voiceloop.tts.espeak import espeak
-from voiceloop.turns import SpeechStarted, TurnDetector, TurnEnded, TurnEvent
 from voiceloop.types import Clause, Pcm
 
 pytestmark = pytest.mark.models

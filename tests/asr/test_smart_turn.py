@@ -13,8 +13,8 @@ from transformers import WhisperFeatureExtractor
 
 from voiceloop.asr import smart_turn as module
 from voiceloop.asr.smart_turn import FILE, NAME, SmartTurn, smart_turn
-from voiceloop.audio import SPEECH_RATE, samples, silence
-from voiceloop.audiofiles import AudioFile
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.catalog.store import Store
 from voiceloop.config import TurnConfig
 from voiceloop.engines import load

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from voiceloop.asr.sphinx import DICTIONARY, LANGUAGE, Sphinx, sphinx
-from voiceloop.audio import Resampler, silence
-from voiceloop.audiofiles import AudioFile
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import Resampler, silence
 from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, TtsConfig
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from tests.fakes import English
 from voiceloop.asr.agreement import normalise
 from voiceloop.asr.stream import PAUSE_EDGE_MS, StreamingTranscriber, listen
-from voiceloop.audio import SampleBuffer, samples, silence
+from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.audio.frames import SampleBuffer, samples, silence
 from voiceloop.config import AsrConfig, TurnConfig
-from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 pytestmark = pytest.mark.pure

@@ -10,7 +10,7 @@ import pytest
 
 from voiceloop.asr.agreement import repeats
 from voiceloop.asr.whisper import Whisper, whisper
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench import flite
 from voiceloop.bench.scoring import word_errors
 from voiceloop.bench.utterances import Line

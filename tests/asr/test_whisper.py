@@ -41,7 +41,7 @@ from voiceloop.asr.whisper import (
     windows,
     without_loop,
 )
-from voiceloop.audio import SPEECH_RATE, samples
+from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.suites import build
 from voiceloop.config import AsrConfig
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, OutOfMemory

@@ -14,11 +14,8 @@ import anyio
 import numpy as np
 
 from tests.behaviour.generated import Case, Client
-from voiceloop.audio import SPEECH_RATE, to_pcm16
+from voiceloop.audio.frames import SPEECH_RATE, to_pcm16
 from voiceloop.errors import ProtocolError
-from voiceloop.realtime.client_events import parse, parse_binary
-from voiceloop.realtime.ids import maker
-from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.replay.clock import VirtualClock
 from voiceloop.replay.run import in_order, play, quietly, scripted_engines
 from voiceloop.replay.scenario import UserSound
@@ -28,6 +25,9 @@ from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.session import Session
 from voiceloop.types import Pcm, Word
+from voiceloop.wire.client_events import parse, parse_binary
+from voiceloop.wire.ids import maker
+from voiceloop.wire.server_events import ServerEvent
 
 FRAME_S = 0.02
 """Audio in one message of a client."""

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from voiceloop.asr.turns import TurnEnded
 from voiceloop.bench.clips import Clip, Interruption, InterruptionKind, Pause, Said
 from voiceloop.bench.record import Record
 from voiceloop.bench.sentences import Standing
 from voiceloop.bench.takes import Take
-from voiceloop.trace import Lane, Mark, Recorder
-from voiceloop.turns import TurnEnded
+from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.types import Transcript, TurnTrace, Word
 
 RATE = 16_000

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from voiceloop.audio import SPEECH_RATE, samples, silence
+from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench.alignment import aligner
 from voiceloop.bench.utterances import Line, speak
 from voiceloop.errors import MissingExtra

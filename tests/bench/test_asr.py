@@ -14,7 +14,7 @@ from tests.bench.conftest import quiet
 from tests.bench.made import MACHINE, read
 from tests.fakes import English
 from tests.sounds import tone
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.asr import (
     CUTS_S,
     SHORT_WORDS,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.audio import SPEECH_RATE, dbfs, samples
+from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples
 from voiceloop.bench.gaps import FADE_MS, GRAIN_MS, Gap, background, insert
 from voiceloop.bench.sounds import room
 from voiceloop.types import Pcm

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.bench.made import BEGAN, RATE, answered, clip, take
-from voiceloop.audio import samples
+from voiceloop.audio.frames import samples
 from voiceloop.bench.clips import Clip, InterruptionKind
 from voiceloop.bench.interruptions import interruptions, reaction
 from voiceloop.bench.takes import Take
-from voiceloop.trace import Lane, Mark, Recorder
+from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.types import Outcome
 
 pytestmark = pytest.mark.pure

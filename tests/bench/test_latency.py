@@ -38,7 +38,7 @@ from voiceloop.bench.takes import MODES, Take
 from voiceloop.bench.turnfigures import outcome
 from voiceloop.config import AsrConfig, Config, LlmConfig
 from voiceloop.errors import ConfigError
-from voiceloop.trace import Mark, parts_ms
+from voiceloop.trace.record import Mark, parts_ms
 from voiceloop.types import TurnTrace
 
 pytestmark = pytest.mark.pure

@@ -27,8 +27,8 @@ from voiceloop.bench.endings import Silence, endpointing
 from voiceloop.bench.report import draw
 from voiceloop.bench.report.latency import distribution, report, trade_off, turn_waterfall
 from voiceloop.config import TurnConfig
-from voiceloop.trace import Lane, to_json
-from voiceloop.trace import of_json as traced
+from voiceloop.trace.record import Lane, to_json
+from voiceloop.trace.record import of_json as traced
 from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure

@@ -6,7 +6,7 @@ import pytest
 
 from tests.bench.made import BEGAN, answered, take
 from voiceloop.bench.partials import behind, partial_figures
-from voiceloop.trace import Lane, Recorder
+from voiceloop.trace.record import Lane, Recorder
 
 pytestmark = pytest.mark.pure
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.bench.made import at
 from tests.fakes import English
-from voiceloop.audio import SPEECH_RATE, samples
+from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.clips import Clip, Said
 from voiceloop.bench.people import APART_MS, SEARCH_MS, Spoken, arrange, find
 from voiceloop.bench.scoring import false_cutoffs

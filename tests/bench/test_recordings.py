@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from tests.sounds import tone
-from voiceloop.audio import SPEECH_RATE, dbfs
+from voiceloop.audio.frames import SPEECH_RATE, dbfs
 from voiceloop.bench.clips import Said
 from voiceloop.bench.recordings import LOUDEST, QUIETEST, read_folder
 from voiceloop.bench.sounds import room

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.audio import samples
+from voiceloop.audio.frames import samples
 from voiceloop.bench.clips import Pause, Said
 from voiceloop.bench.scoring import (
     LAG_MS,

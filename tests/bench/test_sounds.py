@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.audio import SPEECH_RATE, dbfs, samples
+from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples
+from voiceloop.audio.playback import AUDIBLE
 from voiceloop.bench.sounds import (
     ROOM_DBFS,
     Rng,
@@ -20,7 +21,6 @@ from voiceloop.bench.sounds import (
     room,
     throat_clearing,
 )
-from voiceloop.playback import AUDIBLE
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.pure

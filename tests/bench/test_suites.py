@@ -18,8 +18,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from voiceloop.asr.silero import silero
+from voiceloop.asr.turns import SpeechStarted, TurnDetector, TurnEnded, TurnEvent
 from voiceloop.asr.whisper import whisper
-from voiceloop.audio import SPEECH_RATE, Framer, dbfs, samples
+from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, samples
+from voiceloop.audio.playback import AUDIBLE
 from voiceloop.bench.clips import Clip, Pause
 from voiceloop.bench.flite import VOICES as flite_voices
 from voiceloop.bench.flite import speak as speak_by_flite
@@ -39,8 +41,6 @@ from voiceloop.bench.suites import (
 from voiceloop.bench.utterances import VOICES, Line, Utterance, place, speak
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
 from voiceloop.errors import ConfigError, EngineError
-from voiceloop.playback import AUDIBLE
-from voiceloop.turns import SpeechStarted, TurnDetector, TurnEnded, TurnEvent
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models

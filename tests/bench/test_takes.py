@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.made import at
+from voiceloop.asr.turns import TurnEvent
 from voiceloop.bench.clips import Clip, Said
 from voiceloop.bench.room import BriefSpeaker, Room
 from voiceloop.bench.takes import Recorded, Replayed
 from voiceloop.config import TurnConfig
-from voiceloop.turns import TurnEvent
 from voiceloop.types import AudioFrame, Pcm
 
 pytestmark = pytest.mark.virtual

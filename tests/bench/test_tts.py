@@ -11,7 +11,7 @@ import pytest
 from tests.bench.conftest import quiet
 from tests.bench.made import MACHINE
 from tests.fakes import English
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.report.draw import text
 from voiceloop.bench.report.speech import of_tts
 from voiceloop.bench.scoring import plain_words

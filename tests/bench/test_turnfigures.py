@@ -22,7 +22,7 @@ from voiceloop.bench.turnfigures import (
     paired,
     ratio,
 )
-from voiceloop.trace import Mark
+from voiceloop.trace.record import Mark
 
 pytestmark = pytest.mark.pure
 

@@ -12,8 +12,8 @@ import playwright
 import pytest
 
 from voiceloop.bundled import bundled
-from voiceloop.realtime.client_events import SessionUpdate, parse
-from voiceloop.realtime.settings import SessionSettings
+from voiceloop.wire.client_events import SessionUpdate, parse
+from voiceloop.wire.settings import SessionSettings
 
 pytestmark = pytest.mark.browser
 

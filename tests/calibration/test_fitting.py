@@ -25,9 +25,10 @@ from voiceloop.calibration.fitting import (
     words_at,
     words_ms,
 )
+from voiceloop.calibration.probability import comparable
 from voiceloop.calibration.requests import Kind
 from voiceloop.config import TurnConfig
-from voiceloop.endpoint import comparable, hangover_ms
+from voiceloop.dialogue.endpoint import hangover_ms
 from voiceloop.languages.en import ENGLISH
 from voiceloop.types import Calibration
 

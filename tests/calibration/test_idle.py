@@ -10,18 +10,18 @@ import anyio
 import pytest
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
-from voiceloop.audio import SPEECH_RATE as RATE
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.calibration.fitting import calibrate
 from voiceloop.calibration.idle import QUIET_S, calibrate_in_idle_time, judgements
 from voiceloop.calibration.keeping import keep, recall
 from voiceloop.calibration.requests import bundled_requests
 from voiceloop.config import Config, TurnConfig
-from voiceloop.devices import NullSpeaker
 from voiceloop.engines import Engines
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.session import Session
-from voiceloop.trace import Mark
+from voiceloop.trace.record import Mark
 from voiceloop.types import Calibration, Event, TurnTrace
 
 pytestmark = pytest.mark.virtual

@@ -11,8 +11,8 @@ import pytest
 from models.train.domain import utterance
 from models.train.domain.talk import TALKS
 from voiceloop.bench.sentences import LONG_ANSWERS, QUESTIONS
+from voiceloop.calibration.probability import bare
 from voiceloop.calibration.requests import bundled_requests, request
-from voiceloop.endpoint import bare
 from voiceloop.languages import LANGUAGES
 from voiceloop.languages.en import ENGLISH
 

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from tests.catalog.test_fetch import Counted
 from tests.tts.saying import clause, joined, say
 from voiceloop.asr.whisper import whisper
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.catalog.cards import variants
 from voiceloop.catalog.fetch import Unreachable

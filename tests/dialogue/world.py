@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.core import Abilities, Core
 from voiceloop.dialogue.state import Options, Phase, Played, Settings, Words
 from voiceloop.languages import language
-from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.types import Calibration, FloorChange, ToolCall, Transcript, TurnHeard, Word
 
 TEXTS = ("tell me", "tell me more", "what is it", "and the", "uh-huh", "stop", "", "no wait stop")

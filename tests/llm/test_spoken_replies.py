@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.llm.conftest import build_tokenizer
-from voiceloop.audio import SPEECH_RATE as RATE
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import Config
-from voiceloop.devices import NullSpeaker
 from voiceloop.engines import Engines
 from voiceloop.languages import language
 from voiceloop.llm.output import Call, Output, Speech

@@ -14,25 +14,25 @@ import numpy as np
 import soundfile as sf
 from hypothesis import strategies as st
 
-from tests.realtime.stranger import KEYS, ODD_TEXTS, ODD_VALUES, places
-from tests.realtime.values import JSON, messages
 from tests.server.serving import RATE, to_wire
+from tests.wire.stranger import KEYS, ODD_TEXTS, ODD_VALUES, places
+from tests.wire.values import JSON, messages
 from voiceloop.bundled import bundled
-from voiceloop.realtime.client_events import (
+from voiceloop.schema import changes
+from voiceloop.wire.client_events import (
     CLIENT_EVENTS,
     MAX_BYTES,
     UNSUPPORTED,
     parse,
     parse_binary,
 )
-from voiceloop.realtime.jsontext import MAX_CHARACTERS, MAX_DEPTH, MAX_VALUES
-from voiceloop.realtime.settings import (
+from voiceloop.wire.jsontext import MAX_CHARACTERS, MAX_DEPTH, MAX_VALUES
+from voiceloop.wire.settings import (
     InputAudio,
     ResponseSettings,
     SessionSettings,
     Transcription,
 )
-from voiceloop.schema import changes
 
 INVALID_UTF8, TOO_BIG = 1007, 1009
 """Close codes (RFC 6455, 7.4.1)."""

@@ -20,7 +20,7 @@ import numpy as np
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from voiceloop.audio import Resampler
+from voiceloop.audio.frames import Resampler
 from voiceloop.types import Pcm
 
 RATE = 24_000

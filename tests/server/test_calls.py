@@ -13,17 +13,17 @@ import anyio
 import pytest
 
 from tests.fakes import Script
-from voiceloop.audio import SPEECH_RATE as RATE
+from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import AsrConfig, Config
 from voiceloop.engines import Engines
 from voiceloop.languages import AUTO, language
-from voiceloop.realtime.client_events import parse
-from voiceloop.realtime.ids import maker
-from voiceloop.realtime.server_events import ServerEvent
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.types import ToolCall
+from voiceloop.wire.client_events import parse
+from voiceloop.wire.ids import maker
+from voiceloop.wire.server_events import ServerEvent
 
 pytestmark = pytest.mark.virtual
 

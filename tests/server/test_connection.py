@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from tests.fakes import Script
-from voiceloop.audio import SPEECH_RATE as RATE
+from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad

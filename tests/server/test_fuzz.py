@@ -31,7 +31,7 @@ from tests.server.hostile import (
 )
 from tests.server.serving import PATIENCE_S, Client, Event, Serving, serving, until
 from voiceloop.errors import ProtocolError
-from voiceloop.realtime.session_events import Error
+from voiceloop.wire.session_events import Error
 
 pytestmark = pytest.mark.models
 

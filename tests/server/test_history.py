@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.realtime.items import (
+from voiceloop.server.history import history
+from voiceloop.wire.items import (
     FunctionCallOutput,
     InputAudioPart,
     InputText,
@@ -14,7 +15,6 @@ from voiceloop.realtime.items import (
     Message,
     OutputText,
 )
-from voiceloop.server.history import history
 
 pytestmark = pytest.mark.pure
 

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from voiceloop.errors import Code
 from voiceloop.server import auth, limits, resume
 from voiceloop.server.metrics import ANSWER_S, MODELS, WAIT_S, Metrics
-from voiceloop.trace import Mark
+from voiceloop.trace.record import Mark
 from voiceloop.types import Outcome, TurnTrace
 
 pytestmark = pytest.mark.pure

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from tests.tts.conftest import HOP, QUIET, MakeVoice, change_config
 from tests.tts.saying import clause, joined, say
+from voiceloop.audio.playback import Playback
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts, load
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, ModelNotFound
-from voiceloop.playback import Playback
 from voiceloop.tts.coqui import coqui
 from voiceloop.tts.edges import trim
 from voiceloop.tts.vocoder import FIRST, windows

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sounds import chunks, sizes
-from voiceloop.audio import silence
-from voiceloop.playback import AUDIBLE
+from voiceloop.audio.frames import silence
+from voiceloop.audio.playback import AUDIBLE
 from voiceloop.tts.edges import FADE_IN_MS, FADE_OUT_MS, LEAD_MS, TAIL_MS, Trimmer, pause, trim
 from voiceloop.types import Clause, Pcm
 

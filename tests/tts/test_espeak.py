@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from voiceloop.audio.playback import AUDIBLE
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
 from voiceloop.languages.en import ENGLISH
-from voiceloop.playback import AUDIBLE
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.espeak import espeak, trim
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, TokenBurst

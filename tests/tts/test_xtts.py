@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.tts.conftest import MakeVoice, change_config
 from tests.tts.saying import clause, joined, say
-from voiceloop.audiofiles import WavWriter
+from voiceloop.audio.files import WavWriter
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import AudioError, ConfigError, EngineError, ModelCorrupt, ModelNotFound

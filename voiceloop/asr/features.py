@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from voiceloop.audio import silence
+from voiceloop.audio.frames import silence
 from voiceloop.types import Pcm
 
 HOP = 160

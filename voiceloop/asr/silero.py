@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from voiceloop.audio import silence
+from voiceloop.audio.frames import silence
 from voiceloop.config import VadConfig
 from voiceloop.engines import Vad
 from voiceloop.errors import ModelCorrupt, ModelNotFound

@@ -14,7 +14,7 @@ import onnxruntime
 from faster_whisper.feature_extractor import FeatureExtractor
 
 from voiceloop.asr.features import HOP, LogMel
-from voiceloop.audio import SPEECH_RATE, silence
+from voiceloop.audio.frames import SPEECH_RATE, silence
 from voiceloop.catalog.names import find
 from voiceloop.config import TurnConfig
 from voiceloop.engines import TurnModel

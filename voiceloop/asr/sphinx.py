@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, to_pcm16
+from voiceloop.audio.frames import SPEECH_RATE, to_pcm16
 from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr

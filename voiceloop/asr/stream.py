@@ -19,10 +19,7 @@ from itertools import chain
 import numpy as np
 
 from voiceloop.asr.agreement import LocalAgreement, common_prefix, normalise, repeats
-from voiceloop.audio import SPEECH_RATE, Framer, SampleBuffer, dbfs, samples, silence
-from voiceloop.config import AsrConfig, TurnConfig
-from voiceloop.engines import Asr, Vad
-from voiceloop.turns import (
+from voiceloop.asr.turns import (
     SpeechPaused,
     SpeechResumed,
     SpeechStarted,
@@ -30,6 +27,9 @@ from voiceloop.turns import (
     TurnEnded,
     TurnEvent,
 )
+from voiceloop.audio.frames import SPEECH_RATE, Framer, SampleBuffer, dbfs, samples, silence
+from voiceloop.config import AsrConfig, TurnConfig
+from voiceloop.engines import Asr, Vad
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 TRIM_AT = 0.75

@@ -29,7 +29,7 @@ from faster_whisper.tokenizer import Tokenizer
 
 from voiceloop.asr.agreement import normalise, repeats
 from voiceloop.asr.features import HOP, LogMel
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import FOLDERS, find
 from voiceloop.config import AsrConfig

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from voiceloop.audio import SPEECH_RATE, to_pcm16
+from voiceloop.audio.frames import SPEECH_RATE, to_pcm16
 from voiceloop.errors import MissingExtra
 from voiceloop.types import Pcm
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from msgspec.structs import replace
 
-from voiceloop.audio import SPEECH_RATE, samples, silence
+from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench import flite, suites, utterances
 from voiceloop.bench.machine import most_memory_mb, surroundings
 from voiceloop.bench.recognition import Compared, figures

@@ -16,17 +16,18 @@ from typing import Any, Literal, get_args
 
 from msgspec import structs
 
-from voiceloop.audio import SPEECH_RATE, samples
+from voiceloop.asr.turns import TurnEnded
+from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.record import share
 from voiceloop.bench.scoring import LAG_MS, false_cutoffs, roc_auc
 from voiceloop.bench.sentences import Standing
 from voiceloop.bench.takes import Take
+from voiceloop.calibration.probability import odds
 from voiceloop.config import TurnConfig
-from voiceloop.endpoint import hangover_ms, odds
+from voiceloop.dialogue.endpoint import hangover_ms
 from voiceloop.languages.en import ENGLISH
-from voiceloop.trace import Lane
-from voiceloop.turns import TurnEnded
+from voiceloop.trace.record import Lane
 from voiceloop.types import Calibration
 
 Policy = Literal["fixed", "trailing-words", "p-eot"]

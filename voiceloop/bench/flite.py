@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import soundfile
 
-from voiceloop.audio import SPEECH_RATE, Resampler
+from voiceloop.audio.frames import SPEECH_RATE, Resampler
 from voiceloop.bench.utterances import Line
 from voiceloop.errors import EngineError
 from voiceloop.types import Pcm

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from voiceloop.audio import dbfs, levels, samples, silence
+from voiceloop.audio.frames import dbfs, levels, samples, silence
 from voiceloop.bench.sounds import Rng, at_level
 from voiceloop.types import Pcm
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.clips import Clip, InterruptionKind
 from voiceloop.bench.record import spread
 from voiceloop.bench.takes import Take
-from voiceloop.trace import Lane, Mark
+from voiceloop.trace.record import Lane, Mark
 from voiceloop.types import StageSpan, TurnTrace
 
 Verdict = Literal["resume", "interrupt"]

@@ -35,7 +35,7 @@ from voiceloop.config import Config
 from voiceloop.errors import ConfigError
 from voiceloop.loading import open_engines
 from voiceloop.schema import nearest
-from voiceloop.trace import to_json, to_perfetto
+from voiceloop.trace.record import to_json, to_perfetto
 from voiceloop.types import Calibration, TurnTrace
 
 Progress = Callable[[str], None]

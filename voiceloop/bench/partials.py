@@ -14,7 +14,7 @@ from typing import Any
 
 from voiceloop.bench.record import spread
 from voiceloop.bench.takes import Take
-from voiceloop.trace import Lane
+from voiceloop.trace.record import Lane
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.audio import SPEECH_RATE, Framer, dbfs, samples, silence
+from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnDetector, TurnEnded
+from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, samples, silence
 from voiceloop.bench.alignment import Align, aligner
 from voiceloop.bench.asr import full_windows
 from voiceloop.bench.clips import Clip, Pause, Said
@@ -31,12 +32,11 @@ from voiceloop.bench.recordings import BACKGROUND_S, read_folder
 from voiceloop.bench.sentences import Standing
 from voiceloop.bench.sounds import Rng
 from voiceloop.bench.suites import LEAD_MS, PAUSE_MS, TAIL_MS
+from voiceloop.calibration.probability import bare
 from voiceloop.config import Config, TurnConfig
-from voiceloop.endpoint import bare
 from voiceloop.engines import Asr, Vad
 from voiceloop.errors import AudioError
 from voiceloop.loading import load_asr, load_vad
-from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnDetector, TurnEnded
 from voiceloop.types import Pcm
 
 PAUSES = 200

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from voiceloop.trace import percentiles
+from voiceloop.trace.record import percentiles
 
 Values = Mapping[str, Any]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, dbfs, samples
-from voiceloop.audiofiles import AudioFile
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples
 from voiceloop.bench.clips import Clip, Said
 from voiceloop.bench.sounds import room
 from voiceloop.errors import AudioError

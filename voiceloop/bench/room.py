@@ -11,9 +11,9 @@ from collections.abc import AsyncGenerator
 import anyio
 import anyio.lowlevel
 
-from voiceloop.audio import FRAME_MS, SPEECH_RATE, samples
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, samples
 from voiceloop.bench.clips import Clip
-from voiceloop.devices import NullSpeaker
 from voiceloop.types import AudioFrame, Pcm
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.audio import samples
+from voiceloop.audio.frames import samples
 from voiceloop.bench.clips import Pause, Said
 from voiceloop.languages.en import NUMBERS
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from voiceloop.audio import SPEECH_RATE, samples
+from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.types import Pcm
 
 Rng = np.random.Generator

@@ -24,7 +24,7 @@ from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, samples, silence
+from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench import flite
 from voiceloop.bench.clips import Clip, Interruption, InterruptionKind, NoiseKind, Said
 from voiceloop.bench.sentences import (

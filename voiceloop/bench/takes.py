@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 import anyio
 from msgspec import structs
 
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.asr.turns import TurnDetector, TurnEvent
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.room import BriefSpeaker, Room
 from voiceloop.config import Config, TurnConfig
-from voiceloop.devices import NullSpeaker
 from voiceloop.engines import Engines, Llm
-from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.session import Session
-from voiceloop.turns import TurnDetector, TurnEvent
+from voiceloop.turn.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.types import AudioFrame, Clause, Event, Transcript, TurnTrace
 
 SPEAKER_RATE = 24_000

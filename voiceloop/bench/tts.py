@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import soxr
 
-from voiceloop.audio import SPEECH_RATE, samples, silence
+from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench.machine import most_memory_mb, surroundings
 from voiceloop.bench.record import Record, Values, spread
 from voiceloop.bench.scoring import word_errors

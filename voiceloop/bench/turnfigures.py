@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, get_args
 
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.asr.turns import TurnEnded
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.clips import Clip, Said
 from voiceloop.bench.partials import Behind, behind, partial_figures
 from voiceloop.bench.record import share, spread
 from voiceloop.bench.scoring import WordErrors, endpoint_delay, false_cutoffs
 from voiceloop.bench.sentences import AdditionKind
 from voiceloop.bench.takes import Take
-from voiceloop.trace import Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
-from voiceloop.turns import TurnEnded
+from voiceloop.trace.record import Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.types import TurnTrace
 
 

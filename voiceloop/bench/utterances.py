@@ -16,11 +16,11 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, Resampler, fade_in, fade_out, samples, silence
+from voiceloop.audio.frames import SPEECH_RATE, Resampler, fade_in, fade_out, samples, silence
+from voiceloop.audio.playback import AUDIBLE
 from voiceloop.bench.clips import Pause, Said, TimedWord
 from voiceloop.bench.sentences import Sentence
 from voiceloop.bench.sounds import Rng, at_level
-from voiceloop.playback import AUDIBLE
 from voiceloop.tts.espeak import Espeak
 from voiceloop.types import Clause, Pcm, Span
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from voiceloop.calibration.probability import comparable
 from voiceloop.calibration.requests import Kind
 from voiceloop.config import TurnConfig
-from voiceloop.endpoint import comparable
 from voiceloop.types import Calibration
 
 SHORTEST_MS, LONGEST_MS = 200.0, 700.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from voiceloop.endpoint import bare
+from voiceloop.calibration.probability import bare
 from voiceloop.languages import Language, language
 
 Kind = Literal["end", "whole", "function word", "content word"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from voiceloop.asr.turns import SpeechStarted
 from voiceloop.dialogue.state import Options, Returned
-from voiceloop.turns import SpeechStarted
 from voiceloop.types import Event, Outcome, ToolCall
 
 

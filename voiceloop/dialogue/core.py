@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from voiceloop.audio import SPEECH_RATE
-from voiceloop.bargein import Verdict
+from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.calibration.probability import bare
 from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.bargein import Verdict
 from voiceloop.dialogue.policy import Ending, cuts_off, sound_of, verdict
 from voiceloop.dialogue.state import (
     Contest,
@@ -29,9 +31,7 @@ from voiceloop.dialogue.state import (
     Voice,
     Words,
 )
-from voiceloop.endpoint import bare
 from voiceloop.languages import AUTO, Language, language
-from voiceloop.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.types import (
     Calibration,
     FloorChange,

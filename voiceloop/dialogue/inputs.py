@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from voiceloop.asr.turns import TurnEvent
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue.state import NOTHING, Options, Played, Returned, Words
 from voiceloop.languages import Language
-from voiceloop.turns import TurnEvent
 from voiceloop.types import ToolCall
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from voiceloop.bargein import DECIDE_MS, Verdict, judge
+from voiceloop.calibration.probability import bare, comparable
 from voiceloop.config import TurnConfig
+from voiceloop.dialogue.bargein import DECIDE_MS, Verdict, judge
+from voiceloop.dialogue.endpoint import goes_on, hangover_ms
 from voiceloop.dialogue.state import Chance, Contest, Played, Turn, Voice
-from voiceloop.endpoint import bare, comparable, goes_on, hangover_ms
 from voiceloop.types import Calibration
 
 QUIET_S = 0.12

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from voiceloop.endpoint import bare
+from voiceloop.calibration.probability import bare
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
 from voiceloop.llm.cache import CachePool, Group

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
 
-from voiceloop.devices import AHEAD_S, NullSpeaker
+from voiceloop.audio.devices import AHEAD_S, NullSpeaker
 from voiceloop.engines import first
 from voiceloop.runner import InlineRunner
 

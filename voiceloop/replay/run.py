@@ -15,7 +15,7 @@ from functools import partial
 
 import anyio
 
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import Engines
 from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
 from voiceloop.replay.scenario import OVERLAPS, Failure, Scenario
@@ -29,7 +29,7 @@ from voiceloop.replay.scripted import (
 )
 from voiceloop.replay.user import Lexicon, Say, ScriptedMicrophone
 from voiceloop.session import Session
-from voiceloop.trace import Lane
+from voiceloop.trace.record import Lane
 from voiceloop.types import Event, TurnTrace
 
 WALL_CLOCK = datetime(2026, 1, 5, 14, 5)

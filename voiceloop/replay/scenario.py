@@ -17,8 +17,8 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.config import Config
 from voiceloop.replay.scripted import NO_IDEA, bursts
 from voiceloop.replay.user import After, Piece, Say
-from voiceloop.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.schema import Count, Fraction, Object, Positive, Texts
+from voiceloop.turn.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.types import Outcome, ToolCall
 
 OVERLAPS: Mapping[str, Overlap] = {

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.audio import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import LANGUAGES

@@ -18,7 +18,7 @@ from typing import Literal
 import anyio
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, samples, silence
+from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.types import AudioFrame, Clause, Event, Pcm, TokenBurst, Transcript, TurnTrace, Word
 
 FRAME = samples(20)

@@ -15,8 +15,8 @@ import anyio
 import anyio.lowlevel
 import numpy as np
 
-from voiceloop.audio import SPEECH_RATE, Framer, LiveResampler, from_pcm16, samples
-from voiceloop.devices import PacedSpeaker, unplayed
+from voiceloop.audio.devices import PacedSpeaker, unplayed
+from voiceloop.audio.frames import SPEECH_RATE, Framer, LiveResampler, from_pcm16, samples
 from voiceloop.types import AudioFrame, Pcm
 
 RATE = 24_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from voiceloop.config import Config
 from voiceloop.engines import Asr, Tts
 from voiceloop.errors import ConfigError, ProtocolError
-from voiceloop.realtime.settings import STOCK_VOICES, Extensions, SessionSettings
 from voiceloop.schema import nearest
 from voiceloop.status import engine_names, examples, notes
+from voiceloop.wire.settings import STOCK_VOICES, Extensions, SessionSettings
 
 
 def about(config: Config, tts: Tts) -> Extensions:

@@ -18,15 +18,6 @@ import anyio.lowlevel
 
 from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError
-from voiceloop.realtime.client_events import (
-    ClientEvent,
-    InputAudioAppend,
-    SessionUpdate,
-    parse,
-    parse_binary,
-)
-from voiceloop.realtime.extensions import Resume, SessionResumed, SessionToken
-from voiceloop.realtime.session_events import Error, ErrorDetails
 from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Budget, Kind, Refusal, Ticket
@@ -35,6 +26,15 @@ from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import Outbox
 from voiceloop.server.resume import GONE, Grant, Loss
 from voiceloop.session import Session
+from voiceloop.wire.client_events import (
+    ClientEvent,
+    InputAudioAppend,
+    SessionUpdate,
+    parse,
+    parse_binary,
+)
+from voiceloop.wire.extensions import Resume, SessionResumed, SessionToken
+from voiceloop.wire.session_events import Error, ErrorDetails
 
 logger = logging.getLogger(__name__)
 

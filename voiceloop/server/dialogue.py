@@ -12,14 +12,35 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from voiceloop.audio import SPEECH_RATE, samples
+from voiceloop.asr.turns import Commitment, Detector, TurnDetector
+from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.config import Config, TurnConfig
+from voiceloop.dialogue.endpoint import with_eagerness
 from voiceloop.dialogue.state import Options
-from voiceloop.endpoint import with_eagerness
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import Code, ProtocolError
 from voiceloop.languages import language
-from voiceloop.realtime.client_events import (
+from voiceloop.server import choices
+from voiceloop.server.audio import RATE, SocketMicrophone
+from voiceloop.server.choices import about
+from voiceloop.server.history import history, text_of
+from voiceloop.server.listening import Listening
+from voiceloop.server.speaking import Out, Speaking
+from voiceloop.session import Session
+from voiceloop.trace.record import PARTS, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
+from voiceloop.types import (
+    Clause,
+    Event,
+    FloorChange,
+    Notice,
+    TokenBurst,
+    Tool,
+    ToolCall,
+    Transcript,
+    TurnHeard,
+    TurnTrace,
+)
+from voiceloop.wire.client_events import (
     ClientEvent,
     InputAudioAppend,
     InputAudioClear,
@@ -32,29 +53,29 @@ from voiceloop.realtime.client_events import (
     ResponseCreate,
     SessionUpdate,
 )
-from voiceloop.realtime.extensions import (
+from voiceloop.wire.extensions import (
     OutputPaused,
     OutputResumed,
     Played,
     Resume,
     TraceTold,
 )
-from voiceloop.realtime.ids import NewId
-from voiceloop.realtime.items import (
+from voiceloop.wire.ids import NewId
+from voiceloop.wire.items import (
     FunctionCallOutput,
     InputAudioPart,
     Message,
 )
-from voiceloop.realtime.ledger import Ledger
-from voiceloop.realtime.server_events import ServerEvent
-from voiceloop.realtime.session_events import (
+from voiceloop.wire.ledger import Ledger
+from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.session_events import (
     Error,
     InputCleared,
     ItemDeleted,
     SessionCreated,
     SessionUpdated,
 )
-from voiceloop.realtime.settings import (
+from voiceloop.wire.settings import (
     Audio,
     OutputAudio,
     ResponseSettings,
@@ -62,27 +83,6 @@ from voiceloop.realtime.settings import (
     ServerVad,
     SessionSettings,
     size,
-)
-from voiceloop.server import choices
-from voiceloop.server.audio import RATE, SocketMicrophone
-from voiceloop.server.choices import about
-from voiceloop.server.history import history, text_of
-from voiceloop.server.listening import Listening
-from voiceloop.server.speaking import Out, Speaking
-from voiceloop.session import Session
-from voiceloop.trace import PARTS, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
-from voiceloop.turns import Commitment, Detector, TurnDetector
-from voiceloop.types import (
-    Clause,
-    Event,
-    FloorChange,
-    Notice,
-    TokenBurst,
-    Tool,
-    ToolCall,
-    Transcript,
-    TurnHeard,
-    TurnTrace,
 )
 
 logger = logging.getLogger(__name__)

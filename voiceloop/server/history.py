@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from voiceloop.realtime.items import (
+from voiceloop.wire.items import (
     InputAudioPart,
     InputText,
     Item,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from voiceloop.audio import SPEECH_RATE
-from voiceloop.realtime.extensions import TentativeTranscript
-from voiceloop.realtime.ids import NewId
-from voiceloop.realtime.items import InputAudioPart, Message
-from voiceloop.realtime.ledger import Ledger
-from voiceloop.realtime.server_events import ServerEvent
-from voiceloop.realtime.session_events import (
+from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.types import Transcript, TurnHeard
+from voiceloop.wire.extensions import TentativeTranscript
+from voiceloop.wire.ids import NewId
+from voiceloop.wire.items import InputAudioPart, Message
+from voiceloop.wire.ledger import Ledger
+from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.session_events import (
     InputCommitted,
     InputSpeechStarted,
     InputSpeechStopped,
@@ -23,8 +24,7 @@ from voiceloop.realtime.session_events import (
     TranscriptionDelta,
     TranscriptionUsage,
 )
-from voiceloop.realtime.settings import SessionSettings
-from voiceloop.types import Transcript, TurnHeard
+from voiceloop.wire.settings import SessionSettings
 
 
 class Listening:

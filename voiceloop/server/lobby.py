@@ -15,12 +15,12 @@ import anyio
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.loading import load_vad
-from voiceloop.realtime.ids import maker
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Admission, Kind, Refusal, Ticket
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.resume import Grant, Loss, Sessions
 from voiceloop.types import TurnTrace
+from voiceloop.wire.ids import maker
 
 if TYPE_CHECKING:
     from voiceloop.server.connection import Connection

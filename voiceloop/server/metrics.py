@@ -21,7 +21,7 @@ from prometheus_client import (
 
 from voiceloop.errors import Code
 from voiceloop.server import auth, limits, resume
-from voiceloop.trace import endpoint_to_sound_ms, voice_to_voice_ms
+from voiceloop.trace.record import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace
 
 MODELS = ("asr", "turn", "llm", "tts")

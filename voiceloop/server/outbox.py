@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from voiceloop.realtime.ids import NewId
-from voiceloop.realtime.pcm import RATE
-from voiceloop.realtime.response_events import OutputAudioDelta
-from voiceloop.realtime.server_events import ServerEvent
+from voiceloop.wire.ids import NewId
+from voiceloop.wire.pcm import RATE
+from voiceloop.wire.response_events import OutputAudioDelta
+from voiceloop.wire.server_events import ServerEvent
 
 ENOUGH_BYTES = 2**20
 """Answers that wait when no more questions are taken; audio is paced by itself and not counted."""

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import anyio
 import numpy as np
 
-from voiceloop.audio import silence, to_pcm16
+from voiceloop.audio.frames import silence, to_pcm16
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language

@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from voiceloop.realtime.extensions import Played
-from voiceloop.realtime.ids import NewId
-from voiceloop.realtime.ledger import PER_MS, Ledger
-from voiceloop.realtime.response_events import StatusDetails, Usage
-from voiceloop.realtime.responses import (
+from voiceloop.server.audio import SocketSpeaker, to_wire
+from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
+from voiceloop.wire.extensions import Played
+from voiceloop.wire.ids import NewId
+from voiceloop.wire.ledger import PER_MS, Ledger
+from voiceloop.wire.response_events import StatusDetails, Usage
+from voiceloop.wire.responses import (
     CLIENT_CANCELLED,
     NOTHING_SAID,
     TOO_LONG,
@@ -19,10 +21,8 @@ from voiceloop.realtime.responses import (
     Response,
     failed,
 )
-from voiceloop.realtime.server_events import ServerEvent
-from voiceloop.realtime.settings import ResponseSettings
-from voiceloop.server.audio import SocketSpeaker, to_wire
-from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
+from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.settings import ResponseSettings
 
 REMEMBERED = 4
 """Responses that are over and can still be truncated to the word."""

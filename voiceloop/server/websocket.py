@@ -20,13 +20,13 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
-from voiceloop.realtime.client_events import MAX_BYTES
-from voiceloop.realtime.jsontext import MAX_CHARACTERS
 from voiceloop.server.auth import PROTOCOL
 from voiceloop.server.connection import Disconnected
 from voiceloop.server.http import Reply
 from voiceloop.server.port import Binding, no_port
 from voiceloop.server.routes import Request
+from voiceloop.wire.client_events import MAX_BYTES
+from voiceloop.wire.jsontext import MAX_CHARACTERS
 
 OPENING_S = 10.0
 """A client that has not said what it wants by then is gone."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from voiceloop.audio import silence
+from voiceloop.audio.frames import silence
 from voiceloop.engines import Steps
 from voiceloop.tts.alignment import PacedWords, TimedWords
 from voiceloop.tts.edges import Trimmer, pause

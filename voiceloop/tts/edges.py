@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from voiceloop.audio import fade_in, fade_out, samples, silence
-from voiceloop.playback import AUDIBLE
+from voiceloop.audio.frames import fade_in, fade_out, samples, silence
+from voiceloop.audio.playback import AUDIBLE
 from voiceloop.types import Clause, Pcm
 
 LEAD_MS, TAIL_MS = 3, 10

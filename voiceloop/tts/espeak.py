@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from voiceloop.audio import silence
+from voiceloop.audio.frames import silence
+from voiceloop.audio.playback import AUDIBLE
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
-from voiceloop.playback import AUDIBLE
 from voiceloop.tts.edges import pause, trim
 from voiceloop.tts.espeak_ng import espeak_ng
 from voiceloop.tts.text import sayable

@@ -17,7 +17,7 @@ from typing import Any
 import espeakng_loader  # pyright: ignore[reportMissingTypeStubs]
 import numpy as np
 
-from voiceloop.audio import from_pcm16
+from voiceloop.audio.frames import from_pcm16
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.types import Pcm
 

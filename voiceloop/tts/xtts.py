@@ -21,11 +21,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from voiceloop.audio import silence
-from voiceloop.audiofiles import AudioFile
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import silence
+from voiceloop.audio.playback import AUDIBLE
 from voiceloop.engines import Steps
 from voiceloop.errors import AudioError, ConfigError, EngineError
-from voiceloop.playback import AUDIBLE
 from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import PacedWords
 from voiceloop.tts.delivery import deliver, nothing

@@ -26,8 +26,8 @@ import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from voiceloop.audio.playback import AUDIBLE
 from voiceloop.bench.load.plan import FRAME_MS, RATE, Calls, Seen, Turn
-from voiceloop.playback import AUDIBLE
 from voiceloop.server.port import LOOP
 
 FRAME = RATE * FRAME_MS // 1000

@@ -26,7 +26,7 @@ import numpy as np
 from anyio.streams.buffered import BufferedByteReceiveStream
 from msgspec.structs import replace
 
-from voiceloop.audio import SPEECH_RATE, Resampler
+from voiceloop.audio.frames import SPEECH_RATE, Resampler
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.latency import SUITES
 from voiceloop.bench.load import figures

@@ -20,9 +20,9 @@ from voiceloop.bench.report.draw import (
     spreads,
     tabled,
 )
-from voiceloop.trace import PARTS, Lane, Mark, of_json, percentiles
+from voiceloop.trace.record import PARTS, Lane, Mark, of_json, percentiles
+from voiceloop.trace.waterfall import spans, stages
 from voiceloop.types import TurnTrace
-from voiceloop.waterfall import spans, stages
 
 PART_KINDS = dict(zip(PARTS, ("p1", "p2", "p3", "p4", "p5"), strict=True))
 POLICY_KINDS = {"fixed": "p5", "trailing-words": "p2", "p-eot": "p1"}

@@ -1,0 +1,380 @@
+"""What goes over the wire against the types of the openai package, which stock clients use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai import BaseModel
+from openai.resources.realtime.realtime import RealtimeConnection
+from openai.types import realtime as sdk
+from openai.types.realtime.realtime_session_create_response import RealtimeSessionCreateResponse
+from pydantic import TypeAdapter
+
+from tests.wire.values import IDS, PCM, messages, objects
+from tools.protocol import SERVER_EVENTS
+from voiceloop.errors import ProtocolError
+from voiceloop.schema import hints_of, is_struct, members, tag_of
+from voiceloop.wire import extensions
+from voiceloop.wire.client_events import (
+    CLIENT_EVENTS,
+    UNSUPPORTED,
+    InputAudioAppend,
+    InputAudioClear,
+    InputAudioCommit,
+    ItemCreate,
+    ItemDelete,
+    ItemRetrieve,
+    ItemTruncate,
+    ResponseCancel,
+    ResponseCreate,
+    SessionUpdate,
+    parse,
+)
+from voiceloop.wire.items import PARTS, InputAudioPart, InputText, Message
+from voiceloop.wire.pcm import Pcm
+from voiceloop.wire.response_events import FRAME_HEADER, OutputAudioDelta
+from voiceloop.wire.server_events import ServerEvent, plain
+from voiceloop.wire.session_events import Error, ItemRetrieved, SessionCreated
+from voiceloop.wire.settings import SemanticVad, SessionSettings, Transcription
+
+pytestmark = pytest.mark.pure
+
+
+def models(union: Any) -> dict[str, type[BaseModel]]:
+    """The members of a union of the package's events, by their type."""
+    members = get_args(get_args(union)[0])
+    return {get_args(one.model_fields["type"].annotation)[0]: one for one in members}
+
+
+THEIR_SERVER = models(sdk.RealtimeServerEvent)
+ANY_SERVER_EVENT: TypeAdapter[Any] = TypeAdapter(sdk.RealtimeServerEvent)
+THEIR_CLIENT = models(sdk.RealtimeClientEvent)
+NOT_SENT = {
+    "conversation.created",  # before the protocol became stable
+    "conversation.item.created",  # likewise: .added and .done took its place
+    "conversation.item.input_audio_transcription.segment",  # speakers are not told apart
+    "input_audio_buffer.dtmf_event_received",  # telephones
+    "output_audio_buffer.started",  # WebRTC
+    "output_audio_buffer.stopped",
+    "output_audio_buffer.cleared",
+    "rate_limits.updated",  # there are none
+    "mcp_list_tools.in_progress",  # servers of tools are for the client to ask
+    "mcp_list_tools.completed",
+    "mcp_list_tools.failed",
+    "response.mcp_call_arguments.delta",
+    "response.mcp_call_arguments.done",
+    "response.mcp_call.in_progress",
+    "response.mcp_call.completed",
+    "response.mcp_call.failed",
+}
+"""Events of the API that voiceloop never sends."""
+EXTENSIONS_SENT = {
+    "voiceloop.transcript",
+    "voiceloop.trace",
+    "voiceloop.output.paused",
+    "voiceloop.output.resumed",
+    "voiceloop.session.token",
+    "voiceloop.session.resumed",
+}
+EXTENSIONS_TAKEN = {"voiceloop.played", "voiceloop.resume"}
+
+
+def unknown_keys(value: object) -> set[str]:
+    """Keys that the package keeps, anywhere in a model, without having a field for them."""
+    if isinstance(value, BaseModel):
+        inner = [getattr(value, name) for name in type(value).model_fields]
+        return set(value.model_extra or ()).union(*map(unknown_keys, inner))
+    if isinstance(value, list):
+        return set().union(*map(unknown_keys, value))
+    return set()
+
+
+# --- what the server says -------------------------------------------------------------------------
+
+
+def test_every_event_of_the_api_is_sent_or_named_as_not_sent() -> None:
+    assert set(SERVER_EVENTS) == (set(THEIR_SERVER) - NOT_SENT) | EXTENSIONS_SENT
+    assert NOT_SENT < set(THEIR_SERVER)
+
+
+def test_every_class_of_an_event_is_in_the_list() -> None:
+    waiting, found = [ServerEvent], set[type]()
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        found |= {kind} if tag_of(kind) else set()
+    assert found == set(SERVER_EVENTS.values())
+
+
+@pytest.mark.parametrize("name", sorted(set(SERVER_EVENTS) - EXTENSIONS_SENT))
+@settings(max_examples=30)
+@given(st.data())
+def test_an_event_is_read_by_the_openai_package_and_written_by_it_again(
+    name: str, data: st.DataObject
+) -> None:
+    text = data.draw(objects(SERVER_EVENTS[name])).to_json("event_1")
+    model = THEIR_SERVER[name].model_validate_json(text, strict=True)
+    chosen = ANY_SERVER_EVENT.validate_json(text)
+    assert type(chosen) is THEIR_SERVER[name]
+    # The session's own id is not in the model of what a client sends, which this event shares.
+    session = {"id", "object", "voiceloop"} if name.startswith("session.") else set()
+    assert unknown_keys(model) == session
+    assert model.model_dump(mode="json", exclude_unset=True) == json.loads(text)
+
+
+@given(objects(SessionSettings))
+def test_the_session_that_is_told_is_one_of_the_openai_package(session: SessionSettings) -> None:
+    told = json.loads(SessionCreated(session).to_json("event_1"))["session"]
+    model = RealtimeSessionCreateResponse.model_validate_json(json.dumps(told), strict=True)
+    assert unknown_keys(model) == {"voiceloop"}
+    assert model.model_dump(mode="json", exclude_unset=True) == told
+
+
+@pytest.mark.parametrize("name", sorted(EXTENSIONS_SENT))
+@given(data=st.data())
+def test_an_extension_is_json_with_the_keys_of_its_class(name: str, data: st.DataObject) -> None:
+    event = data.draw(objects(SERVER_EVENTS[name]))
+    read = json.loads(event.to_json("event_1"))
+    keys = {key: plain(getattr(event, key)) for key in hints_of(type(event))}
+    assert read == {"type": name, "event_id": "event_1"} | keys
+
+
+@given(IDS, PCM, st.integers(0, 2**32 - 1))
+def test_a_binary_frame_names_the_item_and_the_first_sample(
+    item_id: str, pcm: bytes, start: int
+) -> None:
+    frame = OutputAudioDelta("resp", item_id, 0, 0, pcm, start).to_frame()
+    assert frame == item_id.encode() + start.to_bytes(4, "little") + pcm
+    assert FRAME_HEADER.size == 28
+
+
+def test_an_error_tells_what_to_do_and_which_event_was_at_fault() -> None:
+    error = ProtocolError("it is wrong", "mend it", code="invalid_type", param="p", event_id="mine")
+    told = Error.of(error).error
+    assert told.message == "it is wrong; mend it"
+    assert (told.type, told.code, told.param) == ("invalid_request_error", "invalid_type", "p")
+    assert told.event_id == "mine"
+    assert Error.of(ProtocolError("wrong"), "yours").error.event_id == "yours"
+    assert Error.of(ProtocolError("wrong")).error.message == "wrong"
+
+
+def test_audio_that_is_not_there_is_no_key() -> None:
+    parts = (InputAudioPart(None, None), InputAudioPart(Pcm(b"12"), "hm"))
+    told = json.loads(ItemRetrieved(Message("user", parts)).to_json("event_1"))["item"]["content"]
+    assert told == [
+        {"type": "input_audio", "transcript": None},
+        {"type": "input_audio", "transcript": "hm", "audio": "MTI="},
+    ]
+
+
+def test_a_number_that_json_has_not_is_never_sent() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        extensions.TraceTold(None, None, {"seconds": float("nan")}).to_json("event_1")
+
+
+# --- what the client says -------------------------------------------------------------------------
+
+
+def test_every_event_of_a_client_is_understood_or_refused_by_name() -> None:
+    assert set(THEIR_CLIENT) == (set(CLIENT_EVENTS) - EXTENSIONS_TAKEN) | (
+        set(UNSUPPORTED) & set(THEIR_CLIENT)
+    )
+    for name in UNSUPPORTED:
+        with pytest.raises(ProtocolError, match="not supported") as caught:
+            parse(json.dumps({"type": name}))
+        assert caught.value.code == "unsupported_event"
+
+
+@pytest.mark.parametrize("name", sorted(set(CLIENT_EVENTS) - EXTENSIONS_TAKEN))
+@settings(max_examples=50)
+@given(st.data())
+def test_what_can_be_said_to_voiceloop_can_be_said_with_the_openai_package(
+    name: str, data: st.DataObject
+) -> None:
+    message = data.draw(messages(CLIENT_EVENTS[name]))
+    model = THEIR_CLIENT[name].model_validate_json(json.dumps(message))
+    assert unknown_keys(model) <= {"voiceloop"}
+    # As RealtimeConnection.send writes it.
+    assert parse(model.to_json(use_api_names=True, exclude_unset=True)) == parse(
+        json.dumps(message)
+    )
+
+
+REFUSED = {
+    # as values of a key that has only one here
+    *("NoiseReduction", "ResponsePrompt", "RealtimeTruncationRetentionRatio"),
+    *("TracingConfiguration", "VoiceID", "OutputVoiceID"),
+    # by their type
+    *("RealtimeTranscriptionSessionCreateRequest", "AudioPCMU", "AudioPCMA"),
+    *(
+        "Mcp",
+        "RealtimeResponseCreateMcpTool",
+        "ToolChoiceFunction",
+        "ToolChoiceMcp",
+        "RealtimeMcpApprovalResponse",
+    ),
+    *("RealtimeMcpListTools", "RealtimeMcpToolCall", "RealtimeMcpApprovalRequest"),
+}
+"""Objects of the API that a client may send and voiceloop refuses."""
+IMAGES = {"detail", "image_url"}
+OURS_ALONE = {"id", "object", "voiceloop"}
+
+
+def theirs_in(annotation: Any) -> set[type[BaseModel]]:
+    """The models of the openai package that a field may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {annotation}
+    return set().union(*map(theirs_in, get_args(annotation)))
+
+
+def ours_in(hint: Any) -> set[Any]:
+    """The wire objects that a field may hold."""
+    if is_struct(hint):
+        return {hint}
+    return set().union(*map(ours_in, get_args(hint)))
+
+
+def choices(kind: Any, key: str) -> tuple[str, ...]:
+    """What a key of ours can be, where that is one of a few words."""
+    if kind.__struct_config__.tag_field == key:
+        return (tag_of(kind),)
+    return get_args(members(hints_of(kind)[key])[0]) if key in hints_of(kind) else ()
+
+
+def tagged(model: type[BaseModel], kinds: set[Any]) -> set[Any]:
+    """Those of `kinds` that have the tags which `model` requires."""
+    for tag in ("type", "role"):
+        field = model.model_fields.get(tag)
+        if field and len(words := get_args(field.annotation)) == 1 and field.is_required():
+            kinds = {kind for kind in kinds if words[0] in choices(kind, tag)}
+    return kinds
+
+
+def pairs(model: type[BaseModel], kinds: set[Any]) -> Iterator[tuple[type[BaseModel], set[Any]]]:
+    """A model with the objects that stand for it, and likewise everything within."""
+    yield model, kinds
+    for name, field in model.model_fields.items():
+        hints = [hints_of(kind)[name] for kind in kinds if name in hints_of(kind)]
+        ours = set().union(*map(ours_in, hints))
+        if Message in kinds and name == "content":
+            ours = set(PARTS[get_args(model.model_fields["role"].annotation)[0]])
+        for inner in theirs_in(field.annotation):
+            if hints and inner.__name__ not in REFUSED:
+                yield from pairs(inner, tagged(inner, ours))
+
+
+@pytest.mark.parametrize("name", sorted(set(THEIR_CLIENT) & set(CLIENT_EVENTS)))
+def test_every_key_that_a_stock_client_can_send_is_known(name: str) -> None:
+    for model, kinds in pairs(THEIR_CLIENT[name], {CLIENT_EVENTS[name]}):
+        assert kinds, f"nothing stands for {model.__name__}"
+        keys = [{*hints_of(kind), kind.__struct_config__.tag_field} - {None} for kind in kinds]
+        known = set().union(*keys)
+        refused = set().union(*(getattr(kind, "unsupported", ()) for kind in kinds))
+        assert set(model.model_fields) <= known | refused | IMAGES, model.__name__
+        assert known - set(model.model_fields) <= OURS_ALONE, model.__name__
+
+
+class Recorder:
+    """Stands for the socket of a stock client."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def send(self, text: str) -> None:
+        self.sent.append(text)
+
+
+def test_what_a_stock_client_sends_is_understood() -> None:
+    socket = Recorder()
+    client = RealtimeConnection(cast(Any, socket))
+    client.session.update(
+        session={
+            "type": "realtime",
+            "model": "gpt-realtime",
+            "instructions": "Be brief.",
+            "output_modalities": ["audio"],
+            "tracing": "auto",
+            "truncation": "auto",
+            "max_output_tokens": 200,
+            "tool_choice": "none",
+            "tools": [
+                {
+                    "type": "function",
+                    "name": "look",
+                    "description": "Looks.",
+                    "parameters": {"type": "object", "properties": {"at": {"type": "string"}}},
+                }
+            ],
+            "audio": {
+                "input": {
+                    "format": {"type": "audio/pcm", "rate": 24000},
+                    "transcription": {"model": "gpt-4o-mini-transcribe", "language": "en"},
+                    "turn_detection": {"type": "semantic_vad", "eagerness": "high"},
+                },
+                "output": {"format": {"type": "audio/pcm", "rate": 24000}, "voice": "marin"},
+            },
+        }
+    )
+    client.input_audio_buffer.append(audio="AAECAw==", event_id="e2")
+    client.input_audio_buffer.commit()
+    client.input_audio_buffer.clear()
+    client.conversation.item.create(
+        item={
+            "type": "message",
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "What is this?"},
+                {"type": "input_audio", "audio": "AAE=", "transcript": "hm"},
+            ],
+        },
+        previous_item_id="root",
+    )
+    client.conversation.item.create(
+        item={"type": "function_call_output", "call_id": "call_1", "output": "{}"}
+    )
+    client.conversation.item.truncate(item_id="item_1", content_index=0, audio_end_ms=1500)
+    client.conversation.item.retrieve(item_id="item_1")
+    client.conversation.item.delete(item_id="item_1")
+    client.response.create(
+        response={
+            "conversation": "none",
+            "output_modalities": ["text"],
+            "instructions": "Name the topic.",
+            "metadata": {"purpose": "topic"},
+            "tools": [],
+            "max_output_tokens": "inf",
+        }
+    )
+    client.response.create()
+    client.response.cancel(response_id="resp_1")
+    events = [parse(text) for text in socket.sent]
+    update, append, *_ = events
+    assert isinstance(update, SessionUpdate) and isinstance(append, InputAudioAppend)
+    assert (append.audio, append.event_id) == (b"\0\1\2\3", "e2")
+    session = SessionSettings(model="starter").updated(update.session)
+    assert session.model == "starter" and session.tracing is None
+    assert session.tool_choice == "none"
+    assert session.tools[0].parameters["properties"] == {"at": {"type": "string"}}
+    assert session.audio.input.transcription == Transcription(language="en")
+    assert session.audio.input.turn_detection == SemanticVad("high")
+    assert session.audio.output.voice == "marin"
+    assert [type(event) for event in events[2:]] == [
+        *(InputAudioCommit, InputAudioClear, ItemCreate, ItemCreate, ItemTruncate, ItemRetrieve),
+        *(ItemDelete, ResponseCreate, ResponseCreate, ResponseCancel),
+    ]
+    assert events[4] == ItemCreate(
+        Message("user", (InputText("What is this?"), InputAudioPart(Pcm(b"\0\1"), "hm"))), "root"
+    )
+    assert events[6] == ItemTruncate("item_1", 0, 1500)
+    assert isinstance(events[9], ResponseCreate) and events[9].response is not None
+    topic = session.response(events[9].response)
+    assert (topic.conversation, topic.output_modalities) == ("none", ("text",))
+    assert (topic.instructions, topic.metadata) == ("Name the topic.", {"purpose": "topic"})
+    assert (topic.tools, topic.max_output_tokens) == ((), "inf")
+    assert topic.audio.output.voice == "marin"
+    assert events[10] == ResponseCreate()

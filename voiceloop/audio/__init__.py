@@ -1,0 +1,1 @@
+"""Sound: frames, files, devices, and the player that knows what was heard."""

@@ -1,0 +1,308 @@
+# pyright: reportMissingTypeStubs=false
+"""Audio files: any that libsndfile knows in, mono 16-bit wav out.
+
+Both ways go block by block, so a long file takes no more memory than a short one. What is wrong
+with a file is an AudioError that names it, found as early as it can be. This module knows nothing
+of devices, speech or turns.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from io import FileIO
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import soundfile
+
+from voiceloop.audio.frames import SPEECH_RATE, Resampler, check_rate, to_pcm16
+from voiceloop.errors import AudioError
+from voiceloop.types import Pcm
+
+BLOCK_FRAMES = 8192
+"""Sample frames read from a file at a time."""
+SOFTWARE = "voiceloop"
+"""What a file that was written here says of who made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AudioInfo:
+    """What an audio file says about itself."""
+
+    path: Path
+    rate: int
+    """Hertz."""
+    channels: int
+    encoding: str
+    """Container and sample format, as libsndfile names them: `WAV PCM_16`."""
+    seconds: float
+    """Length that can be read; compressed files that were cut short hold less."""
+    warning: str = ""
+    """One line about audio that the header promises and the file does not hold."""
+
+
+class AudioFile:
+    """Reads any file that libsndfile knows as mono blocks at one rate.
+
+        with AudioFile(path) as file:
+            for pcm in file.blocks():
+                ...
+        file.info.warning
+
+    Raises AudioError for whatever cannot be read, with the file's name in the message.
+    """
+
+    def __init__(self, path: str | Path, rate: int = SPEECH_RATE) -> None:
+        if not str(path):
+            raise AudioError("the name of an audio file is empty", "name an audio file")
+        self._path = Path(path)
+        self._rate = rate
+        self._raw = self._open_raw()
+        try:
+            self._sound = self._open_sound()
+            self.info = self._inspect()
+            """`warning` is complete once the blocks have been read to the end."""
+        except AudioError:
+            self._raw.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sound.close()
+        self._raw.close()
+
+    def blocks(self) -> Iterator[Pcm]:
+        """The whole file, once, in blocks of bounded size; channels are averaged."""
+        resampler = Resampler(self.info.rate, self._rate)
+        read = 0
+        for block in self._decoded():
+            if not np.isfinite(block).all():
+                at = (read + int(np.argmin(np.isfinite(block).all(axis=1)))) / self.info.rate
+                raise AudioError(
+                    f"{self._path} holds samples that are not numbers (the first at {at:.2f} s)",
+                    "export it again from the program that made it",
+                )
+            read += len(block)
+            pcm = resampler.feed(block.mean(axis=1, dtype=np.float32))
+            if len(pcm):
+                yield pcm
+        if not read:
+            raise self._empty()
+        tail = resampler.flush()
+        if len(tail):
+            yield tail
+
+    def _open_raw(self) -> FileIO:
+        path = self._path
+        try:
+            if path.is_dir():
+                raise AudioError(f"{path} is a folder", "name an audio file inside it")
+            if not path.exists():
+                raise AudioError(f"{path} does not exist", "check the path")
+            if not path.is_file():
+                raise AudioError(f"{path} is not a regular file", "save the audio to a file first")
+            if not path.stat().st_size:
+                raise AudioError(f"{path} is an empty file", "record it again")
+            return path.open("rb", buffering=0)
+        except OSError as error:
+            raise AudioError(
+                f"{path} cannot be opened: {error.strerror}", "check its name and permissions"
+            ) from error
+
+    def _open_sound(self) -> soundfile.SoundFile:
+        try:
+            # By descriptor: given a name, soundfile would judge the format by its ending.
+            return soundfile.SoundFile(self._raw.fileno(), closefd=False)
+        except soundfile.LibsndfileError as error:
+            self._raw.seek(0)
+            if self._raw.read(4) in (b"RIFF", b"RF64", b"fLaC", b"OggS", b"FORM"):
+                raise AudioError(
+                    f"{self._path} is damaged: its header is cut short or malformed",
+                    "copy or export it again",
+                ) from error
+            raise AudioError(
+                f"{self._path} is not an audio file, whatever its name says",
+                "WAV, FLAC, OGG, AIFF and MP3 can be read",
+            ) from error
+
+    def _inspect(self) -> AudioInfo:
+        sound = self._sound
+        check_rate(sound.samplerate, self._path)
+        if not sound.frames:
+            raise self._empty()
+        missing = _missing_wav_bytes(self._path) if sound.format.startswith("WAV") else 0
+        return AudioInfo(
+            self._path,
+            sound.samplerate,
+            sound.channels,
+            f"{sound.format} {sound.subtype}",
+            sound.frames / sound.samplerate,
+            f"{self._path} is cut short: {missing} bytes of audio are missing at its end"
+            if missing
+            else "",
+        )
+
+    def _decoded(self) -> Iterator[npt.NDArray[np.float32]]:
+        """Blocks of shape [frames, channels]; a stream that breaks off ends here with a warning."""
+        read = 0
+        while True:
+            try:
+                block = np.asarray(
+                    self._sound.read(BLOCK_FRAMES, dtype="float32", always_2d=True), np.float32
+                )
+            except soundfile.LibsndfileError as error:
+                if not read:
+                    raise AudioError(
+                        f"{self._path} is damaged: nothing of it can be read",
+                        "copy or export it again",
+                    ) from error
+                seconds = read / self.info.rate
+                self.info = replace(
+                    self.info,
+                    seconds=seconds,
+                    warning=f"{self._path} is damaged: only its first {seconds:.2f} s can be read",
+                )
+                return
+            if not len(block):
+                return
+            read += len(block)
+            yield block
+
+    def _empty(self) -> AudioError:
+        return AudioError(f"{self._path} holds no audio: its length is zero", "record it again")
+
+
+def _missing_wav_bytes(path: Path) -> int:
+    """Bytes that the data chunk of a RIFF file declares beyond the file's end."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(12)
+        while len(head := file.read(8)) == 8:
+            name, length = struct.unpack("<4sI", head)
+            if name == b"data":
+                # 0xFFFFFFFF is how a program that writes to a pipe says that it does not know.
+                return 0 if length == 0xFFFFFFFF else max(0, file.tell() + length - size)
+            file.seek(length + length % 2, os.SEEK_CUR)
+    return 0
+
+
+def _replaceable(path: Path) -> bool:
+    """Nothing is lost where `path` is replaced: nothing is there, or what was written here."""
+    if not path.exists() or not path.stat().st_size:
+        return True
+    try:
+        with soundfile.SoundFile(path) as sound:
+            return sound.software == SOFTWARE
+    except soundfile.LibsndfileError:
+        return False
+
+
+def check_wav(path: Path) -> None:
+    """Raise AudioError for a path that `WavWriter` would not write, as far as that shows before."""
+    target = path.resolve()
+    if target.is_dir():
+        raise AudioError(f"{path} is a folder", "name the wav file to write inside it")
+    if target.suffix.lower() != ".wav":
+        raise AudioError(
+            f"{path} is not the name of a wav file, and nothing else is written",
+            f"name it {path.with_suffix('.wav')}; ffmpeg converts it to other kinds",
+        )
+    if target.exists() and not target.is_file():
+        raise AudioError(f"{path} is not a regular file", "name a file to write")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise AudioError(f"{path} is write-protected", "choose another name")
+    if not _replaceable(target):
+        raise AudioError(
+            f"{path} exists and was not made by voiceloop",
+            "choose another name, or move the file away first",
+        )
+
+
+class WavWriter:
+    """Writes a mono 16-bit wav as a stream, and puts it in place only when it is complete.
+
+    The file is made under a temporary name beside `path`, so an unwritable place is found when the
+    writer is made, and an old file under that name stays whole if anything fails before `close`.
+    It replaces empty files and those that a writer made; a recording of anybody else's is never
+    written over. Used as a context manager it closes on success and discards on an exception.
+    """
+
+    def __init__(self, path: str | Path, rate: int) -> None:
+        check_rate(rate, path)
+        # A link is followed, so that the file it points to is replaced and not the link.
+        self._path = Path(path).resolve()
+        self._part = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
+        try:
+            check_wav(Path(path))
+            self._file = self._part.open("wb")
+        except OSError as error:
+            raise AudioError(
+                f"{path} cannot be written: {error.strerror}",
+                "choose a folder that exists and that you may write to",
+            ) from error
+        self._rate = rate
+        self._bytes = 0
+        self._file.write(self._header())
+
+    def write(self, pcm: Pcm) -> None:
+        """Append samples; AudioError where the disk takes no more."""
+        try:
+            self._bytes += self._file.write(to_pcm16(pcm).astype("<i2").tobytes())
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def close(self) -> None:
+        """Finish the file and put it in place of whatever was there."""
+        try:
+            self._file.write(self._origin())
+            self._file.seek(0)
+            self._file.write(self._header())
+            self._file.close()
+            self._part.replace(self._path)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def discard(self) -> None:
+        """Remove what was written; an old file stays as it was."""
+        # What the file still holds back is not wanted, nor is the news that it cannot be written.
+        with suppress(OSError):
+            self._file.close()
+        self._part.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def _header(self) -> bytes:
+        pcm, channels, width = 1, 1, 2
+        size = 36 + self._bytes + len(self._origin())
+        return struct.pack(
+            "<4sI4s4sIHHIIHH4sI",
+            *(b"RIFF", size, b"WAVE", b"fmt ", 16, pcm, channels, self._rate),
+            *(self._rate * channels * width, channels * width, 8 * width, b"data", self._bytes),
+        )
+
+    def _origin(self) -> bytes:
+        """The chunk behind the samples that says who made the file."""
+        text = SOFTWARE.encode() + bytes(2 - len(SOFTWARE) % 2)  # ended by a zero, of even length
+        entry = struct.pack("<4s4sI", b"INFO", b"ISFT", len(text)) + text
+        return struct.pack("<4sI", b"LIST", len(entry)) + entry
+
+    def _failed(self, error: OSError) -> AudioError:
+        self.discard()
+        return AudioError(
+            f"{self._path} cannot be written: {error.strerror}", "make room or choose another disk"
+        )

@@ -1,0 +1,233 @@
+"""The bookkeeping of a reply that is being played: which sample, word and token has been heard.
+
+A `Playback` is the queue of one reply between its synthesis and a speaker. It counts samples and
+knows no device, no clock and no event loop: `player.Player` moves blocks from here to a speaker
+and says how many of them the speaker gave back unplayed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from voiceloop.audio.frames import Resampler, SampleBuffer, fade_in, samples
+from voiceloop.types import Clause, Pcm, SpeechChunk
+
+AUDIBLE = 10 ** (-50 / 20)
+"""Amplitude at which a sample counts as audible: 50 dB below full scale."""
+KEPT_S = 2
+"""Of what has been handed out so much can be taken back: a client of the server may play a second
+later than it is sent audio, which is a fifth of a second ahead."""
+FADE_MS = 5
+"""Length of the fade where sound is cut off or taken up again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """How much of a reply has been heard."""
+
+    turn: int
+    words: tuple[str, ...] = ()
+    """The words heard to their end, as spoken."""
+    tokens: int = 0
+    """Reply tokens that those words came from; what follows the last word is not counted."""
+    samples: int = 0
+    """Samples played, at the speaker's rate."""
+    complete: bool = False
+    """True once a finished reply has been played to its last sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The next samples for the speaker."""
+
+    pcm: Pcm
+    start: int
+    """Index of the first sample in the reply."""
+    clauses: tuple[Clause, ...] = ()
+    """Clauses whose sound begins in this block; each is named once."""
+    audible: int | None = None
+    """Index in `pcm` of the reply's first audible sample, if that is here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    end: int
+    text: str
+    tokens: int
+
+
+class _Sound:
+    """What there is of a reply: its samples, at the rate of the speaker, with words and clauses."""
+
+    def __init__(self, rate: int) -> None:
+        self.pcm = SampleBuffer()
+        self.words: list[_Word] = []
+        self.clauses: list[tuple[int, Clause]] = []
+        """With the sample at which each begins."""
+        self._rate = rate
+        self._clause: int | None = None
+        """Index of the clause that is being pushed."""
+        self._resampler: Resampler | None = None
+
+    def push(self, chunk: SpeechChunk) -> None:
+        """Add the next chunk.
+
+        Each clause is resampled as one stream, so where its chunks are cut makes no difference.
+        """
+        if chunk.clause.index != self._clause:
+            self.end_clause()
+            self._clause = chunk.clause.index
+            self._resampler = Resampler(chunk.rate, self._rate)
+            self.clauses.append((self.pcm.end, chunk.clause))
+        begin, resampler = self.clauses[-1][0], self._resampler
+        assert resampler is not None
+        self.pcm.append(resampler.feed(chunk.pcm))
+        for word in chunk.words:
+            span = chunk.clause.spans[word.span]
+            end = begin + math.ceil(word.end * self._rate / chunk.rate)
+            text = chunk.clause.spoken[span.start : span.end]
+            self.words.append(_Word(end, text, span.tokens))
+        if chunk.last:
+            self.end_clause()
+
+    def end_clause(self) -> None:
+        """No more of the clause comes."""
+        if self._resampler is None:
+            return
+        self.pcm.append(self._resampler.flush())
+        self._resampler = self._clause = None
+        # Rounding must not put the end of the last word behind the end of its clause.
+        end = self.pcm.end
+        self.words = [_Word(min(word.end, end), word.text, word.tokens) for word in self.words]
+
+
+class Playback:
+    """One reply: what is queued of it, and the position up to which it has been handed out.
+
+    Nothing comes out before `open`. `pause`, `resume` and `stop` act at the present position, and
+    `rewind` takes back what the speaker was handed but did not play.
+    """
+
+    def __init__(self, turn: int, rate: int, *, lead: int = 0) -> None:
+        """Nothing comes out either before `lead` samples are queued, or the whole reply."""
+        self.turn = turn
+        self.rate = rate
+        """Hertz of the speaker."""
+        self._lead = lead
+        self.position = 0
+        """Samples handed out."""
+        self.paused = False
+        self.stopped = False
+        self.finished = False
+        """True once the whole reply has been queued."""
+        self.first_audible: int | None = None
+        """Index of the first audible sample, once it has been handed out."""
+        self._open = False
+        self._rising = False
+        self._announced = 0
+        """Clauses of which a block has told."""
+        self._sound = _Sound(rate)
+
+    @property
+    def end(self) -> int:
+        """Samples of the reply so far."""
+        return self._sound.pcm.end
+
+    @property
+    def queued(self) -> int:
+        """Samples that wait to be handed out."""
+        return self.end - self.position
+
+    @property
+    def exhausted(self) -> bool:
+        """True once nothing is left of a finished reply."""
+        return self.finished and not self.queued
+
+    def push(self, chunk: SpeechChunk) -> None:
+        """Queue the next chunk of the reply, at any rate; a stopped reply takes no more."""
+        if not self.stopped:
+            self._sound.push(chunk)
+
+    def finish(self) -> None:
+        """Say that the whole reply has been queued."""
+        self._sound.end_clause()
+        self.finished = True
+
+    def open(self) -> None:
+        """Let the reply sound."""
+        self._open = True
+
+    def pause(self) -> None:
+        """Hand nothing out until `resume`."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Go on at the next sample, fading in where something has sounded before."""
+        self._rising = self._rising or (self.paused and self.position > 0)
+        self.paused = False
+
+    def stop(self) -> None:
+        """Hand nothing out any more."""
+        self.stopped = True
+
+    def rewind(self, count: int) -> None:
+        """Take back the last `count` samples, which the speaker was handed and will not play."""
+        self.position -= count
+        assert self.position >= self._sound.pcm.start, "taken back further than is kept"
+        if self.first_audible is not None and self.first_audible >= self.position:
+            self.first_audible = None
+
+    def block(self, size: int) -> Block | None:
+        """The next samples, at most `size`, or None where nothing may sound or nothing is there."""
+        ready = min(size, self.queued)
+        if not ready or not self._open or self.paused or self.stopped:
+            return None
+        if not self.position and not self.finished and self.queued < self._lead:
+            return None
+        start, buffer = self.position, self._sound.pcm
+        pcm = buffer.read(start, start + ready)
+        self.position += ready
+        audible = self._find_audible(pcm, start)
+        if self._rising:
+            pcm, self._rising = fade_in(pcm, samples(FADE_MS, self.rate)), False
+        # Forgetting in large pieces keeps copies few.
+        kept = KEPT_S * self.rate
+        if self.position - buffer.start > 2 * kept:
+            buffer.drop(self.position - kept)
+        return Block(pcm, start, self._begun(), audible)
+
+    def heard(self, unplayed: int = 0) -> Heard:
+        """What has been heard where the speaker still holds the last `unplayed` samples."""
+        played = max(0, self.position - unplayed)
+        words = [word for word in self._sound.words if word.end <= played]
+        return Heard(
+            self.turn,
+            tuple(word.text for word in words),
+            max((word.tokens for word in words), default=0),
+            played,
+            self.finished and played == self.end,
+        )
+
+    def said_a_clause(self, unplayed: int = 0) -> bool:
+        """Whether the first clause has been heard to its end, likewise."""
+        begins = [start for start, _ in self._sound.clauses[1:2]]
+        end = begins[0] if begins else self.end if self.finished else math.inf
+        return self.position - unplayed >= end
+
+    def _find_audible(self, pcm: Pcm, start: int) -> int | None:
+        if self.first_audible is not None:
+            return None
+        loud = np.flatnonzero(np.abs(pcm) >= AUDIBLE)
+        if not len(loud):
+            return None
+        self.first_audible = start + int(loud[0])
+        return int(loud[0])
+
+    def _begun(self) -> tuple[Clause, ...]:
+        begun = [clause for start, clause in self._sound.clauses if start < self.position]
+        new = begun[self._announced :]
+        self._announced += len(new)
+        return tuple(new)

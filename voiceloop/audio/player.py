@@ -1,0 +1,174 @@
+"""The player: moves replies to a speaker, and is the one place that knows what was heard of them.
+
+It takes blocks from a `Playback` and hands them to a `Speaker`, which says when each sample sounds.
+Waiting goes through anyio alone. This module knows nothing of recognition, models or the
+conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import anyio
+
+from voiceloop.audio.devices import Speaker, unplayed
+from voiceloop.audio.frames import samples
+from voiceloop.audio.playback import FADE_MS, Block, Heard, Playback
+from voiceloop.trace.record import Lane, Mark, Recorder
+from voiceloop.types import Clause, SpeechChunk
+
+BLOCK_MS = 20
+"""What the speaker is handed at once."""
+AUDIBLE_GAP_S = 0.001
+"""A shorter break within a reply is no underrun."""
+
+
+class Player:
+    """Plays one reply after the other, and knows what of each has been heard.
+
+    `run` moves audio to the speaker for as long as the session lasts. For each reply: `begin`, then
+    `play` each chunk and `drain`; meanwhile `open` lets it sound, and `pause`, `resume` and `stop`
+    act at once, from the sample that is sounding. The marks `first_sound` and `sound_end`, the
+    counter `underruns` and the spans of the speaker's lane go to the reply's recorder.
+    """
+
+    def __init__(self, speaker: Speaker, *, max_queued_s: float = 2.0) -> None:
+        """`play` waits while more than `max_queued_s` are queued."""
+        self._speaker = speaker
+        self._limit = round(max_queued_s * speaker.rate)
+        self._fade = samples(FADE_MS, speaker.rate)
+        self._changed = anyio.Event()
+        self.recorder = Recorder(-1)
+        """Of the current reply."""
+        self._playback = Playback(-1, speaker.rate)
+        self._since: float | None = None
+        """When the present unbroken stretch of sound began; none while nothing sounds."""
+        self._gapless = 0.0
+        """Until when the stretch sounds at real-time pace."""
+        self._silent_at = 0.0
+        """When everything handed to the speaker has been played."""
+
+    async def run(self) -> AsyncGenerator[Clause, None]:
+        """Move audio to the speaker until closed; yields each clause as it is handed over, at most
+        `AHEAD_S` before it sounds."""
+        size = samples(BLOCK_MS, self._speaker.rate)
+        while True:
+            await self._speaker.room()
+            changed = self._changed
+            block = self._playback.block(size)
+            if block is None:
+                await changed.wait()
+                continue
+            for clause in block.clauses:
+                yield clause
+            self._hand_over(block)
+            self._wake()
+
+    @property
+    def ahead_s(self) -> float:
+        """Seconds of the reply that are queued and not yet played."""
+        rate = self._speaker.rate
+        return (self._playback.queued + unplayed(self._silent_at, rate)) / rate
+
+    @property
+    def said_a_clause(self) -> bool:
+        """The first clause of the reply has been played to its end."""
+        return self._playback.said_a_clause(unplayed(self._silent_at, self._speaker.rate))
+
+    def begin(self, recorder: Recorder, *, lead_s: float = 0.0) -> None:
+        """Make `recorder.turn` the current reply, with its gate shut; the old one is stopped.
+
+        It does not begin to sound before `lead_s` seconds are queued, or all there is.
+        """
+        self.stop()
+        self.recorder = recorder
+        rate = self._speaker.rate
+        self._playback = Playback(recorder.turn, rate, lead=min(round(lead_s * rate), self._limit))
+
+    async def play(self, chunk: SpeechChunk) -> None:
+        """Queue a chunk, waiting for room; one of a reply that is not current is dropped."""
+        playback = self._playback
+        while playback.queued > self._limit and not playback.stopped:
+            await self._changed.wait()
+        if chunk.turn == playback.turn:
+            playback.push(chunk)
+            self._wake()
+
+    async def drain(self) -> Heard:
+        """Wait until the reply, of which no more chunks come, has sounded or has been stopped."""
+        playback = self._playback
+        playback.finish()
+        self._wake()
+        while not playback.stopped:
+            if not playback.exhausted:
+                await self._changed.wait()
+            elif self._silent_at > anyio.current_time():
+                # A pause meanwhile takes samples back, so look again afterwards.
+                await anyio.sleep_until(self._silent_at)
+            else:
+                self._end_stretch()
+                if playback.end:
+                    self.recorder.mark(Mark.SOUND_END, self._silent_at)
+                break
+        return playback.heard()
+
+    def open(self) -> None:
+        """The reply is committed: let it sound."""
+        self._playback.open()
+        self._wake()
+
+    def pause(self) -> None:
+        """Fade out now, and keep the rest for `resume`."""
+        self._silence()
+        self._playback.pause()
+
+    def resume(self) -> None:
+        """Go on from the sample at which `pause` stopped."""
+        self._playback.resume()
+        self._wake()
+
+    def stop(self) -> Heard:
+        """Fade out now, drop the rest, and return what was heard of the reply for good."""
+        if not self._playback.stopped:
+            self._silence()
+            self._playback.stop()
+            if self._playback.position:
+                self.recorder.mark(Mark.SOUND_END, self._silent_at)
+            self._wake()
+        return self._playback.heard()
+
+    def heard(self) -> Heard:
+        """What has been heard of the reply by now."""
+        return self._playback.heard(unplayed(self._silent_at, self._speaker.rate))
+
+    def _hand_over(self, block: Block) -> None:
+        begin = self._speaker.write(block.pcm)
+        self._silent_at = self._speaker.due()
+        if self._since is not None and begin > self._gapless + AUDIBLE_GAP_S:
+            self.recorder.count("underruns")
+            self._end_stretch(self._gapless)
+        if self._since is None:
+            self._since = self._gapless = begin
+        self._gapless += len(block.pcm) / self._speaker.rate
+        if block.audible is not None:
+            self.recorder.mark(Mark.FIRST_SOUND, begin + block.audible / self._speaker.rate)
+
+    def _silence(self) -> None:
+        """Cut the speaker off, and put back what it has not played."""
+        if self._since is None:
+            return
+        self._playback.rewind(self._speaker.cut(self._fade))
+        self._silent_at = min(self._silent_at, self._speaker.due())
+        if self._playback.first_audible is None:
+            self.recorder.retract(Mark.FIRST_SOUND)
+        self._end_stretch()
+
+    def _end_stretch(self, end: float | None = None) -> None:
+        if self._since is not None:
+            end = max(self._since, self._silent_at if end is None else end)
+            self.recorder.span(Lane.SPEAKER, "sound", self._since, end)
+        self._since = None
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

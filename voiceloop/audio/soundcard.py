@@ -1,0 +1,260 @@
+"""The sound card: a live microphone and a live speaker, as `devices` describes them.
+
+Each way there is one stream at the device's own rate, always open. Its callback runs on a thread of
+PortAudio's and only copies samples and counts; all else happens on the event loop. This module
+knows nothing of conversations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+from functools import partial
+from time import sleep
+from typing import Any, Self
+
+import anyio
+import anyio.lowlevel
+import numpy as np
+
+from voiceloop.audio.devices import AHEAD_S
+from voiceloop.audio.frames import SPEECH_RATE, Framer, LiveResampler, Ring, samples, silence
+from voiceloop.audio.playback import FADE_MS
+from voiceloop.audio.portaudio import LATENCY_S, NAMES, Kind, Opener, open_stream
+from voiceloop.errors import DeviceError
+from voiceloop.types import AudioFrame, Pcm
+
+BACKLOG_S = 5.0
+"""Recorded audio that waits for a busy event loop; beyond that the oldest is lost."""
+TAIL_S = 0.15
+"""How long a room and a sound card go on sounding after a reply; the microphone stays deaf."""
+STALL_S = 5.0
+"""A device that has asked for nothing and given nothing for so long has failed."""
+POLL_S = 0.002
+"""Shortest wait for room: callbacks come in steps of a few milliseconds."""
+
+
+class _Card(ABC):
+    """What both ways have in common: a device that is open until the block ends."""
+
+    kind: Kind
+
+    def __init__(self, device: str | None, opener: Opener) -> None:
+        self._lock = threading.Lock()
+        """Held for one copy at a time, by the callback and by the loop."""
+        self._started = self._ended = False
+        self.name, self._stream = opener(self.kind, device, self._called, self._finished)
+        self.device_rate = round(self._stream.samplerate)
+        """Hertz."""
+        self._ring = Ring(round(BACKLOG_S * self.device_rate))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._started and not self._ended:
+            self._stream.abort()
+        self._stream.close()
+
+    def start(self) -> None:
+        """Start the stream, before the session; it takes a moment. DeviceError where it fails."""
+        self._started = True
+        try:
+            self._stream.start()
+        except Exception as error:  # sounddevice's own, which has no name here
+            raise self._gone() from error
+
+    @abstractmethod
+    def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
+        """The device gives these samples, or wants them; called from a thread of its own."""
+
+    def _finished(self) -> None:
+        self._ended = True
+
+    def _gone(self) -> DeviceError:
+        return DeviceError(
+            f"the {NAMES[self.kind]} '{self.name}' has stopped working",
+            f"connect it again and start anew, or choose another with --{self.kind}",
+        )
+
+
+class SoundcardMicrophone(_Card):
+    """A live microphone; implements `devices.Microphone`.
+
+    `start` it before it is heard. What is lost because the loop is too busy comes as silence, so
+    that the frames stay in step with time. While held, the stream of frames stands still.
+    """
+
+    kind = "input"
+    finished = False
+    """Silence never becomes all that can follow."""
+
+    def __init__(self, device: str | None = None, *, opener: Opener = open_stream) -> None:
+        """Opens the default microphone, or the one that is called `device`; see `open_stream`."""
+        self.lost = 0
+        """Samples lost because the loop was too busy, at the device's rate."""
+        self.overflows = 0
+        """Times that the device lost samples itself; how many, it does not say."""
+        self._next = 0
+        """Index, at the device's rate, of the next sample to come."""
+        self._deaf_until = 0
+        """Index of the first sample that is to be heard."""
+        self._wake = _nothing
+        self._woken = False
+        super().__init__(device, opener)
+
+    def hold(self) -> None:
+        """Discard what is recorded from now on, and what has not been heard yet."""
+        self._deaf_until = sys.maxsize
+
+    def release(self) -> None:
+        """Go on hearing, once the speaker's last sound has died away."""
+        tail = round((self._stream.latency + TAIL_S) * self.device_rate)
+        with self._lock:
+            self._deaf_until = self._ring.end + tail
+
+    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
+        """Frames of 10 ms at 16 kHz, from now on; DeviceError once the microphone is gone."""
+        loop, filled = asyncio.get_running_loop(), asyncio.Event()
+        with self._lock:
+            self._woken = False
+            self._ring.take_all()
+            self._next = self._ring.start
+        self._wake = partial(loop.call_soon_threadsafe, filled.set)
+        framer, resampler = Framer(), LiveResampler(self.device_rate, SPEECH_RATE)
+        try:
+            while True:
+                with anyio.move_on_after(STALL_S):
+                    await filled.wait()
+                if self._ended or not filled.is_set():
+                    raise self._gone()
+                filled.clear()
+                heard = resampler.feed(self._recorded())
+                for at in range(0, len(heard), framer.size):
+                    for frame in framer.feed(heard[at : at + framer.size]):
+                        yield frame
+                    if self._deaf_until > self._next:
+                        break
+        finally:
+            self._wake = _nothing
+
+    def _recorded(self) -> Pcm:
+        """What there is to be heard of what has been recorded; silence where it was lost."""
+        with self._lock:
+            self._woken = False
+            start, pcm = self._ring.take_all()
+        expected, self._next = self._next, start + len(pcm)
+        begin = min(max(expected, self._deaf_until), self._next)
+        lost = max(0, start - begin)
+        self.lost += lost
+        return np.concatenate((silence(lost), pcm[max(0, begin - start) :]))
+
+    def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
+        with self._lock:
+            self._ring.append(pcm[:, 0])
+            woken, self._woken = self._woken, True
+        self.overflows += bool(status.input_overflow)
+        if not woken:
+            self._wake()
+
+    def _finished(self) -> None:
+        super()._finished()
+        self._wake()
+
+
+class SoundcardSpeaker(_Card):
+    """A live speaker; implements `devices.Speaker`.
+
+    `start` it before anything is written. What the device has been handed, about `LATENCY_S` of
+    audio, cannot be cut any more.
+    """
+
+    kind = "output"
+
+    def __init__(self, device: str | None = None, *, opener: Opener = open_stream) -> None:
+        """Opens the default speaker, or the one that is called `device`; see `open_stream`."""
+        self.underflows = 0
+        """Times that the device ran out of samples although there were some."""
+        # Counted in samples from the beginning of an unbroken stretch: devices tell the time in
+        # steps, and the next sample must not seem to be early or late.
+        self._since = 0.0
+        self._count = 0
+        self._broken = True
+        """The next sample written does not follow upon the last one."""
+        self._next = 0.0
+        """When the next sample that the device is handed sounds, by the stream's clock."""
+        super().__init__(device, opener)
+        self.rate = self.device_rate
+
+    def __exit__(self, *error: object) -> None:
+        if self._started and not self._ended and len(self._ring):
+            self.cut(samples(FADE_MS, self.rate))
+            sleep(2 * LATENCY_S)  # until the fade has sounded: breaking off there would click
+        super().__exit__(*error)
+
+    def due(self) -> float:
+        """When a sample written now would be played, in seconds of the loop's clock."""
+        with self._lock:
+            return self._due()
+
+    def write(self, pcm: Pcm) -> float:
+        """Play `pcm` after all that was written before, and return when that begins."""
+        with self._lock:
+            due = self._due()
+            if self._broken:
+                self._since, self._count, self._broken = due, 0, False
+            self._count += len(pcm)
+            self._ring.reserve(len(pcm))
+            self._ring.append(pcm)
+        return due
+
+    def cut(self, fade: int) -> int:
+        """Fade out over the next `fade` samples, and forget what comes after them."""
+        with self._lock:
+            dropped = self._ring.cut(fade)
+            self._count -= dropped
+        return dropped
+
+    async def room(self) -> None:
+        """Wait until less than `AHEAD_S` is written but not yet handed to the device.
+
+        DeviceError once it is gone, or takes nothing any more.
+        """
+        await anyio.lowlevel.checkpoint()
+        limit = round(AHEAD_S * self.rate)
+        moved, position = anyio.current_time(), self._ring.start
+        while not self._ended and (excess := len(self._ring) - limit) >= 0:
+            if self._ring.start != position:
+                moved, position = anyio.current_time(), self._ring.start
+            elif anyio.current_time() > moved + STALL_S:
+                break
+            await anyio.sleep(max(POLL_S, excess / self.rate))
+        else:
+            if not self._ended:
+                return
+        raise self._gone()
+
+    def _due(self) -> float:
+        if not self._broken:
+            return self._since + self._count / self.rate
+        wait = max(0.0, self._next - self._stream.time) + len(self._ring) / self.rate
+        return anyio.current_time() + wait
+
+    def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
+        lead = time.outputBufferDacTime - time.currentTime
+        if not 0 < lead < STALL_S:  # some drivers do not say
+            lead = self._stream.latency
+        with self._lock:
+            count = self._ring.take(pcm[:, 0])
+            self._broken = self._broken or count < frames or bool(status.output_underflow)
+            self._next = self._stream.time + lead + frames / self.rate
+        pcm[:count, 1:] = pcm[:count, :1]
+        pcm[count:] = 0
+        self.underflows += bool(count and status.output_underflow)
+
+
+def _nothing() -> None:
+    """Wakes nobody."""

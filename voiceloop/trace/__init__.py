@@ -1,0 +1,1 @@
+"""The record of a turn, and its pictures."""

@@ -1,0 +1,295 @@
+"""What the user sees of a session: plain lines, a live terminal region, or JSON.
+
+All three are told the same events and know nothing of where these come from. Whatever a model or a
+transcript holds is made harmless before it reaches a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from voiceloop.trace.record import latency_line, to_json
+from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
+
+REFRESH_HZ = 12
+
+
+class View(Protocol):
+    """Shows a session's events."""
+
+    def show(self, event: Event) -> None:
+        """Take the next event, in order."""
+        ...
+
+
+@contextmanager
+def open_view(out: TextIO, err: TextIO, *, as_json: bool, timed: bool) -> Generator[View]:
+    """The view that suits `out`: JSON if asked for, live on a terminal, else plain lines.
+
+    `timed` is False where the session's pace makes latencies meaningless: none are shown.
+    """
+    console = Console(file=out, highlight=False)
+    if as_json:
+        yield JsonView(out, err, timed=timed)
+    elif console.is_terminal:
+        with LiveView(console, timed=timed) as view:
+            yield view
+    else:
+        yield PlainView(out, timed=timed)
+
+
+def printable(text: str) -> str:
+    """`text` on one line, with everything that could steer a terminal written out as an escape.
+
+    That is control characters, lone surrogates, and the marks that reverse the direction of text.
+    """
+    return "".join(_escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    if char in "\t\r\n":
+        return " "
+    steers = unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _BIDI
+    return char.encode("unicode_escape").decode("ascii") if steers else char
+
+
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def split_after(text: str, words: int) -> tuple[str, str]:
+    """`text` cut behind its first `words` words."""
+    parts = text.split()
+    return " ".join(parts[:words]), " ".join(parts[words:])
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What has been said in a turn so far."""
+
+    transcript: Transcript | None = None
+    reply: str = ""
+    sounding: int = 0
+    """Words of the reply that have sounded or are about to."""
+
+    @property
+    def said(self) -> str:
+        """The user's words."""
+        return self.transcript.text if self.transcript else ""
+
+
+class Exchanges:
+    """The turns that are not over yet, each with what has been said in it."""
+
+    def __init__(self) -> None:
+        self.live: dict[int, Exchange] = {}
+
+    def follow(self, event: Transcript | TokenBurst | Clause) -> Exchange:
+        """Take in an event of a turn."""
+        exchange = self.live.setdefault(event.turn, Exchange())
+        match event:
+            case Transcript():
+                exchange.transcript = event
+            case TokenBurst():
+                exchange.reply += event.text
+            case Clause():
+                exchange.sounding += len(event.text.split())
+        return exchange
+
+    def end(self, turn: int) -> Exchange:
+        """Forget a turn, and return what has been said in it."""
+        return self.live.pop(turn, Exchange())
+
+
+class PlainView:
+    """Lines of text: the transcript when the reply begins, the rest when the turn is over."""
+
+    def __init__(self, out: TextIO, *, timed: bool = True) -> None:
+        self._out = out
+        self._timed = timed
+        self._exchanges = Exchanges()
+        self._introduced = 0
+
+    def show(self, event: Event) -> None:
+        """Take the next event, in order."""
+        match event:
+            case Notice():
+                self._line("note", event.text)
+            case ToolCall():
+                self._introduce(event.turn, self._exchanges.live.get(event.turn, Exchange()))
+                self._line("call", call_text(event))
+            case TurnTrace():
+                self._end(event, self._exchanges.end(event.turn))
+            case TokenBurst():
+                self._introduce(event.turn, self._exchanges.follow(event))
+            case Transcript() | Clause():
+                self._exchanges.follow(event)
+
+    def _introduce(self, turn: int, exchange: Exchange) -> None:
+        if turn > self._introduced and exchange.said:
+            self._introduced = turn
+            self._line("you", exchange.said)
+
+    def _end(self, trace: TurnTrace, exchange: Exchange) -> None:
+        self._introduce(trace.turn, exchange)
+        heard, unheard = split_after(exchange.reply, _words_heard(trace, exchange))
+        if trace.outcome != "done" and (exchange.reply or trace.outcome == "silent"):
+            lost = f"; not heard: {unheard}" if unheard else ""
+            heard = f"{heard} ({trace.outcome}{lost})".strip()
+        if heard:
+            self._line("loop", heard)
+        if self._timed and (line := latency_line(trace)):
+            self._line("", line)
+
+    def _line(self, label: str, text: str) -> None:
+        self._out.write(f"{label:<5} {printable(text)}\n")
+        self._out.flush()
+
+
+class LiveView:
+    """One live region of a terminal for the turns that go on; those that are over scroll away.
+
+    Settled words are normal and tentative ones dim; of the reply, what has not sounded yet is dim,
+    and what was never heard is struck out in the end.
+    """
+
+    def __init__(self, console: Console, *, timed: bool = True) -> None:
+        self._timed = timed
+        self._exchanges = Exchanges()
+        self._live = Live(console=console, refresh_per_second=REFRESH_HZ, transient=True)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        self._live.update(self.region())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.update("")
+        self._live.stop()
+
+    def show(self, event: Event) -> None:
+        """Take the next event, in order."""
+        match event:
+            case Notice():
+                self._print(("note", Text(printable(event.text), "yellow")))
+            case ToolCall():
+                self._print(("call", Text(printable(call_text(event)), "dim")))
+            case TurnTrace():
+                self._end(event, self._exchanges.end(event.turn))
+            case Transcript() | TokenBurst() | Clause():
+                self._exchanges.follow(event)
+        self._live.update(self.region())
+
+    def _end(self, trace: TurnTrace, exchange: Exchange) -> None:
+        rows = [("you", Text(printable(exchange.said)))] if exchange.said else []
+        if exchange.reply or trace.outcome == "silent":
+            heard, unheard = split_after(exchange.reply, _words_heard(trace, exchange))
+            reply = _joined((heard, ""), (unheard, "dim strike"))
+            if trace.outcome != "done":
+                reply.append(f" ({trace.outcome})", "yellow")
+            rows.append(("loop", reply))
+        if self._timed and (line := latency_line(trace)):
+            rows.append(("", Text(line, "dim")))
+        self._print(*rows)
+
+    def _print(self, *rows: tuple[str, Text]) -> None:
+        if rows:
+            self._live.console.print(_grid(*rows))
+
+    def region(self) -> RenderableType:
+        """The turns that go on, and what the session is doing."""
+        rows: list[tuple[str, Text]] = []
+        state = "listening"
+        for exchange in self._exchanges.live.values():
+            if transcript := exchange.transcript:
+                settled = transcript.committed_text
+                tentative = " ".join(word.text for word in transcript.tentative)
+                rows.append(("you", _joined((settled, ""), (tentative, "dim"))))
+            if exchange.reply:
+                sounding, queued = split_after(exchange.reply, exchange.sounding)
+                rows.append(("loop", _joined((sounding, ""), (queued, "dim"))))
+                state = "speaking" if exchange.sounding else "thinking"
+        line = Text(f"● {state}", "green" if state == "listening" else "cyan")
+        return Group(_grid(*rows), line) if rows else line
+
+
+class JsonView:
+    """One JSON object on one line for each turn that is over; notices go to `err` as text.
+
+    Marks are in seconds from the turn's start. Latencies are null where they mean nothing.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO, *, timed: bool = True) -> None:
+        self._out = out
+        self._err = err
+        self._timed = timed
+        self._exchanges = Exchanges()
+
+    def show(self, event: Event) -> None:
+        """Take the next event, in order."""
+        match event:
+            case Notice():
+                self._err.write(f"{printable(event.text)}\n")
+            case TurnTrace():
+                self._out.write(json.dumps(self._record(event)) + "\n")
+                self._out.flush()
+            case Transcript() | TokenBurst() | Clause():
+                self._exchanges.follow(event)
+            case ToolCall():
+                pass
+
+    def _record(self, trace: TurnTrace) -> dict[str, object]:
+        exchange, plain = self._exchanges.end(trace.turn), to_json(trace)
+        return {
+            "turn": trace.turn,
+            "transcript": exchange.said,
+            "reply": exchange.reply.strip(),
+            "heard": trace.heard,
+            "voice_to_voice_ms": plain["voice_to_voice_ms"] if self._timed else None,
+            "endpoint_to_sound_ms": plain["endpoint_to_sound_ms"] if self._timed else None,
+            "marks": plain["marks"],
+            "drafted": int(trace.counters.get("drafted", 0)),
+            "accepted": int(trace.counters.get("accepted", 0)),
+            "outcome": trace.outcome,
+        }
+
+
+def call_text(call: ToolCall) -> str:
+    """A call as one would write it."""
+    return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
+
+
+def _words_heard(trace: TurnTrace, exchange: Exchange) -> int:
+    """Words of the written reply that were heard; what is spoken may be spelled otherwise."""
+    if trace.outcome in ("done", "silent"):
+        return len(exchange.reply.split())
+    return len(trace.heard.split())
+
+
+def _joined(*pieces: tuple[str, str]) -> Text:
+    """Pieces of text, each in its style, with a space between."""
+    return Text(" ").join(Text(printable(text), style) for text, style in pieces if text)
+
+
+def _grid(*rows: tuple[str, Text]) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=5, style="bold", no_wrap=True)
+    grid.add_column()
+    for label, text in rows:
+        grid.add_row(label, text)
+    return grid

@@ -1,0 +1,135 @@
+"""One turn laid out, and drawn in text: what the wait was spent on, and how the stages overlapped.
+
+The page of the bench has the same layout. Knows nothing of how a turn is recorded, nor of the
+terminal that shows the picture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from voiceloop.trace.record import Lane, Mark, parts_ms, voice_to_voice_ms
+from voiceloop.types import TurnTrace
+
+_LABEL, _FIGURE = 15, 9
+SHORTEST_S = 1e-6
+"""What is shorter than the unit of the record has no length to draw."""
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_LEVELS = " ▁▂▃▄▅▆▇█"
+_STAGES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
+    "user": (None, Mark.SPEECH_START, Mark.SPEECH_END),
+    "endpoint wait": (None, Mark.SPEECH_END, Mark.ENDPOINT),
+    "recognition": (Lane.ASR, Mark.FIRST_PARTIAL, Mark.TRANSCRIPT_FINAL),
+    "prefill": (Lane.PREFILL, Mark.PREFILL_START, Mark.FIRST_BURST),
+    "reply": (Lane.DECODE, Mark.FIRST_BURST, Mark.REPLY_END),
+    "synthesis": (Lane.TTS, Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END),
+    "playback": (Lane.SPEAKER, Mark.FIRST_SOUND, Mark.SOUND_END),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Something that took time, in seconds of the turn's clock."""
+
+    name: str
+    start: float
+    end: float
+
+
+def stages(trace: TurnTrace) -> dict[str, list[Stretch]]:
+    """When each stage worked: its spans, or where it recorded none the time between two marks."""
+    found: dict[str, list[Stretch]] = {}
+    for stage, (lane, begin, end) in _STAGES.items():
+        found[stage] = spans(trace, lane)
+        if not found[stage] and begin in trace.marks and end in trace.marks:
+            start = trace.marks[begin]
+            found[stage] = [Stretch(stage, start, max(start, trace.marks[end]))]
+    return found
+
+
+def spans(trace: TurnTrace, lane: Lane | None) -> list[Stretch]:
+    """What was recorded in a lane."""
+    own = (span for span in trace.spans if span.lane == lane)
+    return [Stretch(span.name, span.start, span.end) for span in own]
+
+
+def waterfall(trace: TurnTrace, width: int = 80) -> list[str]:
+    """Two pictures in text: what the wait was spent on, and how the stages overlapped.
+
+    In the second, the height of a cell is the share of its time for which the stage worked. No
+    line is longer than `width` (at least 48) characters.
+    """
+    bar = max(width, 48) - _LABEL - _FIGURE
+    latency, overlap = _latency_picture(trace, bar), _overlap_picture(trace, bar)
+    return [line.rstrip() for line in (*latency, *([""] if overlap else []), *overlap)]
+
+
+def _row(label: str, picture: str, bar: int, ms: float | None = None) -> str:
+    figure = "" if ms is None else f"{ms:.0f} ms" if ms < 10_000 else f"{ms / 1000:.1f} s"
+    return f"{label:<{_LABEL}}{picture:<{bar}}{figure:>{_FIGURE}}"
+
+
+def _latency_picture(trace: TurnTrace, bar: int) -> list[str]:
+    whole, parts = voice_to_voice_ms(trace), parts_ms(trace)
+    if whole is None or parts is None:
+        why = "nobody spoke" if Mark.FIRST_SOUND in trace.marks else "no reply was heard"
+        return [f"turn {trace.turn}: {trace.outcome}, {why}"]
+    lines: list[str] = []
+    at = 0.0
+    for name, part in parts.items():
+        scale = bar / whole if whole else 0.0
+        lines.append(_row(name, _bar(at * scale, (at + part) * scale), bar, part))
+        at += part
+    return [*lines, _row("voice to voice", "╰" + "─" * (bar - 2) + "╯", bar, whole)]
+
+
+def _bar(start: float, end: float) -> str:
+    """A bar from `start` to `end`, in cells; something that took any time at all is seen."""
+    if end <= start:
+        return ""
+    first = int(start)
+    eighths = max(1, round((end - first) * 8))
+    return " " * first + "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def _overlap_picture(trace: TurnTrace, bar: int) -> list[str]:
+    rows = stages(trace)
+    moments = [moment for own in rows.values() for one in own for moment in (one.start, one.end)]
+    if not moments or max(moments) - min(moments) < SHORTEST_S:
+        return []
+    start, seconds = min(moments), max(moments) - min(moments)
+
+    def place(moment: float) -> float:
+        return (moment - start) / seconds * bar
+
+    lines: list[str] = []
+    for label, own in rows.items():
+        busy = sum(one.end - one.start for one in own)
+        cells = [(place(one.start), place(one.end)) for one in own]
+        lines.append(_row(label, _activity(cells, bar), bar, busy * 1000))
+    return [*lines, _row("", _axis(seconds, bar), bar)]
+
+
+def _activity(stretches: Iterable[tuple[float, float]], bar: int) -> str:
+    """One character a cell, its height the share of the cell that `stretches` cover."""
+    covered = [0.0] * bar
+    for start, end in stretches:
+        for cell in range(min(int(start), bar - 1), min(math.ceil(end), bar)):
+            covered[cell] += max(0.0, min(end, cell + 1) - max(start, cell))
+    return "".join(_LEVELS[min(8, math.ceil(share * 8 - 1e-6))] for share in covered)
+
+
+def _axis(seconds: float, bar: int) -> str:
+    """A time axis: ticks at a round distance, none so near to another that labels would touch."""
+    rough = seconds / bar * 10
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
+    axis = ""
+    for tick in range(int(seconds / step) + 1):
+        label = f"╵{tick * step:.3g} s"
+        at = int(tick * step / seconds * bar)
+        if at + len(label) <= bar:
+            axis = axis.ljust(at) + label
+    return axis

@@ -1,0 +1,1 @@
+"""What runs for one turn: its recogniser, its reply, its place in the history."""

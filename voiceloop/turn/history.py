@@ -1,0 +1,66 @@
+"""What stays of replies: the language model goes on from what the user has heard of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from voiceloop.audio.player import Player
+from voiceloop.dialogue import actions
+from voiceloop.dialogue.state import Returned
+from voiceloop.engines import Conversation
+from voiceloop.turn.reply import Reply
+from voiceloop.types import Outcome, ToolCall
+
+
+class History:
+    """The conversation as it was heard, of which each reply is a piece."""
+
+    def __init__(self, conversation: Conversation, player: Player) -> None:
+        self._conversation = conversation
+        self._player = player
+        self._read = conversation.tokens_read
+        self._called: Sequence[tuple[ToolCall, str | None]] = ()
+        """The calls that the last reply ended with, and the results that there are."""
+        self._called_after = 0
+        """Tokens of the last reply: where it called somebody else's tool, those before the rest of
+        it."""
+
+    def settle(self, reply: Reply | None, finish: actions.Finish) -> tuple[Outcome, str]:
+        """Cut a reply to what was heard of it; how its turn ended, and the words."""
+        if reply is None:
+            return finish.outcome, ""
+        outcome, heard = self._settled(reply, finish)
+        self._called_after, self._called = reply.tokens, reply.called
+        return outcome, heard
+
+    def _settled(self, reply: Reply, finish: actions.Finish) -> tuple[Outcome, str]:
+        outcome, goes_on = finish.outcome, bool(reply.asked.returned)
+        done = outcome == "done"
+        if reply.instead is not None:
+            if not (reply.called or goes_on):
+                self._conversation.heard(0)  # the model has said nothing of it
+            return ("silent", reply.instead) if done else (outcome, "")
+        if done and not reply.too_long:
+            return outcome, reply.said.strip()
+        whole = reply.gate.committed and (done or not reply.spoken)
+        tokens = reply.tokens if whole else self._player.stop().tokens
+        if goes_on and tokens:
+            tokens += self._called_after
+        heard = self._conversation.heard(0 if finish.forgotten else tokens).strip()
+        if outcome == "failed":
+            heard = f"{heard} {reply.apology}".strip()
+        return outcome, heard
+
+    def completed(self, returned: Sequence[Returned]) -> Sequence[Returned]:
+        """What came back for the calls of one reply, with what tools of ours that were called
+        beside them have returned already."""
+        given = {call.call_id: result for call, result in returned}
+        if not given.keys() <= {call.call_id for call, _ in self._called}:
+            return tuple(returned)
+        whole = [(call, given.get(call.call_id, result)) for call, result in self._called]
+        return tuple((call, result) for call, result in whole if result is not None)
+
+    def newly_read(self) -> int:
+        """Tokens that the language model has read since this was asked last."""
+        before, self._read = self._read, self._conversation.tokens_read
+        return self._read - before

@@ -1,0 +1,126 @@
+"""What runs for one turn, from its beginning to its end: its recogniser, its record, its jobs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from voiceloop.asr.stream import StreamingTranscriber
+from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded, TurnEvent
+from voiceloop.dialogue.state import Words
+from voiceloop.runner import FIRST, LATER
+from voiceloop.trace.record import Mark, Recorder
+from voiceloop.turn.reply import Reply, Voiced
+from voiceloop.types import Transcript
+
+Job = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """What runs for one turn."""
+
+    turn: int
+    """Its id."""
+    recorder: Recorder
+    transcriber: StreamingTranscriber | None
+    """None where nobody speaks."""
+    reply: Reply | None = None
+    voiced: Voiced = field(default_factory=Voiced)
+    """Audio of replies that were dropped."""
+    ended: bool = False
+    """The user has finished: what is done from now on is no guess."""
+    over: bool = False
+    """So is the answer."""
+    newest: Transcript | None = None
+    changed: anyio.Event = field(default_factory=anyio.Event)
+    """Set, and replaced, when there is audio, a job or an end to look at."""
+    _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    _jobs: deque[Job] = field(default_factory=deque[Job])
+
+    async def run(self) -> None:
+        """Do what is begun, all at once, until the turn is over or called off."""
+        with self._scope:
+            async with anyio.create_task_group() as tasks:
+                while not self.over:
+                    changed = self.changed
+                    while self._jobs:
+                        tasks.start_soon(self._jobs.popleft())
+                    await changed.wait()
+                tasks.cancel_scope.cancel()  # nobody waits for what the ear makes of it
+
+    def begin(self, job: Job) -> None:
+        """Begin something."""
+        self._jobs.append(job)
+        self.wake()
+
+    def call_off(self) -> None:
+        """End all that runs."""
+        self._scope.cancel()
+
+    def wake(self) -> None:
+        """Let its jobs look again."""
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    def priority(self) -> int:
+        """Of what is done for it: while the user may go on, that is a guess."""
+        return FIRST if self.ended else LATER
+
+    @property
+    def words(self) -> Words:
+        """What the user has said by now."""
+        if self.transcriber is None:
+            return Words(self.newest)
+        return Words(self.newest, self.transcriber.guess, self.transcriber.hypothesis)
+
+    def hear(self, event: TurnEvent, at: float, now: float, *, anew: bool, whole: bool) -> None:
+        """The user pauses, goes on or has ended, `at` the sample that tells; see
+        `StreamingTranscriber.resume` for `anew` and `whole`."""
+        transcriber, recorder = self.transcriber, self.recorder
+        assert transcriber is not None, "it is heard"
+        match event:
+            case SpeechPaused():
+                transcriber.pause(event)
+                recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
+                recorder.mark(Mark.SPEECH_END, at)
+                recorder.mark(Mark.PAUSE, now)
+            case SpeechResumed():
+                transcriber.resume(event, anew=anew, whole=whole)
+                recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
+            case TurnEnded():
+                self.end()
+                recorder.retract(Mark.SPEECH_END)  # a pause tells it before all is known
+                recorder.mark(Mark.SPEECH_END, at)
+                recorder.mark(Mark.ENDPOINT, now)
+                recorder.speech_end = event.speech_end
+                if final := transcriber.end(event):
+                    self.take_down(final, now)
+            case SpeechStarted():
+                raise AssertionError("a turn begins once")
+        self.wake()
+
+    def end(self) -> None:
+        """The user has finished."""
+        self.ended = True
+        if self.reply is not None:
+            self.reply.gate.urgent = True
+
+    def take_down(self, transcript: Transcript, now: float) -> None:
+        """Keep what was understood."""
+        self.newest = transcript
+        if transcript.text:
+            self.recorder.mark(Mark.FIRST_PARTIAL, now)
+        if transcript.final:
+            self.recorder.mark(Mark.TRANSCRIPT_FINAL, now)
+            if self.transcriber is not None:
+                self.recorder.count("retracted_words", self.transcriber.retracted)
+
+    def finish(self) -> None:
+        """The turn is over."""
+        self.over = True
+        self.wake()

@@ -1,0 +1,267 @@
+"""The events of one response, in the order that the protocol documents.
+
+This module knows neither what a response is made of nor when.
+
+    response.created
+      response.output_item.added, conversation.item.added
+        response.content_part.added
+          response.output_audio_transcript.delta and response.output_audio.delta, in any mixture
+        response.output_audio.done, response.output_audio_transcript.done
+        response.content_part.done
+      conversation.item.done, response.output_item.done
+    response.done
+
+Where text is asked for, `response.output_text` takes the place of both; a call of a function has
+its arguments and no parts. A response has at most one message, and calls beside it: a call that is
+whole is told at once, though the message still sounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from voiceloop.wire.ids import NewId
+from voiceloop.wire.items import (
+    FunctionCall,
+    Item,
+    Message,
+    OutputAudioPart,
+    OutputText,
+    Status,
+)
+from voiceloop.wire.ledger import Ledger
+from voiceloop.wire.response_events import (
+    ArgumentsDelta,
+    ArgumentsDone,
+    AudioPart,
+    ContentPartAdded,
+    ContentPartDone,
+    OutputAudioDelta,
+    OutputAudioDone,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    OutputTextDone,
+    OutputTranscriptDelta,
+    OutputTranscriptDone,
+    ResponseCreated,
+    ResponseDone,
+    ResponseObject,
+    StatusDetails,
+    StatusError,
+    TextPart,
+    Usage,
+)
+from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.settings import ResponseSettings
+
+TURN_DETECTED = StatusDetails("cancelled", "turn_detected")
+CLIENT_CANCELLED = StatusDetails("cancelled", "client_cancelled")
+TOO_LONG = StatusDetails("incomplete", "max_output_tokens")
+NOTHING_SAID = StatusDetails(
+    "incomplete",
+    error=StatusError("server_error", "nothing_said", "the model wrote nothing that can be said"),
+)
+
+
+def failed(message: str, code: str | None = None) -> StatusDetails:
+    """How a response ends where something went wrong on the server."""
+    return StatusDetails("failed", error=StatusError("server_error", code, message))
+
+
+@dataclass(slots=True)
+class _Open:
+    """An item that is being said: the message, or a call."""
+
+    id: str
+    index: int
+    call: tuple[str, str] | None = None
+    """Id of the call and name of the function; none for the message."""
+    text: list[str] = field(default_factory=list[str])
+    samples: int = 0
+
+
+class Response:
+    """One response. Whatever is fed to it after its end is dropped: it was in flight."""
+
+    def __init__(
+        self,
+        new_id: NewId,
+        settings: ResponseSettings,
+        ledger: Ledger,
+        *,
+        conversation_id: str,
+    ) -> None:
+        """Its items go into `ledger`, unless the settings say that it is of no conversation."""
+        self.id = new_id("resp")
+        self.settings = settings
+        self._new_id = new_id
+        self._ledger = ledger if settings.conversation == "auto" else None
+        self._conversation_id = None if self._ledger is None else conversation_id
+        self.spoken = settings.output_modalities == ("audio",)
+        """It is heard, with a transcript; otherwise it is text alone."""
+        self._started = self._over = False
+        self._message: _Open | None = None
+        self._calls: dict[str, _Open] = {}
+        """Calls whose arguments are not whole yet, by call id."""
+        self._output: dict[int, Item] = {}
+        self._opened = 0
+
+    @property
+    def over(self) -> bool:
+        """True once `response.done` has been given."""
+        return self._over
+
+    @property
+    def message_id(self) -> str | None:
+        """The id of its message, once there is one."""
+        return self._message.id if self._message else None
+
+    @property
+    def samples(self) -> int:
+        """Audio so far, in samples at 24 kHz."""
+        return self._message.samples if self._message else 0
+
+    def start(self) -> list[ServerEvent]:
+        """The response begins. Feeding it anything has the same effect."""
+        if self._started:
+            return []
+        self._started = True
+        return [ResponseCreated(self._object("in_progress"))]
+
+    def text(self, delta: str) -> list[ServerEvent]:
+        """More text of the message; for a spoken one, what is about to be heard."""
+        if self._over or not delta:
+            return []
+        events, message = self._opened_message()
+        message.text.append(delta)
+        kind = OutputTranscriptDelta if self.spoken else OutputTextDelta
+        return [*events, kind(self.id, message.id, message.index, 0, delta)]
+
+    def audio(self, pcm: bytes) -> list[ServerEvent]:
+        """More audio of the message: PCM16, little-endian, mono, 24 kHz.
+
+        ValueError where that is not whole samples, or the response is a written one.
+        """
+        if len(pcm) % 2 or not self.spoken:
+            raise ValueError("a spoken response takes whole samples, a written one none")
+        if self._over or not pcm:
+            return []
+        events, message = self._opened_message()
+        start = message.samples
+        message.samples += len(pcm) // 2
+        return [*events, OutputAudioDelta(self.id, message.id, message.index, 0, pcm, start)]
+
+    def take_back(self, samples: int) -> None:
+        """The last `samples` of the audio so far have not been sent, and will not be."""
+        if self._message:
+            self._message.samples -= samples
+
+    def call(self, call_id: str, name: str, delta: str, *, last: bool) -> list[ServerEvent]:
+        """More of the arguments of a call, all that is left of them where `last`."""
+        if self._over:
+            return []
+        events = self.start()
+        call = self._calls.get(call_id)
+        if call is None:
+            call = self._calls[call_id] = self._next((call_id, name))
+            events += self._added(call)
+        if delta:
+            call.text.append(delta)
+            events.append(ArgumentsDelta(self.id, call.id, call.index, call_id, delta))
+        if last:
+            del self._calls[call_id]
+            events += self._closed(call, "completed")
+        return events
+
+    def end(
+        self,
+        details: StatusDetails | None = None,
+        *,
+        usage: Usage | None = None,
+        heard: str | None = None,
+    ) -> list[ServerEvent]:
+        """The response is over: completed, or as `details` say.
+
+        `heard` is what was heard of a spoken message, where that is not all of it.
+        """
+        if self._over:
+            return []
+        events = self.start()
+        if self._message and self.spoken and heard is not None:
+            self._message.text = [heard]
+        items = [*([self._message] if self._message else []), *self._calls.values()]
+        for item in sorted(items, key=lambda item: item.index):
+            events += self._closed(item, "incomplete" if details else "completed")
+        self._over = True
+        status = details.type if details else "completed"
+        return [*events, ResponseDone(self._object(status, details, usage))]
+
+    def _object(
+        self,
+        status: Literal["in_progress", "completed", "cancelled", "failed", "incomplete"],
+        details: StatusDetails | None = None,
+        usage: Usage | None = None,
+    ) -> ResponseObject:
+        return ResponseObject(
+            self.id,
+            status,
+            details,
+            output=tuple(self._output[index] for index in sorted(self._output)),
+            conversation_id=self._conversation_id,
+            output_modalities=self.settings.output_modalities,
+            audio=self.settings.audio,
+            max_output_tokens=self.settings.max_output_tokens,
+            usage=usage,
+            metadata=self.settings.metadata,
+        )
+
+    def _next(self, call: tuple[str, str] | None = None) -> _Open:
+        self._opened += 1
+        return _Open(self._new_id("item"), self._opened - 1, call)
+
+    def _opened_message(self) -> tuple[list[ServerEvent], _Open]:
+        """The message, and the events that it begins with where it did not exist yet."""
+        events = self.start()
+        message = self._message
+        if message is None:
+            message = self._message = self._next()
+            part = AudioPart("") if self.spoken else TextPart("")
+            added = ContentPartAdded(self.id, message.id, message.index, 0, part)
+            events += [*self._added(message), added]
+        return events, message
+
+    def _added(self, item: _Open) -> list[ServerEvent]:
+        if item.call:
+            begun = FunctionCall(item.call[1], "", item.call[0], item.id, "in_progress")
+        else:
+            begun = Message("assistant", (), item.id, "in_progress")
+        told: list[ServerEvent] = [OutputItemAdded(self.id, item.index, begun)]
+        return told if self._ledger is None else [*told, *self._ledger.begin(begun)]
+
+    def _closed(self, item: _Open, status: Status) -> list[ServerEvent]:
+        text = "".join(item.text)
+        of_item = (self.id, item.id, item.index)
+        events: list[ServerEvent]
+        if item.call:
+            call_id, name = item.call
+            whole = FunctionCall(name, text, call_id, item.id, status)
+            events = [ArgumentsDone(*of_item, call_id, name, text)]
+        elif self.spoken:
+            whole = Message("assistant", (OutputAudioPart(text),), item.id, status)
+            events = [
+                OutputAudioDone(*of_item, 0),
+                OutputTranscriptDone(*of_item, 0, text),
+                ContentPartDone(*of_item, 0, AudioPart(text)),
+            ]
+        else:
+            whole = Message("assistant", (OutputText(text),), item.id, status)
+            events = [
+                OutputTextDone(*of_item, 0, text),
+                ContentPartDone(*of_item, 0, TextPart(text)),
+            ]
+        self._output[item.index] = whole
+        if self._ledger is not None:
+            events += self._ledger.finish(whole, item.samples)
+        return [*events, OutputItemDone(self.id, item.index, whole)]

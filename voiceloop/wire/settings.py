@@ -1,0 +1,297 @@
+"""What a session can be told about itself: `session.update`, and the overrides of one response.
+
+An update says only what it changes. Within turn detection and transcription too a key that is
+absent keeps its value; where the type of turn detection changes, or it was off, the others begin
+from their defaults. This module knows neither what a setting does nor which voices there are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from voiceloop.schema import REQUIRED, TOLD, Fraction, Object, Settings, changes, instead
+from voiceloop.wire.server_events import plain
+
+Name = Annotated[str, Meta(max_length=64)]
+STOCK_VOICES = frozenset(
+    "default alloy ash ballad cedar coral echo marin sage shimmer verse".split()
+)
+"""Voices that stock clients ask for without knowing the server."""
+Modalities = tuple[Literal["audio", "text"]]
+"""One of both: speech comes with a transcript anyway."""
+Instructions = Annotated[str, Meta(max_length=100_000)]
+OutputTokens = Annotated[int, Meta(ge=1, le=4096)] | Literal["inf"]
+Milliseconds = Annotated[int, Meta(ge=0, le=60_000)]
+
+
+class PcmFormat(Settings, frozen=True):
+    """The one format of audio."""
+
+    type: Literal["audio/pcm"] = "audio/pcm"
+    """PCM16: 16 bits, little-endian, mono."""
+    rate: Literal[24000] = 24000
+    """Hertz."""
+
+
+class ServerVad(Settings, frozen=True, tag="server_vad"):
+    """The turn ends after a fixed silence."""
+
+    threshold: Fraction = 0.5
+    """Speech probability at which audio counts as speech."""
+    prefix_padding_ms: Milliseconds = 300
+    """Audio before the beginning of speech that belongs to the turn, in milliseconds."""
+    silence_duration_ms: Milliseconds = 500
+    """Silence that ends the turn, in milliseconds."""
+    create_response: bool = True
+    """Answer when the turn ends."""
+    interrupt_response: bool = True
+    """Let the user interrupt a response by speaking."""
+    idle_timeout_ms: Annotated[int, Meta(ge=5000, le=30_000)] | None = None
+    """Silence of the user after a response at which the model speaks again, in milliseconds."""
+
+
+class SemanticVad(Settings, frozen=True, tag="semantic_vad"):
+    """The turn ends soon after words that sound finished, and later after others."""
+
+    eagerness: Literal["low", "medium", "high", "auto"] = "auto"
+    """How soon to answer: after a second where it is not known whether the user has finished and
+    1.2 s after words that ask for more (`low`), after half a second and 1.1 s unless the server is
+    configured otherwise (`medium`, `auto`), or after 0.3 and 0.6 s (`high`)."""
+    create_response: bool = True
+    """Answer when the turn ends."""
+    interrupt_response: bool = True
+    """Let the user interrupt a response by speaking."""
+
+
+class Transcription(Settings, frozen=True):
+    """The user's words are told too."""
+
+    unsupported: ClassVar = {
+        "prompt": "leave it out: the recogniser takes no prompt",
+        "keywords": "leave it out: the recogniser takes no key words",
+        "languages": "give one `language`",
+        "delay": "leave it out: words are told as soon as they are settled",
+    }
+
+    model: Annotated[None, TOLD] = None
+    """Always null: the server's configuration chooses the recogniser, whatever is asked for."""
+    language: Annotated[str, Meta(max_length=16)] | None = None
+    """Language that is spoken, as a two-letter code that the server's recogniser knows; null is the
+    server's own."""
+
+
+class InputAudio(Settings, frozen=True):
+    """What the user sends."""
+
+    format: PcmFormat = PcmFormat()
+    """Format of the audio that is appended."""
+    transcription: Transcription | None = None
+    """Null: transcripts are not told."""
+    noise_reduction: Annotated[None, instead("reduce noise before you send the audio")] = None
+    """Always null: noise is not reduced."""
+    turn_detection: ServerVad | SemanticVad | None = ServerVad()
+    """How turns are found; null: the client commits the audio and asks for responses itself."""
+
+
+class OutputAudio(Settings, frozen=True):
+    """What the user hears."""
+
+    format: PcmFormat = PcmFormat()
+    """Format of the audio of responses."""
+    voice: Name = "default"
+    """A voice of the server's synthesizer: one of `voiceloop.voices`, or by another of its names.
+    `default` and the names of OpenAI's voices stand for the server's own. It may change
+    at any time, for the responses that follow."""
+    speed: Annotated[float, Meta(ge=1, le=1), instead("the server's configuration sets it")] = 1.0
+    """Always 1: the voice has the pace that the server's configuration gives it."""
+
+
+class Audio(Settings, frozen=True):
+    """Audio in both directions."""
+
+    input: InputAudio = InputAudio()
+    """What the user sends."""
+    output: OutputAudio = OutputAudio()
+    """What the user hears."""
+
+
+class FunctionTool(Object, frozen=True):
+    """A function that the model may call."""
+
+    name: Name
+    """What the model calls it."""
+    type: Literal["function"] = "function"
+    """The only kind of tool; servers of tools (MCP) are for the client to ask."""
+    description: Annotated[str, Meta(max_length=10_000)] = ""
+    """What it does and when to call it."""
+    parameters: Mapping[str, object] = {}
+    """JSON schema of its arguments."""
+
+
+Tools = Annotated[tuple[FunctionTool, ...], Meta(max_length=128)]
+ToolChoice = Annotated[
+    Literal["auto", "none"], instead("tell the model in `instructions` what to call and when")
+]
+
+
+class Extensions(Settings, frozen=True):
+    """What voiceloop adds to the protocol. Whatever can be asked for is off until then."""
+
+    binary_audio: bool = False
+    """Audio of responses comes as binary frames instead of `response.output_audio.delta`."""
+    tentative_words: bool = False
+    """`voiceloop.transcript` tells the user's words while they may still change."""
+    traces: bool = False
+    """`voiceloop.trace` tells the record of each turn."""
+    pause: bool = False
+    """A possible interruption pauses the response: `voiceloop.output.paused` and `.resumed`."""
+    resume: bool = False
+    """The session can be taken up again on a new connection: `voiceloop.session.token`."""
+    voices: Annotated[tuple[str, ...], TOLD] = ()
+    """Voices that the server offers; `GET /v1/voices/NAME` lets one be heard."""
+    models: Annotated[tuple[str, ...], TOLD] = ()
+    """What hears, thinks and speaks, by name."""
+    examples: Annotated[tuple[str, ...], TOLD] = ()
+    """What the user might ask first."""
+    notes: Annotated[tuple[str, ...], TOLD] = ()
+    """What the user should know of the models."""
+
+
+_REASONING = "leave it out: the model does not reason aloud"
+_PARALLEL = "leave it out: how many tools the model calls in a response is its own choice"
+
+
+class ResponseOutput(Settings, frozen=True):
+    """What the user hears of one response."""
+
+    unsupported: ClassVar = {"speed": "set session.audio.output.speed"}
+
+    format: PcmFormat = PcmFormat()
+    """Format of the audio."""
+    voice: Name = "default"
+    """A voice of the server's synthesizer, as for the session."""
+
+
+class ResponseAudio(Settings, frozen=True):
+    """The audio of one response."""
+
+    output: ResponseOutput = ResponseOutput()
+    """What the user hears."""
+
+
+class ResponseSettings(Settings, frozen=True):
+    """One response; in `response.create`, what is absent is as in the session."""
+
+    unsupported: ClassVar = {
+        "input": "add the items with conversation.item.create",
+        "prompt": "send the text as `instructions`: prompts are not stored",
+        "reasoning": _REASONING,
+        "parallel_tool_calls": _PARALLEL,
+        "modalities": "it is `output_modalities`",
+        "voice": "it is `audio.output.voice`",
+        "max_response_output_tokens": "it is `max_output_tokens`",
+        "temperature": "leave it out: the server's configuration sets it",
+    }
+
+    conversation: Literal["auto", "none"] = "auto"
+    """`none`: what is said does not become part of the conversation."""
+    instructions: Instructions = ""
+    """System prompt."""
+    output_modalities: Modalities = ("audio",)
+    """Either `audio`, with a transcript, or `text` alone."""
+    audio: ResponseAudio = ResponseAudio()
+    """Voice and format."""
+    tools: Tools = ()
+    """Functions that the model may call."""
+    tool_choice: ToolChoice = "auto"
+    """`none`: it is not told of them, and none of them is called."""
+    max_output_tokens: OutputTokens = "inf"
+    """Longest response, in tokens."""
+    metadata: (
+        Annotated[Mapping[Name, Annotated[str, Meta(max_length=512)]], Meta(max_length=16)] | None
+    ) = None
+    """Texts of the client's own, told again with the response."""
+
+
+class SessionSettings(Settings, frozen=True):
+    """A session. `session.created` and `session.updated` tell all of it."""
+
+    unsupported: ClassVar = {
+        "reasoning": _REASONING,
+        "parallel_tool_calls": _PARALLEL,
+        "modalities": "it is `output_modalities`",
+        "voice": "it is `audio.output.voice`",
+        "speed": "it is `audio.output.speed`",
+        "turn_detection": "it is `audio.input.turn_detection`",
+        "input_audio_format": "it is `audio.input.format`",
+        "input_audio_transcription": "it is `audio.input.transcription`",
+        "input_audio_noise_reduction": "it is `audio.input.noise_reduction`",
+        "output_audio_format": "it is `audio.output.format`",
+        "max_response_output_tokens": "it is `max_output_tokens`",
+        "temperature": "leave it out: the server's configuration sets it",
+    }
+
+    type: Annotated[Literal["realtime"], REQUIRED] = "realtime"
+    """The only kind of session."""
+    id: Annotated[str, TOLD] = ""
+    """The session's id."""
+    object: Annotated[Literal["realtime.session"], TOLD] = "realtime.session"
+    """Always `realtime.session`."""
+    model: Annotated[str, TOLD] = ""
+    """The language model; the server's configuration chooses it, whatever is asked for."""
+    output_modalities: Modalities = ("audio",)
+    """Either `audio`, with a transcript, or `text` alone."""
+    instructions: Instructions = ""
+    """System prompt."""
+    audio: Audio = Audio()
+    """Audio in both directions."""
+    tools: Tools = ()
+    """Functions that the model may call."""
+    tool_choice: ToolChoice = "auto"
+    """`none`: it is not told of them, and none of them is called."""
+    max_output_tokens: OutputTokens = "inf"
+    """Longest response, in tokens; tokens of calls count too."""
+    truncation: Annotated[
+        Literal["auto"], instead("the oldest turns leave the model's context when it is full")
+    ] = "auto"
+    """Always `auto`: the oldest turns leave the model's context when it is full."""
+    include: Annotated[None, instead("leave it out: log probabilities are not told")] = None
+    """Always null: nothing more can be included."""
+    prompt: Annotated[None, instead("send the text as `instructions`: prompts are not stored")] = (
+        None
+    )
+    """Always null: prompts are not stored."""
+    tracing: Annotated[None, TOLD] = None
+    """Always null: nothing is traced elsewhere. Whoever asks for it gets no traces."""
+    voiceloop: Extensions = Extensions()
+    """What voiceloop adds to the protocol."""
+
+    def response(self, overrides: ResponseChanges | None = None) -> ResponseSettings:
+        """What holds for a response, with the overrides of its `response.create` if it has any."""
+        base = ResponseSettings(
+            instructions=self.instructions,
+            output_modalities=self.output_modalities,
+            audio=ResponseAudio(ResponseOutput(voice=self.audio.output.voice)),
+            tools=self.tools,
+            tool_choice=self.tool_choice,
+            max_output_tokens=self.max_output_tokens,
+        )
+        return base if overrides is None else base.updated(overrides)
+
+
+if TYPE_CHECKING:  # what is UNSET there, only `updated` has to know
+    SessionChanges = SessionSettings
+    ResponseChanges = ResponseSettings
+else:
+    SessionChanges = changes(SessionSettings)
+    ResponseChanges = changes(ResponseSettings)
+
+
+def size(settings: SessionSettings | ResponseSettings) -> int:
+    """How many bytes of UTF-8 the instructions and tools take."""
+    tools = json.dumps(plain(settings.tools), ensure_ascii=False)
+    return len(settings.instructions.encode()) + len(tools.encode())
