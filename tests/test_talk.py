@@ -262,7 +262,7 @@ def test_a_device_that_cannot_be_opened_is_named(card: VirtualCard) -> None:
         "print(sounddevice.query_devices(), flush=True)\n"
         "input()\n"
         "from voiceloop.errors import DeviceError\n"
-        "from voiceloop.soundcard import SoundcardMicrophone\n"
+        "from voiceloop.audio.soundcard import SoundcardMicrophone\n"
         "try: SoundcardMicrophone()\n"
         "except DeviceError as error: print(error.message, error.hint, sep='\\n')"
     )

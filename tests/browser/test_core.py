@@ -70,7 +70,7 @@ def test_the_server_understands_what_the_page_sends() -> None:
     settings = SessionSettings()
     for sent in json.loads(done.stdout):
         event = parse(json.dumps(sent))
-        assert getattr(type(event), "tags", {}).get("type") == sent["type"]
+        assert type(event).__struct_config__.tag == sent["type"]
         if isinstance(event, SessionUpdate):
             settings = settings.updated(event.session)
             assert settings.audio.input.transcription is not None

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.llm.conftest import build_tokenizer
@@ -161,6 +161,8 @@ def test_in_no_language_anything_else_reaches_the_synthesizer(
             assert not never.search(clause.spoken), clause.spoken
 
 
+@example(["{", '"', "</function>"])
+@example(["{", '"', "</function>", '"', "}", "yes"])
 @given(st.lists(st.sampled_from([*sorted(MARKS), *"{}[]\"':; ", "name", "args", "yes", "\n"])))
 def test_parts_are_the_text_and_do_not_depend_on_the_cuts(pieces: list[str]) -> None:
     text = "".join(pieces)

@@ -18,7 +18,7 @@ from voiceloop.types import AudioFrame, Pcm
 
 
 class Room:
-    """A `voiceloop.devices.Microphone` that hears a clip, and whatever sounds are made meanwhile.
+    """A microphone (`voiceloop.audio.devices`) that hears a clip, and whatever sounds meanwhile.
 
     It never holds its clock: what is said while a reply plays is heard by whoever listens.
     """

@@ -9,6 +9,7 @@ neither tokens nor models.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -103,7 +104,7 @@ class Parts:
             case "json":
                 if is_call(left):
                     return [Part(left, calls=(Called("", {}, CUT_OFF),))]
-                return [Part(left, spoken=True)]
+                return self._plain(left)
             case "message":
                 return [self._message(left)]
             case "silence" | "header":
@@ -122,16 +123,15 @@ class Parts:
 
     def _settle(self) -> Iterator[Part]:
         while self._text and not self.stopped:
-            if self._kind is None:
-                part = self._speak()
-            elif self._kind == "json":
-                part = self._data()
+            if self._kind == "json":
+                parts = self._data()
             else:
-                part = self._span()
-            if part is None:
+                part = self._speak() if self._kind is None else self._span()
+                parts = [] if part is None else [part]
+            if not parts:
                 return
-            self._text = self._text[len(part.text) :]
-            yield part
+            self._text = self._text[sum(len(part.text) for part in parts) :]
+            yield from parts
 
     def _speak(self) -> Part | None:
         """The text up to the next mark, which begins a span or is silent itself."""
@@ -177,14 +177,20 @@ class Parts:
     def _begin(self, kind: _Kind, *ends: str) -> None:
         self._kind, self._ends = kind, tuple(filter(None, ends))
 
-    def _data(self) -> Part | None:
+    def _data(self) -> list[Part]:
         end = json_end(self._text, 0)
         if end is None:
-            return None
+            return []
         self._kind = None
         text = self._text[:end]
         self._listed = is_call(text)
-        return Part(text, calls=tuple(read(text)[0])) if self._listed else Part(text, spoken=True)
+        return [Part(text, calls=tuple(read(text)[0]))] if self._listed else self._plain(text)
+
+    def _plain(self, text: str) -> list[Part]:
+        """JSON that calls nothing: said as it stands, but for marks that it holds."""
+        marks = sorted(self._marks, key=len, reverse=True)
+        pieces = re.split(f"({'|'.join(map(re.escape, marks))})", text)
+        return [Part(piece, spoken=k % 2 == 0) for k, piece in enumerate(pieces) if piece]
 
     def _span(self) -> Part | None:
         """The span up to its end; what is silent leaves before that."""
