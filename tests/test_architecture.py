@@ -19,7 +19,7 @@ ORDER = (
     ("errors",),
     ("schema",),
     ("bundled", "config", "languages"),
-    ("engines", "flags", "outputs", "status"),
+    ("brackets", "engines", "flags", "outputs", "placement", "status"),
     ("catalog",),
     ("runner",),
     ("trace",),
@@ -40,7 +40,7 @@ ORDER = (
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 
 ROOMS = {
-    "torch": ("asr/", "catalog/convert.py", "llm/", "catalog/placement.py", "tts/", "bench/"),
+    "torch": ("asr/", "catalog/convert.py", "llm/", "placement.py", "tts/", "bench/"),
     "transformers": ("catalog/convert.py", "llm/", "bench/"),
     "accelerate": (),
     "gguf": ("catalog/convert.py",),
@@ -62,7 +62,7 @@ PURE = (
     "schema.py",
     "audio/frames.py",
     "audio/playback.py",
-    "languages/brackets.py",
+    "brackets.py",
     "asr/turns.py",
     "calibration/probability.py",
     "dialogue/endpoint.py",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from voiceloop.catalog.placement import chosen_device, torch_device
 from voiceloop.errors import EngineError
+from voiceloop.placement import chosen_device, torch_device
 
 pytestmark = pytest.mark.pure
 

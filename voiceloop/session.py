@@ -45,7 +45,7 @@ from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.history import History
-from voiceloop.turn.reply import EVERYTHING, Calls, Gate, Overlap, Reply, Workshop
+from voiceloop.turn.reply import EVERYTHING, Calls, Gate, Overlap, Reply, Resources
 from voiceloop.turn.tools import ToolResult, run_tool
 from voiceloop.turn.work import Work
 from voiceloop.types import AudioFrame, Event, Notice, TokenBurst, ToolCall
@@ -90,7 +90,7 @@ class Session:
         self._own = conversation is None
         self._conversation = conversation or engines.llm.conversation()
         self._player = Player(speaker)
-        self._shop = Workshop(engines, self._conversation, self._player, overlap)
+        self._resources = Resources(engines, self._conversation, self._player, overlap)
         self._history = History(self._conversation, self._player)
         self._hearing = Hearing(
             engines.vad,
@@ -285,7 +285,7 @@ class Session:
     @singledispatchmethod
     def _act(self, action: actions.Action) -> None:
         """Do one of the things that the core asks for."""
-        raise NotImplementedError(action)
+        raise AssertionError(f"nobody does {action}")
 
     @_act.register
     def _(self, action: actions.Begin) -> None:
@@ -343,7 +343,7 @@ class Session:
     @_act.register
     def _(self, action: actions.StartReply) -> None:
         work = self._work[action.turn]
-        work.reply = Reply(action, work.recorder, self._shop, Gate(urgent=work.ended))
+        work.reply = Reply(action, work.recorder, self._resources, Gate(urgent=work.ended))
         work.begin(partial(self._reply, work, work.reply))
 
     @_act.register
@@ -440,7 +440,7 @@ class Session:
         asr, runner = self._engines.asr, self._engines.asr_runner
         while not (work.newest and work.newest.final):
             changed = work.changed
-            job = transcriber.next_job() if work.ended or self._shop.overlap.stages else None
+            job = transcriber.next_job() if work.ended or self._resources.overlap.stages else None
             turn = self._core.turn(work.turn)
             if job is None or turn is None:
                 await changed.wait()

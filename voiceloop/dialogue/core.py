@@ -18,15 +18,16 @@ from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.bargein import Verdict
 from voiceloop.dialogue.policy import Ending, cuts_off, sound_of, verdict
 from voiceloop.dialogue.state import (
+    Attempt,
     Contest,
-    Conversation,
     Options,
     Phase,
     Played,
-    Reply,
     Returned,
     Settings,
     Sound,
+    Standing,
+    State,
     Turn,
     Voice,
     Words,
@@ -69,7 +70,7 @@ class Core:
     ) -> None:
         """`calibrations` say what the language model's probabilities mean, by language."""
         self.settings = settings
-        self.state = Conversation()
+        self.state = State()
         self._abilities = abilities
         self._calibrations = calibrations
         self._model: actions.ModelWork | None = None
@@ -112,7 +113,7 @@ class Core:
     def contested(self) -> bool:
         """It depends on what has been played of a reply what becomes of it."""
         contests = (turn.contest for turn in self.state.turns)
-        return any(contest and (contest.undecided or contest.dismissed) for contest in contests)
+        return any(contest and not contest.over for contest in contests)
 
     def turn(self, turn_id: int | None) -> Turn | None:
         """A turn that is not over, by its id."""
@@ -252,7 +253,7 @@ class Core:
     def _listen_again(self, turn: Turn, event: SpeechResumed) -> None:
         """What was nothing to listen to goes on, and may be something."""
         assert turn.contest is not None, "it was dismissed"
-        self._change(turn.id, contest=replace(turn.contest, dismissed=False))
+        self._settle_contest(turn.id, turn.contest, Standing.OVER)
         if rival := self.turn(turn.contest.rival):
             self._contest(turn, rival)
         # Whoever was told that there was nothing to listen to hears of it again.
@@ -277,7 +278,7 @@ class Core:
         self._change(turn.id, words=told.words)
         if told.words.newest:
             self._do(actions.Show(told.words.newest))
-        if told.sure and not (turn.contest and (turn.contest.undecided or turn.contest.dismissed)):
+        if told.sure and (turn.contest is None or turn.contest.over):
             self._change(turn.id, detects=False)
             if self.settings.language.code == AUTO:  # nobody has chosen one meanwhile
                 self.settings = replace(self.settings, language=turn.language)
@@ -320,16 +321,13 @@ class Core:
     def _weigh(self, turn_id: int | None) -> None:
         """Decide, if it can be decided by now, whether a turn interrupts the reply it began in."""
         turn = self.turn(turn_id)
-        if turn is None or turn.contest is None:
+        if turn is None or turn.contest is None or turn.contest.over:
             return
         contest, rival = turn.contest, self.turn(turn.contest.rival)
-        if (contest.undecided or contest.dismissed) and (
-            rival is None or rival.phase is Phase.STOPPING
-        ):
-            self._change(turn.id, contest=replace(contest, undecided=False))  # it failed meanwhile
-        elif contest.undecided or contest.dismissed:
-            assert rival is not None, "see above"
+        if rival is not None and rival.phase is not Phase.STOPPING:
             self._decide(turn, contest, rival)
+        elif contest.undecided:  # the rival failed meanwhile
+            self._settle_contest(turn.id, contest, Standing.OVER)
         if (turn := self.turn(turn_id)) and turn.dismissed and turn.voice is Voice.ENDED:
             self._stop(turn, "abandoned")
             if self.state.newest == turn.id:
@@ -339,13 +337,16 @@ class Core:
         found = verdict(turn, contest, self.state.played, self._now)
         if found is Verdict.INTERRUPT:
             since = self._now if contest.dismissed else contest.since
-            self._change(turn.id, contest=replace(contest, undecided=False, dismissed=False))
+            self._settle_contest(turn.id, contest, Standing.OVER)
             self._do(actions.Record(turn.id, "interrupt", since))
             self._interrupt(turn, rival, since)
         elif found is Verdict.RESUME and contest.undecided:
-            self._change(turn.id, contest=replace(contest, undecided=False, dismissed=True))
+            self._settle_contest(turn.id, contest, Standing.DISMISSED)
             self._do(actions.Record(turn.id, "resume", contest.since))
             self._give_back(turn, rival)
+
+    def _settle_contest(self, turn_id: int, contest: Contest, standing: Standing) -> None:
+        self._change(turn_id, contest=replace(contest, standing=standing))
 
     def _give_back(self, turn: Turn, rival: Turn) -> None:
         """The reply goes on, unless the user makes another sound by now."""
@@ -360,7 +361,7 @@ class Core:
         """A turn that is no more contests nothing."""
         if turn.contest is None or not turn.contest.undecided:
             return
-        self._change(turn.id, contest=replace(turn.contest, undecided=False))
+        self._settle_contest(turn.id, turn.contest, Standing.OVER)
         if rival := self.turn(turn.contest.rival):
             self._give_back(turn, rival)
 
@@ -375,7 +376,7 @@ class Core:
             self._change(rival.id, cut_off=True)
             self._do(actions.Count(rival.id, "false_cutoffs"))
         for later, contest in self._contests(rival):  # what follows an interruption belongs to it
-            self._change(later, contest=replace(contest, undecided=False))
+            self._settle_contest(later, contest, Standing.OVER)
         self._stop(rival, "interrupted", audible=True)
         self._do(actions.Show(FloorChange(turn.number, rival.number, "interrupted")))
 
@@ -550,7 +551,7 @@ class Core:
         assert turn is not None, "it is not over"
         revises = turn.reply is not None and not turn.reply.doubted
         guesses = turn.guesses - (turn.words.final is None)
-        reply = Reply(text, ahead)
+        reply = Attempt(text, ahead)
         self._change(turn_id, phase=Phase.GUESSING, reply=reply, guesses=guesses)
         self.state = replace(self.state, answered=turn_id)
         options = turn.options or self.settings.reply

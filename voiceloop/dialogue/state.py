@@ -106,7 +106,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Attempt:
     """The newest attempt at an answer."""
 
     text: str
@@ -117,6 +117,15 @@ class Reply:
     """It answers what is probably not all that the user says."""
 
 
+class Standing(Enum):
+    """What has become of a contest."""
+
+    UNDECIDED = "undecided"
+    DISMISSED = "dismissed"
+    """It was nothing to listen to; what follows may turn it into something."""
+    OVER = "over"
+
+
 @dataclass(frozen=True, slots=True)
 class Contest:
     """A turn that began while a reply could be heard, and may be an interruption."""
@@ -125,10 +134,22 @@ class Contest:
     """The turn whose reply that is."""
     since: float
     """When the reply was paused."""
-    undecided: bool = True
-    """It is not decided yet."""
-    dismissed: bool = False
-    """It was nothing to listen to: the reply has gone on."""
+    standing: Standing = Standing.UNDECIDED
+
+    @property
+    def undecided(self) -> bool:
+        """The reply waits for the verdict."""
+        return self.standing is Standing.UNDECIDED
+
+    @property
+    def dismissed(self) -> bool:
+        """It was nothing to listen to, as far as is known: the reply has gone on."""
+        return self.standing is Standing.DISMISSED
+
+    @property
+    def over(self) -> bool:
+        """It will not be decided any more."""
+        return self.standing is Standing.OVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +194,7 @@ class Turn:
     """Silence that ends the turn; None while nobody knows."""
     chance: Chance | None = None
     sound: Sound | None = None
-    reply: Reply | None = None
+    reply: Attempt | None = None
     contest: Contest | None = None
     cut_off: bool = False
     """The user had not finished: what they said belongs to the next turn, and the reply is void."""
@@ -232,7 +253,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class State:
     """All turns that are not over, and who has the floor."""
 
     turns: Sequence[Turn] = ()

@@ -13,7 +13,6 @@ import torch
 
 from voiceloop.bundled import bundled
 from voiceloop.calibration.keeping import cache_folder, recall
-from voiceloop.catalog.placement import torch_device
 from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.cache import MIB, CachePool, KvCache
@@ -28,6 +27,7 @@ from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.wording import SPOKEN
+from voiceloop.placement import torch_device
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from voiceloop.languages.brackets import JSON, JSON_MAYBE, json_end
+from voiceloop.brackets import JSON, JSON_MAYBE, json_end
 from voiceloop.llm.calls import CALLS, CUT_OFF, NO_JSON, Called, is_call, read
 
 THOUGHTS = {

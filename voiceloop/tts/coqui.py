@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from voiceloop.catalog.placement import torch_device
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError
+from voiceloop.placement import torch_device
 from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import TimedWords, groups_of, word_times
 from voiceloop.tts.delivery import deliver, nothing

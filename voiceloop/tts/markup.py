@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from typing import NamedTuple
 
-from voiceloop.languages.brackets import JSON, JSON_MAYBE, json_end
+from voiceloop.brackets import JSON, JSON_MAYBE, json_end
 from voiceloop.languages.spoken import CODE
 
 Filler = str | Callable[[re.Match[str]], str]

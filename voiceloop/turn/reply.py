@@ -62,7 +62,7 @@ STREAMING = Overlap(True, False, False, False, False)
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class Resources:
     """What every reply of a session works with."""
 
     engines: Engines
@@ -146,7 +146,7 @@ class Reply:
     """What is thought, and what comes of it: `run` with what `think` yields, once."""
 
     def __init__(
-        self, asked: actions.StartReply, recorder: Recorder, shop: Workshop, gate: Gate
+        self, asked: actions.StartReply, recorder: Recorder, resources: Resources, gate: Gate
     ) -> None:
         self.asked = asked
         self.gate = gate
@@ -163,11 +163,11 @@ class Reply:
         self.withheld: list[Event] = []
         """What is to be shown when the gate opens."""
         self._recorder = recorder
-        self._shop = shop
+        self._resources = resources
         self._failure: VoiceloopError | None = None
         """Why the language model could not go on; `run` raises it when all has been said."""
         self._counts: Counter[str] = Counter()
-        shop.player.begin(recorder, lead_s=shop.pace.lead_s)
+        resources.player.begin(recorder, lead_s=resources.pace.lead_s)
 
     @property
     def tokens(self) -> int:
@@ -182,12 +182,12 @@ class Reply:
     @property
     def language(self) -> Language:
         """What its voice speaks."""
-        return language(self._shop.engines.tts.language(self.asked.options.voice))
+        return language(self._resources.engines.tts.language(self.asked.options.voice))
 
     def commit(self) -> list[Event]:
         """Open the gate; what is to be shown now."""
         self.gate.commit()
-        self._shop.player.open()
+        self._resources.player.open()
         withheld, self.withheld = self.withheld, []
         return withheld
 
@@ -203,19 +203,19 @@ class Reply:
         Where the language model fails, what it has said is spoken, then an apology, and then its
         error is raised.
         """
-        speech = Speech(self, self._recorder, self._shop, voiced)
+        speech = Speech(self, self._recorder, self._resources, voiced)
         try:
             with self.gate.scope:
                 if not self.spoken:
                     async with aclosing(bursts):
                         async for _ in bursts:
                             pass
-                elif self._shop.overlap.stages:
+                elif self._resources.overlap.stages:
                     await speech.at_once(bursts)
                 else:
                     await speech.in_sequence(bursts)
                 await self.gate.opened()  # what is written, or says nothing, may be over before
-                await self._shop.player.drain()
+                await self._resources.player.drain()
                 if self._failure is not None:
                     raise self._failure
         finally:
@@ -242,7 +242,7 @@ class Reply:
                 yield TokenBurst(self._recorder.turn, (), f"\n{apology}" if self.said else apology)
 
     async def _think(self) -> AsyncGenerator[TokenBurst | ToolCall | Calls, None]:
-        runner, conversation = self._shop.engines.llm_runner, self._shop.conversation
+        runner, conversation = self._resources.engines.llm_runner, self._resources.conversation
         most, steps = self.asked.options.most_tokens, self._first_steps()
         for _ in range(TOOL_ROUNDS):
             calls: list[ToolCall] = []
@@ -261,7 +261,10 @@ class Reply:
                         break
                     await self.gate.resolved()
                     await self.gate.flowing()
-                    begun, self.gate.ahead_s = anyio.current_time(), int(self._shop.player.ahead_s)
+                    begun, self.gate.ahead_s = (
+                        anyio.current_time(),
+                        int(self._resources.player.ahead_s),
+                    )
             if not calls or self.too_long:
                 break
             await self.gate.opened()
@@ -274,10 +277,10 @@ class Reply:
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
     def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
-        conversation, turn = self._shop.conversation, self._recorder.turn
+        conversation, turn = self._resources.conversation, self._recorder.turn
         if self.asked.returned:
             return conversation.tool_results(self.asked.returned, turn)
-        carried = self.asked.revises and self._shop.overlap.carry_over
+        carried = self.asked.revises and self._resources.overlap.carry_over
         begin = conversation.revise if carried else conversation.reply
         return begin(self.asked.text, turn)
 
@@ -318,7 +321,7 @@ class Reply:
             if self.too_long:
                 self._recorder.count("too_long")
             return
-        self._shop.player.stop()
+        self._resources.player.stop()
         self._recorder.count("replies_dropped")
         self._recorder.count("wasted_tokens", self._counts["tokens"])
         self._recorder.retract(
@@ -333,13 +336,15 @@ class Reply:
 class Speech:
     """What is thought becomes clauses, clauses become sound, and sound is played."""
 
-    def __init__(self, reply: Reply, recorder: Recorder, shop: Workshop, voiced: Voiced) -> None:
+    def __init__(
+        self, reply: Reply, recorder: Recorder, resources: Resources, voiced: Voiced
+    ) -> None:
         self._reply = reply
         self._gate = reply.gate
         self._voice = reply.asked.options.voice
         self._recorder = recorder
-        self._shop = shop
-        self._player = shop.player
+        self._resources = resources
+        self._player = resources.player
         self._voiced = voiced
 
     async def at_once(self, bursts: AsyncGenerator[TokenBurst, None]) -> None:
@@ -366,7 +371,7 @@ class Speech:
             async for clause in cut:
                 count += 1
                 self._recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
-                if not self._shop.overlap.held_audio:
+                if not self._resources.overlap.held_audio:
                     await self._gate.opened()
                 yield clause
                 await self._gate.opened()
@@ -403,7 +408,7 @@ class Speech:
             for chunk in known:
                 yield chunk
             return
-        engines = self._shop.engines
+        engines = self._resources.engines
         name = f"clause {clause.index + 1}"
         voiced: list[SpeechChunk] = []
         took, begun = 0.0, anyio.current_time()
@@ -420,7 +425,7 @@ class Speech:
                 await self._gate.flowing()
                 begun, self._gate.ahead_s = anyio.current_time(), int(self._player.ahead_s)
         audio_s = sum(len(chunk.pcm) / chunk.rate for chunk in voiced)
-        self._shop.pace.observe(audio_s, took)
+        self._resources.pace.observe(audio_s, took)
         if not self._gate.committed:
             self._voiced[self._voice, clause] = voiced
 
