@@ -28,7 +28,6 @@ from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
 from voiceloop.replay.reading import load_scenario
 from voiceloop.replay.run import Replay, play
 from voiceloop.replay.scenario import (
-    OVERLAPS,
     Answer,
     Expect,
     ExpectedTurn,
@@ -41,6 +40,7 @@ from voiceloop.replay.timeline import differences, lines, records, timeline, tur
 from voiceloop.replay.user import FRAME, Lexicon, Piece, Say, ScriptedMicrophone
 from voiceloop.runner import Timed
 from voiceloop.trace.record import Mark, to_perfetto
+from voiceloop.turn.overlap import OVERLAPS
 from voiceloop.types import AudioFrame, Clause, TokenBurst, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual

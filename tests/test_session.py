@@ -43,7 +43,7 @@ from voiceloop.trace.record import (
     parts_ms,
     voice_to_voice_ms,
 )
-from voiceloop.turn.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
+from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.turn.work import Work
 from voiceloop.types import (
     Clause,

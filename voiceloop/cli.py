@@ -222,7 +222,7 @@ def list_devices() -> int:
 def ask(command: Ask) -> int:
     """`voiceloop ask`."""
     from voiceloop.audio.devices import FileMicrophone, NullSpeaker, Recorded, WavSpeaker
-    from voiceloop.turn.reply import EVERYTHING, SEQUENTIAL
+    from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL
 
     keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})
     timed = command.pace == "realtime"

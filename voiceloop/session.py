@@ -44,8 +44,10 @@ from voiceloop.engines import Conversation, Engines, first
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
 from voiceloop.trace.record import Lane, Mark, Recorder
+from voiceloop.turn.gate import Gate
 from voiceloop.turn.history import History
-from voiceloop.turn.reply import EVERYTHING, Calls, Gate, Overlap, Reply, Resources
+from voiceloop.turn.overlap import EVERYTHING, Overlap
+from voiceloop.turn.reply import Calls, Reply, Resources
 from voiceloop.turn.tools import ToolResult, run_tool
 from voiceloop.turn.work import Work
 from voiceloop.types import AudioFrame, Event, Notice, TokenBurst, ToolCall

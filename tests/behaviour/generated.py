@@ -16,7 +16,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from voiceloop.config import AsrConfig, Config, TurnConfig
-from voiceloop.replay.scenario import OVERLAPS, Answer, Failure, Scenario, Stages, UserSound
+from voiceloop.replay.scenario import Answer, Failure, Scenario, Stages, UserSound
+from voiceloop.turn.overlap import OVERLAPS
 
 QUESTIONS = (
     "Tell me about the sky",
@@ -45,7 +46,13 @@ REPLIES = (
     "older than all of us together, and that nobody should ask.",
 )
 TOOLS = ("set_timer", "look", "look", "no_such")
-NAMES = tuple(OVERLAPS)
+NAMES = (
+    "speculative",
+    "streaming",
+    "sequential",
+    *(name for name in OVERLAPS if name.startswith("no-")),
+)
+"""In this order, since what a seed chooses depends on it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from voiceloop.bench.room import BriefSpeaker, Room
 from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Engines, Llm
 from voiceloop.session import Session
-from voiceloop.turn.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
+from voiceloop.turn.overlap import EVERYTHING, OVERLAPS, Overlap
 from voiceloop.types import AudioFrame, Clause, Event, Transcript, TurnTrace
 
 SPEAKER_RATE = 24_000
@@ -48,14 +48,8 @@ class Mode:
 MODES = {
     mode.name: mode
     for mode in (
-        Mode("sequential", SEQUENTIAL, drafts=False),
-        Mode("streaming", STREAMING),
-        Mode("speculative"),
+        *(Mode(name, overlap, drafts=overlap.stages) for name, overlap in OVERLAPS.items()),
         Mode("no-draft", drafts=False),
-        Mode("no-prefill", replace(EVERYTHING, prefill=False)),
-        Mode("no-early-reply", replace(EVERYTHING, early_reply=False)),
-        Mode("no-carry-over", replace(EVERYTHING, carry_over=False)),
-        Mode("no-held-audio", replace(EVERYTHING, held_audio=False)),
         Mode("fixed-600", endpoint={"endpoint": "fixed", "hangover_ms": 600}),
         Mode("trailing-words", endpoint={"endpoint": "trailing-words"}),
         Mode("p-eot", endpoint={"endpoint": "p-eot"}),

@@ -15,9 +15,10 @@ import msgspec
 from voiceloop.asr.agreement import normalise
 from voiceloop.config import KEYS, SECTIONS, assembled, given_in, toml
 from voiceloop.errors import ConfigError
-from voiceloop.replay.scenario import OVERLAPS, Answer, Scenario, UserSound
+from voiceloop.replay.scenario import Answer, Scenario, UserSound
 from voiceloop.replay.scripted import canonical
 from voiceloop.schema import TOML, Mistake, nearest, one_line, read, suggestion
+from voiceloop.turn.overlap import OVERLAPS
 
 LONGEST_S = 600
 """Seconds of one word, pause or noise at the most."""

@@ -18,7 +18,7 @@ import anyio
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import Engines
 from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
-from voiceloop.replay.scenario import OVERLAPS, Failure, Scenario
+from voiceloop.replay.scenario import Failure, Scenario
 from voiceloop.replay.scripted import (
     ScriptedAsr,
     ScriptedEar,
@@ -30,6 +30,7 @@ from voiceloop.replay.scripted import (
 from voiceloop.replay.user import Lexicon, Say, ScriptedMicrophone
 from voiceloop.session import Session
 from voiceloop.trace.record import Lane
+from voiceloop.turn.overlap import OVERLAPS
 from voiceloop.types import Event, TurnTrace
 
 WALL_CLOCK = datetime(2026, 1, 5, 14, 5)

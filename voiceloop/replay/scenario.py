@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -18,19 +17,7 @@ from voiceloop.config import Config
 from voiceloop.replay.scripted import NO_IDEA, bursts
 from voiceloop.replay.user import After, Piece, Say
 from voiceloop.schema import Count, Fraction, Object, Positive, Texts
-from voiceloop.turn.reply import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.types import Outcome, ToolCall
-
-OVERLAPS: Mapping[str, Overlap] = {
-    "speculative": EVERYTHING,
-    "streaming": STREAMING,
-    "sequential": SEQUENTIAL,
-} | {
-    f"no-{part.name.replace('_', '-')}": replace(EVERYTHING, **{part.name: False})
-    for part in fields(Overlap)
-    if part.name != "stages"
-}
-"""What runs at once and ahead of time, by the name of the mode or of the ablation."""
 
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 WordSeconds = Annotated[float, Meta(ge=0.02, le=60)]
@@ -159,7 +146,7 @@ class Scenario(Object, frozen=True):
     full_duplex: bool = False
     """The microphone is open while a reply sounds."""
     overlap: str = "speculative"
-    """One of `OVERLAPS`."""
+    """One of `turn.overlap.OVERLAPS`."""
     silence_s: Seconds = 0.5
     """Silence after the last sound of the user."""
     patience_s: Seconds = 30.0

@@ -22,11 +22,12 @@ from voiceloop.dialogue import actions
 from voiceloop.engines import Conversation, Engines, Steps, T
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
-from voiceloop.runner import FIRST, LATER
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.tts.normalize import normalize
 from voiceloop.tts.pace import AMPLE_S, LONG_CHARS, Pace, joined
 from voiceloop.tts.stream import clauses
+from voiceloop.turn.gate import Gate
+from voiceloop.turn.overlap import EVERYTHING, Overlap
 from voiceloop.types import Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 
 CLAUSES, CHUNKS = 8, 8
@@ -35,30 +36,6 @@ TOOL_ROUNDS = 4
 """How often a reply may go on after calls of tools; a model that wants more is going in circles."""
 Voiced = dict[tuple[str | None, Clause], list[SpeechChunk]]
 """Audio of clauses, by voice."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """What is done at once and ahead of time. Each can be left out, to measure what it is worth."""
-
-    stages: bool = True
-    """Recognition, thinking, synthesis and playback at once; otherwise each after the last, and
-    none of the following."""
-    prefill: bool = True
-    """The language model reads the user's words while they speak."""
-    early_reply: bool = True
-    """The reply is begun in the first silence; otherwise the endpoint begins it."""
-    carry_over: bool = True
-    """A reply that was begun too early is the draft of the next; otherwise that starts afresh."""
-    held_audio: bool = True
-    """The first clause of an early reply is synthesised before the endpoint."""
-
-
-EVERYTHING = Overlap()
-SEQUENTIAL = Overlap(False, False, False, False, False)
-"""Each stage after the last: the reference that everything is measured against."""
-STREAMING = Overlap(True, False, False, False, False)
-"""Stages overlap, and nothing is guessed but tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,69 +54,6 @@ class Calls:
     """The tools that the model has called; those of ours return before it thinks on."""
 
     calls: Sequence[ToolCall]
-
-
-class Gate:
-    """What a reply may do by now. Its owner opens and shuts it at any time."""
-
-    def __init__(self, *, urgent: bool) -> None:
-        self.urgent = urgent
-        """The user has finished; until then what is done for them is a guess."""
-        self.ahead_s = 0
-        """Whole seconds of sound that there are to go on with."""
-        self.scope = anyio.CancelScope()
-        """Around all its work."""
-        self._committed = anyio.Event()
-        self._flowing = anyio.Event()
-        self._flowing.set()
-        self._hesitates_s = 0.0
-
-    @property
-    def committed(self) -> bool:
-        """True once the reply may be seen and heard."""
-        return self._committed.is_set()
-
-    def priority(self) -> int:
-        """A reply that nobody hears yet before those that have seconds of sound to go on with."""
-        if self.committed:
-            return min(FIRST + self.ahead_s, LATER - 1)
-        return FIRST if self.urgent else LATER
-
-    def commit(self) -> None:
-        """The user has finished, and said just what is answered."""
-        self._committed.set()
-
-    def drop(self) -> None:
-        """The guess was wrong: its work ends within one step of each model."""
-        self.scope.cancel()
-
-    def hesitate(self, seconds: float) -> None:
-        """Think no further for so long or until `commit`: the guess is probably wrong."""
-        self._hesitates_s = seconds
-
-    def suspend(self) -> None:
-        """Think and synthesise no more, but for the steps that run, until `resume`."""
-        if self._flowing.is_set():
-            self._flowing = anyio.Event()
-
-    def resume(self) -> None:
-        """Go on."""
-        self._flowing.set()
-
-    async def opened(self) -> None:
-        """Wait for `commit`."""
-        await self._committed.wait()
-
-    async def resolved(self) -> None:
-        """Wait for as long as the reply is to hesitate."""
-        if self._hesitates_s:
-            with anyio.move_on_after(self._hesitates_s):
-                await self.opened()
-            self._hesitates_s = 0.0
-
-    async def flowing(self) -> None:
-        """Wait while the reply is suspended."""
-        await self._flowing.wait()
 
 
 class Reply:
