@@ -16,10 +16,11 @@ from voiceloop.config import TurnConfig
 from voiceloop.languages import Language
 from voiceloop.types import Calibration
 
-EVIDENT = 4.5
+EVIDENT = 2.5
 """Odds of an end, by its words and its sound together, at which the shortest silence ends a turn.
-Of 200 pauses that were put into five recordings of people, 4 % ended a turn so, 6 % where even odds
-were enough."""
+Pauses put into five recordings of people and the ends of those recordings chose it: half of the
+ends are then decided after the shortest silence, which takes odds below 3; even odds would cut off
+half as many people again. docs/benchmarks.md has the counts."""
 
 
 def hangover_ms(
