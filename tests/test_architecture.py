@@ -64,6 +64,10 @@ PURE = (
     "audio/playback.py",
     "brackets.py",
     "asr/turns.py",
+    "asr/loudness.py",
+    "asr/window.py",
+    "asr/wording.py",
+    "tts/tokencount.py",
     "calibration/probability.py",
     "dialogue/endpoint.py",
     "asr/hearing.py",
@@ -123,6 +127,7 @@ PURE = (
     "server/limits.py",
     "server/listening.py",
     "server/resume.py",
+    "server/unanswered.py",
     "bench/figures.py",
     "bench/record.py",
     "bench/clips.py",
@@ -148,6 +153,9 @@ IMPURE = {
     *("anyio", "asyncio", "threading", "socket", "subprocess", "time"),
     *("io", "os", "pathlib", "shutil", "tempfile", "soundfile"),
 }
+
+MOST_ATTRIBUTES = 12
+"""Of a class that needs no reason for them."""
 
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 
@@ -209,3 +217,27 @@ def test_pure_modules_neither_wait_nor_look_at_a_clock_nor_touch_a_file(file: st
 def test_types_stand_on_numpy_alone() -> None:
     known = {"__future__", "collections.abc", "dataclasses", "typing", "numpy", "numpy.typing"}
     assert set(imports(parse("types.py"))) <= known
+
+
+def attributes(kind: ast.ClassDef) -> set[str]:
+    """What a class declares, and what its methods set."""
+    declared = {
+        node.target.id
+        for node in kind.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    stored = {
+        node.attr
+        for node in ast.walk(kind)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
+    return declared | stored
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_class_of_many_attributes_says_why(file: str) -> None:
+    for kind in ast.walk(parse(file)):
+        if isinstance(kind, ast.ClassDef) and len(attributes(kind)) > MOST_ATTRIBUTES:
+            told = ast.get_docstring(kind) or ""
+            assert "attributes" in told or "fields" in told, f"{kind.name} has many attributes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
 
 from voiceloop import config
@@ -68,7 +69,8 @@ def page() -> str:
         owner = type(getattr(config.Config(), name) if name else config.Config())
         if name != section:
             section = name
-            title = f"`[{name}]`: {owner.__doc__}".rstrip(".") if name else "Top level"
+            about = inspect.cleandoc(owner.__doc__ or "").split("\n")[0].rstrip(".")
+            title = f"`[{name}]`: {about}" if name else "Top level"
             text += f"\n## {title}\n"
             text += "\n| key | value | default | meaning |\n|---|---|---|---|\n"
         default = {None: "none", "": "empty", (): "empty"}.get(values[key], f"`{values[key]}`")

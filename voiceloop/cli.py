@@ -385,7 +385,7 @@ def transcribe(command: Transcribe) -> int:
 
 
 def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -> None:
-    from voiceloop.asr.stream import listen
+    from voiceloop.asr.whole import listen
     from voiceloop.trace.view import printable
 
     began = time.perf_counter()

@@ -82,7 +82,10 @@ class AsrConfig(Object, frozen=True):
 
 
 class LlmConfig(Object, frozen=True):
-    """The language model that replies."""
+    """The language model that replies.
+
+    Its fields are settings, as in every group of them.
+    """
 
     engine: str = "speculative"
     """Entry point in group `voiceloop.llm`: `speculative`, in this process, or `openai`, any server
@@ -163,7 +166,10 @@ class TtsConfig(Object, frozen=True):
 
 
 class TurnConfig(Object, frozen=True):
-    """When the user has begun and ended."""
+    """When the user has begun and ended.
+
+    Its fields are settings, as in every group of them.
+    """
 
     threshold: Fraction = 0.5
     """Speech probability at which a frame counts as voiced."""
@@ -202,7 +208,10 @@ class TurnConfig(Object, frozen=True):
 
 
 class ServerConfig(Object, frozen=True):
-    """What `voiceloop serve` gives to its clients."""
+    """What `voiceloop serve` gives to its clients.
+
+    Its fields are settings, as in every group of them.
+    """
 
     max_sessions: Positive = 4
     """Sessions at once, connected and parked."""

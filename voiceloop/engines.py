@@ -47,10 +47,13 @@ class Asr(Protocol):
     """A recogniser of whole windows of audio; streaming is built on top of it."""
 
     name: str
-    max_window_s: float
-    """Longest window that one decode takes, in seconds."""
     languages: tuple[str, ...]
     """What `language` may be, as two-letter codes."""
+
+    @property
+    def max_window_s(self) -> float:
+        """Longest window that one decode takes, in seconds."""
+        ...
 
     def transcribe(
         self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None

@@ -62,7 +62,10 @@ MAX_GUESSES = 6
 
 
 class Session:
-    """One conversation. `run` it once."""
+    """One conversation. `run` it once.
+
+    Its many attributes are the stages that meet here, one each, and what runs of each turn.
+    """
 
     def __init__(
         self,

@@ -17,8 +17,8 @@ from models.train.augment import RATE
 from models.train.domain import utterance
 from models.train.voices import render, training_voice, unseen_voice
 from voiceloop.asr.silero import silero
-from voiceloop.asr.stream import listen
 from voiceloop.asr.whisper import whisper
+from voiceloop.asr.whole import listen
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
 
 TRAIL_S = 1.0

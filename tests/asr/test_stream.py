@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from tests.fakes import English
 from voiceloop.asr.agreement import normalise
-from voiceloop.asr.stream import PAUSE_EDGE_MS, StreamingTranscriber, listen
+from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.asr.whole import listen
+from voiceloop.asr.window import PAUSE_EDGE_MS
 from voiceloop.audio.frames import SampleBuffer, samples, silence
 from voiceloop.config import AsrConfig, TurnConfig
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word

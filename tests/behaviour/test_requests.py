@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.behaviour.generated import Case, Client
 from tests.behaviour.observed import observed
 from voiceloop.config import Config, TurnConfig
-from voiceloop.replay.scenario import Answer, Scenario
+from voiceloop.replay.scenario import Answer, Failure, Scenario
 
 pytestmark = pytest.mark.virtual
 
@@ -22,18 +23,22 @@ WORLD = Scenario(
 )
 
 
-def update(*, creates: bool = True, **session: object) -> dict[str, Any]:
+def update(*, creates: bool = True, transcribes: bool = False, **session: object) -> dict[str, Any]:
     detection = {"type": "server_vad", "silence_duration_ms": 400, "create_response": creates}
-    audio = {"input": {"turn_detection": detection}}
+    transcription = {"model": "whisper-1"} if transcribes else None
+    audio = {"input": {"turn_detection": detection, "transcription": transcription}}
     extensions = {"traces": True, "pause": True}
     whole = {"type": "realtime", "audio": audio, "voiceloop": extensions, **session}
     return {"type": "session.update", "session": whole}
 
 
 def told(
-    speech: list[tuple[float, str]], *sends: tuple[float, dict[str, Any]], seconds: float = 12.0
+    speech: list[tuple[float, str]],
+    *sends: tuple[float, dict[str, Any]],
+    seconds: float = 12.0,
+    world: Scenario = WORLD,
 ) -> list[str]:
-    return observed(Case(WORLD, Client(sends), seconds, speech))
+    return observed(Case(world, Client(sends), seconds, speech))
 
 
 def events(lines: list[str], kind: str) -> list[dict[str, Any]]:
@@ -105,3 +110,24 @@ def test_audio_that_is_cleared_takes_no_written_message_with_it() -> None:
     )
     done, *_ = events(lines, "response.done")
     assert done["response"]["status"] == "completed"
+
+
+def test_what_cannot_be_recognised_is_told_of_its_item_and_its_response() -> None:
+    world = replace(WORLD, fail=(Failure("asr", SKY),))
+    manual = update(transcribes=True)
+    manual["session"]["audio"]["input"]["turn_detection"] = None
+    commit = {"type": "input_audio_buffer.commit"}
+    lines = told(
+        [(0.5, SKY), (5.0, SEA)],
+        (0.1, manual),
+        # Before any decode of all the words: what fails is the final one.
+        *((at, commit) for at in (1.02, 5.6)),
+        *((at, {"type": "response.create"}) for at in (1.03, 5.7)),
+        world=world,
+    )
+    (added, *_) = events(lines, "conversation.item.added")
+    (failed,) = events(lines, "conversation.item.input_audio_transcription.failed")
+    assert failed["item_id"] == added["item"]["id"]
+    assert failed["error"]["message"]
+    first, second = events(lines, "response.done")
+    assert [first["response"]["status"], second["response"]["status"]] == ["failed", "completed"]

@@ -1,6 +1,6 @@
 """Streaming recognition of one turn: what to decode next, and what a result means.
 
-One buffer grows with the turn. Partial decodes of all of it give hypotheses on which
+One window grows with the turn. Partial decodes of all of it give hypotheses on which
 `LocalAgreement` commits words; in the first silence a final decode is made on the guess that the
 turn is over, and it is the turn's transcript unless the user goes on. Of a longer silence only the
 edges are decoded: recognisers lose the words behind it, and make some up in it. A monologue longer
@@ -12,28 +12,17 @@ This is state alone: it decodes nothing itself and has no clock and no thread. T
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
-import numpy as np
+from voiceloop.asr.agreement import repeats
+from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.asr.window import PAUSE_EDGE_MS, DecodeJob, Window
+from voiceloop.asr.wording import Wording
+from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, samples
+from voiceloop.config import AsrConfig
+from voiceloop.types import AudioFrame, Transcript, Word
 
-from voiceloop.asr.agreement import LocalAgreement, common_prefix, normalise, repeats
-from voiceloop.asr.turns import (
-    SpeechPaused,
-    SpeechResumed,
-    SpeechStarted,
-    TurnDetector,
-    TurnEnded,
-    TurnEvent,
-)
-from voiceloop.audio.frames import SPEECH_RATE, Framer, SampleBuffer, dbfs, samples, silence
-from voiceloop.config import AsrConfig, TurnConfig
-from voiceloop.engines import Asr, Vad
-from voiceloop.types import AudioFrame, Pcm, Transcript, Word
-
-TRIM_AT = 0.75
-"""Part of the engine's window from which on the buffer is cut."""
 MIN_CUT = 0.25
 """Part of the engine's window that a cut takes away at the least."""
 UNSAFE_S = 1.0
@@ -46,44 +35,61 @@ silent, the final decode has to wait for one that runs."""
 SURE = 0.6
 """Probability that the words of a partial must have, on average, to stand for the final decode, for
 which recognisers may take more trouble with words that are unlikely."""
-PAUSE_EDGE_MS = 64
-"""What is decoded of a silence within a turn at either end. Of a hundred questions with pauses of
-200 to 700 ms, the starter gets 7 % of the words wrong with whole silences, 3 % with these edges."""
 MUCH_S, REST_MS = 4.0, 250
 """So much speech before such a pause is decoded no more once the user goes on. Of five recordings
 of people, cut at their own pauses, Whisper tiny.en and base hear pieces of some seconds as well as
 the whole; those of a second they do not."""
-QUIET_MS = 40
-"""Length over which the quietest place for a cut is looked for."""
 SEARCH_S = 0.1
-"""How far around a word boundary that place may lie; of people's words the times may be worse."""
+"""How far around a word boundary the place of a cut may lie; of people's words the times may be
+worse."""
 
 
 @dataclass(frozen=True, slots=True)
-class DecodeJob:
-    """A window to decode: `asr.transcribe(job.pcm, final=job.final, timed=job.timed)`."""
+class _Silence:
+    """While the user is silent or has ended: what the final decode has to be."""
 
-    turn: int
-    pcm: Pcm
-    """At 16 kHz; without the silences that are left out."""
-    start: int
-    """Index of the first sample in the stream."""
-    end: int
-    """Index of the sample after the last."""
-    final: bool
-    """True where the best decode is wanted."""
-    timed: bool = False
-    """True where exact word times are wanted: the buffer may be cut between two words."""
-    silences: tuple[tuple[int, int], ...] = ()
-    """Where `pcm` leaves out a silence, as beginning and end in the stream."""
+    speech_end: int
+    """It covers all audio before that sample."""
+    sample: int
+    """Its window ends there. It is where the pause was decided, whenever the decode runs, so that
+    guessing early changes no transcript."""
 
-    def when(self, seconds: float) -> float:
-        """The time in the stream of what is `seconds` from the beginning of `pcm`."""
-        at = self.start / SPEECH_RATE + seconds
-        for begin, end in self.silences:
-            if at > begin / SPEECH_RATE:
-                at += (end - begin) / SPEECH_RATE
-        return at
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """What the newest decode has given."""
+
+    words: tuple[Word, ...]
+    reaches: int
+    """Where speech may end at the latest for these words to be those of a final decode."""
+
+
+class _Pace:
+    """When a partial is due: never so often that the final decode would wait for one."""
+
+    def __init__(self, every: int, asked: int) -> None:
+        """Partials are `every` so many samples apart, or more; the first counts from `asked`."""
+        self._every = every
+        self._asked = asked
+        """End of the last window."""
+        self._begun = self._took = 0
+        """How much had come in when the last decode began, and how much has while it ran."""
+
+    def due(self, end: int) -> bool:
+        """Whether there is enough new audio, now that it ends at `end`."""
+        return end - self._asked >= max(self._every, SPACED * self._took)
+
+    def begin(self, asked: int, end: int) -> None:
+        """A decode of a window up to `asked` begins when the audio ends at `end`."""
+        self._asked, self._begun = asked, end
+
+    def end(self, end: int) -> None:
+        """It has given its words, when the audio ends at `end`."""
+        self._took = end - self._begun
+
+    def restart(self, asked: int) -> None:
+        """Nothing before that sample is decoded any more."""
+        self._asked = asked
 
 
 class StreamingTranscriber:
@@ -101,54 +107,31 @@ class StreamingTranscriber:
         self.turn = turn
         self.start = started.start
         """First sample of the turn."""
+        self.ended = False
+        """The turn is over, though its final decode may still be wanted."""
         self.retracted = 0
         """Committed words that the final decode did not confirm."""
-        self._every = samples(config.partial_every_ms)
-        self._speech_start = started.speech_start
-        self._begun = self._took = 0
-        """How much had come in when the last decode began, and how much has while it ran."""
         self._greedy = config.beam_size == 1
-        self._limit = samples(1000 * max_window_s)
-        self._buffer = SampleBuffer(started.start)
-        self._buffer.append(recent.read(started.start, recent.end))
-        self._agreement = LocalAgreement()
-        self._frozen: tuple[Word, ...] = ()
-        """Words that are decoded no more, as they were committed."""
-        self._settled: tuple[Word, ...] = ()
-        """The same, as their last decode has them."""
-        self._unsettled: tuple[Word, ...] = ()
-        """What that decode had behind them."""
+        self._window = Window(started, recent, samples(1000 * max_window_s))
+        self._wording = Wording()
+        self._pace = _Pace(samples(config.partial_every_ms), started.speech_start)
         self._revision = 0
         self._running: DecodeJob | None = None
-        self._asked = started.speech_start
-        """End of the last job's window."""
-        self._latest: tuple[DecodeJob, tuple[Word, ...]] | None = None
-        self._reaches = 0
-        """Where speech may end at the latest for its words to be those of a final decode."""
-        self._needed: int | None = None
-        """While paused or ended: end of the audio that the final decode has to cover."""
-        self._stop: int | None = None
-        """While paused or ended: end of the final decode's window. It is where the pause was
-        decided, whenever the decode runs, so that guessing early changes no transcript."""
-        self._ended: TurnEnded | None = None
-        self._goes_on = False
-        """The window begins within a sentence, which the decoder cannot know."""
-        self._silences: list[tuple[int, int]] = []
-        """Stretches within pauses that are not decoded."""
+        self._newest: _Decoded | None = None
+        """What the newest decode of this very window has given."""
+        self._silence: _Silence | None = None
 
     def feed(self, frame: AudioFrame) -> None:
         """The stream's next frame; samples that were lost before it count as silence."""
-        if self._ended is None:
-            self._buffer.append(silence(frame.start - self._buffer.end))
-            self._buffer.append(frame.pcm)
+        if not self.ended:
+            self._window.feed(frame)
 
     def pause(self, paused: SpeechPaused) -> None:
         """The user has fallen silent: the next job is a final decode on the guess of an end.
 
         The audio up to the event's `sample` must have been fed, as for `end`.
         """
-        self._needed = paused.speech_end
-        self._stop = paused.sample
+        self._silence = _Silence(paused.speech_end, paused.sample)
 
     def resume(self, resumed: SpeechResumed, *, anew: bool = False, whole: bool = False) -> None:
         """The user has gone on: the guess is void.
@@ -158,113 +141,79 @@ class StreamingTranscriber:
         `anew`, it stands however little it was: of two sayings that have nothing to do with each
         other a decoder may give the first alone.
         """
-        if self._needed is not None:
-            begin = self._needed + samples(PAUSE_EDGE_MS)
+        if self._silence is not None:
+            since = self._silence.speech_end
+            begin = since + samples(PAUSE_EDGE_MS)
             end = resumed.speech_start - samples(PAUSE_EDGE_MS)
-            rests = resumed.speech_start - self._needed >= samples(REST_MS)
-            much = rests and not whole and self._spoken() >= samples(1000 * MUCH_S)
+            rests = resumed.speech_start - since >= samples(REST_MS)
+            much = rests and not whole and self._window.spoken(since) >= samples(1000 * MUCH_S)
             understood = self.guess is not None and self._running is None
             if understood and end > begin and (anew or much):
-                self._let_stand(end)
-                last = self._settled[-1].text if anew and self._settled else "."
-                self._goes_on = not last.endswith((".", "?", "!"))
+                self._let_stand(end, ends=not anew)
             elif end > begin:
-                self._silences.append((begin, end))
-        self._needed = self._stop = None
+                self._window.leave_out(begin, end)
+        self._silence = None
 
     def end(self, ended: TurnEnded) -> Transcript | None:
         """The turn is over. Its final transcript, or none where a decode has yet to give it."""
-        self._ended = ended
-        self._needed = ended.sample if ended.forced else ended.speech_end
-        if ended.forced or self._stop is None:
-            self._stop = ended.sample
-        assert self._needed <= self._stop, "a decode up to there would never be enough"
+        self.ended = True
+        speech_end = ended.sample if ended.forced else ended.speech_end
+        known = None if ended.forced else self._silence
+        sample = known.sample if known else ended.sample
+        assert speech_end <= sample, "a decode up to there would never be enough"
+        self._silence = _Silence(speech_end, sample)
         return self._finish()
 
     @property
-    def ended(self) -> bool:
-        """True once the turn is over, though its final decode may still be wanted."""
-        return self._ended is not None
-
-    @property
-    def silent_from(self) -> int | None:
-        """While paused or ended: the sample at which the silence began."""
-        return self._needed
-
-    def silence_ms(self) -> float:
-        """How long that silence is by now; 0 while the user speaks."""
-        return 0 if self._needed is None else (self._buffer.end - self._needed) * 1000 / SPEECH_RATE
-
-    @property
     def hypothesis(self) -> str:
-        """All words, as the newest decode has them: those that are committed may be spelt and
-        marked in another way by now."""
-        words = self._latest[1] if self._latest else self._unsettled
-        return " ".join(word.text for word in self._settled + words)
+        """All words, as the newest decode has them."""
+        words = self._wording.whole(self._newest.words if self._newest else None)
+        return " ".join(word.text for word in words)
 
     @property
     def guess(self) -> Transcript | None:
-        """While paused: the final transcript if the turn ends here, so a reply can be prepared."""
-        if self._latest is None or self._needed is None:
+        """While silent: the final transcript if the turn ends here, so a reply can be prepared."""
+        newest, silence = self._newest, self._silence
+        if newest is None or silence is None or silence.speech_end > newest.reaches:
             return None
-        _, words = self._latest
-        if self._needed > self._reaches:
-            return None
-        return Transcript(self.turn, self._revision + 1, self._settled + words, final=True)
+        words = self._wording.whole(newest.words)
+        return Transcript(self.turn, self._revision + 1, words, final=True)
 
     def next_job(self) -> DecodeJob | None:
         """The decode to run now, if there is one; its words must come back through `accept`."""
         if self._running is not None or self.guess is not None:
             return None
-        end = self._buffer.end if self._stop is None else self._stop
-        if self._needed is None and end - self._asked < max(self._every, SPACED * self._took):
+        end = self._silence.sample if self._silence else self._window.end
+        if self._silence is None and not self._pace.due(end):
             return None
-        start = self._buffer.start
-        self._begun = end if self._stop is None else self._buffer.end
-        timed = end - start > TRIM_AT * self._limit
-        end = min(end, start + self._limit)
-        self._asked = end
-        silences = tuple(gap for gap in self._silences if gap[0] > start and gap[1] < end)
-        begins = (start, *(after for _, after in silences))
-        ends = (*(before for before, _ in silences), end)
-        pcm = np.concatenate([self._buffer.read(*part) for part in zip(begins, ends, strict=True)])
-        final = timed or self._needed is not None
-        self._running = DecodeJob(self.turn, pcm, start, end, final, timed, silences)
-        return self._running
+        job = self._window.job(self.turn, end, final=self._silence is not None)
+        self._pace.begin(job.end, self._window.end)
+        self._running = job
+        return job
 
     def accept(self, job: DecodeJob, words: Sequence[Word]) -> Transcript:
         """The transcript after `job` gave `words`, timed from the window's first sample."""
         if job is not self._running:
             raise ValueError("a result for a decode that is not running")
         self._running = None
-        self._took = self._buffer.end - self._begun
-        heard = tuple(
-            replace(word, start=job.when(word.start), end=job.when(word.end)) for word in words
+        self._pace.end(self._window.end)
+        heard = self._wording.fitted(
+            tuple(
+                replace(word, start=job.when(word.start), end=job.when(word.end)) for word in words
+            )
         )
-        if self._goes_on and heard:
-            heard = (replace(heard[0], text=_within_sentence(heard[0].text)), *heard[1:])
-        self._reaches = self._reach(job, heard)
-        self._latest = (job, heard)
-        if self._ended is not None and (finished := self._finish()):
+        self._newest = _Decoded(heard, self._reach(job, heard))
+        if self.ended and (finished := self._finish()):
             return finished
-        split = self._agreement.update(heard)
+        split = self._wording.update(heard)
         self._revision += 1
-        transcript = Transcript(
-            self.turn, self._revision, self._frozen + split.committed, split.tentative
-        )
+        transcript = Transcript(self.turn, self._revision, split.committed, split.tentative)
         if job.timed and self.guess is None:
             return self._trim(job, heard, split.cuts, transcript)
         return transcript
 
-    def _spoken(self) -> int:
-        """Samples of speech that are decoded, up to the silence that there is."""
-        assert self._needed is not None
-        first = max(self._buffer.start, self._speech_start)
-        inside = (gap for gap in self._silences if gap[0] > first)
-        return self._needed - first - sum(end - begin for begin, end in inside)
-
     def _reach(self, job: DecodeJob, words: Sequence[Word]) -> int:
-        """What `_reaches` is with `words`."""
+        """What `_Decoded.reaches` is with `words`."""
         if job.final:
             return job.end
         return job.end - samples(TAIL_MS) if self._greedy and _certain(words) else 0
@@ -273,71 +222,49 @@ class StreamingTranscriber:
         final = self.guess
         if final:
             self._revision = final.revision
-            committed = _keys(self._frozen + self._agreement.committed)
-            confirmed = common_prefix(committed, _keys(final.committed))
-            self.retracted = len(committed) - confirmed
+            confirmed = self._wording.confirmed(final.committed)
+            self.retracted = len(self._wording.committed) - confirmed
         return final
 
-    def _let_stand(self, until: int) -> None:
+    def _let_stand(self, until: int, *, ends: bool) -> None:
         """Freeze all words, and forget the audio before sample `until`."""
-        assert self._latest is not None, "there is a guess"
-        _, words = self._latest
-        self._frozen += self._agreement.commit(len(words)).committed
-        self._settled += words
-        self._agreement = LocalAgreement()
-        self._buffer.drop(until)
-        self._asked = until
-        self._latest, self._unsettled = None, ()
+        assert self._newest is not None, "there is a guess"
+        self._wording.let_stand(self._newest.words, ends=ends)
+        self._window.drop(until)
+        self._pace.restart(until)
+        self._newest = None
 
     def _trim(
         self, job: DecodeJob, words: Sequence[Word], cuts: Sequence[int], before: Transcript
     ) -> Transcript:
         """Freeze committed words and forget their audio, at least `MIN_CUT` of the window."""
-        least = (job.start + MIN_CUT * self._limit) / SPEECH_RATE
+        least = (job.start + MIN_CUT * self._window.limit) / SPEECH_RATE
         safe = job.end / SPEECH_RATE - UNSAFE_S
         late = [cut for cut in cuts if cut and words[cut - 1].end >= least]
         if not late:
             # The hypotheses never agreed for so long: trust the newest up to its unsafe end.
-            split = self._agreement.commit(sum(word.end <= safe for word in words))
+            split = self._wording.trust(sum(word.end <= safe for word in words))
             late = [cut for cut in split.cuts if cut and words[cut - 1].end >= least]
-            before = replace(
-                before,
-                committed=self._frozen + split.committed,
-                tentative=split.tentative,
-            )
+            before = replace(before, committed=split.committed, tentative=split.tentative)
         if late:
-            _, sample, cut = min(self._quietest(job, words, cut) for cut in late)
-            self._frozen += self._agreement.freeze(cut)
-            self._settled += tuple(words[:cut])
-            self._unsettled = tuple(words[cut:])
+            _, sample, cut = min(self._place(job, words, cut) for cut in late)
         else:
             # No word ends in all that audio: nothing there is speech that the engine knows.
             sample = max(round(least * SPEECH_RATE), job.end - samples(1000 * UNSAFE_S))
-            self._frozen += self._agreement.freeze(len(words))
-            self._settled += tuple(words)
-            self._unsettled = ()
-        self._buffer.drop(sample)
-        self._latest = None
-        self._goes_on = False
+            cut = len(words)
+        self._wording.freeze(words, cut)
+        self._window.drop(sample)
+        self._newest = None
         return before
 
-    def _quietest(self, job: DecodeJob, words: Sequence[Word], cut: int) -> tuple[float, int, int]:
+    def _place(self, job: DecodeJob, words: Sequence[Word], cut: int) -> tuple[float, int, int]:
         """Level and place of the quietest spot around the end of word `cut`; and `cut`."""
-        following = words[cut].start if cut < len(words) else words[cut - 1].end
-        first = round((words[cut - 1].end - SEARCH_S) * SPEECH_RATE) - job.start
-        last = round((following + SEARCH_S) * SPEECH_RATE) - job.start
-        size = samples(QUIET_MS)
-        pcm = self._buffer.read(job.start, job.end)
-        places = range(max(first, 0), min(last, len(pcm)) - size, size // 4)
-        levels = [dbfs(pcm[at : at + size]) for at in places]
-        if not levels:
-            return 0.0, round(words[cut - 1].end * SPEECH_RATE), cut
-        best = int(np.argmin(levels))
-        return levels[best], job.start + places[best] + size // 2, cut
-
-
-def _keys(words: Sequence[Word]) -> list[str]:
-    return [normalise(word.text) for word in words]
+        ends = words[cut - 1].end
+        following = words[cut].start if cut < len(words) else ends
+        first = round((ends - SEARCH_S) * SPEECH_RATE)
+        last = min(round((following + SEARCH_S) * SPEECH_RATE), job.end)
+        level, sample = self._window.quietest(first, last) or (0.0, round(ends * SPEECH_RATE))
+        return level, sample, cut
 
 
 def _certain(words: Sequence[Word]) -> bool:
@@ -345,63 +272,3 @@ def _certain(words: Sequence[Word]) -> bool:
     if not words or repeats([word.text for word in words]):
         return not words
     return sum(word.probability for word in words) >= SURE * len(words)
-
-
-def _within_sentence(word: str) -> str:
-    """`word`, which a decoder took for the first of a sentence, without its capital."""
-    alone = word.split("'")[0]
-    return word if alone == "I" or not alone[1:].islower() else word[0].lower() + word[1:]
-
-
-def listen(
-    blocks: Iterable[Pcm],
-    vad: Vad,
-    asr: Asr,
-    config: AsrConfig,
-    turns: TurnConfig,
-    *,
-    partials: bool = True,
-) -> Iterator[Transcript]:
-    """The transcripts of a whole stream at 16 kHz as it would be heard live, decoded on the spot.
-
-    One thing after the other, for files and for comparison; `blocks` may be of any size. Without
-    `partials` each turn is decoded once, when it has ended.
-    """
-    recent = SampleBuffer()
-    keep = samples(turns.pre_roll_ms + turns.min_speech_ms) + 2 * vad.frame
-    current: StreamingTranscriber | None = None
-    turn = 0
-    for frame, events in _heard(blocks, vad, turns):
-        recent.append(frame.pcm)
-        recent.drop(recent.end - keep)
-        if current:
-            current.feed(frame)
-        for event in events:
-            match event:
-                case SpeechStarted():
-                    turn += 1
-                    current = StreamingTranscriber(turn, event, recent, config, asr.max_window_s)
-                case SpeechPaused() if current:
-                    current.pause(event)
-                case SpeechResumed() if current:
-                    current.resume(event)
-                case TurnEnded() if current:
-                    if final := current.end(event):
-                        yield final
-                case _:
-                    raise AssertionError("nothing happens in a turn before it has begun")
-        while current and (partials or current.ended) and (job := current.next_job()):
-            words = asr.transcribe(job.pcm, final=job.final, timed=job.final)
-            yield current.accept(job, words)
-
-
-def _heard(
-    blocks: Iterable[Pcm], vad: Vad, turns: TurnConfig
-) -> Iterator[tuple[AudioFrame, list[TurnEvent]]]:
-    """Windows with the events that each decides; at last what the end of the stream decides."""
-    detector = TurnDetector(turns)
-    framer = Framer(SPEECH_RATE, vad.frame)
-    for pcm in chain(blocks, [silence(vad.frame - 1)]):  # the last window is filled up
-        for frame in framer.feed(pcm):
-            yield frame, detector.feed(frame, vad.probability(frame.pcm))
-    yield AudioFrame(silence(0), SPEECH_RATE, framer.position), detector.flush()

@@ -19,35 +19,19 @@ a window, where the part of it that is there is quiet.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from voiceloop.audio.frames import SILENCE_DBFS, levels, samples
+from voiceloop.asr.loudness import Loudness
+from voiceloop.audio.frames import samples
 from voiceloop.config import TurnConfig
-from voiceloop.types import AudioFrame, Pcm
+from voiceloop.types import AudioFrame
 
-STEP = 64
-"""Samples over which a level is taken."""
 LOOK_BACK_MS = 128
 """How far before the end of the last voiced window speech may have ended."""
 LOOK_AHEAD_MS = 64
 """How far after the end of the last voiced window speech may have gone on."""
-FLOOR_MS = 400
-"""Recent audio in which the level of the background is found."""
-FLOOR_SHARE = 0.1
-"""Share of its levels that are no louder than what stands for the background."""
-HUSH_MS = 24
-"""Quiet of which a pause is guessed, where the network begins to doubt."""
 SETTLED_MS = 64
 """Silence, as the network sees it, after which the end of speech is looked for again."""
-ABOVE_FLOOR_DB = 5.0
-BELOW_PEAK_DB = 40.0
-"""Speech is louder than the background by the one and than its own peak less the other."""
-PAUSE_BELOW_PEAK_DB = 10.0
-"""How far a pause is below the peak: a sound that stays the same is no background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +101,7 @@ class TurnDetector:
         self._doubted = False
         """The network takes the last window for speech, and is not sure of it."""
         self._seen = 0
-        self._levels = np.zeros(0)
-        """Of the newest steps, but for those of `_quiet`, which come after them."""
-        self._quiet = deque[Pcm]()
-        """Windows outside of any turn; most streams are silent most of the time, and the levels of
-        a silence are wanted only where a turn follows."""
-        self._peak = SILENCE_DBFS
+        self._loudness = Loudness()
 
     def feed(
         self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
@@ -136,14 +115,14 @@ class TurnDetector:
         self._seen = frame.end
         self._voiced = probability >= (config.release if self._voiced else config.threshold)
         if not self._voiced and not self._active:
-            return self._quiet_window(frame)
-        loudest = self._measure(frame)
-        if self._voiced:
-            self._peak = max(self._peak, loudest)
+            self._run = None
+            self._loudness.skip(frame)
+            return []
+        self._loudness.take(frame, voiced=self._voiced)
         if not self._active:
             return self._first_windows(frame)
         self._doubted = self._voiced and probability < config.pause_below
-        if self._doubted and self._hushed(self._levels):
+        if self._doubted and self._loudness.hushed():
             self._voiced_end = frame.end
             events = self._pause()
         else:
@@ -163,11 +142,11 @@ class TurnDetector:
         if not self._active:
             return []
         if self._speech_end is None:
-            begins = self._doubted and self._hushed_until(rest)
+            begins = self._doubted and self._loudness.hushed(rest.pcm)
             return self._pause(rest.end) if begins else []
         wait = samples(self._config.hangover_ms if hangover_ms is None else hangover_ms)
         waited = not self._voiced and rest.end - self._speech_end >= wait
-        if not waited or not self._hushed_until(rest):
+        if not waited or not self._loudness.hushed(rest.pcm):
             return []
         self._seen = rest.end
         return [self._end()]
@@ -181,23 +160,8 @@ class TurnDetector:
         self._voiced = self._active = False
         self._run = None
         self._speech_end = None
-        self._peak = SILENCE_DBFS
+        self._loudness.forget_peak()
         self._taken = self._seen
-
-    def _quiet_window(self, frame: AudioFrame) -> list[TurnEvent]:
-        self._run = None
-        self._peak = SILENCE_DBFS
-        self._quiet.append(frame.pcm)
-        if (len(self._quiet) - 1) * len(frame.pcm) >= samples(FLOOR_MS):
-            self._quiet.popleft()
-        return []
-
-    def _measure(self, frame: AudioFrame) -> float:
-        """Take down the levels of all that has come up to the end of `frame`; its loudest."""
-        found = [levels(pcm, STEP) for pcm in (*self._quiet, frame.pcm)]
-        self._quiet.clear()
-        self._levels = np.concatenate((self._levels, *found))[-samples(FLOOR_MS) // STEP :]
-        return float(found[-1].max(initial=SILENCE_DBFS))
 
     def _first_windows(self, frame: AudioFrame) -> list[TurnEvent]:
         if self._run is None:
@@ -240,34 +204,15 @@ class TurnDetector:
         self._active = False
         self._run = None
         self._speech_end = None
-        self._peak = SILENCE_DBFS
+        self._loudness.forget_peak()
         return TurnEnded(self._seen, speech_end, forced)
 
     def _refined_end(self) -> int:
         """End of the last step around the last voiced window that is as loud as speech."""
-        begun = self._seen - len(self._levels) * STEP
-        first = max(begun, self._voiced_end - samples(LOOK_BACK_MS))
-        last = min(self._seen, self._voiced_end + samples(LOOK_AHEAD_MS))
-        near = self._levels[(first - begun) // STEP : (last - begun) // STEP]
-        loud = np.flatnonzero(near > self._speech_level)
-        return first + (int(loud[-1]) + 1) * STEP if len(loud) else self._voiced_end
-
-    def _hushed(self, heard: npt.NDArray[np.float64]) -> bool:
-        """The last of these levels are those of a pause."""
-        loudest = float(heard[-samples(HUSH_MS) // STEP :].max(initial=SILENCE_DBFS))
-        return loudest <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
-
-    def _hushed_until(self, rest: AudioFrame) -> bool:
-        """The last levels are those of a pause, where `rest` follows the last window."""
-        later = levels(rest.pcm[: len(rest.pcm) // STEP * STEP], STEP)
-        return self._hushed(np.concatenate((self._levels, later)))
-
-    @property
-    def _speech_level(self) -> float:
-        """Decibels above which a step is as loud as speech."""
-        quieter = int(len(self._levels) * FLOOR_SHARE)
-        floor = float(np.partition(self._levels, quieter)[quieter])
-        return max(floor + ABOVE_FLOOR_DB, self._peak - BELOW_PEAK_DB)
+        first = self._voiced_end - samples(LOOK_BACK_MS)
+        last = self._voiced_end + samples(LOOK_AHEAD_MS)
+        found = self._loudness.last_loud(self._seen, first, last)
+        return self._voiced_end if found is None else found
 
 
 class Commitment:

@@ -152,7 +152,6 @@ class Whisper:
 
     def __init__(self, config: AsrConfig, model: WhisperModel, windows: Windows) -> None:
         self.name = f"whisper {config.model}"
-        self.max_window_s = windows.longest_s
         self._windows = windows
         self._beams = config.beam_size
         self._model = model
@@ -160,13 +159,21 @@ class Whisper:
         self.languages = _languages(model)
         self._language = config.language
         self._tokenizers = dict[str, Tokenizer]()
-        self._expect(self.languages[0] if config.language == AUTO else config.language)
+        self._tokenizer = self._speaks(
+            self.languages[0] if config.language == AUTO else config.language
+        )
+        """Of the language that is decoded."""
         # A GPU encodes the full window in some milliseconds.
         self._pad_s = config.pad_s if model.model.device == "cpu" else None
         shortens = self._pad_s is not None and not windows.any_length
         self._silence = self._encoded_silence() if shortens else None
         self.counters = {"short_windows": 0, "full_windows_after": 0}
         """Final decodes in a short window, and those among them that took the full one after."""
+
+    @property
+    def max_window_s(self) -> float:
+        """See `engines.Asr`."""
+        return self._windows.longest_s
 
     def transcribe(
         self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
@@ -184,7 +191,7 @@ class Whisper:
         if float(np.abs(pcm).max(initial=0.0)) < QUIETEST:
             return ()
         asked = language or self._language
-        self._expect(self.detect_language(pcm)[0] if asked == AUTO else asked)
+        self._tokenizer = self._speaks(self.detect_language(pcm)[0] if asked == AUTO else asked)
         beams = self._beams if final else 1
         found = self._decode(pcm, self._pad_s, beams)
         if final and self._silence is not None:
@@ -224,8 +231,8 @@ class Whisper:
             f"{self.name} cannot detect languages", "name the one that is spoken: asr.language"
         )
 
-    def _expect(self, language: str) -> None:
-        """Decode `language` from now on, one of `languages`."""
+    def _speaks(self, language: str) -> Tokenizer:
+        """The tokenizer of one of the `languages`."""
         if language not in self._tokenizers:
             self._tokenizers[language] = Tokenizer(
                 self._model.hf_tokenizer,
@@ -233,9 +240,7 @@ class Whisper:
                 task="transcribe",
                 language=language,
             )
-        self._tokenizer = self._tokenizers[language]
-        self._start = self._tokenizer.sot_sequence
-        self._prompt = [*self._start, self._tokenizer.no_timestamps]
+        return self._tokenizers[language]
 
     def _decode(self, pcm: Pcm, pad_s: float | None, beams: int) -> _Hypothesis:
         seconds = len(pcm) / SPEECH_RATE
@@ -243,7 +248,7 @@ class Whisper:
         most = min(SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds), MOST_TOKENS)
         (result,) = self._model.model.generate(
             states,
-            [self._prompt],
+            [[*self._tokenizer.sot_sequence, self._tokenizer.no_timestamps]],
             beam_size=beams,
             max_length=2 * most,  # CTranslate2 gives half of it at most
             return_scores=True,
@@ -313,7 +318,7 @@ class Whisper:
     ) -> list[Word]:
         """Words with the times at which the decoder's attention moves on to them."""
         heard = min(math.ceil(samples / HOP), int(states.shape[1]) * FRAMES_PER_STATE)
-        (found,) = self._model.model.align(states, self._start, [tokens], heard)
+        (found,) = self._model.model.align(states, self._tokenizer.sot_sequence, [tokens], heard)
         begins = np.full(len(tokens) + 1, np.inf)
         for token, state in found.alignments:
             begins[token] = min(begins[token], state * STATE_S)

@@ -26,7 +26,10 @@ from voiceloop.types import TurnTrace
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of something said once, in one mode."""
+    """What came of something said once, in one mode.
+
+    Its fields are the columns of the report.
+    """
 
     voice_to_voice_ms: float | None
     """From the true last voiced sample to the first audible sample of the reply."""

@@ -82,7 +82,10 @@ class Licence:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A model from one source."""
+    """A model from one source.
+
+    Its fields are what a user is told of it.
+    """
 
     name: str
     title: str

@@ -46,7 +46,10 @@ class Rules(dict[str, Rule]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spoken:
-    """The words and rules of a language."""
+    """The words and rules of a language.
+
+    Its fields are all in which languages differ.
+    """
 
     numbers: Numbers
     own: Rules

@@ -139,7 +139,10 @@ class Expect(Object, frozen=True):
 
 
 class Scenario(Object, frozen=True):
-    """A conversation that can be replayed."""
+    """A conversation that can be replayed.
+
+    Its fields are the keys of its file.
+    """
 
     about: str = ""
     """What it shows."""

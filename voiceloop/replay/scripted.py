@@ -130,7 +130,10 @@ def bursts(text: str, words: int) -> list[str]:
 
 @dataclass
 class ScriptedLlm:
-    """A model that answers by a table; every reply token is one word."""
+    """A model that answers by a table; every reply token is one word.
+
+    Its fields script one thing each.
+    """
 
     replies: Mapping[str, Sequence[str | ToolCall]]
     """Bursts and calls by the user's text; capitals and punctuation in that do not matter."""

@@ -104,6 +104,92 @@ class Say:
     """Whose reply or end is meant; none: the first since the sound before it was over."""
 
 
+class StreamClock:
+    """When each sample of a microphone's stream is recorded; it stands still while it is held."""
+
+    def __init__(self, wait: Callable[[float], Awaitable[None]]) -> None:
+        """`wait` waits for a moment."""
+        self._wait = wait
+        self._origin = 0.0
+        """When sample 0 was recorded, were the time left out in which the microphone was held."""
+        self._held_at: float | None = None
+        self._changed = anyio.Event()
+
+    def start(self, now: float) -> None:
+        """Sample 0 is recorded `now`."""
+        self._origin = now
+
+    def hold(self, now: float) -> None:
+        """Stop."""
+        if self._held_at is None:
+            self._held_at = now
+
+    def release(self, now: float) -> bool:
+        """Go on; False where it was not held."""
+        if self._held_at is None:
+            return False
+        self._origin += now - self._held_at
+        self._held_at = None
+        self._changed.set()
+        self._changed = anyio.Event()
+        return True
+
+    def when(self, sample: int) -> float:
+        """The moment of a sample."""
+        return self._origin + sample / SPEECH_RATE
+
+    def seconds(self, moment: float) -> float:
+        """Where in the stream a moment is."""
+        return moment - self._origin
+
+    async def recorded(self, end: int) -> None:
+        """Wait for the moment of sample `end`."""
+        while True:
+            if self._held_at is not None:
+                await self._changed.wait()
+            due = self.when(end)
+            await self._wait(due)
+            if self._held_at is None and self.when(end) == due:
+                return
+
+
+class Watch:
+    """What the user has noticed of the conversation, as far as sounds of theirs follow it."""
+
+    def __init__(self) -> None:
+        self.active_at = 0.0
+        """When something happened last."""
+        self._moments: list[tuple[str, int, float]] = []
+        """When each turn's reply first sounded and when the turn was over, in order."""
+        self._live: set[int] = set()
+        """Turns of which something has been shown that are not over."""
+
+    def notice(self, event: Event, now: float) -> None:
+        """Take in what the session shows."""
+        self.active_at = now
+        match event:
+            case TurnTrace():
+                self._live.discard(event.turn)
+                self._moments.append(("reply", event.turn, now))
+                if not self._live:
+                    self._moments.append(("reply", ALL, now))
+            case Clause():
+                self._moments += [("sound", event.turn, now), ("sound", ALL, now)]
+            case Transcript() | TokenBurst():
+                self._live.add(event.turn)
+
+    def moment(self, say: Say, since: float) -> float | None:
+        """When what `say` follows happened for the first time; of no turn in particular: `since`
+        that moment."""
+        first: float | None = None
+        for what, turn, at in reversed(self._moments):
+            if say.turn is None and at < since:
+                break
+            if (what, turn) == (say.after, say.turn or ALL):
+                first = at
+        return first
+
+
 class ScriptedMicrophone:
     """Hears each sound of the user when its time has come, and silence otherwise.
 
@@ -125,100 +211,63 @@ class ScriptedMicrophone:
         self.problem = ""
         self.begun: list[tuple[float, Say]] = []
         """What has been said so far, each with the time at which it began."""
+        self._clock = StreamClock(wait)
+        self._watch = Watch()
         self._waiting = deque(says)
         self._lexicon = lexicon
-        self._wait = wait
         self._silence = round(silence_s * SPEECH_RATE)
         self._patience_s = patience_s
-        self._pieces = deque[Piece]()
         self._rest = silence(0)
-        """What is left of the present sound: further pieces, and the rest of this one."""
+        """What is left of the present sound."""
         self._spoken = 0
         """Sample of the stream at which the last sound was over."""
         self._spoken_at = 0.0
         """When that was."""
-        self._origin = 0.0
-        """When sample 0 was recorded, were the time left out in which the microphone was held."""
-        self._held_at: float | None = None
-        self._changed = anyio.Event()
-        self._moments: list[tuple[str, int, float]] = []
-        """When each turn's reply first sounded and when the turn was over, in order."""
-        self._live: set[int] = set()
-        """Turns of which something has been shown that are not over."""
-        self._active_at = 0.0
-        """When something happened last."""
 
     def notice(self, event: Event) -> None:
         """Take in what the session shows: some sounds follow it."""
-        self._active_at = now = anyio.current_time()
-        match event:
-            case TurnTrace():
-                self._live.discard(event.turn)
-                self._moments.append(("reply", event.turn, now))
-                if not self._live:
-                    self._moments.append(("reply", ALL, now))
-            case Clause():
-                self._moments += [("sound", event.turn, now), ("sound", ALL, now)]
-            case Transcript() | TokenBurst():
-                self._live.add(event.turn)
+        self._watch.notice(event, anyio.current_time())
 
     def hold(self) -> None:
         """Stop the stream's clock."""
-        if self._held_at is None:
-            self._held_at = anyio.current_time()
+        self._clock.hold(anyio.current_time())
 
     def release(self) -> None:
         """Let the stream's clock go on."""
-        if self._held_at is not None:
-            self._active_at = anyio.current_time()
-            self._origin += self._active_at - self._held_at
-            self._held_at = None
-            self._changed.set()
-            self._changed = anyio.Event()
+        now = anyio.current_time()
+        if self._clock.release(now):
+            self._watch.active_at = now
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
         """Frames of 20 ms at 16 kHz for as long as anyone listens, each as its last sample ends."""
-        self._origin = self._active_at = anyio.current_time()
+        self._watch.active_at = now = anyio.current_time()
+        self._clock.start(now)
         start = 0
         while True:
-            await self._recorded(start + FRAME)
+            await self._clock.recorded(start + FRAME)
             pcm = self._hear(start)
             start += FRAME
             self._look_ahead(start)
             yield AudioFrame(pcm, SPEECH_RATE, start - FRAME)
-
-    async def _recorded(self, end: int) -> None:
-        """Wait for the moment of sample `end`."""
-        while True:
-            if self._held_at is not None:
-                await self._changed.wait()
-            due = self._when(end)
-            await self._wait(due)
-            if self._held_at is None and self._when(end) == due:
-                return
-
-    def _when(self, sample: int) -> float:
-        return self._origin + sample / SPEECH_RATE
 
     def _hear(self, start: int) -> Pcm:
         """The frame that begins with sample `start`."""
         pcm, at = silence(FRAME), start
         while at < start + FRAME:
             if not len(self._rest):
-                if not self._pieces:
-                    begin = self._next_begin(at)
-                    if begin is None or begin >= start + FRAME:
-                        break
-                    at = begin
-                    say = self._waiting.popleft()
-                    self.begun.append((self._when(at), say))
-                    self._pieces.extend(say.pieces)
-                self._rest = self._lexicon.sound(self._pieces.popleft())
+                begin = self._next_begin(at)
+                if begin is None or begin >= start + FRAME:
+                    break
+                at = begin
+                say = self._waiting.popleft()
+                self.begun.append((self._clock.when(at), say))
+                sounds = [self._lexicon.sound(piece) for piece in say.pieces]
+                self._rest = np.concatenate([silence(0), *sounds])
             count = min(len(self._rest), start + FRAME - at)
             pcm[at - start : at - start + count] = self._rest[:count]
             self._rest = self._rest[count:]
             at = self._spoken = at + count
-            self._spoken_at = self._when(at)
+            self._spoken_at = self._clock.when(at)
         return pcm
 
     def _next_begin(self, earliest: int) -> int | None:
@@ -230,29 +279,18 @@ class ScriptedMicrophone:
             begin = say.at
         elif say.after == "speech":
             begin = self._spoken / SPEECH_RATE + say.delay_s
-        elif (moment := self._moment(say)) is not None:
-            begin = moment + say.delay_s - self._origin
+        elif (moment := self._watch.moment(say, self._spoken_at)) is not None:
+            begin = self._clock.seconds(moment + say.delay_s)
         else:
             return None
         return max(earliest, math.ceil(begin * SPEECH_RATE - 1e-6))
 
-    def _moment(self, say: Say) -> float | None:
-        """When what `say` follows happened for the first time."""
-        first: float | None = None
-        for what, turn, at in reversed(self._moments):
-            if say.turn is None and at < self._spoken_at:
-                break
-            if (what, turn) == (say.after, say.turn or ALL):
-                first = at
-        return first
-
     def _look_ahead(self, end: int) -> None:
         """After the frame that ends with sample `end`: is anything left to be said?"""
         if not self._waiting:
-            silent = not self._pieces and not len(self._rest)
-            self.finished = silent and end >= self._spoken + self._silence
+            self.finished = not len(self._rest) and end >= self._spoken + self._silence
             return
-        quiet = self._when(end) - max(self._active_at, self._spoken_at)
+        quiet = self._clock.when(end) - max(self._watch.active_at, self._spoken_at)
         if quiet > self._patience_s and self._next_begin(end) is None:
             say = self._waiting[0]
             whose = f" of turn {say.turn}" if say.turn else ""

@@ -26,8 +26,9 @@ from voiceloop.server.choices import about
 from voiceloop.server.history import history, text_of
 from voiceloop.server.listening import Listening
 from voiceloop.server.speaking import Out, Speaking
+from voiceloop.server.unanswered import Unanswered
 from voiceloop.session import Session
-from voiceloop.trace.record import PARTS, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
+from voiceloop.trace.record import PARTS, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.types import (
     Clause,
     Event,
@@ -112,7 +113,12 @@ class Line:
 
 
 class Dialogue:
-    """One conversation of one client. It outlives a connection: `attach` gives it a new one."""
+    """One conversation of one client. It outlives a connection: `attach` gives it a new one.
+
+    Its many attributes are of three lives: what the server gave it (engines, conversation, where
+    metrics go), what the client made of it and keeps (settings, ledger), and what one connection
+    has (session, microphone, listening, speaking, and what its client has asked for).
+    """
 
     def __init__(
         self,
@@ -149,12 +155,7 @@ class Dialogue:
     def _new_connection(self) -> None:
         self._listening = Listening(self._new_id, self.ledger, self._line.put)
         self._speaking = Speaking(self._new_id, self.ledger, self._id, self._line)
-        self._calls: dict[str, ToolCall] = {}
-        """Calls that the client has to answer, by the id that it was told."""
-        self._written: dict[str, str] = {}
-        """Texts of the user's that no response has been asked for, by the ids of their items."""
-        self._returned: list[tuple[ToolCall, str]] = []
-        """Results of calls, likewise."""
+        self._unanswered = Unanswered()
         self._asked: ResponseSettings | None = None
         """What the client asked of the response that is about to begin."""
         self._answering: int | None = None
@@ -337,9 +338,9 @@ class Dialogue:
         match item:
             case Message(role="user") if event.previous_item_id is None:
                 assert self.ledger.last_id is not None, "it has just been added there"
-                self._written[self.ledger.last_id] = text_of(item)
-            case FunctionCallOutput() if item.call_id in self._calls:
-                self._returned.append((self._calls.pop(item.call_id), item.output))
+                self._unanswered.write(self.ledger.last_id, text_of(item))
+            case FunctionCallOutput() if self._unanswered.answers(item.call_id, item.output):
+                pass
             case _:
                 self._rewrite()
 
@@ -381,12 +382,11 @@ class Dialogue:
         options = _options(self._asked)
         if _seen(self._asked) != _seen(self.settings):
             self._rewrite(self._asked)
-        missing = self._missing()
-        if self._returned and not missing:
-            self._answering = self.session.answer_calls(self._newest_returned(), options)
-        elif self._written:
-            self._answering = self.session.write("\n".join(self._written.values()), options)
-            self._written.clear()
+        missing = self._unanswered.missing()
+        if results := self._unanswered.take_results():
+            self._answering = self.session.answer_calls(results, options)
+        elif self._unanswered.items:
+            self._answering = self.session.write(self._unanswered.take_texts(), options)
         else:
             self._answering = self.session.respond(options)
         if self._answering is None:
@@ -399,16 +399,6 @@ class Dialogue:
                 hint = "create an item with the output of each call, then one response for all"
             idle = ProtocolError(message, hint, code="nothing_to_respond_to")
             self._refuse(idle, event.event_id)
-
-    def _missing(self) -> list[str]:
-        """Functions that were called beside one that has returned, and have not."""
-        turn = self._returned[-1][0].turn if self._returned else None
-        return [call.name for call in self._calls.values() if call.turn == turn]
-
-    def _newest_returned(self) -> list[tuple[ToolCall, str]]:
-        """Take what the newest calls returned; the reply that made older ones is gone."""
-        returned, self._returned = self._returned, []
-        return [(call, text) for call, text in returned if call.turn == returned[-1][0].turn]
 
     def _cancel(self) -> None:
         turn = self.session.cancel()
@@ -424,7 +414,7 @@ class Dialogue:
     def _rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
         """Let the language model see the conversation as the ledger has it."""
         settings = settings or self.settings
-        system, exchanges = history(settings.instructions, self.ledger.items, self._written.keys())
+        system, exchanges = history(settings.instructions, self.ledger.items, self._unanswered.items)
         tools = _offered(settings)
         self.session.rewrite(lambda: self._conversation.rewrite(system, exchanges, tools))
 
@@ -485,7 +475,7 @@ class Dialogue:
         if not call.client:
             return
         self._begin_response(call.turn)
-        self._calls[self._speaking.call(call)] = call
+        self._unanswered.call(self._speaking.call(call), call)
 
     def _begin_response(self, turn: int) -> None:
         """The response to a turn begins with the first that is known of it."""
@@ -495,6 +485,8 @@ class Dialogue:
             self._speaking.begin(turn, settings)
 
     def _note_end(self, trace: TurnTrace) -> None:
+        if trace.outcome == "failed" and Mark.TRANSCRIPT_FINAL not in trace.marks:
+            self._listening.fail(trace.turn, self._noticed, self.settings)
         item_id = self._listening.forget(trace.turn)
         if trace.turn == self._answering or trace.outcome in ("done", "silent", "failed"):
             self._begin_response(trace.turn)  # where it ends before its first word
@@ -512,7 +504,7 @@ class Dialogue:
     def _tell(self, events: Iterable[ServerEvent]) -> None:
         for event in events:
             if isinstance(event, ItemDeleted):
-                self._written.pop(event.item_id, None)
+                self._unanswered.forget(event.item_id)
             self._line.put(event)
 
     def _refuse(self, error: ProtocolError, event_id: str | None) -> None:

@@ -22,6 +22,8 @@ from voiceloop.wire.session_events import (
     InputTimeout,
     TranscriptionCompleted,
     TranscriptionDelta,
+    TranscriptionError,
+    TranscriptionFailed,
     TranscriptionUsage,
 )
 from voiceloop.wire.settings import SessionSettings
@@ -86,6 +88,14 @@ class Listening:
         begin, end = self._heard.get(event.turn, (0, 0))
         usage = TranscriptionUsage(round((end - begin) / SPEECH_RATE, 3))
         self._send(TranscriptionCompleted(item_id, 0, event.text, usage))
+
+    def fail(self, turn: int, reason: str, settings: SessionSettings) -> None:
+        """What was said could not be recognised."""
+        item_id = self._ids.get(turn)
+        committed = any(item.id == item_id for item in self._ledger.items)
+        if item_id is not None and committed and settings.audio.input.transcription is not None:
+            error = TranscriptionError("server_error", reason)
+            self._send(TranscriptionFailed(item_id, 0, error))
 
     def silence(self, begin: int, end: int) -> None:
         """Nothing was said between these samples; that is a message of the user's too."""

@@ -11,7 +11,6 @@ pieces the text arrives. This module does not know how a clause is spoken, nor h
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -20,6 +19,7 @@ import sentencex  # pyright: ignore[reportMissingTypeStubs]
 from voiceloop.languages import Language
 from voiceloop.tts.markup import behind_blocks
 from voiceloop.tts.normalize import normalize
+from voiceloop.tts.tokencount import TokenCount
 from voiceloop.types import Clause, Span, TokenBurst
 
 FIRST_WORDS, FIRST_CHARS = 3, 12
@@ -88,14 +88,11 @@ class ClauseCutter:
         """Where in the piece a sentence may have ended: the next word tells."""
         self._start = 0
         """Characters of the reply before the piece."""
-        self._length = 0
-        self._count = 0
-        self._solid_ends: list[int] = []
-        self._tokens: list[int] = []
+        self._tokens = TokenCount()
 
     def feed(self, burst: TokenBurst) -> list[Clause]:
         """The clauses that the reply's next tokens complete."""
-        self._count_tokens(burst)
+        self._tokens.add(burst)
         return [clause for char in burst.text for clause in self._push(char)]
 
     def flush(self) -> list[Clause]:
@@ -104,21 +101,6 @@ class ClauseCutter:
         if self._undecided is not None and self._splits(self._undecided, ""):
             rest.append(self._cut(self._undecided, ends_sentence=True))
         return [*rest, self._clause(self._piece, last=True)]
-
-    def _count_tokens(self, burst: TokenBurst) -> None:
-        # A token counts as heard with its last character that is not space, so that ".\n" counts
-        # with its sentence; a token of space alone counts with the token after it.
-        size, number = len(burst.text), len(burst.ids)
-        ends = burst.ends or [size * (i + 1) // number for i in range(number)]
-        begin = 0
-        for end in ends:
-            self._count += 1
-            solid = burst.text[begin:end].rstrip()
-            if solid:
-                self._solid_ends.append(self._length + begin + len(solid))
-                self._tokens.append(self._count)
-            begin = end
-        self._length += size
 
     def _push(self, char: str) -> Iterator[Clause]:
         end = self._undecided
@@ -217,9 +199,9 @@ class ClauseCutter:
         said = normalize(text, self._language, code_said=self._code_said)
         self._code_said = self._code_said or said.code
         end = self._start + len(text)
-        total = self._count if last else self._tokens_at(end)
+        total = self._tokens.total if last else self._tokens.at(end)
         # What is written behind the last word is silent, so it counts with that word.
-        heard = [self._tokens_at(self._start + word.written) for word in said.words[:-1]] + [total]
+        heard = [self._tokens.at(self._start + word.written) for word in said.words[:-1]] + [total]
         spans = tuple(
             Span(word.start, word.end, tokens)
             for word, tokens in zip(said.words, heard, strict=False)
@@ -228,11 +210,6 @@ class ClauseCutter:
         self._index += 1
         self._start = end
         return clause
-
-    def _tokens_at(self, end: int) -> int:
-        """Whole tokens that have been heard with the reply's first `end` characters."""
-        whole = bisect_right(self._solid_ends, end)
-        return self._tokens[whole - 1] if whole else 0
 
 
 def _inside_markup(head: str) -> bool:

@@ -81,7 +81,6 @@ class Xtts:
         self._tokenizer = model.tokenizer
         self._vocoder = Vocoder(model.hifigan_decoder.waveform_decoder)
         self._stretch = _Stretch(config.model_args, speed)
-        self._speed = speed
         self._languages: Sequence[str] = config.languages
         self._most = int(config.model_args.gpt_max_text_tokens)
         self._sampling = {
@@ -144,8 +143,8 @@ class Xtts:
             self._pieces(ids, self._speakers[speaker], noise, final=ids is parts[-1])
             for ids in parts
         )
-        words = PacedWords(clause.spoken, clause.spans, self.rate, self._speed)
-        yield from deliver(clause, pieces, words, self.rate, self._speed)
+        words = PacedWords(clause.spoken, clause.spans, self.rate, self._stretch.speed)
+        yield from deliver(clause, pieces, words, self.rate, self._stretch.speed)
 
     def _parts(self, text: str, language: str) -> Iterator[list[int]]:
         """The tokens of `text`; where these are more than a model can say in one go, of its parts.
@@ -212,6 +211,7 @@ class _Stretch:
     """From what the GPT thought at each token to the decoder's frames, as `HifiDecoder` does."""
 
     def __init__(self, args: Any, speed: float) -> None:
+        self.speed = speed
         scales = (
             1 / speed,
             args.gpt_code_stride_len / args.output_hop_length,

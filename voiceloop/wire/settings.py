@@ -218,7 +218,10 @@ class ResponseSettings(Settings, frozen=True):
 
 
 class SessionSettings(Settings, frozen=True):
-    """A session. `session.created` and `session.updated` tell all of it."""
+    """A session. `session.created` and `session.updated` tell all of it.
+
+    Its fields are those of the API.
+    """
 
     unsupported: ClassVar = {
         "reasoning": _REASONING,

@@ -96,6 +96,38 @@ class Answer:
         self.pcm.append(pcm)
 
 
+class Received:
+    """What a client's server has told it."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        self.transcripts: dict[str, str] = {}
+        self.replies: dict[str, str] = {}
+        self.items: dict[str, str] = {}
+        """The message of each response."""
+        self.traces: list[Event] = []
+        self.changed = anyio.Event()
+
+    def take(self, event: Event, now: float) -> None:
+        """An event has arrived `now`."""
+        match event["type"]:
+            case "response.output_audio.delta":
+                answer = self.answers.setdefault(event["item_id"], Answer())
+                answer.add(base64.b64decode(event["delta"]), now)
+            case "conversation.item.input_audio_transcription.completed":
+                self.transcripts[event["item_id"]] = event["transcript"]
+            case "response.output_audio_transcript.done":
+                self.replies[event["item_id"]] = event["transcript"]
+            case "response.output_item.added":
+                self.items.setdefault(event["response_id"], event["item"]["id"])
+            case "voiceloop.trace":
+                self.traces.append(event)
+            case _:
+                return
+        self.changed.set()
+        self.changed = anyio.Event()
+
+
 class Caller:
     """A client that streams what its microphone hears: words, where it has any, and silence."""
 
@@ -109,13 +141,7 @@ class Caller:
         self._sending: deque[str] = deque()
         self._sent: list[float] = []
         """When each frame was sent."""
-        self._transcripts: dict[str, str] = {}
-        self._replies: dict[str, str] = {}
-        self._answers: dict[str, Answer] = {}
-        self._items: dict[str, str] = {}
-        """The message of each response."""
-        self._traces: list[Event] = []
-        self._changed = anyio.Event()
+        self._received = Received()
         self.turns: list[Turn] = []
 
     async def call(self, url: str, ready: anyio.Semaphore, go: anyio.Event) -> None:
@@ -142,27 +168,10 @@ class Caller:
 
     async def _read(self, socket: ClientConnection) -> None:
         async for message in socket:
-            event = json.loads(message)
-            now = anyio.current_time()
-            match event["type"]:
-                case "response.output_audio.delta":
-                    answer = self._answers.setdefault(event["item_id"], Answer())
-                    answer.add(base64.b64decode(event["delta"]), now)
-                case "conversation.item.input_audio_transcription.completed":
-                    self._transcripts[event["item_id"]] = event["transcript"]
-                case "response.output_audio_transcript.done":
-                    self._replies[event["item_id"]] = event["transcript"]
-                case "response.output_item.added":
-                    self._items.setdefault(event["response_id"], event["item"]["id"])
-                case "voiceloop.trace":
-                    self._traces.append(event)
-                case _:
-                    continue
-            self._changed.set()
-            self._changed = anyio.Event()
+            self._received.take(json.loads(message), anyio.current_time())
 
     async def _ask(self, name: str) -> Turn:
-        turn, told, known = Turn(self._number, name), len(self._traces), set(self._answers)
+        turn, told, known = Turn(self._number, name), len(self._received.traces), set(self._received.answers)
         begun = len(self._sent) + len(self._sending)
         self._sending.extend(self._sounds[name])
         end = begun * FRAME + self._ends[name]
@@ -179,23 +188,23 @@ class Caller:
     async def _sounds_since(self, known: set[str]) -> float:
         """When the next answer, which is none of the `known`, began to be heard."""
         while True:
-            for item_id, answer in self._answers.items():
+            for item_id, answer in self._received.answers.items():
                 if item_id not in known and answer.first_audible is not None:
                     return answer.first_audible
-            await self._changed.wait()
+            await self._received.changed.wait()
 
     async def _over(self, told: int) -> tuple[Event, int]:
         """The next trace of a turn that was answered, and how many were told up to it."""
         while True:
-            for at, event in enumerate(self._traces[told:], told + 1):
+            for at, event in enumerate(self._received.traces[told:], told + 1):
                 if event["response_id"] is not None:
                     return event, at
-            await self._changed.wait()
+            await self._received.changed.wait()
 
     def _told(self, turn: Turn, event: Event, end: int) -> Turn:
         """`turn` with what its trace says; its voice ended before sample `end` of the stream."""
-        item_id = self._items.get(event["response_id"], "")
-        answer = self._answers.get(item_id, Answer())
+        item_id = self._received.items.get(event["response_id"], "")
+        answer = self._received.answers.get(item_id, Answer())
         trace, pcm = event["trace"], b"".join(answer.pcm)
         ended_ms, first, elapsed, late = trace["speech_end_ms"], answer.first_audible, None, 0.0
         if ended_ms is not None and first is not None:
@@ -205,8 +214,8 @@ class Caller:
             turn,
             item_id=item_id,
             outcome=trace["outcome"],
-            transcript=self._transcripts.get(event["item_id"] or "", ""),
-            reply=self._replies.get(item_id, ""),
+            transcript=self._received.transcripts.get(event["item_id"] or "", ""),
+            reply=self._received.replies.get(item_id, ""),
             samples=len(pcm) // 2,
             digest=hashlib.sha256(pcm).hexdigest(),
             voice_to_voice_ms=elapsed,

@@ -35,7 +35,10 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One thing said, as its client saw what came of it. Moments are of the machine's clock."""
+    """One thing said, as its client saw what came of it. Moments are of the machine's clock.
+
+    Its fields are the columns of the report.
+    """
 
     client: int
     said: str

@@ -1,0 +1,81 @@
+"""How loud the newest audio of a stream is, beside its background: whether it is as loud as speech,
+and whether it is as quiet as a pause."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+from voiceloop.audio.frames import SILENCE_DBFS, levels, samples
+from voiceloop.types import AudioFrame, Pcm
+
+STEP = 64
+"""Samples over which a level is taken."""
+FLOOR_MS = 400
+"""Recent audio in which the level of the background is found."""
+FLOOR_SHARE = 0.1
+"""Share of its levels that are no louder than what stands for the background."""
+HUSH_MS = 24
+"""Quiet of which a pause is guessed."""
+ABOVE_FLOOR_DB = 5.0
+BELOW_PEAK_DB = 40.0
+"""Speech is louder than the background by the one and than its own peak less the other."""
+PAUSE_BELOW_PEAK_DB = 10.0
+"""How far a pause is below the peak: a sound that stays the same is no background."""
+
+
+class Loudness:
+    """Of one stream at 16 kHz."""
+
+    def __init__(self) -> None:
+        self._levels = np.zeros(0)
+        """Of the newest steps, but for those of `_quiet`, which come after them."""
+        self._quiet = deque[Pcm]()
+        """Windows outside of any turn; most streams are silent most of the time, and the levels of
+        a silence are wanted only where a turn follows."""
+        self._peak = SILENCE_DBFS
+
+    def skip(self, frame: AudioFrame) -> None:
+        """Take in a window outside of any turn."""
+        self.forget_peak()
+        self._quiet.append(frame.pcm)
+        if (len(self._quiet) - 1) * len(frame.pcm) >= samples(FLOOR_MS):
+            self._quiet.popleft()
+
+    def take(self, frame: AudioFrame, *, voiced: bool) -> None:
+        """Take in a window of a turn, or of what may become one."""
+        found = [levels(pcm, STEP) for pcm in (*self._quiet, frame.pcm)]
+        self._quiet.clear()
+        self._levels = np.concatenate((self._levels, *found))[-samples(FLOOR_MS) // STEP :]
+        if voiced:
+            self._peak = max(self._peak, float(found[-1].max(initial=SILENCE_DBFS)))
+
+    def forget_peak(self) -> None:
+        """What comes has nothing to do with what was said."""
+        self._peak = SILENCE_DBFS
+
+    def hushed(self, rest: Pcm | None = None) -> bool:
+        """The last levels are those of a pause, where `rest` follows the last window."""
+        heard: npt.NDArray[np.float64] = self._levels
+        if rest is not None:
+            heard = np.concatenate((heard, levels(rest[: len(rest) // STEP * STEP], STEP)))
+        loudest = float(heard[-samples(HUSH_MS) // STEP :].max(initial=SILENCE_DBFS))
+        return loudest <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
+
+    def last_loud(self, seen: int, first: int, last: int) -> int | None:
+        """End of the last step between those samples that is as loud as speech, where the levels
+        reach up to sample `seen`."""
+        begun = seen - len(self._levels) * STEP
+        first, last = max(begun, first), min(seen, last)
+        near = self._levels[(first - begun) // STEP : (last - begun) // STEP]
+        loud = np.flatnonzero(near > self._speech_level)
+        return first + (int(loud[-1]) + 1) * STEP if len(loud) else None
+
+    @property
+    def _speech_level(self) -> float:
+        """Decibels above which a step is as loud as speech."""
+        quieter = int(len(self._levels) * FLOOR_SHARE)
+        floor = float(np.partition(self._levels, quieter)[quieter])
+        return max(floor + ABOVE_FLOOR_DB, self._peak - BELOW_PEAK_DB)

@@ -1,0 +1,61 @@
+"""What a client has brought that no response has been asked for yet: texts, and results of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from voiceloop.types import ToolCall
+
+
+class Unanswered:
+    """Of one connection."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, ToolCall] = {}
+        """Calls that the client has to answer, by the id that it was told."""
+        self._results: list[tuple[ToolCall, str]] = []
+        self._texts: dict[str, str] = {}
+        """By the ids of their items."""
+
+    @property
+    def items(self) -> Collection[str]:
+        """The ids of the texts' items."""
+        return self._texts.keys()
+
+    def call(self, call_id: str, call: ToolCall) -> None:
+        """The client is to answer a call."""
+        self._calls[call_id] = call
+
+    def answers(self, call_id: str, output: str) -> bool:
+        """Take the result of a call; False where there is no such call."""
+        call = self._calls.pop(call_id, None)
+        if call is not None:
+            self._results.append((call, output))
+        return call is not None
+
+    def write(self, item_id: str, text: str) -> None:
+        """The user has written."""
+        self._texts[item_id] = text
+
+    def forget(self, item_id: str) -> None:
+        """That text was never written."""
+        self._texts.pop(item_id, None)
+
+    def missing(self) -> list[str]:
+        """Functions that were called beside one that has returned, and have not."""
+        turn = self._results[-1][0].turn if self._results else None
+        return [call.name for call in self._calls.values() if call.turn == turn]
+
+    def take_results(self) -> list[tuple[ToolCall, str]]:
+        """What the newest calls returned, once all of them have; the reply that made older ones is
+        gone."""
+        if self.missing():
+            return []
+        results, self._results = self._results, []
+        return [(call, text) for call, text in results if call.turn == results[-1][0].turn]
+
+    def take_texts(self) -> str:
+        """All that the user has written."""
+        text = "\n".join(self._texts.values())
+        self._texts.clear()
+        return text
