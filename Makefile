@@ -34,6 +34,7 @@ test-full: packages .venv/test ## the whole grids of the properties of decoding;
 lint: .venv/test ## check style
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/vulture
 
 types: .venv/test ## check types
 	@$(TEST_ENV) $(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python

@@ -20,7 +20,7 @@ waits = st.floats(0, 2000)
 
 
 def verdict(words: list[str], *, speaking: bool, waited_ms: float = 100.0) -> Verdict:
-    return judge(words, ENGLISH, speaking=speaking, settled=True, waited_ms=waited_ms, spoken=REPLY)
+    return judge(words, ENGLISH, speaking=speaking, final=True, waited_ms=waited_ms, spoken=REPLY)
 
 
 @given(polite, waits)
@@ -47,10 +47,10 @@ def test_words_interrupt_once_they_are_all_there(
     assert verdict(said, speaking=False, waited_ms=waited_ms) is Verdict.INTERRUPT
 
 
-@pytest.mark.parametrize("settled", [True, False])
-def test_two_words_leave_no_doubt_and_one_might_become_another(settled: bool) -> None:
+@pytest.mark.parametrize("final", [True, False])
+def test_two_words_leave_no_doubt_and_one_might_become_another(final: bool) -> None:
     def speaking(*words: str) -> Verdict:
-        return judge(words, ENGLISH, speaking=True, settled=settled, waited_ms=50, spoken=())
+        return judge(words, ENGLISH, speaking=True, final=final, waited_ms=50, spoken=())
 
     assert speaking("no", "wait") is Verdict.INTERRUPT
     assert speaking("okay", "wait") is Verdict.WAIT
@@ -63,14 +63,14 @@ others = st.text(max_size=5).filter(lambda word: normalise(word) not in known)
 
 @given(st.lists(others, max_size=5), st.booleans(), st.floats(DECIDE_MS, 9000))
 def test_a_voice_that_goes_on_interrupts_in_the_end(
-    words: list[str], settled: bool, waited_ms: float
+    words: list[str], final: bool, waited_ms: float
 ) -> None:
-    found = judge(words, ENGLISH, speaking=True, settled=settled, waited_ms=waited_ms, spoken=REPLY)
+    found = judge(words, ENGLISH, speaking=True, final=final, waited_ms=waited_ms, spoken=REPLY)
     assert found is Verdict.INTERRUPT
 
 
 def test_silence_waits_for_the_words() -> None:
-    found = judge([], ENGLISH, speaking=False, settled=False, waited_ms=5000, spoken=())
+    found = judge([], ENGLISH, speaking=False, final=False, waited_ms=5000, spoken=())
     assert found is Verdict.WAIT
 
 
@@ -88,9 +88,7 @@ def test_the_replys_own_words_do_not_interrupt_it(start: int, count: int) -> Non
 )
 def test_each_language_has_its_own_politeness_and_coughs(code: str, word: str) -> None:
     def verdict(known: str) -> Verdict:
-        return judge(
-            [word], language(known), speaking=False, settled=True, waited_ms=200, spoken=()
-        )
+        return judge([word], language(known), speaking=False, final=True, waited_ms=200, spoken=())
 
     assert verdict(code) is Verdict.RESUME
     assert verdict("en") is verdict("xx") is Verdict.INTERRUPT
@@ -99,5 +97,5 @@ def test_each_language_has_its_own_politeness_and_coughs(code: str, word: str) -
 @pytest.mark.parametrize("code", ["en", "de", "es", "xx"])
 def test_what_is_polite_everywhere_is_so_in_every_language(code: str) -> None:
     said = ["Okay,", "mhm."]
-    found = judge(said, language(code), speaking=False, settled=True, waited_ms=200, spoken=())
+    found = judge(said, language(code), speaking=False, final=True, waited_ms=200, spoken=())
     assert found is Verdict.RESUME

@@ -14,11 +14,10 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial, singledispatchmethod
-from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -34,29 +33,29 @@ from voiceloop.asr.turns import (
     TurnEvent,
 )
 from voiceloop.audio.devices import Microphone, Speaker
-from voiceloop.audio.frames import SPEECH_RATE, samples
+from voiceloop.audio.frames import samples
 from voiceloop.audio.player import Player
 from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.core import Abilities, Core
 from voiceloop.dialogue.state import Options, Played, Returned, Settings
-from voiceloop.engines import Conversation, Engines, first
+from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.history import History
+from voiceloop.turn.jobs import Reports, has_read, judge_sound, read, recognise, rewrite
 from voiceloop.turn.overlap import EVERYTHING, Overlap
-from voiceloop.turn.reply import Calls, Reply, Resources
+from voiceloop.turn.reply import Reply
+from voiceloop.turn.resources import Resources
+from voiceloop.turn.thinking import Calls
 from voiceloop.turn.tools import ToolResult, run_tool
 from voiceloop.turn.work import Work
 from voiceloop.types import AudioFrame, Event, Notice, TokenBurst, ToolCall
 
 logger = logging.getLogger(__name__)
 
-SURE_OF_LANGUAGE = 0.8
-"""Probability at which a turn tells the language of all that come: Whisper base took German and
-Spanish for other languages at up to 0.64."""
 MAX_GUESSES = 6
 """Replies begun before the end of a turn, where that costs nothing but time."""
 
@@ -273,8 +272,8 @@ class Session:
                     self._core.receive(self._played(), now)
                 for action in self._core.receive(self._told.popleft(), now):
                     self._act(action)
-                if not self._told and not self._core.settled:
-                    self._told.append(inputs.Settled())
+                if not self._told and not self._core.caught_up:
+                    self._told.append(inputs.CaughtUp())
         finally:
             self._deciding = False
 
@@ -293,7 +292,7 @@ class Session:
         raise AssertionError(f"nobody does {action}")
 
     @_act.register
-    def _(self, action: actions.Begin) -> None:
+    def _begin_turn(self, action: actions.Begin) -> None:
         recorder = Recorder(action.number)
         now = anyio.current_time()
         transcriber = None
@@ -314,13 +313,14 @@ class Session:
             for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # nobody spoke: no SPEECH_END
                 recorder.mark(mark, now)
         if transcriber is not None:
-            work.begin(partial(self._recognise, work, transcriber))
+            partials, known = self._resources.overlap.stages, partial(self._core.turn, action.turn)
+            self._do(work, recognise(work, self._engines, known, partials=partials))
         self._work[action.turn] = work
         assert self._tasks is not None, "the session runs"
         self._tasks.start_soon(self._run, work)
 
     @_act.register
-    def _(self, action: actions.EndAfter) -> None:
+    def _end_after(self, action: actions.EndAfter) -> None:
         self._hearing.silence_ms = action.silence_ms
         if self._listening is not None and self._listening.turn == action.turn:
             # The silence that there is may be enough by now.
@@ -328,65 +328,65 @@ class Session:
             self._told.extend(self._noted(event, now) for event in self._hearing.between())
 
     @_act.register
-    def _(self, action: actions.JudgeSound) -> None:
+    def _begin_judging(self, action: actions.JudgeSound) -> None:
         model, work, recent = self._engines.turn, self._work[action.turn], self._hearing.recent
         assert model is not None and work.transcriber is not None, "there is an ear, and a voice"
         start = max(work.transcriber.start, recent.end - samples(1000 * model.window_s))
         pcm = recent.read(max(start, recent.start), recent.end)
-        work.begin(partial(self._judge_sound, work, action.since, pcm))
+        self._do(work, judge_sound(work, self._engines, action.since, pcm))
 
     @_act.register
-    def _(self, action: actions.ReadWords) -> None:
+    def _begin_reading(self, action: actions.ReadWords) -> None:
         work = self._work[action.turn]
-        work.begin(partial(self._read, work, action.text))
+        self._do(work, read(work, self._engines, self._conversation, action.text))
 
     @_act.register
-    def _(self, action: actions.RewriteHistory) -> None:
+    def _begin_rewriting(self, action: actions.RewriteHistory) -> None:
         work = self._work[action.turn]
-        work.begin(partial(self._rewrite, action.rewrite))
+        self._do(work, rewrite(self._engines, action.rewrite))
 
     @_act.register
-    def _(self, action: actions.StartReply) -> None:
+    def _start_reply(self, action: actions.StartReply) -> None:
         work = self._work[action.turn]
         work.reply = Reply(action, work.recorder, self._resources, Gate(urgent=work.ended))
+        work.reply.begin()
         work.begin(partial(self._reply, work, work.reply))
 
     @_act.register
-    def _(self, action: actions.CallTool) -> None:
-        self._reply_of(action.turn).answer(action.call, self._call(action.call))
+    def _call_tool(self, action: actions.CallTool) -> None:
+        self._reply_of(action.turn).thinking.answer(action.call, self._call(action.call))
 
     @_act.register
-    def _(self, action: actions.Commit) -> None:
-        for event in self._reply_of(action.turn).commit():
-            self._show(event)
+    def _commit(self, action: actions.Commit) -> None:
+        self._show_all(self._reply_of(action.turn).commit())
 
     @_act.register
-    def _(self, action: actions.Drop) -> None:
+    def _drop(self, action: actions.Drop) -> None:
         self._reply_of(action.turn).gate.drop()
 
     @_act.register
-    def _(self, action: actions.Hesitate) -> None:
+    def _hesitate(self, action: actions.Hesitate) -> None:
         self._reply_of(action.turn).gate.hesitate(action.seconds)
 
     @_act.register
-    def _(self, action: actions.Pause) -> None:
+    def _pause(self, action: actions.Pause) -> None:
         self._player.pause()
         self._reply_of(action.turn).gate.suspend()
 
     @_act.register
-    def _(self, action: actions.Resume) -> None:
+    def _resume(self, action: actions.Resume) -> None:
         self._reply_of(action.turn).gate.resume()
         self._player.resume()
 
     @_act.register
-    def _(self, action: actions.Stop) -> None:
+    def _stop(self, action: actions.Stop) -> None:
         # First: a reply that is stopped would take itself for played.
         self._work[action.turn].call_off()
         if action.audible:
             self._player.stop()
 
     @_act.register
-    def _(self, action: actions.Finish) -> None:
+    def _finish(self, action: actions.Finish) -> None:
         work = self._work.pop(action.turn)
         outcome, heard = self._history.settle(work.reply, action)
         if read := self._history.newly_read():
@@ -396,29 +396,29 @@ class Session:
         self._show(work.recorder.trace(outcome, heard))
 
     @_act.register
-    def _(self, action: actions.Show) -> None:
+    def _show_event(self, action: actions.Show) -> None:
         self._show(action.event)
 
     @_act.register
-    def _(self, action: actions.Record) -> None:
+    def _record(self, action: actions.Record) -> None:
         now = anyio.current_time()
         recorder = self._work[action.turn].recorder
         recorder.span(Lane.VAD, action.name, action.since, now, **action.facts)
 
     @_act.register
-    def _(self, action: actions.Count) -> None:
+    def _count(self, action: actions.Count) -> None:
         self._work[action.turn].recorder.count(action.counter)
 
     @_act.register
-    def _(self, action: actions.Answering) -> None:
+    def _note_answering(self, action: actions.Answering) -> None:
         self._answering = action.number
 
     @_act.register
-    def _(self, action: actions.HoldMicrophone) -> None:
+    def _hold_microphone(self, action: actions.HoldMicrophone) -> None:
         self._microphone.hold()
 
     @_act.register
-    def _(self, action: actions.ReleaseMicrophone) -> None:
+    def _release_microphone(self, action: actions.ReleaseMicrophone) -> None:
         self._microphone.release()
 
     def _reply_of(self, turn: int) -> Reply:
@@ -440,90 +440,26 @@ class Session:
         if not work.over:
             self._tell(inputs.Stopped(work.turn))
 
-    async def _recognise(self, work: Work, transcriber: StreamingTranscriber) -> None:
-        """Decode what the user says until every sample before the endpoint has been decoded."""
-        asr, runner = self._engines.asr, self._engines.asr_runner
-        while not (work.newest and work.newest.final):
-            changed = work.changed
-            job = transcriber.next_job() if work.ended or self._resources.overlap.stages else None
-            turn = self._core.turn(work.turn)
-            if job is None or turn is None:
-                await changed.wait()
-                continue
-            begun = anyio.current_time()
-            priority = first if job.final else work.priority
-            sure = False
-            if turn.detects:
-                code, probability = await runner.call(
-                    partial(asr.detect_language, job.pcm), priority=priority
-                )
-                sure = probability >= SURE_OF_LANGUAGE
-                self._tell(inputs.LanguageDetected(work.turn, code))
-                turn = self._core.turn(work.turn) or turn
-            words = await runner.call(
-                partial(
-                    asr.transcribe,
-                    job.pcm,
-                    final=job.final,
-                    timed=job.timed,
-                    language=turn.language.code,
-                ),
-                priority=priority,
-            )
-            name = "final" if job.final else "partial"
-            text = " ".join(word.text for word in words)
-            now, until_s = anyio.current_time(), job.end / SPEECH_RATE
-            work.recorder.span(
-                Lane.ASR, name, begun, now, words=len(words), text=text, until_s=until_s
-            )
-            work.take_down(transcriber.accept(job, words), now)
-            self._tell(inputs.Recognised(work.turn, work.words, sure and bool(words) and job.final))
+    def _do(self, work: Work, job: Reports) -> None:
+        work.begin(partial(self._report, job))
 
-    async def _judge_sound(self, work: Work, since: int, pcm: Any) -> None:
-        """Have a silence judged by the sound of the voice before it."""
-        model, runner = self._engines.turn, self._engines.turn_runner
-        assert model is not None and runner is not None, "there is an ear"
-        begun = anyio.current_time()
-        probability = await runner.call(
-            partial(model.end_of_turn_probability, pcm), priority=work.priority
-        )
-        now = anyio.current_time()
-        work.recorder.span(Lane.VAD, "end by its sound?", begun, now, probability=probability)
-        self._tell(inputs.SoundJudged(work.turn, since, probability))
-
-    async def _read(self, work: Work, text: str) -> None:
-        """Have the language model read what the user says."""
-        begun = anyio.current_time()
-        if text:
-            work.recorder.mark(Mark.PREFILL_START, begun)
-        steps = self._conversation.prefill(text, work.recorder.turn)
-        runner = self._engines.llm_runner
-        async with aclosing(runner.stream(steps, priority=work.priority)) as chunks:
-            async for _ in chunks:
-                pass
-        work.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
-        self._note_read(work, text, begun)
-
-    def _note_read(self, work: Work, text: str, begun: float) -> None:
-        conversation = self._conversation
-        probability = conversation.end_of_turn_probability()
-        self._tell(inputs.Read(work.turn, text, probability, begun, conversation.exchanges))
-
-    async def _rewrite(self, rewrite: Any) -> None:
-        await self._engines.llm_runner.call(rewrite)
-        self._tell(inputs.Rewritten(rewrite))
+    async def _report(self, job: Reports) -> None:
+        """Do a job, and tell what it finds."""
+        async with aclosing(job) as found:
+            async for told in found:
+                self._tell(told)
 
     async def _reply(self, work: Work, reply: Reply) -> None:
         said = await reply.run(self._thoughts(work, reply), work.voiced)
         self._tell(inputs.Replied(work.turn, dropped=not said))
 
     async def _thoughts(self, work: Work, reply: Reply) -> AsyncGenerator[TokenBurst, None]:
-        """What a reply thinks, told on its way to be spoken."""
-        begun, first_of_all = anyio.current_time(), True
-        async with aclosing(reply.think()) as thoughts:
+        """What is thought in a reply; it is told here on its way to be spoken."""
+        begun, first_of_all, thinking = anyio.current_time(), True, reply.thinking
+        async with aclosing(thinking.run()) as thoughts:
             async for thought in thoughts:
                 if first_of_all:
-                    self._note_read(work, reply.asked.text, begun)
+                    self._tell(has_read(work, self._conversation, reply.asked.text, begun))
                     first_of_all = False
                 match thought:
                     case Calls():
@@ -531,19 +467,16 @@ class Session:
                     case ToolCall(problem=problem) if problem:
                         pass  # nobody can call that
                     case TokenBurst() | ToolCall():
-                        self._pass_on(reply, thought)
+                        self._show_all(reply.shows(thought))
                 if isinstance(thought, TokenBurst):
                     yield thought
-        if reply.instead:
-            text = f" {reply.instead}" if reply.said else reply.instead
-            self._pass_on(reply, TokenBurst(work.recorder.turn, (), text))
+        if thinking.instead:
+            text = f" {thinking.instead}" if thinking.said else thinking.instead
+            self._show_all(reply.shows(TokenBurst(work.recorder.turn, (), text)))
 
-    def _pass_on(self, reply: Reply, event: Event) -> None:
-        """Show what a reply says, or keep it until its gate opens."""
-        if reply.gate.committed:
+    def _show_all(self, events: Iterable[Event]) -> None:
+        for event in events:
             self._show(event)
-        else:
-            reply.withheld.append(event)
 
     # ---- tools
 

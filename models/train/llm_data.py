@@ -90,11 +90,6 @@ TOOLS = (
 """The starter tools as a system message lists them."""
 
 
-def as_chat(messages: Sequence[Message]) -> list[dict[str, str]]:
-    """Messages in the form that chat templates take."""
-    return [{"role": message.role, "content": message.text} for message in messages]
-
-
 def train_tokenizer(folder: Path, seed: int, dialogues: int = 60_000) -> PreTrainedTokenizerFast:
     """Learn the byte-level BPE from a sample of the domain and save it."""
     rng = random.Random(f"tokenizer {seed}")

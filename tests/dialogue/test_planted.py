@@ -29,7 +29,10 @@ PLANTED = {
     ),
     "the newest turn is answered first": ("self.state.turns[0]", "self.state.turns[-1]"),
     "work is called off twice": ("if turn.phase is not Phase.STOPPING:", "if turn:"),
-    "a guess is paused": ("self.settings.interruptible and rival.answered", "rival.answered or 1"),
+    "a sound pauses what it may not interrupt": (
+        "if not (self.settings.interruptible and rival.committed):",
+        "if not rival.committed:",
+    ),
     "what is being stopped is worked on": (
         "if turn.phase is Phase.STOPPING or turn.dismissed:",
         "if turn.dismissed:",
@@ -53,8 +56,16 @@ PLANTED = {
     ),
     "a reply that was paused stays so": ("        self._do(actions.Resume(rival.id))\n", ""),
     "a turn waits for ever to be asked for": (
-        "and later and not any(other.asked for other in later)",
+        "and not any(other.request.made for other in later)",
         "",
+    ),
+    "words are carried over to what has no room for them": (
+        "if not other.returned and other.outcome",
+        "if other.outcome",
+    ),
+    "a sound does not reach the reply behind a message": (
+        "rival = next((turn for turn in self.state.turns if turn.committed), None)",
+        "rival = self.state.turns[-1] if self.state.turns else None",
     ),
     "a reply that failed is still being heard": (
         '                self._finish(turn, "failed")',

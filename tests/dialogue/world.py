@@ -61,6 +61,7 @@ class World:
         self.hearing: int | None = None
         self.model: actions.ModelWork | None = None
         self.ear: actions.JudgeSound | None = None
+        self.ends_after: actions.EndAfter | None = None
         self.rewrite: object | None = None
         self.begun = 0
         self.called: list[ToolCall] = []
@@ -96,7 +97,7 @@ class World:
 
     def check_settled(self) -> None:
         """No turn hangs that is to be answered."""
-        assert not [turn.id for turn in self.core.state.turns if turn.asked]
+        assert not [turn.id for turn in self.core.state.turns if turn.request.made]
 
     def _of_user(self) -> list[Callable[[], None]]:
         moves: list[Callable[[], None]] = [self._frame, self._frame, *self._decodes()]
@@ -175,6 +176,9 @@ class World:
         self.tell(
             inputs.Detected(SpeechStarted(self.sample, self.sample - 500, self.sample), self.now)
         )
+        if self.core.settings.interruptible:
+            heard = [turn for turn in self.core.state.turns if turn.phase in SPOKEN]
+            assert all(turn.phase is Phase.CONTESTED for turn in heard), "a sound pauses a reply"
 
     def _say(self) -> None:
         assert self.hearing is not None
@@ -279,8 +283,8 @@ class World:
         for action in actions:
             self._do(action)
         self._check()
-        if not self.core.settled:
-            self.tell(inputs.Settled())
+        if not self.core.caught_up:
+            self.tell(inputs.CaughtUp())
 
     def _do(self, action: actions.Action) -> None:
         turn = getattr(action, "turn", None)
@@ -313,11 +317,12 @@ class World:
             case actions.Finish():
                 stopped = isinstance(self.told[-1][0], inputs.Stopped | inputs.Failed)
                 assert stopped or not self.live[action.turn].stopping, "its work still runs"
-                self._finish(action.turn)
+                self._finish(action)
             case actions.CallTool():
                 assert self.live[action.turn].committed, "no guess calls anything"
                 self.called.remove(action.call)
             case actions.EndAfter():
+                self.ends_after = action
                 assert action.turn == self.core.state.listening, "only a turn that is heard can end"
                 assert action.silence_ms >= self.core.settings.policy.complete_ms
             case _:
@@ -334,8 +339,7 @@ class World:
     def _work(self, work: actions.ModelWork) -> None:
         assert self.model is None, f"the model does one thing after the other: {self.model}, {work}"
         assert not self.live[work.turn].stopping, "nothing is begun for what is being stopped"
-        oldest = next(iter(self.live))
-        assert work.turn == oldest, "turns are answered in order"
+        assert work.turn == self.core.state.turns[0].id, "turns are answered in order"
         self.model = work
         if isinstance(work, actions.RewriteHistory):
             assert work.rewrite is self.rewrite, "the newest history counts"
@@ -363,13 +367,19 @@ class World:
                 assert not live.committed, "only a guess hesitates"
             case actions.Pause():
                 assert live.committed and not live.stopping, "only what may be heard is paused"
+                assert self.core.settings.interruptible, "the client has not forbidden it"
                 live.paused = True
             case actions.Resume():
                 assert live.paused and not live.stopping, "what is resumed was paused"
                 live.paused = False
 
-    def _finish(self, turn: int) -> None:
+    def _finish(self, finish: actions.Finish) -> None:
+        turn = finish.turn
         live = self.live.pop(turn)
+        failed = isinstance(self.told[-1][0], inputs.Failed)
+        if finish.outcome == "abandoned" and live.text and not live.stopping and not failed:
+            carried = [other.carried for other in self.core.state.turns]
+            assert any(live.text in text for text in carried), "what was said is lost"
         self.over.add(turn)
         if live.committed:
             self.replied.append(live.number)
@@ -387,13 +397,17 @@ class World:
     def _check(self) -> None:
         """What holds after everything that happens."""
         turns = self.core.state.turns
+        for turn in turns:
+            if turn.id == self.core.state.listening and turn.hangover_ms is not None:
+                told = self.ends_after and (self.ends_after.turn, self.ends_after.silence_ms)
+                assert told == (turn.id, turn.hangover_ms), "the detector knows what ends the turn"
         assert {turn.id for turn in turns} == self.live.keys(), "a turn is over once it is finished"
         assert sum(turn.phase in SPOKEN for turn in turns) <= 1, "one reply is heard at a time"
         for turn in turns:
             live = self.live[turn.id]
             if turn.phase in SPOKEN:
                 assert live.committed and not live.stopping
-                assert live.replying == turn.text or turn.returned, "what was said is answered"
+                assert live.replying == turn.text, "what was said is answered"
             if turn.phase is Phase.GUESSING:
                 assert not live.committed and not live.dropped
             contested = turn.phase is Phase.CONTESTED

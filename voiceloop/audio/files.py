@@ -39,8 +39,6 @@ class AudioInfo:
     rate: int
     """Hertz."""
     channels: int
-    encoding: str
-    """Container and sample format, as libsndfile names them: `WAV PCM_16`."""
     seconds: float
     """Length that can be read; compressed files that were cut short hold less."""
     warning: str = ""
@@ -143,7 +141,6 @@ class AudioFile:
             self._path,
             sound.samplerate,
             sound.channels,
-            f"{sound.format} {sound.subtype}",
             sound.frames / sound.samplerate,
             f"{self._path} is cut short: {missing} bytes of audio are missing at its end"
             if missing

@@ -56,7 +56,6 @@ class Cost:
 
     delay_ms: float
     """Mean silence after which a turn ends that is over."""
-    median_ms: float
     incomplete: float
     """Share of the pauses after incomplete words that end the turn."""
     whole: float
@@ -83,7 +82,6 @@ def cost(judged: Sequence[Judged], waits_ms: Iterable[float]) -> Cost:
         raise ValueError("both true ends and incomplete words are needed")
     return Cost(
         float(waits[ends].mean()),
-        float(np.median(waits[ends])),
         float(cut_off(waits[incomplete]).mean()),
         float(cut_off(waits[whole]).mean()) if whole.any() else 0.0,
     )

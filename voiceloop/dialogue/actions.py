@@ -155,7 +155,6 @@ class Count:
 class Answering:
     """A turn is answered, or its reply stopped, because a client asked for that."""
 
-    turn: int
     number: int
 
 

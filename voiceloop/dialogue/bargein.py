@@ -1,8 +1,8 @@
 """Whether someone who makes a sound while a reply plays wants to interrupt it.
 
 The reply pauses at once, and this decides what becomes of it: a cough, a "yes, yes" or the reply's
-own echo lets it go on; words or a voice that does not stop end it. A rule without state, audio or
-clock.
+own echo lets it go on; words, or a voice that goes on for half a second, end it. A rule without
+state, audio or clock.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def judge(
     language: Language,
     *,
     speaking: bool,
-    settled: bool,
+    final: bool,
     waited_ms: float,
     spoken: Sequence[str],
 ) -> Verdict:
     """Judge the `words`, of `language`, that were recognised since the reply paused, `waited_ms`
     ago.
 
-    `speaking` says that the voice goes on, `settled` that the words are all there are, and `spoken`
+    `speaking` says that the voice goes on, `final` that the words are all there are, and `spoken`
     are the words of the reply that sounded before.
     """
     said = [word for word in map(normalise, words) if word]
@@ -55,7 +55,7 @@ def judge(
         if waited_ms < DECIDE_MS:
             return Verdict.WAIT
         return Verdict.RESUME if said and not meant else Verdict.INTERRUPT
-    if not settled:
+    if not final:
         return Verdict.WAIT
     return Verdict.RESUME if language.articles.issuperset(meant) else Verdict.INTERRUPT
 

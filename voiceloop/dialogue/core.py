@@ -16,6 +16,7 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.calibration.probability import bare
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.bargein import Verdict
+from voiceloop.dialogue.endpoint import needs_words
 from voiceloop.dialogue.policy import Ending, cuts_off, sound_of, verdict
 from voiceloop.dialogue.state import (
     Attempt,
@@ -23,13 +24,14 @@ from voiceloop.dialogue.state import (
     Options,
     Phase,
     Played,
+    Request,
     Returned,
     Settings,
+    Silence,
     Sound,
     Standing,
     State,
     Turn,
-    Voice,
     Words,
 )
 from voiceloop.languages import AUTO, Language, language
@@ -81,9 +83,9 @@ class Core:
         """The silence whose sound is being judged."""
         self._silence: actions.EndAfter | None = None
         """What the detector was told last."""
-        self.settled = True
+        self.caught_up = True
         """Nothing that was asked for may still lead to other reports at this very moment. Where it
-        may, `Settled` is to follow them, and the model begins nothing until then."""
+        may, `CaughtUp` is to follow them, and the model begins nothing until then."""
         self._frame = 0
         """Index of the sample after the last that was heard."""
         self._now = 0.0
@@ -92,18 +94,19 @@ class Core:
     def receive(self, told: inputs.Input, now: float) -> list[actions.Action]:
         """What is to be done, in order, now that `told` has come at `now`."""
         self._now, self._actions = now, []
-        if isinstance(told, inputs.FromUser):
+        if isinstance(told, Played):
+            self.state = replace(self.state, played=told)
+            return []  # nothing follows from it alone
+        if isinstance(told, inputs.CaughtUp):
+            self.caught_up = True
+        elif isinstance(told, inputs.FromUser):
             self._from_user(told)
         elif isinstance(told, inputs.FromModel):
             self._from_model(told)
         elif isinstance(told, inputs.FromReply):
             self._from_reply(told)
-        elif isinstance(told, inputs.FromClient):
-            self._from_client(told)
-        elif isinstance(told, Played):
-            self.state = replace(self.state, played=told)
         else:
-            self.settled = True
+            self._from_client(told)
         self._tell_silence()
         while self._step():
             pass
@@ -213,16 +216,14 @@ class Core:
 
     def _begin(self, event: SpeechStarted) -> None:
         """A turn of the user begins, perhaps into a reply."""
-        rival = self.turn(self.state.newest)
-        if rival and rival.contest and (undecided := self.turn(rival.contest.rival)):
-            rival = undecided  # it is not decided yet what the last sound was
+        rival = next((turn for turn in self.state.turns if turn.committed), None)
         spoken, number = self.settings.language, self.state.numbered + 1
         turn = self._add(
             number,
             spoken,
             detects=spoken.code == AUTO,
             guesses=self._abilities.guesses,
-            asked=self.settings.answers,
+            request=Request(self.settings.answers),
         )
         self.state = replace(self.state, listening=turn.id, numbered=number)
         self._do(actions.Begin(turn.id, number, event))
@@ -240,9 +241,9 @@ class Core:
         self._change(turn.id, words=told.words)
         match event:
             case SpeechPaused(speech_end=end):
-                self._change(turn.id, voice=Voice.SILENT, silent_from=end, silent_at=told.at)
+                self._change(turn.id, silence=Silence(end, told.at))
             case SpeechResumed():
-                self._change(turn.id, voice=Voice.SPEAKING, silent_from=None, silent_at=None)
+                self._change(turn.id, silence=None)
                 if turn.dismissed:
                     self._listen_again(turn, event)
             case TurnEnded():
@@ -253,15 +254,19 @@ class Core:
     def _listen_again(self, turn: Turn, event: SpeechResumed) -> None:
         """What was nothing to listen to goes on, and may be something."""
         assert turn.contest is not None, "it was dismissed"
-        self._settle_contest(turn.id, turn.contest, Standing.OVER)
+        self._conclude(turn.id, turn.contest, Standing.OVER)
         if rival := self.turn(turn.contest.rival):
             self._contest(turn, rival)
-        # Whoever was told that there was nothing to listen to hears of it again.
-        self._do(actions.Show(TurnHeard(turn.number, event.speech_start, over=False)))
+        self._announce(turn, event.speech_start)
+
+    def _announce(self, turn: Turn, sample: int) -> None:
+        """Whoever was told that there was nothing to listen to hears of the turn again."""
+        self._do(actions.Show(TurnHeard(turn.number, sample, over=False)))
 
     def _end(self, turn: Turn, event: TurnEnded, told: inputs.Detected) -> None:
         """The user has finished."""
-        self._change(turn.id, voice=Voice.ENDED, silent_at=told.at)
+        since = turn.silence.since if turn.silence else event.speech_end
+        self._change(turn.id, ended=True, silence=Silence(since, told.at))
         if not turn.dismissed:
             self._do(actions.Show(TurnHeard(turn.number, event.sample, over=True)))
         if told.words.final and not turn.words.final:
@@ -295,7 +300,10 @@ class Core:
         turn = self.turn(turn_id)
         if turn is None or turn.reply is None or turn.phase is not Phase.GUESSING:
             return
-        text = turn.text if turn.words.whole else turn.hypothesis if turn.reply.ahead else ""
+        if turn.words.whole:
+            text = turn.text
+        else:  # only a guess that was begun ahead may stand by what seems to have been said
+            text = turn.hypothesis if turn.reply.ahead else ""
         if text != turn.reply.text:
             self._change(turn.id, phase=Phase.DROPPING)
             self._do(actions.Drop(turn.id))
@@ -311,7 +319,7 @@ class Core:
 
     def _contest(self, turn: Turn, rival: Turn) -> None:
         """A reply that may be heard is paused, until it is decided what the sound is."""
-        if not (self.settings.interruptible and rival.answered):
+        if not (self.settings.interruptible and rival.committed):
             return
         self._change(turn.id, contest=Contest(rival.id, self._now))
         self._change(rival.id, phase=Phase.CONTESTED)
@@ -324,35 +332,40 @@ class Core:
         if turn is None or turn.contest is None or turn.contest.over:
             return
         contest, rival = turn.contest, self.turn(turn.contest.rival)
-        if rival is not None and rival.phase is not Phase.STOPPING:
-            self._decide(turn, contest, rival)
-        elif contest.undecided:  # the rival failed meanwhile
-            self._settle_contest(turn.id, contest, Standing.OVER)
-        if (turn := self.turn(turn_id)) and turn.dismissed and turn.voice is Voice.ENDED:
-            self._stop(turn, "abandoned")
-            if self.state.newest == turn.id:
-                self.state = replace(self.state, newest=contest.rival)
-
-    def _decide(self, turn: Turn, contest: Contest, rival: Turn) -> None:
         found = verdict(turn, contest, self.state.played, self._now)
+        if rival is not None and rival.phase is not Phase.STOPPING:
+            self._decide(turn, contest, rival, found)
+        elif contest.undecided:  # there is nothing to interrupt any more
+            self._conclude(turn.id, contest, Standing.OVER)
+        elif found is Verdict.INTERRUPT:  # nor is there, but what was a cough goes on to more
+            self._conclude(turn.id, contest, Standing.OVER)
+            self._announce(turn, self._frame)
+        if (turn := self.turn(turn_id)) and turn.dismissed and turn.ended:
+            self._stop(turn, "abandoned")
+
+    def _decide(self, turn: Turn, contest: Contest, rival: Turn, found: Verdict) -> None:
         if found is Verdict.INTERRUPT:
             since = self._now if contest.dismissed else contest.since
-            self._settle_contest(turn.id, contest, Standing.OVER)
+            self._conclude(turn.id, contest, Standing.OVER)
+            if contest.dismissed:
+                self._announce(turn, self._frame)
             self._do(actions.Record(turn.id, "interrupt", since))
             self._interrupt(turn, rival, since)
         elif found is Verdict.RESUME and contest.undecided:
-            self._settle_contest(turn.id, contest, Standing.DISMISSED)
+            self._conclude(turn.id, contest, Standing.DISMISSED)
             self._do(actions.Record(turn.id, "resume", contest.since))
             self._give_back(turn, rival)
 
-    def _settle_contest(self, turn_id: int, contest: Contest, standing: Standing) -> None:
+    def _conclude(self, turn_id: int, contest: Contest, standing: Standing) -> None:
         self._change(turn_id, contest=replace(contest, standing=standing))
 
     def _give_back(self, turn: Turn, rival: Turn) -> None:
         """The reply goes on, unless the user makes another sound by now."""
         if rival.phase is not Phase.CONTESTED or self._contests(rival):
             return
-        self._change(rival.id, phase=Phase.SPEAKING)
+        played = self.state.played
+        sounded = played.turn == rival.id and played.first_sound is not None
+        self._change(rival.id, phase=Phase.SPEAKING if sounded else Phase.COMMITTED)
         self._do(actions.Count(rival.id, "resumed"))
         self._do(actions.Resume(rival.id))
         self._do(actions.Show(FloorChange(turn.number, rival.number, "resumed")))
@@ -361,7 +374,7 @@ class Core:
         """A turn that is no more contests nothing."""
         if turn.contest is None or not turn.contest.undecided:
             return
-        self._settle_contest(turn.id, turn.contest, Standing.OVER)
+        self._conclude(turn.id, turn.contest, Standing.OVER)
         if rival := self.turn(turn.contest.rival):
             self._give_back(turn, rival)
 
@@ -376,7 +389,7 @@ class Core:
             self._change(rival.id, cut_off=True)
             self._do(actions.Count(rival.id, "false_cutoffs"))
         for later, contest in self._contests(rival):  # what follows an interruption belongs to it
-            self._settle_contest(later, contest, Standing.OVER)
+            self._conclude(later, contest, Standing.OVER)
         self._stop(rival, "interrupted", audible=True)
         self._do(actions.Show(FloorChange(turn.number, rival.number, "interrupted")))
 
@@ -418,22 +431,22 @@ class Core:
         silence_ms = policy.hangover_ms
         if turn and turn.hangover_ms is not None:
             silence_ms = turn.hangover_ms
-        elif turn and not turn.dismissed and policy.endpoint != "fixed":
+        elif turn and not turn.dismissed and needs_words(policy):
             if self._abilities.recognises:
                 silence_ms = max(policy.hangover_ms, policy.incomplete_ms)
         silence = actions.EndAfter(self.state.listening, silence_ms)
         if silence != self._silence:
-            self._silence, self.settled = silence, False
+            self._silence, self.caught_up = silence, False
             self._do(silence)
 
     def _ask_ear(self, turn: Turn, ending: Ending) -> None:
         """Have a silence judged by the sound of the voice before it, once there is enough of it."""
-        least_ms, since = self._abilities.ear_ms, turn.silent_from
-        if self._ear or least_ms is None or since is None or turn.id != self.state.listening:
+        least_ms, silence = self._abilities.ear_ms, turn.silence
+        if self._ear or least_ms is None or silence is None or turn.id != self.state.listening:
             return
-        silent_ms = (self._frame - since) * 1000 / SPEECH_RATE
+        silent_ms = (self._frame - silence.since) * 1000 / SPEECH_RATE
         if ending.unheard(turn) and not turn.dismissed and silent_ms >= least_ms:
-            self._ear = actions.JudgeSound(turn.id, since)
+            self._ear = actions.JudgeSound(turn.id, silence.since)
             self._do(self._ear)
 
     def _ending(self, turn: Turn) -> Ending:
@@ -465,7 +478,7 @@ class Core:
         if ending.doubts(known, words):
             self._change(turn.id, reply=replace(known.reply, doubted=True))
             # Should they not go on after all, the second half of the silence is time enough.
-            waited_s = 0.0 if turn.silent_at is None else self._now - turn.silent_at
+            waited_s = 0.0 if turn.silence is None else self._now - turn.silence.at
             half_s = self.settings.policy.incomplete_ms / 2000
             self._do(actions.Hesitate(turn.id, max(0.0, half_s - waited_s)))
 
@@ -480,14 +493,12 @@ class Core:
     def _step(self) -> bool:
         """Give the model its next work, for the first turn that is not over; False where there is
         none, or where something may come first."""
-        if self._model or not self.settled or not self.state.turns:
+        if self._model or not self.caught_up or not self.state.turns:
             return False
         turn = self.state.turns[0]
         if turn.phase is Phase.STOPPING or turn.dismissed:
             return False
-        if turn.outcome is not None:
-            self._finish(turn, turn.outcome)
-        elif turn.returned:
+        if turn.returned:
             self._reply(turn.id, "")
         elif self._reads_to_judge(turn):
             self._read(turn.id, bare(turn.text))
@@ -503,7 +514,7 @@ class Core:
         return True
 
     def _may_reply(self, turn: Turn) -> bool:
-        return turn.asked and (turn.words.final is not None or turn.guesses > 0)
+        return turn.request.made and (turn.words.final is not None or turn.guesses > 0)
 
     def _reads_to_judge(self, turn: Turn) -> bool:
         """A reply would tell as well how likely the turn is over; there will be none."""
@@ -519,18 +530,26 @@ class Core:
 
         A turn that nobody has asked to be answered waits for that until a later one is.
         """
-        goes_on, later = self.state.newest != turn.id, self.state.turns[1:]
-        waits = not turn.asked and later and not any(other.asked for other in later)
-        return not turn.text or (goes_on and not turn.insisted and not waits)
+        later = self._gone_on_in()
+        waits = not turn.request.made and not any(other.request.made for other in later)
+        goes_on = bool(later) and not turn.request.insisted and not waits
+        return not turn.text or goes_on
+
+    def _gone_on_in(self) -> list[Turn]:
+        """Turns in which the user has gone on after the first one."""
+        later = self.state.turns[1:]
+        return [other for other in later if not other.returned and other.outcome != "abandoned"]
 
     def _abandon(self, turn: Turn) -> None:
-        if self.state.turns[1:] and not turn.insisted:
-            newer = self.state.turns[1]
-            self._change(newer.id, carried=turn.text)
-            self._judge_end(newer.id)
-        self._change(turn.id, outcome="abandoned")
+        """Nothing answers it: once the model has none of its words, they belong to the next."""
         if turn.read or turn.reply:
+            self._change(turn.id, reply=None)
             self._read(turn.id, "")
+            return
+        if (later := self._gone_on_in()) and not turn.request.insisted:
+            self._change(later[0].id, carried=turn.text)
+            self._judge_end(later[0].id)
+        self._finish(turn, "abandoned")
 
     def _read_on(self, turn: Turn) -> bool:
         """Read what the user has said by now."""
@@ -553,8 +572,8 @@ class Core:
         guesses = turn.guesses - (turn.words.final is None)
         reply = Attempt(text, ahead)
         self._change(turn_id, phase=Phase.GUESSING, reply=reply, guesses=guesses)
-        self.state = replace(self.state, answered=turn_id)
-        options = turn.options or self.settings.reply
+        self.state = replace(self.state, last_answered=turn_id)
+        options = turn.request.options or self.settings.reply
         self._work(actions.StartReply(turn_id, text, options, revises, turn.returned))
         if turn.words.final:
             self._commit(turn_id)
@@ -577,32 +596,30 @@ class Core:
         turn = self._add(
             number,
             self.settings.language,
-            spoken=False,
-            voice=Voice.ENDED,
+            ended=True,
             words=Words(final),
-            options=options,
+            request=Request(options=options),
             returned=returned,
         )
-        self.state = replace(self.state, answered=turn.id)
+        self.state = replace(self.state, last_answered=turn.id)
         self._do(actions.Begin(turn.id, number, None))
-        self._do(actions.Answering(turn.id, number))
+        self._do(actions.Answering(number))
 
     def _respond(self, options: Options | None) -> None:
         """Answer the newest turn that is over for the user, if nothing has answered it."""
-        turn = self.turn(self.state.newest)
-        if turn and turn.id == self.state.listening:
-            turn = self.turn(turn.before)
-        if turn is None or turn.asked:
+        over = [turn for turn in self.state.turns if turn.ended and turn.outcome is None]
+        if not over or over[-1].request.made:
             return
-        self._change(turn.id, asked=True, insisted=True, options=options)
-        self.state = replace(self.state, answered=turn.id)
-        self._do(actions.Answering(turn.id, turn.number))
+        turn = over[-1]
+        self._change(turn.id, request=Request(insisted=True, options=options))
+        self.state = replace(self.state, last_answered=turn.id)
+        self._do(actions.Answering(turn.number))
 
     def _cancel(self) -> None:
-        turn = self.turn(self.state.answered)
+        turn = self.turn(self.state.last_answered)
         if turn and turn.words.final:  # else it is only a guess, which is not there yet
             self._stop(turn, "interrupted", audible=True)
-            self._do(actions.Answering(turn.id, turn.number))
+            self._do(actions.Answering(turn.number))
 
     def _conduct(self, told: inputs.Change) -> None:
         asked = {field.name: getattr(told, field.name) for field in fields(told)}
@@ -615,15 +632,16 @@ class Core:
         if turn is None:
             return
         self._stop(turn, "abandoned")
-        if self.state.newest == turn.id:
-            self.state = replace(self.state, newest=turn.before)
 
     # ---- turns as they are kept
 
     def _add(self, number: int, language: Language, **known: Any) -> Turn:
-        turn = Turn(self.state.begun + 1, number, language, before=self.state.newest, **known)
-        turns = (*self.state.turns, turn)
-        self.state = replace(self.state, turns=turns, newest=turn.id, begun=turn.id)
+        """The newest turn. What continues an older one does not wait behind turns that nobody has
+        asked to be answered."""
+        turn, turns = Turn(self.state.begun + 1, number, language, **known), self.state.turns
+        waiting = [at for at, other in enumerate(turns) if not other.request.made]
+        at = waiting[0] if turn.returned and waiting else len(turns)
+        self.state = replace(self.state, turns=(*turns[:at], turn, *turns[at:]), begun=turn.id)
         return turn
 
     def _change(self, turn_id: int, **changed: Any) -> None:
@@ -648,7 +666,7 @@ class Core:
         if self._ear and self._ear.turn == turn.id:
             self._ear = None
         outcome = "abandoned" if turn.dismissed else outcome
-        self.settled = False
+        self.caught_up = False
         self._do(actions.Finish(turn.id, outcome, turn.cut_off))
         if not self._abilities.full_duplex:
             self._do(actions.ReleaseMicrophone())

@@ -23,6 +23,17 @@ ends are then decided after the shortest silence, which takes odds below 3; even
 half as many people again. docs/benchmarks.md has the counts."""
 
 
+def asks_model(config: TurnConfig, calibration: Calibration | None) -> bool:
+    """Whether the language model has a say in `hangover_ms`, if it reads along."""
+    known = calibration is not None
+    return config.endpoint == "p-eot" or (config.endpoint == "auto" and known)
+
+
+def needs_words(config: TurnConfig) -> bool:
+    """Whether `hangover_ms` depends on what was said."""
+    return config.endpoint != "fixed"
+
+
 def hangover_ms(
     text: str,
     probability: float | None,

@@ -119,7 +119,7 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class CaughtUp:
     """What was asked for has been done, and all that this led to at once has been reported."""
 
 
@@ -178,4 +178,4 @@ FromUser = Detected | Frame | Recognised | LanguageDetected | SoundJudged
 FromModel = Read | Rewritten
 FromReply = Sounding | Called | Replied | Failed | Stopped
 FromClient = Write | BringResults | Respond | Cancel | Rewrite | Forget | Change
-Input = FromUser | FromModel | FromReply | FromClient | Played | Settled
+Input = FromUser | FromModel | FromReply | FromClient | Played | CaughtUp

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from voiceloop.calibration.probability import bare, comparable
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue.bargein import DECIDE_MS, Verdict, judge
-from voiceloop.dialogue.endpoint import goes_on, hangover_ms
-from voiceloop.dialogue.state import Chance, Contest, Played, Turn, Voice
+from voiceloop.dialogue.endpoint import asks_model, goes_on, hangover_ms
+from voiceloop.dialogue.state import Chance, Contest, Played, Turn
 from voiceloop.types import Calibration
 
 QUIET_S = 0.12
@@ -36,8 +36,7 @@ class Ending:
     @property
     def asks_model(self) -> bool:
         """The language model has a say."""
-        policy, calibrated = self.policy.endpoint, self.calibration is not None
-        return self.reads and (policy == "p-eot" or (policy == "auto" and calibrated))
+        return self.reads and asks_model(self.policy, self.calibration)
 
     def silence_ms(self, turn: Turn) -> int | None:
         """The silence that ends the turn; None while its words are not known or not judged."""
@@ -58,9 +57,9 @@ class Ending:
 
     def unheard(self, turn: Turn) -> bool:
         """There is a silence, and nobody has said yet what its sound tells."""
-        if not (self.hears and turn.spoken and self.asks_model):
+        if not (self.hears and self.asks_model):
             return False
-        return turn.silent_from is not None and sound_of(turn) is None
+        return turn.silence is not None and sound_of(turn) is None
 
     def chance(self, words: str, probability: float | None, exchanges: int) -> Chance:
         """What the model found, as it would be in a first turn."""
@@ -90,28 +89,29 @@ class Ending:
 
 def sound_of(turn: Turn) -> float | None:
     """How likely the turn is over by the sound before the silence that there is."""
-    known = turn.sound is not None and turn.sound.since == turn.silent_from
-    return turn.sound.probability if turn.sound and known else None
+    if turn.sound is None or turn.silence is None or turn.sound.since != turn.silence.since:
+        return None
+    return turn.sound.probability
 
 
 def verdict(turn: Turn, contest: Contest, played: Played, now: float) -> Verdict:
     """Whether a turn interrupts the reply that it began in, of which so much was `played`."""
     known = turn.words.whole or turn.words.newest
-    speaking = turn.voice is Voice.SPEAKING
+    speaking = turn.silence is None and not turn.ended
     waited_ms = (now - contest.since) * 1000
     found = judge(
         [word.text for word in known.committed + known.tentative] if known else [],
         turn.language,
         speaking=speaking,
-        settled=turn.words.whole is not None,
+        final=turn.words.whole is not None,
         waited_ms=waited_ms,
         spoken=played.words,
     )
-    quiet = turn.silent_at is not None and (
-        now - turn.silent_at >= QUIET_S or waited_ms >= DECIDE_MS
-    )
-    said = speaking or quiet or turn.voice is Voice.ENDED
-    return Verdict.WAIT if found is Verdict.INTERRUPT and not said else found
+    silent_s = 0.0 if turn.silence is None else now - turn.silence.at
+    # What is said with a short silence in its middle may have only its first half so far.
+    unsure = turn.silence is not None and not turn.ended and silent_s < QUIET_S
+    waits = found is Verdict.INTERRUPT and unsure and waited_ms < DECIDE_MS
+    return Verdict.WAIT if waits else found
 
 
 def cuts_off(rival: Turn, played: Played, since: float) -> bool:

@@ -2,7 +2,8 @@
 
 Of a turn the user's side and the answer's are told apart. The user speaks, is silent, or has
 ended; meanwhile the answer goes through the phases of `Phase`, of which docs/architecture.md has
-the table.
+the table. A turn is meant by its id wherever one is decided about; whoever watches knows it by its
+number.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ class Phase(Enum):
     """The turn has been called off; its work has yet to come to its end."""
 
 
-class Voice(Enum):
-    """What the user's voice does in a turn."""
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The user has stopped speaking."""
 
-    SPEAKING = "speaking"
-    SILENT = "silent"
-    ENDED = "ended"
-    """The turn is over for the user: the endpoint has been decided."""
+    since: int
+    """The sample with which that began."""
+    at: float
+    """When that was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,18 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """Whether a turn is to be answered, and how."""
+
+    made: bool = True
+    """It is, once the user has finished."""
+    insisted: bool = False
+    """Though the user may have begun to say something else."""
+    options: Options | None = None
+    """None: what holds for the conversation when the reply begins."""
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """The newest attempt at an answer."""
 
@@ -154,7 +168,10 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn of the user and the answer to it."""
+    """A turn of the user and the answer to it.
+
+    Its fields are many, and flat, since each is another report's to change.
+    """
 
     id: int
     """Its own."""
@@ -163,31 +180,21 @@ class Turn:
     turn is."""
     language: Language
     """What the user speaks, or seems to."""
-    voice: Voice = Voice.SPEAKING
     phase: Phase = Phase.HEARING
     detects: bool = False
     """Nobody knows for sure what the user speaks: each decode tells anew."""
-    spoken: bool = True
-    """The user spoke; otherwise they wrote, or tools returned something."""
     words: Words = NOTHING
-    silent_from: int | None = None
-    """While the user is silent or has ended: the sample with which that began."""
-    silent_at: float | None = None
-    """When that was."""
+    silence: Silence | None = None
+    """The one that there is; None while the user speaks, and where nobody does."""
+    ended: bool = False
+    """The user has finished: the endpoint has been decided."""
     carried: str = ""
     """What the user said before, where they went on before it was answered."""
-    asked: bool = True
-    """The turn is to be answered."""
-    insisted: bool = False
-    """Though the user may have begun to say something else."""
-    guesses: int = 0
-    """Replies that may still be begun before the endpoint."""
     returned: Sequence[Returned] = ()
     """What stands in for the user's words: results of the tools that the turn's reply called."""
-    options: Options | None = None
-    """What was asked of the reply; None: what holds for the conversation when it begins."""
-    before: int | None = None
-    """The turn before it."""
+    request: Request = Request()
+    guesses: int = 0
+    """Replies that may still be begun before the endpoint."""
     read: str = ""
     """What of it the language model has read."""
     hangover_ms: int | None = None
@@ -199,7 +206,7 @@ class Turn:
     cut_off: bool = False
     """The user had not finished: what they said belongs to the next turn, and the reply is void."""
     outcome: Outcome | None = None
-    """How it ended, or will end where it is being stopped."""
+    """While it is being stopped: how it ends."""
 
     @property
     def text(self) -> str:
@@ -214,7 +221,7 @@ class Turn:
         return f"{self.carried} {self.words.hypothesis}".strip()
 
     @property
-    def answered(self) -> bool:
+    def committed(self) -> bool:
         """A reply is there to be heard; one that is only a guess is not."""
         return self.phase in (Phase.COMMITTED, Phase.SPEAKING, Phase.CONTESTED)
 
@@ -260,10 +267,8 @@ class State:
     """In the order in which they began; the first is the one that the language model works on."""
     listening: int | None = None
     """The turn of the user that is listened to."""
-    newest: int | None = None
-    """The last turn that began, unless it was nothing to listen to."""
-    answered: int | None = None
-    """The turn that was answered last."""
+    last_answered: int | None = None
+    """The turn that a reply was begun to last."""
     begun: int = 0
     """Turns so far."""
     numbered: int = 0

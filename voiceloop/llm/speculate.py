@@ -6,8 +6,9 @@
     verify    p_1, …, p_k+1 from the target, all in one pass
     settle    x_1, …, x_n are accepted, a token of the target's own follows, the rest is forgotten
 
-What makes a draft token acceptable is in `verify`, what a round has cost in `stats`. What tokens
-mean, which turns they belong to and when a reply is over, this module does not know.
+The lines of it that accept are `verify.rejection`; `verify.coupled`, which stands there by default,
+accepts by another rule with the same law. What a round has cost is in `stats`. What tokens mean,
+which turns they belong to and when a reply is over, this module does not know.
 """
 
 from __future__ import annotations
@@ -131,7 +132,8 @@ class Speculator:
             plan = self.plan(ids, x, noise)
             with self._target_watch:
                 logits = self._target.forward(plan.tokens, plan.slot, plan.keep)
-                # Settle: x_1, …, x_n are accepted, and a token of the target's own follows.
+                # Settle, by `verify.rejection`, which is the rest of Algorithm 1, or by `coupled`:
+                # x_1, …, x_n are accepted, and a token of the target's own follows.
                 step = self.settle(plan, logits)
         finally:
             self.rollback(len(ids) + step.accepted)

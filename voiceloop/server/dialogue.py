@@ -414,7 +414,9 @@ class Dialogue:
     def _rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
         """Let the language model see the conversation as the ledger has it."""
         settings = settings or self.settings
-        system, exchanges = history(settings.instructions, self.ledger.items, self._unanswered.items)
+        system, exchanges = history(
+            settings.instructions, self.ledger.items, self._unanswered.items
+        )
         tools = _offered(settings)
         self.session.rewrite(lambda: self._conversation.rewrite(system, exchanges, tools))
 

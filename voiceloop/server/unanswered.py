@@ -1,4 +1,4 @@
-"""What a client has brought that no response has been asked for yet: texts, and results of calls."""
+"""What a client has brought without asking for a response yet: texts, and results of calls."""
 
 from __future__ import annotations
 

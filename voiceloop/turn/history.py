@@ -30,25 +30,25 @@ class History:
         if reply is None:
             return finish.outcome, ""
         outcome, heard = self._settled(reply, finish)
-        self._called_after, self._called = reply.tokens, reply.called
+        self._called_after, self._called = reply.thinking.tokens, reply.thinking.called
         return outcome, heard
 
     def _settled(self, reply: Reply, finish: actions.Finish) -> tuple[Outcome, str]:
-        outcome, goes_on = finish.outcome, bool(reply.asked.returned)
+        outcome, goes_on, thinking = finish.outcome, bool(reply.asked.returned), reply.thinking
         done = outcome == "done"
-        if reply.instead is not None:
-            if not (reply.called or goes_on):
+        if thinking.instead is not None:
+            if not (thinking.called or goes_on):
                 self._conversation.heard(0)  # the model has said nothing of it
-            return ("silent", reply.instead) if done else (outcome, "")
-        if done and not reply.too_long:
-            return outcome, reply.said.strip()
-        whole = reply.gate.committed and (done or not reply.spoken)
-        tokens = reply.tokens if whole else self._player.stop().tokens
+            return ("silent", thinking.instead) if done else (outcome, "")
+        if done and not thinking.too_long:
+            return outcome, thinking.said.strip()
+        whole = reply.gate.committed and (done or not reply.asked.options.spoken)
+        tokens = thinking.tokens if whole else self._player.stop().tokens
         if goes_on and tokens:
             tokens += self._called_after
         heard = self._conversation.heard(0 if finish.forgotten else tokens).strip()
         if outcome == "failed":
-            heard = f"{heard} {reply.apology}".strip()
+            heard = f"{heard} {thinking.apology}".strip()
         return outcome, heard
 
     def completed(self, returned: Sequence[Returned]) -> Sequence[Returned]:

@@ -14,7 +14,8 @@ from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, Turn
 from voiceloop.dialogue.state import Words
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace.record import Mark, Recorder
-from voiceloop.turn.reply import Reply, Voiced
+from voiceloop.turn.reply import Reply
+from voiceloop.turn.speech import Voiced
 from voiceloop.types import Transcript
 
 Job = Callable[[], Coroutine[Any, Any, None]]

@@ -171,7 +171,11 @@ class Caller:
             self._received.take(json.loads(message), anyio.current_time())
 
     async def _ask(self, name: str) -> Turn:
-        turn, told, known = Turn(self._number, name), len(self._received.traces), set(self._received.answers)
+        turn, told, known = (
+            Turn(self._number, name),
+            len(self._received.traces),
+            set(self._received.answers),
+        )
         begun = len(self._sent) + len(self._sending)
         self._sending.extend(self._sounds[name])
         end = begun * FRAME + self._ends[name]

@@ -1,0 +1,21 @@
+"""What every reply of a session works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from voiceloop.audio.player import Player
+from voiceloop.engines import Conversation, Engines
+from voiceloop.tts.pace import Pace
+from voiceloop.turn.overlap import EVERYTHING, Overlap
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What every reply of a session works with."""
+
+    engines: Engines
+    conversation: Conversation
+    player: Player
+    overlap: Overlap = EVERYTHING
+    pace: Pace = field(default_factory=Pace)

@@ -1,0 +1,160 @@
+"""Thinking: what the language model says in one reply, and the tools that it calls on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+import anyio
+
+from voiceloop.dialogue import actions
+from voiceloop.engines import Steps
+from voiceloop.errors import VoiceloopError
+from voiceloop.languages import language
+from voiceloop.trace.record import Lane, Mark, Recorder
+from voiceloop.tts.normalize import normalize
+from voiceloop.turn.gate import Gate
+from voiceloop.turn.resources import Resources
+from voiceloop.types import TokenBurst, ToolCall
+
+TOOL_ROUNDS = 4
+"""How often a reply may go on after calls of tools; a model that wants more is going in circles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The tools that the model has called; those of ours return before it thinks on."""
+
+    calls: Sequence[ToolCall]
+
+
+Thought = TokenBurst | ToolCall | Calls
+
+
+class Thinking:
+    """What is thought in one reply: `run` it once."""
+
+    def __init__(
+        self, asked: actions.StartReply, recorder: Recorder, resources: Resources, gate: Gate
+    ) -> None:
+        self.language = language(resources.engines.tts.language(asked.options.voice))
+        """What the reply's voice speaks."""
+        self.said = ""
+        """What has been thought so far, as written."""
+        self.instead: str | None = None
+        """What is said because there is nothing in it to say; none where there is something."""
+        self.apology = ""
+        """What is said at the end because the language model failed."""
+        self.failure: VoiceloopError | None = None
+        """Why it could not go on."""
+        self.too_long = False
+        """It would have had more tokens than it may."""
+        self.called: Sequence[tuple[ToolCall, str | None]] = ()
+        """The calls that were made last, and what came back; None where somebody else runs it."""
+        self.counts: Counter[str] = Counter()
+        self._asked = asked
+        self._recorder = recorder
+        self._resources = resources
+        self._gate = gate
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that have been thought so far."""
+        return self.counts["tokens"]
+
+    def answer(self, call: ToolCall, result: str) -> None:
+        """A tool has returned."""
+        self.called = [(one, result if one is call else known) for one, known in self.called]
+
+    async def run(self) -> AsyncGenerator[Thought, None]:
+        """What the model says and calls. After `Calls`, results that `answer` gave are read.
+
+        Where it fails, the last burst is an apology, which is no part of the conversation; of a
+        guess nobody learns that until it is right.
+        """
+        try:
+            async with aclosing(self._think()) as thoughts:
+                async for thought in thoughts:
+                    yield thought
+            if not self._says_something():
+                self.instead = self.language.nothing if self._asked.options.spoken else ""
+        except VoiceloopError as error:
+            await self._gate.opened()
+            self.failure = error
+            if self._asked.options.spoken and (apology := self.language.apology):
+                self.apology = apology
+                yield TokenBurst(self._recorder.turn, (), f"\n{apology}" if self.said else apology)
+
+    async def _think(self) -> AsyncGenerator[Thought, None]:
+        conversation, steps = self._resources.conversation, self._first_steps()
+        for _ in range(TOOL_ROUNDS):
+            calls: list[ToolCall] = []
+            async with aclosing(self._items(steps)) as items:
+                async for item in items:
+                    if isinstance(item, ToolCall):
+                        calls.append(item)
+                    yield item
+            if not calls or self.too_long:
+                break
+            await self._gate.opened()
+            self.called = [(call, None) for call in calls]
+            yield Calls(calls)
+            returned = [(call, result) for call, result in self.called if result is not None]
+            if len(returned) < len(calls):
+                break
+            steps = conversation.tool_results(returned, self._recorder.turn)
+        self._recorder.mark(Mark.REPLY_END, anyio.current_time())
+
+    def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
+        conversation, turn = self._resources.conversation, self._recorder.turn
+        if self._asked.returned:
+            return conversation.tool_results(self._asked.returned, turn)
+        carried = self._asked.revises and self._resources.overlap.carry_over
+        begin = conversation.revise if carried else conversation.reply
+        return begin(self._asked.text, turn)
+
+    async def _items(
+        self, steps: Steps[TokenBurst | ToolCall]
+    ) -> AsyncGenerator[TokenBurst | ToolCall, None]:
+        """What the model gives, as fast as the gate lets it and no more than was asked for."""
+        most, begun = self._asked.options.most_tokens, anyio.current_time()
+        runner = self._resources.engines.llm_runner
+        async with aclosing(runner.stream(steps, priority=self._gate.priority)) as items:
+            async for item in items:
+                self._note(item, begun)
+                if isinstance(item, ToolCall):
+                    item = self._owned(item)
+                else:
+                    self.said += item.text
+                yield item
+                if most is not None and self.tokens >= most:
+                    self.too_long = True
+                    break
+                await self._gate.resolved()
+                await self._gate.flowing()
+                self._gate.ahead_s = int(self._resources.player.ahead_s)
+                begun = anyio.current_time()
+
+    def _owned(self, call: ToolCall) -> ToolCall:
+        client = not call.problem and call.name in self._asked.options.client_tools
+        return replace(call, client=client)
+
+    def _says_something(self) -> bool:
+        """It has a word, or waits for what others call for it."""
+        if any(result is None for _, result in self.called):
+            return True
+        if not self._asked.options.spoken:
+            return bool(self.said.strip())
+        return bool(normalize(self.said, self.language).words)
+
+    def _note(self, item: TokenBurst | ToolCall, begun: float) -> None:
+        now = anyio.current_time()
+        self._recorder.mark(Mark.FIRST_BURST, now)
+        if isinstance(item, ToolCall):
+            self._recorder.span(Lane.DECODE, f"call {item.name}", begun, now)
+            return
+        facts = {"tokens": len(item.ids), "drafted": item.drafted, "accepted": item.accepted}
+        self.counts.update(facts)
+        self._recorder.span(Lane.DECODE, "round", begun, now, **facts, text=item.text)
