@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.behaviour.generated import Case, Client
 from tests.behaviour.observed import observed
-from voiceloop.config import Config, TurnConfig
+from voiceloop.config import AsrConfig, Config, TurnConfig
 from voiceloop.replay.scenario import Answer, Failure, Scenario
 
 pytestmark = pytest.mark.virtual
@@ -113,16 +113,18 @@ def test_audio_that_is_cleared_takes_no_written_message_with_it() -> None:
 
 
 def test_what_cannot_be_recognised_is_told_of_its_item_and_its_response() -> None:
-    world = replace(WORLD, fail=(Failure("asr", SKY),))
+    asr = AsrConfig(partial_every_ms=10_000)  # what fails is the one decode of a turn
+    world = replace(WORLD, fail=(Failure("asr", SKY),), config=replace(WORLD.config, asr=asr))
     manual = update(transcribes=True)
     manual["session"]["audio"]["input"]["turn_detection"] = None
-    commit = {"type": "input_audio_buffer.commit"}
+    commit, create = {"type": "input_audio_buffer.commit"}, {"type": "response.create"}
     lines = told(
         [(0.5, SKY), (5.0, SEA)],
         (0.1, manual),
-        # Before any decode of all the words: what fails is the final one.
-        *((at, commit) for at in (1.02, 5.6)),
-        *((at, {"type": "response.create"}) for at in (1.03, 5.7)),
+        (2.1, commit),
+        (2.1, create),
+        (6.6, commit),
+        (6.6, create),
         world=world,
     )
     (added, *_) = events(lines, "conversation.item.added")
