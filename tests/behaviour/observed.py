@@ -23,11 +23,12 @@ from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts
 from voiceloop.replay.user import Lexicon, Piece
 from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.session import Session
-from voiceloop.types import Pcm, Word
+from voiceloop.server.visit import Visit
+from voiceloop.types import Pcm, TurnTrace, Word
 from voiceloop.wire.client_events import parse, parse_binary
 from voiceloop.wire.ids import maker
 from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.session_events import Error
 
 FRAME_S = 0.02
 """Audio in one message of a client."""
@@ -115,6 +116,13 @@ class Told:
         self.note(f"flush {item_id}")
         return 0
 
+    def refuse(self, error: ProtocolError, event_id: str | None) -> None:
+        self.note(f"refused {error.code}")
+        self.put(Error.of(error, event_id))
+
+    def end(self, trace: TurnTrace) -> None:
+        self.note(repr(in_order(trace)))
+
     def note(self, line: str) -> None:
         self.lines.append(f"{anyio.current_time():.6f} {line}")
 
@@ -141,24 +149,14 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
     model = engines.llm
 
     async def converse() -> None:
-        dialogue = Dialogue(
-            engines,
-            case.scenario.config,
-            model.conversation(),
-            maker(Random(0)),
-            ended=lambda trace: told.note(repr(in_order(trace))),
-            refused=lambda code: told.note(f"refused {code}"),
-        )
-        microphone = _microphone(case, lexicon)
-        scope, over = anyio.CancelScope(), anyio.Event()
-
-        async def run(session: Session) -> None:
-            with scope:
-                await session.run()
-            over.set()
-
+        dialogue = Dialogue(engines, case.scenario.config, model.conversation(), maker(Random(0)))
+        visit = Visit(dialogue, told, told.end)
+        visit.welcome()
+        size = round(FRAME_S * RATE)
+        # Less the last frame, of which nobody could say whether it is heard before all is over.
+        microphone = _microphone(case, lexicon)[:-size]
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run, dialogue.attach(told, anew=True))
+            tasks.start_soon(visit.run)
             sends = [*client.sends]
             lost_at = client.lost_at
             for frame in range(round((case.seconds + REST_S) / FRAME_S)):
@@ -166,19 +164,16 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
                 await clock.wait(now, 0)
                 if lost_at is not None and now >= lost_at:
                     lost_at = None
-                    scope.cancel()
-                    await over.wait()
-                    dialogue.detach()
-                    scope, over = anyio.CancelScope(), anyio.Event()
-                    tasks.start_soon(run, dialogue.attach(told, anew=False))
+                    await visit.stop()
+                    visit = Visit(dialogue, told, told.end)
+                    visit.welcome_back()
+                    tasks.start_soon(visit.run)
                 while sends and sends[0][0] <= now:
-                    _send(dialogue, told, sends.pop(0)[1])
-                size = round(FRAME_S * RATE)
+                    _send(visit, told, sends.pop(0)[1])
                 piece = microphone[frame * size : (frame + 1) * size]
                 if len(piece):
                     audio = to_pcm16(piece).tobytes()
-                    dialogue.handle(parse_binary(audio))
-            dialogue.detach()
+                    visit.handle(parse_binary(audio))
             tasks.cancel_scope.cancel()
         dialogue.close()
 
@@ -199,10 +194,10 @@ def _microphone(case: Case, lexicon: WireLexicon) -> Pcm:
     return pcm
 
 
-def _send(dialogue: Dialogue, told: Told, message: dict[str, Any]) -> None:
+def _send(visit: Visit, told: Told, message: dict[str, Any]) -> None:
     text = json.dumps(told.filled_in(message))
     told.note(f"sent {text}")
     try:
-        dialogue.handle(parse(text))
+        visit.handle(parse(text))
     except ProtocolError as error:
         told.note(f"refused {error.code} {error.param} {error.message}; {error.hint}")

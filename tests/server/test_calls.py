@@ -16,14 +16,17 @@ from tests.fakes import Script
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import AsrConfig, Config
 from voiceloop.engines import Engines
+from voiceloop.errors import ProtocolError
 from voiceloop.languages import AUTO, language
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server.dialogue import Dialogue
+from voiceloop.server.visit import Visit
 from voiceloop.types import ToolCall
 from voiceloop.wire.client_events import parse
 from voiceloop.wire.ids import maker
 from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.session_events import Error
 
 pytestmark = pytest.mark.virtual
 
@@ -56,15 +59,19 @@ class Told:
     def flush(self, item_id: str) -> int:
         return 0
 
+    def refuse(self, error: ProtocolError, event_id: str | None) -> None:
+        self.put(Error.of(error, event_id))
+
 
 class Client:
-    """Writes to the dialogue."""
+    """Says what it wants."""
 
-    def __init__(self, dialogue: Dialogue, told: Told) -> None:
-        self.dialogue, self.told = dialogue, told
+    def __init__(self, dialogue: Dialogue) -> None:
+        self.dialogue, self.told = dialogue, Told()
+        self.visit = Visit(dialogue, self.told)
 
     def send(self, kind: str, **fields: object) -> None:
-        self.dialogue.handle(parse(json.dumps({"type": kind, **fields})))
+        self.visit.handle(parse(json.dumps({"type": kind, **fields})))
 
     def create(self, **item: object) -> None:
         self.send("conversation.item.create", item=item)
@@ -102,11 +109,9 @@ async def client(spoken: str = "en") -> AsyncGenerator[tuple[Client, ScriptedLlm
     )
     config = Config(asr=AsrConfig(language=spoken))
     dialogue = Dialogue(engines, config, llm.conversation(), maker(Random(0)))
-    told = Told()
-    session = dialogue.attach(told, anew=True)
-    one = Client(dialogue, told)
+    one = Client(dialogue)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(session.run)
+        tasks.start_soon(one.visit.run)
         await anyio.sleep(0.1)
         settings = {"type": "realtime", "tools": [LOOK], "output_modalities": ["text"]}
         one.send("session.update", session=settings)
@@ -202,8 +207,15 @@ async def test_the_user_speaks_what_the_client_says_until_it_says_otherwise() ->
         def spoken_in(code: str | None) -> str:
             audio = {"input": {"transcription": {"language": code}}}
             one.send("session.update", session={"type": "realtime", "audio": audio})
-            return one.dialogue.session.language.code
+            return one.visit.session.language.code
 
         assert [spoken_in(code) for code in ("fr", None, "en", None)] == ["fr", AUTO, "en", AUTO]
-        one.dialogue.session.language = language("fr")  # it was detected
+        one.visit.session.language = language("fr")  # it was detected
         assert spoken_in(None) == "fr"
+
+
+async def test_what_was_found_to_be_spoken_still_is_where_the_client_comes_back() -> None:
+    async with client(AUTO) as (one, _):
+        one.visit.session.language = language("fr")  # it was detected
+        await one.visit.stop()
+        assert Visit(one.dialogue, one.told).session.language.code == "fr"

@@ -115,7 +115,7 @@ class App:
         if self._lobby is not None:
             self._lobby.closing = True
         with anyio.move_on_after(DRAIN_S):
-            while any(one.dialogue.responding for one in self._connections):
+            while any(one.visit.responding for one in self._connections):
                 await self._changed.wait()
         for connection in list(self._connections):
             connection.close(AWAY, "the server is going down")

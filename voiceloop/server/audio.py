@@ -45,7 +45,6 @@ class SocketMicrophone:
         self._line: deque[Pcm | Mark] = deque()
         self._waiting = 0
         self._more = anyio.Event()
-        self._closed = False
         self._resampler = LiveResampler(RATE, SPEECH_RATE)
         self._framer = Framer(size=samples(PIECE_MS))
         self.position = 0
@@ -79,11 +78,6 @@ class SocketMicrophone:
         self._resampler = LiveResampler(RATE, SPEECH_RATE)
         self._framer.drop()
 
-    def close(self) -> None:
-        """End the stream."""
-        self._closed = True
-        self._more.set()
-
     def hold(self) -> None:
         """See `Microphone.hold`; a client is always heard."""
 
@@ -92,7 +86,7 @@ class SocketMicrophone:
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
         """Frames of 20 ms at 16 kHz, as soon as they have come."""
-        while not self._closed:
+        while True:
             if not self._line:
                 self._more = anyio.Event()
                 await self._more.wait()

@@ -1,13 +1,28 @@
-"""What a client is told of the models, and what it may choose of theirs: a voice, a language."""
+"""What a client is told of the models, what it may choose of theirs (a voice, a language), and what
+its settings mean to them."""
 
 from __future__ import annotations
 
-from voiceloop.config import Config
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from voiceloop.config import Config, ServerConfig
+from voiceloop.dialogue.state import Options
 from voiceloop.engines import Asr, Tts
 from voiceloop.errors import ConfigError, ProtocolError
 from voiceloop.schema import nearest
 from voiceloop.status import engine_names, examples, notes
-from voiceloop.wire.settings import STOCK_VOICES, Extensions, SessionSettings
+from voiceloop.types import Tool
+from voiceloop.wire.settings import (
+    STOCK_VOICES,
+    Extensions,
+    ResponseSettings,
+    SessionSettings,
+    size,
+)
+
+S = TypeVar("S", SessionSettings, ResponseSettings)
 
 
 def about(config: Config, tts: Tts) -> Extensions:
@@ -20,19 +35,35 @@ def about(config: Config, tts: Tts) -> Extensions:
     )
 
 
-def voice(tts: Tts, asked: str, param: str) -> str:
-    """The voice that `asked` for means; one of the protocol's own, where there is none of that
-    name, is the server's.
+def check_size(
+    settings: SessionSettings | ResponseSettings, limits: ServerConfig, param: str
+) -> None:
+    """Raises ProtocolError, which names `param`, for more instructions and tools than may be."""
+    most = limits.conversation_bytes
+    if (taken := size(settings)) > most:
+        raise ProtocolError(
+            f"instructions and tools take {taken} bytes, and {most} are the most",
+            "give fewer tools, or describe them in fewer words",
+            param=param,
+        )
 
-    Raises ProtocolError, which names `param`, for a voice that there is not.
+
+def with_voice(settings: S, tts: Tts, param: str) -> S:
+    """The settings with the voice that is meant; one of the protocol's own, where there is none of
+    that name, is the server's.
+
+    Raises ProtocolError, which names the voice within `param`, for one that there is not.
     """
+    asked = settings.audio.output.voice
     if asked in STOCK_VOICES and asked not in tts.voices():
         asked = tts.voice
     try:
         tts.check_voice(asked)
     except ConfigError as error:
-        raise ProtocolError(error.message, error.hint, param=param) from error
-    return asked
+        where = f"{param}.audio.output.voice"
+        raise ProtocolError(error.message, error.hint, param=where) from error
+    output = replace(settings.audio.output, voice=asked)
+    return replace(settings, audio=replace(settings.audio, output=output))
 
 
 def language(asr: Asr, settings: SessionSettings) -> str | None:
@@ -50,3 +81,26 @@ def language(asr: Asr, settings: SessionSettings) -> str | None:
         f"did you mean '{near}'?" if near else f"it knows {', '.join(sorted(asr.languages))}",
         param="session.audio.input.transcription.language",
     )
+
+
+def offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
+    """The functions that the model may call."""
+    if settings.tool_choice == "none":
+        return ()
+    return tuple(Tool(own.name, own.description, own.parameters) for own in settings.tools)
+
+
+def options(settings: SessionSettings | ResponseSettings) -> Options:
+    """How a reply is to be."""
+    most = settings.max_output_tokens
+    return Options(
+        spoken=settings.output_modalities == ("audio",),
+        voice=settings.audio.output.voice,
+        most_tokens=None if most == "inf" else most,
+        client_tools=frozenset(tool.name for tool in offered(settings)),
+    )
+
+
+def seen(settings: SessionSettings | ResponseSettings) -> object:
+    """What of the settings the language model gets to see."""
+    return settings.instructions, offered(settings)

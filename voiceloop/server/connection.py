@@ -1,7 +1,7 @@
 """One client: a task that reads, a task that writes, and a session between them.
 
 The connection holds the client to its limits and answers what is wrong with an error; what events
-mean, `dialogue` knows, and how messages travel, its `Transport`. It ends when that does, when a
+mean, its `Visit` knows, and how messages travel, its `Transport`. It ends when that does, when a
 limit is reached, or when the client comes back on another one.
 """
 
@@ -25,7 +25,8 @@ from voiceloop.server.lobby import Lobby
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import Outbox
 from voiceloop.server.resume import GONE, Grant, Loss
-from voiceloop.session import Session
+from voiceloop.server.visit import Visit
+from voiceloop.types import TurnTrace
 from voiceloop.wire.client_events import (
     ClientEvent,
     InputAudioAppend,
@@ -95,7 +96,9 @@ class Connection:
         self._lobby = lobby
         self._transport = transport
         self._meter = _Meter(limits, metrics)
-        self._outbox = Outbox(lobby.new_id, metrics.sent)
+        self._outbox = Outbox(lobby.new_id, metrics)
+        self.visit = Visit(self.dialogue, self._outbox, self._note_end)
+        """The session while it runs here."""
         self._scope = anyio.CancelScope()
         self._closing: tuple[int, str] = (1000, "")
 
@@ -122,14 +125,14 @@ class Connection:
                 async with anyio.create_task_group() as self._tasks:
                     self._tasks.start_soon(self._write)
                     self._tasks.start_soon(self._watch)
-                    self._converse(anew=True)
+                    self.visit.welcome()
+                    self._tasks.start_soon(self._converse, self.visit)
                     try:
                         await self._read()
                     except Disconnected:
                         gone = True
                     self._tasks.cancel_scope.cancel()
         finally:
-            self.dialogue.detach()
             self.over.set()
         if not gone:
             await self._say_goodbye(*self._closing)
@@ -195,16 +198,15 @@ class Connection:
             else:
                 await self._pass_on(event)
         except ProtocolError as error:
-            self._meter.metrics.refused_message(error.code)
-            self._outbox.put(Error.of(error, event_id))
+            self._outbox.refuse(error, event_id)
             return False
         return True
 
     async def _pass_on(self, event: ClientEvent) -> None:
         if isinstance(event, InputAudioAppend):
             seconds = len(event.audio) / 2 / RATE
-            await self._meter.hear(seconds, self.dialogue.microphone.backlog_s)
-        self.dialogue.handle(event)
+            await self._meter.hear(seconds, self.visit.microphone.backlog_s)
+        self.visit.handle(event)
         if isinstance(event, SessionUpdate):
             self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
             if self.dialogue.settings.voiceloop.resume and not self.resumable:
@@ -216,18 +218,19 @@ class Connection:
 
     # ---- the session
 
-    def _converse(self, *, anew: bool) -> None:
-        """Begin the session or, not `anew`, go on with it."""
-        self._running = _Running()
-        session = self.dialogue.attach(self._outbox, anew=anew)
-        self._tasks.start_soon(self._run, self._running, session)
-
-    async def _run(self, running: _Running, session: Session) -> None:
+    async def _converse(self, visit: Visit) -> None:
         try:
-            await running.run(session)
+            await visit.run()
         except Exception:
             logger.exception("a session broke")
             self._fail("the session broke; connect again", INTERNAL)
+
+    def _note_end(self, trace: TurnTrace) -> None:
+        """A turn is over, and has cost something."""
+        self._meter.metrics.observe(trace)
+        self.charge(Kind.GENERATED, trace.counters.get("tokens", 0))
+        self.charge(Kind.PREFILL, trace.counters.get("tokens_read", 0))
+        self._lobby.turn_over()
 
     async def _take_up(self, event: Resume) -> None:
         """Go on with the session that the client had before its connection broke."""
@@ -245,40 +248,20 @@ class Connection:
             raise ProtocolError(GONE, "go on with the new session", code="resume_failed")
 
     async def _move_to(self, found: Grant[Dialogue, Connection]) -> None:
-        await self._running.stop()
-        self.dialogue.detach()
+        await self.visit.stop()
         await self._lobby.forget(self.dialogue)
         self.grant = found
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
         self._outbox.put(SessionResumed())
-        self._converse(anew=False)
+        self.visit = Visit(self.dialogue, self._outbox, self._note_end)
+        self.visit.welcome_back()
+        self._tasks.start_soon(self._converse, self.visit)
         self._give_token()
 
     def _give_token(self) -> None:
         self.resumable = True
         token = SessionToken(self.grant.token, self._meter.limits.resume_s)
         self._outbox.put(token, arrived=partial(self._lobby.delivered, self))
-
-
-class _Running:
-    """A session while it runs."""
-
-    def __init__(self) -> None:
-        self._scope = anyio.CancelScope()
-        self._ended = anyio.Event()
-
-    async def run(self, session: Session) -> None:
-        """Run it until it ends by itself or is stopped."""
-        try:
-            with self._scope:
-                await session.run()
-        finally:
-            self._ended.set()
-
-    async def stop(self) -> None:
-        """End it, and wait until nothing of it runs any more."""
-        self._scope.cancel()
-        await self._ended.wait()
 
 
 class _Meter:

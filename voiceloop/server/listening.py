@@ -1,4 +1,5 @@
-"""What a client is told of its user's turns: when one began and ended, and its words.
+"""What a client is told of its user's turns: when one began and ended, and its words; and of a long
+silence.
 
 A sound during a response may turn out to be none of the user's words. Until that is decided the
 client is told nothing of it, and nothing at all where it was a cough.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.types import Transcript, TurnHeard
 from voiceloop.wire.extensions import TentativeTranscript
 from voiceloop.wire.ids import NewId
@@ -26,13 +27,15 @@ from voiceloop.wire.session_events import (
     TranscriptionFailed,
     TranscriptionUsage,
 )
-from voiceloop.wire.settings import SessionSettings
+from voiceloop.wire.settings import ServerVad, SessionSettings
 
 
 class Listening:
     """The user's turns, for as long as a connection lasts."""
 
     def __init__(self, new_id: NewId, ledger: Ledger, send: Callable[[ServerEvent], None]) -> None:
+        self.silent_since: int | None = None
+        """Sample of the microphone at which the last response ended, if nobody spoke since."""
         self._new_id = new_id
         self._ledger = ledger
         self._send = send
@@ -45,6 +48,7 @@ class Listening:
 
     def turn(self, event: TurnHeard, settings: SessionSettings) -> None:
         """A turn has begun or ended."""
+        self.silent_since = None
         if not event.over:
             self._ids[event.turn] = self._new_id("item")
         begin, _ = self._heard.get(event.turn, (event.sample, 0))
@@ -97,12 +101,22 @@ class Listening:
             error = TranscriptionError("server_error", reason)
             self._send(TranscriptionFailed(item_id, 0, error))
 
-    def silence(self, begin: int, end: int) -> None:
-        """Nothing was said between these samples; that is a message of the user's too."""
+    def idle(self, position: int, settings: SessionSettings) -> bool:
+        """Whether by this sample nobody has spoken for as long as the client has set.
+
+        It is told once, and is a message of the user's too.
+        """
+        detection = settings.audio.input.turn_detection
+        limit_ms = detection.idle_timeout_ms if isinstance(detection, ServerVad) else None
+        since = self.silent_since
+        if limit_ms is None or since is None or position - since < samples(limit_ms):
+            return False
+        self.silent_since = None
         item_id = self._new_id("item")
-        first, last = (at * 1000 // SPEECH_RATE for at in (begin, end))
-        self._send(InputTimeout(item_id, first, last))
+        begin, end = (at * 1000 // SPEECH_RATE for at in (since, position))
+        self._send(InputTimeout(item_id, begin, end))
         self._commit(Message("user", (InputAudioPart(transcript=""),), item_id))
+        return True
 
     def _tell(self, event: TurnHeard, settings: SessionSettings) -> None:
         item_id, ms = self._ids[event.turn], event.sample * 1000 // SPEECH_RATE

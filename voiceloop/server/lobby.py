@@ -16,10 +16,9 @@ from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.loading import load_vad
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.limits import Admission, Kind, Refusal, Ticket
+from voiceloop.server.limits import Admission, Refusal, Ticket
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.resume import Grant, Loss, Sessions
-from voiceloop.types import TurnTrace
 from voiceloop.wire.ids import maker
 
 if TYPE_CHECKING:
@@ -32,14 +31,14 @@ class Lobby:
     def __init__(
         self, engines: Engines, config: Config, metrics: Metrics, turn_over: Callable[[], None]
     ) -> None:
-        """`turn_over` is called when a turn of any session is over."""
+        """`turn_over` is to be called when a turn of any session is over."""
         self.new_id = maker(SystemRandom())
+        self.turn_over = turn_over
         self.closing = False
         """Whoever leaves now does not come back."""
         self._engines = engines
         self._config = config
         self._metrics = metrics
-        self._turn_over = turn_over
         self._admission = Admission(config.server)
         self._sessions: Sessions[Dialogue, Connection] = Sessions(
             config.server.resume_s, config.server.max_parked_per_key
@@ -60,23 +59,7 @@ class Lobby:
     def begin(self, ticket: Ticket, own: Connection) -> Grant[Dialogue, Connection]:
         """A session for a new client."""
         engines = replace(self._engines, vad=load_vad(self._config))
-        grant: Grant[Dialogue, Connection]
-
-        def ended(trace: TurnTrace) -> None:
-            self._metrics.observe(trace)
-            if (client := grant.session.socket) is not None:
-                client.charge(Kind.GENERATED, trace.counters.get("tokens", 0))
-                client.charge(Kind.PREFILL, trace.counters.get("tokens_read", 0))
-            self._turn_over()
-
-        dialogue = Dialogue(
-            engines,
-            self._config,
-            engines.llm.conversation(),
-            self.new_id,
-            ended=ended,
-            refused=self._metrics.refused_message,
-        )
+        dialogue = Dialogue(engines, self._config, engines.llm.conversation(), self.new_id)
         self._tickets[dialogue] = ticket
         grant = self._sessions.begin(ticket.key, dialogue, own)
         self._count()

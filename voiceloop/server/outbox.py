@@ -12,10 +12,13 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from voiceloop.errors import ProtocolError
+from voiceloop.server.metrics import Metrics
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.pcm import RATE
 from voiceloop.wire.response_events import OutputAudioDelta
 from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.session_events import Error
 
 ENOUGH_BYTES = 2**20
 """Answers that wait when no more questions are taken; audio is paced by itself and not counted."""
@@ -30,14 +33,13 @@ Arrived = Callable[[], None] | None
 class Outbox:
     """The queue and its writer."""
 
-    def __init__(self, new_id: NewId, sent: Callable[[float], None]) -> None:
-        """`sent` is told how many seconds of audio have gone out, each time that some have."""
+    def __init__(self, new_id: NewId, metrics: Metrics) -> None:
         self.binary = False
         """Audio goes out as binary frames."""
         self.overrun = anyio.Event()
         """Set when more waits than may."""
         self._new_id = new_id
-        self._sent = sent
+        self._metrics = metrics
         self._queue: deque[tuple[Message, OutputAudioDelta | None, Arrived]] = deque()
         self._answers = self._audio = 0
         """Bytes of either that wait."""
@@ -69,6 +71,11 @@ class Outbox:
                 self._queue.append((message, audio, arrived))
         return dropped
 
+    def refuse(self, error: ProtocolError, event_id: str | None) -> None:
+        """See `Out.refuse`; it is counted too."""
+        self._metrics.refused_message(error.code)
+        self.put(Error.of(error, event_id))
+
     async def room(self) -> None:
         """Wait until the client has read most of what it was answered."""
         while self._answers > ENOUGH_BYTES:
@@ -88,7 +95,7 @@ class Outbox:
                 self._count(-len(message), audio)
                 await send(message, arrived)
                 if audio:
-                    self._sent(len(audio.delta) / 2 / RATE)
+                    self._metrics.sent(len(audio.delta) / 2 / RATE)
             if self._ended:
                 return
             self._more = anyio.Event()

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from voiceloop.errors import ProtocolError
 from voiceloop.server.audio import SocketSpeaker, to_wire
 from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
 from voiceloop.wire.extensions import Played
@@ -42,6 +43,10 @@ class Out(Protocol):
 
         Returns how many samples that is.
         """
+        ...
+
+    def refuse(self, error: ProtocolError, event_id: str | None) -> None:
+        """Tell the client what is wrong with its event of that id."""
         ...
 
 
@@ -102,10 +107,9 @@ class Speaking:
         self._sounding: Spoken | None = None
 
     @property
-    def newest(self) -> ResponseSettings | None:
-        """Settings of the response in progress, if there is one."""
-        spoken = next(reversed(self._open.values()), None)
-        return spoken.response.settings if spoken else None
+    def responding(self) -> bool:
+        """A response is in progress."""
+        return bool(self._open)
 
     def begun(self, turn: int) -> bool:
         """The response to `turn` is in progress."""

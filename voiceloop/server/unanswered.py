@@ -1,4 +1,4 @@
-"""What a client has brought without asking for a response yet: texts, and results of calls."""
+"""What a client has brought that no response has been asked for yet: texts, results of calls."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Unanswered:
         """The client is to answer a call."""
         self._calls[call_id] = call
 
-    def answers(self, call_id: str, output: str) -> bool:
-        """Take the result of a call; False where there is no such call."""
+    def bring(self, call_id: str, output: str) -> bool:
+        """A call has returned; False where there is no such call."""
         call = self._calls.pop(call_id, None)
         if call is not None:
             self._results.append((call, output))

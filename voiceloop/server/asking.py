@@ -1,0 +1,112 @@
+"""Responses that a client asks for: each begins when all audio that came before was heard, and
+answers what the client has brought, or else what its user has said."""
+
+from __future__ import annotations
+
+from voiceloop.dialogue.state import Options
+from voiceloop.errors import ProtocolError
+from voiceloop.server import choices
+from voiceloop.server.audio import SocketMicrophone
+from voiceloop.server.dialogue import Dialogue
+from voiceloop.server.history import history
+from voiceloop.server.speaking import Out, Speaking
+from voiceloop.server.unanswered import Unanswered
+from voiceloop.session import Session
+from voiceloop.wire.client_events import ResponseCreate
+from voiceloop.wire.settings import ResponseSettings, SessionSettings
+
+MOST_WAITING = 16
+"""Responses that may be asked for ahead of the audio."""
+
+
+class Asking:
+    """Of one connection."""
+
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        session: Session,
+        microphone: SocketMicrophone,
+        speaking: Speaking,
+        out: Out,
+    ) -> None:
+        self.unanswered = Unanswered()
+        self.answering: int | None = None
+        """The last turn that the client has asked to be answered."""
+        self._dialogue = dialogue
+        self._session = session
+        self._microphone = microphone
+        self._speaking = speaking
+        self._out = out
+        self._asked: ResponseSettings | None = None
+        """What the client asked of the response that is about to begin."""
+        self._waiting = 0
+        """Responses asked for before all audio that came earlier was heard."""
+
+    def ask(self, event: ResponseCreate) -> None:
+        """A response is asked for. Raises ProtocolError where it is none that can be given."""
+        dialogue = self._dialogue
+        asked = dialogue.settings.response(event.response)
+        choices.check_size(asked, dialogue.config.server, "response")
+        choices.with_voice(asked, dialogue.engines.tts, "response")
+        if self._waiting >= MOST_WAITING:
+            raise ProtocolError(
+                f"{MOST_WAITING} responses are waiting for the audio before them to be heard",
+                "ask for one after the other",
+                code="rate_limit_exceeded",
+            )
+        self._waiting += 1
+        self._microphone.then(lambda: self._begin(event))
+
+    def take(self) -> ResponseSettings:
+        """What holds for the response that begins now; what was asked of it holds for no other."""
+        asked, self._asked = self._asked, None
+        return asked or self._dialogue.settings.response()
+
+    def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
+        """Let the language model see the conversation as the ledger has it."""
+        settings = settings or self._dialogue.settings
+        items, conversation = self._dialogue.ledger.items, self._dialogue.conversation
+        system, exchanges = history(settings.instructions, items, self.unanswered.items)
+        tools = choices.offered(settings)
+        self._session.rewrite(lambda: conversation.rewrite(system, exchanges, tools))
+
+    def _begin(self, event: ResponseCreate) -> None:
+        """Begin a response, with what there is to respond to."""
+        self._waiting -= 1
+        if self._speaking.responding:
+            busy = ProtocolError(
+                "a response is in progress",
+                "send response.cancel first, or wait for response.done",
+                code="conversation_already_has_active_response",
+            )
+            self._out.refuse(busy, event.event_id)
+            return
+        settings = self._dialogue.settings
+        asked = settings.response(event.response)
+        asked = choices.with_voice(asked, self._dialogue.engines.tts, "response")
+        differs = choices.seen(asked) != choices.seen(settings)
+        self._asked = asked
+        if differs:
+            self.rewrite(asked)
+        self.answering = self._answer(choices.options(asked))
+        if self.answering is None:
+            self._asked = None
+            if differs:
+                self.rewrite()
+            self._out.refuse(self._nothing(), event.event_id)
+
+    def _answer(self, options: Options) -> int | None:
+        """Have it answered: the number of the turn that it answers, if there is one."""
+        if results := self.unanswered.take_results():
+            return self._session.answer_calls(results, options)
+        if self.unanswered.items:
+            return self._session.write(self.unanswered.take_texts(), options)
+        return self._session.respond(options)
+
+    def _nothing(self) -> ProtocolError:
+        message, hint = "there is nothing to respond to", "commit audio or create an item first"
+        if missing := self.unanswered.missing():
+            message = f"the output of {' and '.join(missing)} is missing"
+            hint = "create an item with the output of each call, then one response for all"
+        return ProtocolError(message, hint, code="nothing_to_respond_to")

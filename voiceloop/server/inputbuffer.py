@@ -1,0 +1,94 @@
+"""A client's audio: what comes, what is taken back, and who finds the turns in it: the server,
+or the client itself."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from voiceloop.asr.turns import Commitment, Detector, TurnDetector
+from voiceloop.config import TurnConfig
+from voiceloop.dialogue.endpoint import with_eagerness
+from voiceloop.errors import ProtocolError
+from voiceloop.server.audio import RATE, SocketMicrophone
+from voiceloop.session import Session
+from voiceloop.wire.settings import SemanticVad, ServerVad, SessionSettings
+
+LEAST_MS = 100
+"""Shortest turn that a client can commit, as in the API."""
+
+
+class InputBuffer:
+    """The `input_audio_buffer` of one connection."""
+
+    def __init__(
+        self,
+        microphone: SocketMicrophone,
+        session: Session,
+        settings: SessionSettings,
+        turns: TurnConfig,
+    ) -> None:
+        """`turns` is how turns are found where `settings` say nothing else."""
+        self._microphone = microphone
+        self._session = session
+        self._turns = turns
+        self._uncommitted = 0
+        """Samples that have come since the client last ended a turn."""
+        self.listen(settings)
+
+    def listen(self, settings: SessionSettings) -> None:
+        """From now on find turns as the client has set."""
+        self._detector, policy = _found_by(settings, self._turns)
+        self._session.listen(self._detector, policy)
+
+    def append(self, audio: bytes) -> None:
+        """More audio, as it is in messages."""
+        self._uncommitted += len(audio) // 2
+        self._microphone.feed(audio)
+
+    def commit(self) -> None:
+        """The client ends a turn. Raises ProtocolError where that is not for it to do, or too
+        early."""
+        if not isinstance(self._detector, Commitment):
+            raise ProtocolError(
+                "the server finds where turns end, and commits them itself",
+                "to commit them yourself set audio.input.turn_detection to null",
+                code="unsupported_event",
+                param="type",
+            )
+        if self._uncommitted * 1000 < LEAST_MS * RATE:
+            raise ProtocolError(
+                f"less than {LEAST_MS} ms of audio have come since the last turn",
+                "append audio first",
+                code="input_audio_buffer_commit_empty",
+            )
+        self._uncommitted = 0
+        self._microphone.then(self._end_turn, over=True)
+
+    def clear(self) -> None:
+        """What has come since the last turn has never been."""
+        self._uncommitted = 0
+        self._microphone.clear()
+        self._session.forget()
+
+    def _end_turn(self) -> None:
+        if isinstance(self._detector, Commitment):  # and not changed meanwhile
+            self._session.end_turn(self._detector.commit())
+
+
+def _found_by(settings: SessionSettings, turns: TurnConfig) -> tuple[Detector, TurnConfig]:
+    """What finds the user's turns, and how they end."""
+    match settings.audio.input.turn_detection:
+        case None:
+            return Commitment(turns), turns
+        case ServerVad() as vad:
+            turns = replace(
+                turns,
+                threshold=vad.threshold,
+                release=min(turns.release, vad.threshold),
+                pre_roll_ms=vad.prefix_padding_ms,
+                endpoint="fixed",
+                hangover_ms=vad.silence_duration_ms,
+            )
+        case SemanticVad() as vad:
+            turns = with_eagerness(turns, vad.eagerness)
+    return TurnDetector(turns), turns

@@ -1,0 +1,337 @@
+"""A client while it is connected: its events become calls of a session, and what the session shows
+becomes events for the client.
+
+Everything but `run` and `stop` happens at once, on the event loop: nothing waits, and no event
+overtakes another. What the client may do and how much of it is decided elsewhere, and so is how
+events travel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import anyio
+
+from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.errors import ProtocolError
+from voiceloop.languages import language
+from voiceloop.server import choices
+from voiceloop.server.asking import Asking
+from voiceloop.server.audio import SocketMicrophone
+from voiceloop.server.dialogue import Dialogue
+from voiceloop.server.history import text_of
+from voiceloop.server.inputbuffer import InputBuffer
+from voiceloop.server.listening import Listening
+from voiceloop.server.speaking import Out, Speaking
+from voiceloop.session import Session
+from voiceloop.trace.record import PARTS, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
+from voiceloop.types import (
+    Clause,
+    Event,
+    FloorChange,
+    Notice,
+    TokenBurst,
+    ToolCall,
+    Transcript,
+    TurnHeard,
+    TurnTrace,
+)
+from voiceloop.wire.client_events import (
+    ClientEvent,
+    InputAudioAppend,
+    InputAudioClear,
+    InputAudioCommit,
+    ItemCreate,
+    ItemDelete,
+    ItemRetrieve,
+    ItemTruncate,
+    ResponseCancel,
+    ResponseCreate,
+    SessionUpdate,
+)
+from voiceloop.wire.extensions import OutputPaused, OutputResumed, Played, Resume, TraceTold
+from voiceloop.wire.items import FunctionCallOutput, InputAudioPart, Message
+from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.session_events import (
+    InputCleared,
+    ItemDeleted,
+    SessionCreated,
+    SessionUpdated,
+)
+
+logger = logging.getLogger(__name__)
+
+SILENCE = "…"
+"""What the language model reads where the user has said nothing for long."""
+
+
+class Visit:
+    """One connection of a client, from when it comes until it goes: `run` it once.
+
+    What stays when it goes is in its `Dialogue`; a client that comes back is another visit.
+    """
+
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        out: Out,
+        ended: Callable[[TurnTrace], None] = lambda trace: None,
+    ) -> None:
+        """`out` reaches the client, and `ended` is told of every turn that is over."""
+        self._dialogue = dialogue
+        self._out = out
+        self._ended = ended
+        self._listening = Listening(dialogue.new_id, dialogue.ledger, out.put)
+        self._speaking = Speaking(dialogue.new_id, dialogue.ledger, dialogue.id, out)
+        self.microphone = SocketMicrophone(self._note_silence)
+        self.session = Session(
+            dialogue.engines,
+            self.microphone,
+            self._speaking.speaker,
+            dialogue.config,
+            self.show,
+            full_duplex=True,
+            conversation=dialogue.conversation,
+        )
+        self._buffer = InputBuffer(
+            self.microphone, self.session, dialogue.settings, dialogue.config.turns
+        )
+        self._asking = Asking(dialogue, self.session, self.microphone, self._speaking, out)
+        self._noticed = ""
+        """What the session has said last of what went wrong."""
+        self._scope, self._over = anyio.CancelScope(), anyio.Event()
+        self._conduct()
+        self.session.language = dialogue.language
+
+    @property
+    def responding(self) -> bool:
+        """A response is in progress."""
+        return self._speaking.responding
+
+    def welcome(self) -> None:
+        """Tell a new client what there is."""
+        self._out.put(SessionCreated(self._dialogue.settings))
+
+    def welcome_back(self) -> None:
+        """Tell a client that has come back, and the language model, what was said before."""
+        self._asking.rewrite()
+        self._tell(self._dialogue.ledger.told_again())
+
+    async def run(self) -> None:
+        """Converse until `stop`."""
+        try:
+            with self._scope:
+                await self.session.run()
+        finally:
+            self._dialogue.language = self.session.language
+            self._over.set()
+
+    async def stop(self) -> None:
+        """The client goes: what is being said is cut off. Waits until nothing runs any more."""
+        self._scope.cancel()
+        await self._over.wait()
+
+    # ---- what the client says
+
+    def handle(self, event: ClientEvent) -> None:
+        """Do what the client asks. Raises ProtocolError where that is not possible."""
+        match event:
+            case InputAudioAppend():
+                self._buffer.append(event.audio)
+            case Played():
+                self._speaking.played(event)
+            case SessionUpdate():
+                self._update(event)
+            case InputAudioCommit():
+                self._buffer.commit()
+            case InputAudioClear():
+                self._buffer.clear()
+                self._out.put(InputCleared())
+            case ItemCreate() | ItemRetrieve() | ItemDelete() | ItemTruncate():
+                self._edit(event)
+            case ResponseCreate():
+                self._asking.ask(event)
+            case ResponseCancel():
+                self._cancel()
+            case Resume():
+                raise ProtocolError(
+                    "voiceloop.resume comes first, before anything else",
+                    "send it as the first message of a connection",
+                    code="resume_failed",
+                )
+
+    def _update(self, event: SessionUpdate) -> None:
+        dialogue = self._dialogue
+        before, spoken = dialogue.settings, dialogue.asked_language
+        dialogue.update(event.session)
+        settings = dialogue.settings
+        if settings.audio.input.turn_detection != before.audio.input.turn_detection:
+            self._buffer.listen(settings)
+        if choices.seen(settings) != choices.seen(before):
+            self._asking.rewrite()
+        self._conduct()
+        if dialogue.asked_language != spoken:  # else one that was detected stays
+            self.session.language = language(dialogue.asked_language)
+        self._out.put(SessionUpdated(settings))
+
+    def _conduct(self) -> None:
+        """Let the session reply as the settings say."""
+        settings = self._dialogue.settings
+        detection = settings.audio.input.turn_detection
+        self.session.conduct(
+            choices.options(settings),
+            answers=detection is not None and detection.create_response,
+            interruptible=detection is not None and detection.interrupt_response,
+        )
+
+    def _edit(self, event: ItemCreate | ItemRetrieve | ItemDelete | ItemTruncate) -> None:
+        """Look at the conversation's items, or change them."""
+        ledger = self._dialogue.ledger
+        match event:
+            case ItemCreate():
+                self._create(event)
+            case ItemRetrieve():
+                self._out.put(ledger.retrieve(event.item_id))
+            case ItemDelete():
+                self._tell([ledger.delete(event.item_id)])
+                self._asking.rewrite()
+            case ItemTruncate():
+                heard = partial(self._speaking.heard, event.item_id)
+                self._out.put(ledger.truncate(event, heard))
+                self._asking.rewrite()
+
+    def _create(self, event: ItemCreate) -> None:
+        item, ledger, unanswered = event.item, self._dialogue.ledger, self._asking.unanswered
+        spoken = isinstance(item, Message) and any(
+            isinstance(part, InputAudioPart) and part.transcript is None for part in item.content
+        )
+        if spoken:
+            raise ProtocolError(
+                "item.content has audio without its transcript",
+                "send audio with input_audio_buffer.append",
+                param="item.content",
+            )
+        self._tell(ledger.create(event))
+        match item:
+            case Message(role="user") if event.previous_item_id is None:
+                assert ledger.last_id is not None, "it has just been added there"
+                unanswered.write(ledger.last_id, text_of(item))
+            case FunctionCallOutput():
+                if not unanswered.bring(item.call_id, item.output):
+                    self._asking.rewrite()
+            case _:
+                self._asking.rewrite()
+
+    def _cancel(self) -> None:
+        turn = self.session.cancel()
+        if turn is None:
+            raise ProtocolError(
+                "no response is in progress",
+                "response.done tells when one is over",
+                code="response_cancel_not_active",
+            )
+        self._begin_response(turn)  # where it ends before its first word
+        self._speaking.cancel(turn)
+
+    # ---- what the session shows
+
+    def show(self, event: Event) -> None:
+        """Tell the client."""
+        match event:
+            case TurnHeard():
+                self._listening.turn(event, self._dialogue.settings)
+            case FloorChange():
+                self._note_floor(event)
+            case Transcript():
+                self._listening.transcript(event, self._dialogue.settings)
+            case TokenBurst():
+                self._begin_response(event.turn)
+                self._speaking.burst(event)
+            case ToolCall():
+                self._note_call(event)
+            case Clause():
+                self._begin_response(event.turn)
+                self._speaking.clause(event)
+            case Notice():
+                self._noticed = event.text
+            case TurnTrace():
+                self._note_end(event)
+
+    def _note_silence(self, position: int) -> None:
+        """Speak again where the user has said nothing for as long as the client has set."""
+        if self._listening.idle(position, self._dialogue.settings):
+            self.session.write(SILENCE)
+
+    def _note_floor(self, event: FloorChange) -> None:
+        settings, item_id = self._dialogue.settings, self._speaking.item_of(event.rival)
+        told = item_id is not None and settings.voiceloop.pause
+        logger.info("the user may interrupt", extra={"change": event.change, "item": item_id})
+        match event.change:
+            case "paused":
+                self._listening.hold(event.turn)
+                if told and item_id:
+                    self._out.put(OutputPaused(item_id))
+            case "resumed":
+                self._listening.forget(event.turn)
+                if told and item_id:
+                    self._out.put(OutputResumed(item_id))
+            case "interrupted":
+                self._speaking.interrupt(event.rival)
+                self._listening.interrupts(event.turn, settings)
+
+    def _note_call(self, call: ToolCall) -> None:
+        if not call.client:
+            return
+        self._begin_response(call.turn)
+        self._asking.unanswered.call(self._speaking.call(call), call)
+
+    def _begin_response(self, turn: int) -> None:
+        """The response to a turn begins with the first that is known of it."""
+        if not self._speaking.begun(turn):
+            self._listening.silent_since = None
+            self._speaking.begin(turn, self._asking.take())
+
+    def _note_end(self, trace: TurnTrace) -> None:
+        settings = self._dialogue.settings
+        if trace.outcome == "failed" and Mark.TRANSCRIPT_FINAL not in trace.marks:
+            self._listening.fail(trace.turn, self._noticed, settings)
+        item_id = self._listening.forget(trace.turn)
+        if trace.turn == self._asking.answering or trace.outcome in ("done", "silent", "failed"):
+            self._begin_response(trace.turn)  # where it ends before its first word
+        response = self._speaking.end(trace, self._noticed)
+        if response is not None:
+            self._listening.silent_since = self.microphone.position
+            given = response.settings
+            if choices.seen(given) != choices.seen(settings) or given.conversation == "none":
+                self._asking.rewrite()
+        if settings.voiceloop.traces:
+            response_id = response.id if response else None
+            self._out.put(TraceTold(response_id, item_id, told(trace)))
+        self._ended(trace)
+
+    def _tell(self, events: Iterable[ServerEvent]) -> None:
+        for event in events:
+            if isinstance(event, ItemDeleted):
+                self._asking.unanswered.forget(event.item_id)
+            self._out.put(event)
+
+
+def told(trace: TurnTrace) -> dict[str, object]:
+    """A turn's record as the client is told it; durations in milliseconds."""
+    parts, end = parts_ms(trace) or {}, trace.speech_end
+    return {
+        "turn": trace.turn,
+        "outcome": trace.outcome,
+        "heard": trace.heard,
+        "speech_end_ms": None if end is None else end * 1000 / SPEECH_RATE,
+        "voice_to_voice_ms": voice_to_voice_ms(trace),
+        "endpoint_to_sound_ms": endpoint_to_sound_ms(trace),
+        "parts": [
+            {"name": name, "ms": round(ms, 3), "owner": PARTS[name][1]}
+            for name, ms in parts.items()
+        ],
+        "counters": dict(trace.counters),
+        "seed": trace.seed,
+    }
