@@ -8,7 +8,7 @@ PACKAGES := flite espeak-ng libasound2-plugins chromium libportaudio2 pulseaudio
 BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 # The tests compare results, not speed: one thread gives the same sums on every machine.
-TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1
+TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-full lint types format docs packages clean
@@ -22,8 +22,13 @@ setup: .venv/base ## install voiceloop into .venv
 demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json
 	@$(BIN)/voiceloop ask $(DEMO) --play --out reply.wav --trace trace.json
 
-check: lint types ## lint, check types, test what needs no models: for every save
-	@$(TEST_ENV) $(BIN)/pytest -m "(pure or virtual) and not full" --numprocesses auto --maxprocesses 4
+check: .venv/test ## lint, check types, test what needs no models: for every save
+	@$(MAKE) --no-print-directory --jobs 3 lint types quick
+
+.PHONY: quick
+quick: .venv/test
+	@$(TEST_ENV) $(BIN)/pytest --quiet -m "(pure or virtual) and not slow and not full" --hypothesis-profile quick \
+	  --numprocesses auto --maxprocesses 4
 
 test: packages lint types ## lint, check types, run all tests
 	@$(TEST_ENV) $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from voiceloop.replay.clock import VirtualClock
 
-LAYERS = {"pure", "virtual", "models", "browser", "audio", "gpu"}
+LAYERS = {"pure", "virtual", "real", "models", "browser", "audio", "gpu"}
 
 # Set before anything imports a hub client: tests get their models from the checkout.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -26,6 +26,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 # A busy machine is no defect, so examples have no deadline; CI runs the same ones every time.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("dev"), max_examples=15)
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 

@@ -12,7 +12,7 @@ import voiceloop
 from voiceloop.bundled import bundled
 from voiceloop.config import SECTIONS
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.real
 
 HEAVY = ["torch", "transformers", "faster_whisper", "ctranslate2", "onnxruntime", "sounddevice"]
 PROGRAM = f"""

@@ -193,6 +193,7 @@ def test_nobody_waits_for_words_that_decide_nothing() -> None:
         assert waited_ms(trace) == pytest.approx(TURNS.hangover_ms, abs=53)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.floats(0.1, 0.95), st.floats(0.1, 0.95))
 def test_words_after_any_pauses_within_the_hold_are_one_turn(one: float, other: float) -> None:

@@ -229,6 +229,7 @@ def lines(draw: st.DrawFn) -> tuple[str, list[str]]:
     return name, [word for piece in pieces for word in piece]
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(lines())
 @example(("greet", ["--loud", "world", "--no-loud"]))

@@ -210,6 +210,7 @@ def test_a_user_who_had_not_finished_is_cut_off_only_for_a_moment() -> None:
     assert "false_cutoffs" not in later.counters and later.heard
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "count", [pytest.param(60, id="quick"), pytest.param(1000, id="all", marks=pytest.mark.full)]
 )

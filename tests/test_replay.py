@@ -103,6 +103,7 @@ def conversation(turns: int, seed: int) -> Scenario:
     return Scenario(full_duplex=True, user=tuple(user), reply=tuple(replies), stages=stages)
 
 
+@pytest.mark.slow
 def test_a_conversation_is_the_same_to_the_byte_under_twenty_seeds() -> None:
     scenario = conversation(4, seed=1)
     replays = [play(scenario, seed=seed) for seed in range(20)]
@@ -273,6 +274,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(scenario=scenarios(), seed=st.integers(1, 99))
 def test_whatever_is_said_nothing_shows_before_its_time(scenario: Scenario, seed: int) -> None:

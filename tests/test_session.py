@@ -388,6 +388,7 @@ async def test_words_are_kept_where_the_user_goes_on_before_the_final_decode() -
     assert second.heard == "".join(map(str, REPLIES["Tell me about the sky"]))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     gaps=st.lists(st.floats(0.02, 0.7), min_size=4, max_size=4),
@@ -746,6 +747,7 @@ async def test_marks_are_ordered_whatever_the_pauses(pauses: list[float], start:
     assert speaking[0].start == pytest.approx(trace.marks[Mark.FIRST_SOUND])
 
 
+@pytest.mark.slow
 async def test_a_turn_that_is_over_is_forgotten_though_it_was_interrupted() -> None:
     gc.collect()
     others = {id(thing) for thing in gc.get_objects() if type(thing) is Work}

@@ -204,6 +204,7 @@ def test_a_quiet_window_that_the_network_doubts_begins_a_pause_and_ends_no_turn(
             assert paused
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     probabilities, st.lists(st.sampled_from([0.0, 0.001, 0.02, 0.3]), min_size=320, max_size=320)

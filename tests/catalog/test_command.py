@@ -13,7 +13,7 @@ from voiceloop.catalog.command import ModelsPull, models_pull
 from voiceloop.catalog.store import Model, Store, cards
 from voiceloop.errors import ConfigError
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.real
 
 
 def put(store: Store, name: str, origin: str = "packages") -> Model:

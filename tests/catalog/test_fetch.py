@@ -16,7 +16,7 @@ from tests.catalog.servers import Server, serving
 from voiceloop.catalog.fetch import Unreachable, Wanted, fetch
 from voiceloop.errors import EngineError, ModelCorrupt, VoiceloopError
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.real
 
 BODY = bytes(range(256)) * 4000
 

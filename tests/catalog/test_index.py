@@ -13,7 +13,7 @@ from voiceloop.catalog.fetch import Unreachable
 from voiceloop.catalog.index import Sources, locate
 from voiceloop.errors import ModelNotFound
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.real
 
 WHEEL = Wheel("some-weights", "1.0", "a" * 64, 9, ())
 FILE = "some_weights-1.0-py3-none-any.whl"

@@ -18,7 +18,7 @@ from voiceloop.catalog.store import Model, Store
 from voiceloop.config import Config, load_config
 from voiceloop.errors import ModelNotFound
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.real
 
 
 @pytest.fixture

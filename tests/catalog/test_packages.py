@@ -16,7 +16,7 @@ from voiceloop.catalog.cards import Card, parse
 from voiceloop.catalog.packages import unpack
 from voiceloop.errors import ModelCorrupt
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.real
 
 BODY = b"weights" * 1000
 FILES = {"model.bin": BODY}

@@ -19,7 +19,7 @@ from tests.tts.piper_voices import write_piper_voice
 from voiceloop.catalog.cards import PIPER_VOICES
 from voiceloop.catalog.store import Store
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.real
 
 FILES = {"model.bin": os.urandom(300_000), "config.json": b"{}"}
 

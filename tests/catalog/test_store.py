@@ -9,7 +9,7 @@ import pytest
 from voiceloop.catalog.store import RECORD, Model, Store, make_room
 from voiceloop.errors import VoiceloopError
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.real
 
 
 @pytest.fixture

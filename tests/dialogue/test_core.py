@@ -32,7 +32,7 @@ def converse(seed: int, steps: int) -> World:
     return world
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=20 * settings().max_examples, deadline=None)  # 2,000
 @given(st.integers(0, 2**32), st.integers(20, 200))
 def test_whatever_happens_what_is_promised_holds(seed: int, steps: int) -> None:
     converse(seed, steps).check_settled()

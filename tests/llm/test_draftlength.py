@@ -82,6 +82,7 @@ def steep(rows: int) -> float:
     return 4.0 + 3 * rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pass_ms", [flat, steep])
 @pytest.mark.parametrize("step_ms", [0.3, 2.0, 9.0])
 @pytest.mark.parametrize("rate", [0.05, 0.5, 0.9])

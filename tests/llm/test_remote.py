@@ -38,7 +38,7 @@ from voiceloop.llm.wording import BROKEN_OFF, SPOKEN
 from voiceloop.status import engine_names
 from voiceloop.types import TokenBurst, Tool, ToolCall
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.real
 
 KEY = "sk-this-is-a-secret-0123456789"
 CLOCK = Tool("clock", "Tells the time.", {"type": "object", "properties": {}})

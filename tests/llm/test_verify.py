@@ -152,6 +152,7 @@ class Game:
         return p_value(counts, joint.flatten())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("vocab", [8, 16, 32])
 def test_rejection_emits_the_targets_distribution(vocab: int, seed: int) -> None:

@@ -70,7 +70,8 @@ def test_no_text_can_write_a_line_of_its_own(text: str, extra: dict[str, object]
     assert written["level"] == "info"
     assert written["logger"] == "voiceloop.server"
     if not any(mark in text.lower() for mark in ("key", "token", "secret", "bearer")):
-        assert written["message"][:MAX_TEXT] == text[:MAX_TEXT]
+        read_back = json.loads(json.dumps(text[:MAX_TEXT]))  # two halves of a character are one
+        assert written["message"].startswith(read_back)
     for name, value in extra.items():
         shown = written[f"{name}_" if name in ("time", "level", "logger", "exception") else name]
         assert type(shown) in (str, type(value))

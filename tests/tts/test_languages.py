@@ -195,6 +195,7 @@ def test_what_is_counted_is_said_with_its_number(
     assert normalize(f"ab {sign}{price}, cd", known).text == f"ab {expected}, cd"
 
 
+@pytest.mark.slow
 @FILLED
 @pytest.mark.parametrize(
     "piece",

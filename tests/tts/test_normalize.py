@@ -176,6 +176,7 @@ def test_quotes_that_close_count_with_their_word() -> None:
     assert [word.written for word in said.words] == [3, 12, 15, 20]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

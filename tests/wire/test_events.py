@@ -112,7 +112,7 @@ def test_every_class_of_an_event_is_in_the_list() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVER_EVENTS) - EXTENSIONS_SENT))
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples // 3)
 @given(st.data())
 def test_an_event_is_read_by_the_openai_package_and_written_by_it_again(
     name: str, data: st.DataObject
@@ -191,7 +191,7 @@ def test_every_event_of_a_client_is_understood_or_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(CLIENT_EVENTS) - EXTENSIONS_TAKEN))
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 @given(st.data())
 def test_what_can_be_said_to_voiceloop_can_be_said_with_the_openai_package(
     name: str, data: st.DataObject
