@@ -99,8 +99,9 @@ class LlmConfig(Object, frozen=True):
     `voiceloop models list`), a folder, a GGUF file, or a repository of the hub. For `openai`: its
     name there."""
     draft: str = "auto"
-    """What guesses: a smaller model named like the target, `ngram` (what was said before, no second
-    model), `none`; `auto` is the starter's own draft for the starter target, `ngram` for others."""
+    """What drafts tokens: a smaller model named like the target, `ngram` (what was said before, no
+    second model), `none`; `auto` is the starter's own draft for the starter target, `ngram` for
+    others."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
     """Draft tokens a round; `auto` follows measured step costs and acceptance."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
@@ -124,8 +125,9 @@ class LlmConfig(Object, frozen=True):
     stop: Texts = ()
     """Texts before which a reply ends."""
     verification: Literal["coupled", "rejection"] = "coupled"
-    """How guesses are tested where tokens are sampled; neither changes what is likely to be said.
-    `coupled` gives the same text whatever the draft, but for ties; `rejection` accepts more."""
+    """How draft tokens are verified where tokens are sampled; neither changes what is likely to be
+    said. `coupled` gives the same text whatever the draft, but for ties; `rejection` accepts
+    more."""
     seed: Count | Literal["auto"] = "auto"
     """Seed of the sampling noise; `auto` draws one for each conversation, and traces tell it."""
     max_new_tokens: Positive = 256

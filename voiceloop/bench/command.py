@@ -44,11 +44,11 @@ class BenchLlm(Bench, frozen=True, kw_only=True):
     target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The model that decides; none: llm.target."""
     draft: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
-    """The model that guesses; none: llm.draft."""
+    """The model that drafts tokens; none: llm.draft."""
     synthetic: Annotated[str | None, tyro.conf.arg(metavar="PAIR")] = None
     """Models of these shapes instead, without trained weights: tiny, 120m+8m, 1b+0.1b, 8b+1b."""
     acceptance: Annotated[float, tyro.conf.arg(metavar="SHARE")] = 0.7
-    """How often a guess of the synthetic draft stands."""
+    """How often a token of the synthetic draft stands."""
     prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Questions, one on a line; none: held-out ones of the starter models' domain."""
     max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N")] = 64

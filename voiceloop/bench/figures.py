@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One pass of the target over guesses."""
+    """One pass of the target over draft tokens."""
 
     drafted: int
     accepted: int | None
@@ -35,7 +35,7 @@ class Answer:
     first_s: float
     """From there to the first token."""
     rounds: tuple[Verified, ...]
-    """Passes of the target that verified guesses or gave the one next token."""
+    """Passes of the target that verified draft tokens or gave the one next token."""
     round_tokens: int
     """Tokens that the rounds gave: where the first comes straight from the prompt, all others."""
 
@@ -66,14 +66,14 @@ class StepCosts:
     target: Mapping[int, float]
     """A pass of the target, by the number of rows."""
     draft: float
-    """One guess."""
+    """One draft token."""
     draft_prefill: float
     """The draft's pass over the prompt, once a reply."""
     rest: float = 0.0
     """What a round takes besides the models; single passes cannot tell."""
 
     def round(self, drafted: int) -> float:
-        """A round of as many guesses."""
+        """A round of as many draft tokens."""
         return drafted * self.draft + self.target[drafted + 1] + self.rest
 
 
@@ -86,10 +86,10 @@ def quartiles(values: Sequence[float]) -> Quartiles:
 
 
 def acceptance_by_position(rounds: Sequence[Verified]) -> list[tuple[int, int]]:
-    """How often the guess at each position of a round was tested, and how often it stood.
+    """How often the draft token at each position of a round was tested, and how often it stood.
 
-    A guess is tested if all before it in its round stood; after the first that fails the target
-    judges none. So `stood / tested` is the acceptance that the formula of Leviathan et al. (2023,
+    One is tested if all before it in its round stood; after the first that fails the target judges
+    none. So `stood / tested` is the acceptance that the formula of Leviathan et al. (2023,
     section 3.1) asks for.
     """
     known = [(one.drafted, one.accepted) for one in rounds if one.accepted is not None]
@@ -103,14 +103,14 @@ def acceptance_by_position(rounds: Sequence[Verified]) -> list[tuple[int, int]]:
 
 
 def acceptance(rounds: Sequence[Verified]) -> float | None:
-    """Share of the tested guesses that stood; None where none was tested."""
+    """Share of the tested draft tokens that stood; None where none was tested."""
     places = acceptance_by_position(rounds)
     tested = sum(tested for tested, _ in places)
     return sum(stood for _, stood in places) / tested if tested else None
 
 
 def expected_tokens(acceptance: float, drafted: int) -> float:
-    """Tokens that a round of `drafted` guesses gives (Leviathan et al. 2023, equation 1)."""
+    """Tokens that a round of `drafted` draft tokens gives (Leviathan et al. 2023, equation 1)."""
     if acceptance == 1:
         return drafted + 1.0
     return (1 - acceptance ** (drafted + 1)) / (1 - acceptance)
@@ -123,7 +123,7 @@ def predicted_speedup(
 
     The speed-up of Leviathan et al. (2023, theorem 3.8) with what it leaves out: passes of several
     rows cost more than passes of one, a round has costs besides the models, the draft reads the
-    prompt once a reply, and nothing follows the guess that ends one. `rounds` are those of all
+    prompt once a reply, and nothing follows the token that ends one. `rounds` are those of all
     `replies`.
     """
     tokens = sum(expected_tokens(acceptance, one.drafted - one.beyond) for one in rounds)

@@ -44,7 +44,7 @@ class Plan:
     synthetic: str | None = None
     """Name of a pair of shapes; its models take the place of the configured ones."""
     acceptance: float = 0.7
-    """Probability that a guess of the synthetic draft stands."""
+    """Probability that a draft token of the synthetic draft stands."""
     repeats: int = 3
     """Times that every prompt is answered in every mode."""
     limit_s: float = 240.0

@@ -61,7 +61,7 @@ class OurMode:
         for item in conversation.reply(prompt.text, 0):
             if first is None and isinstance(item, TokenBurst):
                 first = perf_counter()
-            # Counters take some microseconds, and most steps are single guesses.
+            # Counters take some microseconds, and most steps are single draft tokens.
             if len(conversation.ids) > known:
                 known = len(conversation.ids)
                 counts.append(conversation.counters)
@@ -96,9 +96,9 @@ class TransformersMode:
         config: LlmConfig,
         eos: frozenset[int],
     ) -> None:
-        """`length` guesses a round, always; None leaves transformers its own defaults.
+        """`length` draft tokens a round, always; None leaves transformers its own defaults.
 
-        Those are 20 guesses, fewer where the assistant is not sure of one.
+        Those are 20 draft tokens, fewer where the assistant is not sure of one.
         """
         transformers_logging.set_verbosity_error()  # it warns of how it calls itself
         self._target = cast(Any, target)
@@ -171,7 +171,7 @@ def verified(passes: list[tuple[int, int]], prompt: int, tokens: int) -> tuple[V
 
     `passes` holds for each pass the cached tokens it began with and the tokens it was fed; `prompt`
     and `tokens` are the lengths of the prompt and of the reply. The first pass reads the prompt
-    and verifies guesses, too; later ones read the last token and the guesses.
+    and verifies draft tokens, too; later ones read the last token and the draft tokens.
     """
     # A pass ends with all but the newest token in the cache.
     known = [prompt, *(cached + 1 for cached, _ in passes[1:]), prompt + tokens]

@@ -1,7 +1,7 @@
 """What the parts of a round cost on this machine, and how fast it can read weights at all.
 
-Steps are measured as they occur: guesses without a wait between them, then one pass of the target
-over them, so that each model finds the caches of the processor as the other has left them.
+Steps are measured as they occur: draft tokens without a wait between them, then one pass of the
+target over them, so that each model finds the caches of the processor as the other has left them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def time_passes(
     drafted: Collection[int],
     repeats: int = REPEATS,
 ) -> StepCosts:
-    """Time rounds of as many guesses as `drafted` lists, in the middle of a reply to `prompt`."""
+    """Time rounds of as many draft tokens as `drafted` lists, in mid-reply to `prompt`."""
     middle = [*prompt, *reply[: len(reply) // 2]]
     longest = max(drafted, default=0) + 1
     capacity = len(middle) + longest
@@ -42,7 +42,7 @@ def time_passes(
         _finish(feed(model, cache, middle[:-1]))
     counts = sorted({0, 1, *drafted})
     passes: dict[int, list[float]] = {count + 1: [] for count in counts}
-    guesses: list[float] = []
+    drafting: list[float] = []
     for _ in range(repeats + 1):
         for count in counts:
             last = torch.tensor(middle[-1:], device=target.device)
@@ -57,7 +57,7 @@ def time_passes(
             end = perf_counter()
             passes[count + 1].append(end - between)
             if count:
-                guesses.append((between - began) / count)
+                drafting.append((between - began) / count)
             for cache in caches:
                 cache.rollback(len(middle) - 1)
     prefill: list[float] = []
@@ -70,7 +70,7 @@ def time_passes(
     return StepCosts(
         # The first time warms up.
         {rows: median(seconds[1:]) for rows, seconds in passes.items()},
-        median(guesses[len(counts) - 1 :]),
+        median(drafting[len(counts) - 1 :]),
         median(prefill),
     )
 

@@ -1,16 +1,16 @@
 """Pairs of named shapes without trained weights, whose agreement is chosen: an oracle draft.
 
-A drawn pair would be a poor subject: a random draft never guesses what a random target says, and
+A drawn pair would be a poor subject: a random draft never says what a random target says, and
 the target's two largest logits lie so close together that rounding decides between them. So the
 pair is built. The words of the vocabulary form a ring; the target's head is its embedding moved on
 by one place, so that after each word the next one of the ring has the largest logit by far,
 whatever the context adds. The draft is built in the same way on its own shape, but for a share of
-the words, drawn once, its head is wrong. Each guess therefore stands with the chosen probability
+the words, drawn once, its head is wrong. So each draft token stands with the chosen probability
 whether or not the others did, which is what the formulas assume; nothing is looked up or replaced,
 every weight takes part in every pass, transformers' assisted generation meets the same draft, and
 rounding changes no token. What differs from real models: acceptance does not vary with the text,
-and the draft is as sure of its wrong guesses as of its right ones, so no rule that stops at an
-unsure guess can help.
+and the draft is as sure of its wrong draft tokens as of its right ones, so no rule that stops at an
+unsure draft token can help.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ PAIRS: dict[str, tuple[int, Shape, Shape]] = {
 def synthetic_pair(
     name: str, acceptance: float, device: torch.device, dtype: torch.dtype
 ) -> tuple[Loaded, Loaded]:
-    """The target and draft of a pair in `PAIRS`; guesses stand with probability `acceptance`.
+    """The target and draft of a pair in `PAIRS`; draft tokens stand with probability `acceptance`.
 
     Raises ConfigError for a name that is none of them.
     """

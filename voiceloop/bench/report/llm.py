@@ -42,7 +42,7 @@ KINDS = {"plain": "span", "speculative": "p1"}
 PARTS = {"target": "p1", "draft": "p2", "rest": "p4"}
 """Classes of what a token waits for."""
 FEW = 5
-"""A guess that was tested less often gets no column."""
+"""A draft token that was tested less often gets no column."""
 
 
 def report(record: Record) -> Report:
@@ -71,7 +71,7 @@ def report(record: Record) -> Report:
                 " once a token allows, where that is not far beyond.",
             ),
             Picture(
-                "Acceptance by position of the guess in its round",
+                "Acceptance by position of the draft token in its round",
                 acceptance_chart(found),
                 key={LABELS["speculative"]: "p1", LABELS["hf_assisted"]: "p4"},
             ),
@@ -133,11 +133,11 @@ def _remarks(record: Record) -> list[str]:
             f" the measured step times and acceptance predict {speedup['predicted']:.2f}."
         )
     one = steps["target_pass_ms"]["1"]
-    best = counted(settings["hf_draft_length"], "guess", "guesses")
+    best = counted(settings["hf_draft_length"], "draft token", "draft tokens")
     lines += [
-        f"One pass of the target takes {one:.2f} ms, one guess {steps['draft_step_ms']:.2f} ms"
-        f" (c = {steps['draft_step_ms'] / one:.2f}), the rest of a round {steps['rest_ms']:.2f} ms"
-        f" (o = {steps['rest_ms'] / one:.2f}).",
+        f"One pass of the target takes {one:.2f} ms, one draft token"
+        f" {steps['draft_step_ms']:.2f} ms (c = {steps['draft_step_ms'] / one:.2f}), the rest of"
+        f" a round {steps['rest_ms']:.2f} ms (o = {steps['rest_ms'] / one:.2f}).",
         f"Reading the {bandwidth['mb_per_pass']:.3g} MB of weights at {bandwidth['gb_per_s']:.1f}"
         f" GB/s takes {bandwidth['floor_ms']:.2f} ms a token; plain decoding reaches"
         f" {bandwidth['share_reached']:.0%} of that speed"
@@ -179,7 +179,7 @@ def rate_chart(found: Values) -> str:
 
 
 def acceptance_chart(found: Values) -> str:
-    """How often the guess at each position stood, given that those before it did."""
+    """How often the draft token at each position stood, given that those before it did."""
     shown = {
         name: [
             (share, tested)
@@ -198,7 +198,7 @@ def acceptance_chart(found: Values) -> str:
     for index, (name, columns) in enumerate(shown.items()):
         for place, (share, tested) in enumerate(columns):
             x = svg.SIDE + step * (place + 0.1 + 0.36 * index)
-            title = f"{LABELS[name]}: guess {place + 1} stood in {share:.1%} of {tested}"
+            title = f"{LABELS[name]}: draft token {place + 1} stood in {share:.1%} of {tested}"
             kind = KINDS.get(name, "p4")
             y = svg.level(share)
             parts.append(svg.box(x, y, 0.34 * step, svg.BASE - y, kind, title))
