@@ -66,7 +66,7 @@ PURE = (
     "asr/turns.py",
     "asr/loudness.py",
     "asr/window.py",
-    "asr/wording.py",
+    "asr/understood.py",
     "tts/tokencount.py",
     "calibration/probability.py",
     "dialogue/endpoint.py",

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 from voiceloop.asr.agreement import repeats
 from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.asr.understood import Understood
 from voiceloop.asr.window import PAUSE_EDGE_MS, DecodeJob, Window
-from voiceloop.asr.wording import Wording
 from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, samples
 from voiceloop.config import AsrConfig
 from voiceloop.types import AudioFrame, Transcript, Word
@@ -113,7 +113,7 @@ class StreamingTranscriber:
         """Committed words that the final decode did not confirm."""
         self._greedy = config.beam_size == 1
         self._window = Window(started, recent, samples(1000 * max_window_s))
-        self._wording = Wording()
+        self._understood = Understood()
         self._pace = _Pace(samples(config.partial_every_ms), started.speech_start)
         self._revision = 0
         self._running: DecodeJob | None = None
@@ -147,8 +147,8 @@ class StreamingTranscriber:
             end = resumed.speech_start - samples(PAUSE_EDGE_MS)
             rests = resumed.speech_start - since >= samples(REST_MS)
             much = rests and not whole and self._window.spoken(since) >= samples(1000 * MUCH_S)
-            understood = self.guess is not None and self._running is None
-            if understood and end > begin and (anew or much):
+            whole_known = self.guess is not None and self._running is None
+            if whole_known and end > begin and (anew or much):
                 self._let_stand(end, ends=not anew)
             elif end > begin:
                 self._window.leave_out(begin, end)
@@ -167,7 +167,7 @@ class StreamingTranscriber:
     @property
     def hypothesis(self) -> str:
         """All words, as the newest decode has them."""
-        words = self._wording.whole(self._newest.words if self._newest else None)
+        words = self._understood.whole(self._newest.words if self._newest else None)
         return " ".join(word.text for word in words)
 
     @property
@@ -176,7 +176,7 @@ class StreamingTranscriber:
         newest, silence = self._newest, self._silence
         if newest is None or silence is None or silence.speech_end > newest.reaches:
             return None
-        words = self._wording.whole(newest.words)
+        words = self._understood.whole(newest.words)
         return Transcript(self.turn, self._revision + 1, words, final=True)
 
     def next_job(self) -> DecodeJob | None:
@@ -197,7 +197,7 @@ class StreamingTranscriber:
             raise ValueError("a result for a decode that is not running")
         self._running = None
         self._pace.end(self._window.end)
-        heard = self._wording.fitted(
+        heard = self._understood.fitted(
             tuple(
                 replace(word, start=job.when(word.start), end=job.when(word.end)) for word in words
             )
@@ -205,7 +205,7 @@ class StreamingTranscriber:
         self._newest = _Decoded(heard, self._reach(job, heard))
         if self.ended and (finished := self._finish()):
             return finished
-        split = self._wording.update(heard)
+        split = self._understood.update(heard)
         self._revision += 1
         transcript = Transcript(self.turn, self._revision, split.committed, split.tentative)
         if job.timed and self.guess is None:
@@ -222,14 +222,14 @@ class StreamingTranscriber:
         final = self.guess
         if final:
             self._revision = final.revision
-            confirmed = self._wording.confirmed(final.committed)
-            self.retracted = len(self._wording.committed) - confirmed
+            confirmed = self._understood.confirmed(final.committed)
+            self.retracted = len(self._understood.committed) - confirmed
         return final
 
     def _let_stand(self, until: int, *, ends: bool) -> None:
         """Freeze all words, and forget the audio before sample `until`."""
         assert self._newest is not None, "there is a guess"
-        self._wording.let_stand(self._newest.words, ends=ends)
+        self._understood.let_stand(self._newest.words, ends=ends)
         self._window.drop(until)
         self._pace.restart(until)
         self._newest = None
@@ -243,7 +243,7 @@ class StreamingTranscriber:
         late = [cut for cut in cuts if cut and words[cut - 1].end >= least]
         if not late:
             # The hypotheses never agreed for so long: trust the newest up to its unsafe end.
-            split = self._wording.trust(sum(word.end <= safe for word in words))
+            split = self._understood.trust(sum(word.end <= safe for word in words))
             late = [cut for cut in split.cuts if cut and words[cut - 1].end >= least]
             before = replace(before, committed=split.committed, tentative=split.tentative)
         if late:
@@ -252,7 +252,7 @@ class StreamingTranscriber:
             # No word ends in all that audio: nothing there is speech that the engine knows.
             sample = max(round(least * SPEECH_RATE), job.end - samples(1000 * UNSAFE_S))
             cut = len(words)
-        self._wording.freeze(words, cut)
+        self._understood.freeze(words, cut)
         self._window.drop(sample)
         self._newest = None
         return before

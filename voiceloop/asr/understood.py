@@ -10,7 +10,7 @@ from voiceloop.asr.agreement import LocalAgreement, Split, common_prefix, normal
 from voiceloop.types import Word
 
 
-class Wording:
+class Understood:
     """What has been understood of one turn. A hypothesis is all the words of its `Window`."""
 
     def __init__(self) -> None:
