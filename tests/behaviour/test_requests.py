@@ -112,9 +112,11 @@ def test_audio_that_is_cleared_takes_no_written_message_with_it() -> None:
     assert done["response"]["status"] == "completed"
 
 
-def test_what_cannot_be_recognised_is_told_of_its_item_and_its_response() -> None:
-    late = replace(WORLD.config, asr=AsrConfig(partial_every_ms=2000))  # the final decode fails
-    world = replace(WORLD, config=late, fail=(Failure("asr", "Why"),))
+@pytest.mark.parametrize("every_ms", [200, 2000])
+def test_what_cannot_be_recognised_is_told_of_its_item_and_its_response(every_ms: int) -> None:
+    """Whether a partial decode fails, while the turn goes on, or the final one."""
+    config = replace(WORLD.config, asr=AsrConfig(partial_every_ms=every_ms))
+    world = replace(WORLD, config=config, fail=(Failure("asr", "Why"),))
     manual = update(transcribes=True)
     manual["session"]["audio"]["input"]["turn_detection"] = None
     commit, create = {"type": "input_audio_buffer.commit"}, {"type": "response.create"}
@@ -127,5 +129,6 @@ def test_what_cannot_be_recognised_is_told_of_its_item_and_its_response() -> Non
     (failed,) = events(lines, "conversation.item.input_audio_transcription.failed")
     assert failed["item_id"] == added["item"]["id"]
     assert failed["error"]["message"]
+    assert len(events(lines, "input_audio_buffer.committed")) == 2
     first, second = events(lines, "response.done")
     assert [first["response"]["status"], second["response"]["status"]] == ["failed", "completed"]

@@ -93,11 +93,15 @@ class Listening:
         usage = TranscriptionUsage(round((end - begin) / SPEECH_RATE, 3))
         self._send(TranscriptionCompleted(item_id, 0, event.text, usage))
 
-    def fail(self, turn: int, reason: str, settings: SessionSettings) -> None:
-        """What was said could not be recognised."""
+    def fail(self, turn: int, reason: str, sample: int, settings: SessionSettings) -> None:
+        """What was said up to `sample` could not be recognised: where the turn was still going on,
+        it is over now."""
         item_id = self._ids.get(turn)
-        committed = any(item.id == item_id for item in self._ledger.items)
-        if item_id is not None and committed and settings.audio.input.transcription is not None:
+        if item_id is None or turn in self._held:
+            return
+        if not any(item.id == item_id for item in self._ledger.items):
+            self._tell(TurnHeard(turn, sample, over=True), settings)
+        if settings.audio.input.transcription is not None:
             error = TranscriptionError("server_error", reason)
             self._send(TranscriptionFailed(item_id, 0, error))
 

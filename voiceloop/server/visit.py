@@ -296,7 +296,8 @@ class Visit:
     def _note_end(self, trace: TurnTrace) -> None:
         settings = self._dialogue.settings
         if trace.outcome == "failed" and Mark.TRANSCRIPT_FINAL not in trace.marks:
-            self._listening.fail(trace.turn, self._noticed, settings)
+            sample = self.microphone.position
+            self._listening.fail(trace.turn, self._noticed, sample, settings)
         item_id = self._listening.forget(trace.turn)
         if trace.turn == self._asking.answering or trace.outcome in ("done", "silent", "failed"):
             self._begin_response(trace.turn)  # where it ends before its first word
