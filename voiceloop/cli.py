@@ -367,21 +367,26 @@ def transcribe(command: Transcribe) -> int:
     """`voiceloop transcribe`."""
     from voiceloop.audio.files import AudioFile
 
-    refused = 0
-    with loading(asr_name(command.settings.asr), sys.stderr):
-        from voiceloop.loading import load_asr, load_vad
-
-        asr, vad = load_asr(command.settings), load_vad(command.settings)
+    refused, loaded = 0, None
     for path in command.files:
         try:
             with AudioFile(path) as file:
-                _transcribe_file(file, asr, vad, command)
+                loaded = loaded or _load_hearing(command.settings)
+                _transcribe_file(file, *loaded, command)
         except AudioError as error:  # the other files are still worth reading
             print_error(error)
             refused += 1
     if command.settings.asr.hears_no_people and refused < len(command.files):
         print(f"voiceloop: {STARTER_HEARS}", file=sys.stderr)
     return 2 if refused else 0
+
+
+def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
+    """What hears, loaded when there is a file to be heard."""
+    with loading(asr_name(settings.asr), sys.stderr):
+        from voiceloop.loading import load_asr, load_vad
+
+        return load_asr(settings), load_vad(settings)
 
 
 def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -> None:
