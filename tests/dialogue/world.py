@@ -206,8 +206,7 @@ class World:
 
     def _end(self) -> None:
         assert self.hearing is not None
-        live, turn = self.live.get(self.hearing), self.hearing
-        self.hearing = None
+        live, self.hearing = self.live.get(self.hearing), None
         if live is None:
             self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now))
             return
@@ -215,7 +214,6 @@ class World:
         live.final = live.silent and self.rng.random() < 0.5
         words = self._words(live)
         self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now, words))
-        del turn
 
     def _decode(self, turn: int) -> None:
         live = self.live[turn]

@@ -31,7 +31,9 @@ from transformers import (
     Qwen3Config,
 )
 
+from voiceloop.llm.attention import Place
 from voiceloop.llm.cache import CachePool, KvCache
+from voiceloop.llm.captured import Captured
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, decoder
 from voiceloop.llm.draftlength import DraftLength
@@ -171,10 +173,17 @@ class Wrong:
     def __init__(self, inner: Decoder) -> None:
         self.inner = inner
         self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
-        self.pass_bytes = 0
+        self.dtype, self.by_reach, self.pass_bytes = inner.dtype, inner.by_reach, 0
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        logits = self.inner.forward(ids, cache, keep)
+        start = torch.tensor([cache.length])
+        return self.off(self.inner.forward(ids, cache, keep), start + len(ids))
+
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        return self.off(self.inner.forward_at(ids, place, keep), place.start + len(ids))
+
+    def off(self, logits: Tensor, end: Tensor) -> Tensor:
+        """The logits of the last rows of a pass that ended there, made wrong."""
         best = logits.argmax(-1, keepdim=True)
         return torch.full_like(logits, -1e4).scatter(-1, (best + 1) % self.vocab, 0.0)
 
@@ -182,10 +191,8 @@ class Wrong:
 class Unsteady(Wrong):
     """A draft that is right except at every third position."""
 
-    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        start = cache.length
-        logits = self.inner.forward(ids, cache, keep)
-        at = torch.arange(start, start + len(ids), device=self.device)[-keep:]
+    def off(self, logits: Tensor, end: Tensor) -> Tensor:
+        at = end + torch.arange(-len(logits), 0)
         return torch.where((at % 3 == 0).unsqueeze(1), logits.roll(1, -1), logits)
 
 
@@ -283,11 +290,15 @@ class Workshop:
         template: ChatTemplate | None = None,
         pool: CachePool | None = None,
         stop: tuple[str, ...] = (),
+        captured: Captured | None = None,
     ) -> SpeculativeConversation:
         sampling = sampling or Sampling()
         eos = frozenset([self.tokenizer.eos_token_id]) if eos is None else eos
-        proposes = None if draft is None else ModelDraft(draft, sampling, capacity, eos)
-        speculator = Speculator(target, proposes, DraftLength(length, 0.1), sampling, capacity)
+        placed = captured and captured.work.draft_model
+        slots = placed.slots if placed else None
+        proposes = None if draft is None else ModelDraft(draft, sampling, capacity, eos, slots)
+        lengths = DraftLength(length, 0.1)
+        speculator = Speculator(target, proposes, lengths, sampling, capacity, captured=captured)
         return SpeculativeConversation(
             speculator,
             template or self.template,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from voiceloop.llm.attention import Place
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.sampling import Penalties, Sampling, warp
 
@@ -39,7 +40,7 @@ class Table:
         generator = torch.Generator().manual_seed(seed)
         shape = (vocab,) * 4
         self.vocab, self.parameters, self.device = vocab, 1, CPU
-        self.pass_bytes = 0
+        self.dtype, self.by_reach, self.pass_bytes = torch.float64, True, 0
         self.logits = torch.randn(shape, generator=generator, dtype=torch.float64) * spread
 
     def like(self, seed: int, weight: float) -> Table:
@@ -56,6 +57,13 @@ class Table:
         last = seen[-keep:]
         before = seen[-keep - 1 : -1] if len(seen) > keep else torch.cat((seen[:1], seen[:-1]))
         return self.logits[seen[0], before[-keep:], last]
+
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        """See `Decoder.forward_at`."""
+        positions = place.positions(len(ids))
+        (buffer,) = place.write(0, positions, ids.view(-1, 1, 1))
+        seen, last = place.seen(buffer).flatten(), positions[-keep:]
+        return self.logits[seen[0], seen[(last - 1).clamp(min=0)], seen[last]]
 
     def joint(self, sampling: Sampling, prompt: Sequence[int], tokens: int) -> Tensor:
         """Probability of every reply of so many tokens, drawn from this model alone: flat."""

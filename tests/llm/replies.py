@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from voiceloop.llm.cache import Slots
+from voiceloop.llm.captured import Captured, FixedRound, Placed
 from voiceloop.llm.draftlength import DraftLength
 from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.sampling import Sampling
@@ -41,16 +43,53 @@ def run(steps: Generator[None, None, Any]) -> Any:
             return end.value
 
 
+CAPTURED = False
+"""Whether rounds are captured ones."""
+
+
 def speculator(
     target: Any, draft: Any, sampling: Sampling, length: int | None, **options: Any
 ) -> Speculator:
     """With `draft` a decoder, "ngram", or None."""
+    rounds = options.pop("captured", None) or (
+        captured(target, draft, sampling) if CAPTURED else None
+    )
     proposes: Draft | None = None
     if draft == "ngram":
         proposes = NgramDraft(target.device)
     elif draft is not None:
-        proposes = ModelDraft(draft, sampling, CAPACITY)
-    return Speculator(target, proposes, DraftLength(length, 0.1), sampling, CAPACITY, **options)
+        placed = rounds and rounds.work.draft_model
+        proposes = ModelDraft(draft, sampling, CAPACITY, slots=placed.slots if placed else None)
+    lengths = DraftLength(length, 0.1)
+    return Speculator(target, proposes, lengths, sampling, CAPACITY, captured=rounds, **options)
+
+
+class Anew:
+    """A graph that does its work anew each time, having spoiled what came of it before."""
+
+    def __init__(self, work: Any) -> None:
+        made: FixedRound = work.func.__self__
+        self._work = work
+        self._outputs = {"draft": (made.x, made.q), "verify": (made.decided, made.p)}[
+            work.func.__name__
+        ]
+
+    replays = 0
+    """Of all graphs together."""
+
+    def replay(self) -> None:
+        Anew.replays += 1
+        for output in self._outputs:
+            output.fill_(torch.nan if output.is_floating_point() else -(2**40))
+        self._work()
+
+
+def captured(
+    target: Any, draft: Any, sampling: Sampling, slots: int = 1, capacity: int = CAPACITY
+) -> Captured:
+    """Rounds for so many conversations; `draft` as `speculator` takes it."""
+    placed = None if draft in (None, "ngram") else Placed(draft, Slots(slots, capacity))
+    return Captured(FixedRound(Placed(target, Slots(slots, capacity)), placed, sampling), Anew)
 
 
 @dataclass

@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 )
 
 from tests.llm.conftest import CONTEXT, HEADS, TEMPLATE, build_tokenizer
+from tests.llm.replies import captured
 from voiceloop.errors import EngineError, OutOfMemory
 from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.sampling import Sampling
@@ -619,19 +620,22 @@ class Talk(RuleBasedStateMachine):
         draft=st.sampled_from(["same", "random", "unsteady"]),
         length=st.sampled_from([None, 1, 5]),
         kept=st.integers(0, 3),
+        slots=st.integers(0, 3),
     )
-    def begin(self, draft, length, kept):
-        """`kept` is how many idle conversations the budget is good for."""
+    def begin(self, draft, length, kept, slots):
+        """`kept` is how many idle conversations the budget is good for; where there are slots,
+        rounds are captured."""
         workshop, self.turns = self.workshop, [0, 0, 0]
         # Two layers of keys and values in double precision, for both models.
         self.group = 2 * 200 * 2 * (2 * HEADS["num_key_value_heads"] * HEADS["head_dim"]) * 8
         self.budget = kept * self.group
         self.pool = pool = CachePool(self.budget)
         self.models = (workshop.decoder(), workshop.draft(draft))
+        rounds = captured(*self.models, self.sampling, slots, 200) if slots else None
         self.conversations = [
             workshop.conversation(
                 *self.models, self.sampling, length=length, system="Be brief.",
-                capacity=200, max_new_tokens=24, pool=pool,
+                capacity=200, max_new_tokens=24, pool=pool, captured=rounds,
             )
             for _ in self.turns
         ]  # fmt: skip
@@ -716,10 +720,11 @@ def live_tensors() -> tuple[int, int]:
     return len(tensors), sum(tensor.nbytes for tensor in tensors)
 
 
-def test_memory_is_flat_however_long_conversations_go_on(workshop):
+@pytest.mark.parametrize("slots", [0, 2])
+def test_memory_is_flat_however_long_conversations_go_on(workshop, slots):
     rng, talk = random.Random(2), Talk()
     talk.workshop = workshop
-    talk.begin("unsteady", None, 2)
+    talk.begin("unsteady", None, 2, slots)
     texts = ["What", "What is the capital?", "Tell me a story. " * 6, "🌍?"]
     held = []
     for operation in range(1000):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.draftlength import MOST, DraftLength
 
 pytestmark = pytest.mark.pure
 LATER = DraftLength.FIRST_CLAUSE
@@ -35,7 +35,7 @@ def test_a_length_is_in_bounds_and_follows_from_what_was_observed(
 ) -> None:
     length = after(seen, cost=cost).next(position)
     left = DraftLength.FIRST_CLAUSE - position
-    assert 0 <= length <= (left if left > 0 else DraftLength.MOST)
+    assert 0 <= length <= (left if left > 0 else MOST)
     assert after(seen, cost=cost).next(position) == length
 
 
@@ -90,7 +90,7 @@ def test_in_the_long_run_it_is_nearly_as_quick_as_the_best_fixed_length(
     rate: float, step_ms: float, pass_ms: Callable[[int], float]
 ) -> None:
     world = World(rate, step_ms, pass_ms)
-    best = max(world.play(DraftLength(k, 0.1), 1000) for k in range(DraftLength.MOST + 1))
+    best = max(world.play(DraftLength(k, 0.1), 1000) for k in range(MOST + 1))
     # What a step and a row cost is not what it was told.
     assert world.play(DraftLength(None, 0.1, 0.02), 1000) > 0.93 * best
 

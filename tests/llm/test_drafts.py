@@ -34,17 +34,14 @@ SAMPLED = Sampling(0.9, top_k=5, repetition_penalty=1.4, frequency_penalty=0.4)
 REJECTION = Sampling(0.9, top_k=5, repetition_penalty=1.4, verification="rejection")
 
 
-class Counting:
+class Counting(Table):
     """Counts the passes of a model."""
 
-    def __init__(self, inner: Table) -> None:
-        self.inner, self.passes = inner, 0
-        self.vocab, self.parameters, self.device = inner.vocab, 1, CPU
-        self.pass_bytes = 0
+    passes = 0
 
     def forward(self, ids: torch.Tensor, cache: KvCache, keep: int) -> torch.Tensor:
         self.passes += 1
-        return self.inner.forward(ids, cache, keep)
+        return super().forward(ids, cache, keep)
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), SAMPLED, REJECTION])
@@ -75,7 +72,7 @@ def test_each_token_is_drawn_from_the_distribution_that_is_handed_in(
 
 
 def test_a_step_of_a_models_drafting_is_at_most_one_pass() -> None:
-    model, ids = Counting(Table(8, 3)), [i % 8 for i in range(200)]
+    model, ids = Counting(8, 3), [i % 8 for i in range(200)]
     draft, penalties = ModelDraft(model, Sampling(), 256), Penalties(Sampling(), 8, CPU)
     for _ in draft.propose(ids, 4, None, penalties):
         assert model.passes <= 1

@@ -6,6 +6,7 @@ import copy
 import json
 import shutil
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from transformers import LlamaForCausalLM, MambaConfig, Qwen3NextConfig, T5Config
 
 from tests.llm.conftest import TEMPLATE, build_model, build_tokenizer
+from tests.llm.replies import Anew
 from tests.llm.ties import ties
 from voiceloop.catalog.fetch import Unreachable
 from voiceloop.config import LlmConfig
@@ -24,7 +26,7 @@ from voiceloop.errors import (
     VoiceloopError,
 )
 from voiceloop.llm.decoder import LeanDecoder
-from voiceloop.llm.engine import SpeculativeLlm, speculative, system_prompt
+from voiceloop.llm.engine import SpeculativeLlm, load_pair, speculative, system_prompt
 from voiceloop.llm.hf import TransformersDecoder
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate
@@ -82,6 +84,25 @@ def test_a_pair_of_folders_decodes_as_its_target_does_alone(folders):
     undrafted = build(folders / "target", folders / "draft", num_speculative_tokens=0, **options)
     _, talk = said(undrafted)
     assert same(llm, alone, talk, 0.7, 5) and talk.counters.drafted == 0
+
+
+def test_captured_rounds_are_those_of_an_engine_that_is_told_how(folders):
+    options = {"max_new_tokens": 40, "context": 200, "temperature": 0.7, "seed": 5}
+    alone = said(build(folders / "target", **options))[1]
+    replays = Anew.replays
+    cases: list[tuple[object, Any]] = [(folders / "draft", "auto"), ("ngram", 4)]
+    for draft, count in cases:
+        config = LlmConfig(
+            target=str(folders / "target"), draft=str(draft), device="cpu",
+            num_speculative_tokens=count, cache_mb=0, **options,
+        )  # fmt: skip
+        llm = SpeculativeLlm(*load_pair(config), config, Anew)
+        talks = [said(llm)[1] for _ in range(3)]
+        assert all(same(llm, alone, talk, 0.7, 5) for talk in talks)
+        assert Anew.replays > replays
+        replays = Anew.replays
+        slots = [talk._speculator.cache.slot for talk in talks]
+        assert slots == [None, None, 0]  # there is one, which the newest has taken over
 
 
 def test_a_seed_is_drawn_for_each_conversation_and_told_and_repeats_its_reply(folders):

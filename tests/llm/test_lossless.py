@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.llm import replies
 from tests.llm.conftest import CONTEXT, KINDS, WINDOWED, build_model
 from tests.llm.distributions import CPU, Table, p_value
 from tests.llm.replies import (
@@ -35,6 +36,16 @@ from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, w
 from voiceloop.llm.stats import LlmCounters
 
 pytestmark = pytest.mark.models
+
+
+@pytest.fixture(autouse=True, params=["plain", "captured"])
+def _rounds(request, monkeypatch):
+    """All of it holds for captured rounds as well."""
+    monkeypatch.setattr(replies, "CAPTURED", request.param == "captured")
+    before = replies.Anew.replays
+    yield
+    decodes = request.node.function is not test_the_grid_has_all_pairs
+    assert (replies.Anew.replays > before) == (decodes and request.param == "captured")
 
 
 def alone(workshop, kind, sampling, prompt, turn, n):
@@ -164,14 +175,21 @@ class Told:
 
     def __init__(self, target, prompt, reply):
         self.vocab, self.parameters, self.device = target.vocab, 1, CPU
-        self.pass_bytes = 0
+        self.dtype, self.by_reach, self.pass_bytes = target.dtype, True, 0
         self._prompt = prompt
         self._tokens = [(token + (at % 5 == 4)) % target.vocab for at, token in enumerate(reply)]
 
     def forward(self, ids, cache, keep):
         cache.extend(0, ids.view(-1, 1, 1))
         cache.advance(len(ids))
-        place = cache.length - self._prompt
+        return self._told(cache.length, keep)
+
+    def forward_at(self, ids, place, keep):
+        place.write(0, place.positions(len(ids)), ids.view(-1, 1, 1))
+        return self._told(int(place.start) + len(ids), keep)
+
+    def _told(self, end, keep):
+        place = end - self._prompt
         follows = self._tokens[place] if 0 <= place < len(self._tokens) else 0
         logits = torch.zeros(keep, self.vocab, dtype=torch.float64)
         logits[-1, follows] = 1e4  # whatever noise is added

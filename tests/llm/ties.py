@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from voiceloop.llm.attention import Place
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, warp
@@ -70,7 +71,7 @@ class Uneven:
     def __init__(self, inner: Decoder) -> None:
         self.inner = inner
         self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
-        self.pass_bytes = 0
+        self.dtype, self.by_reach, self.pass_bytes = inner.dtype, inner.by_reach, 0
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""
@@ -79,6 +80,13 @@ class Uneven:
         else:
             rows = [self.inner.forward(one, cache, 1) for one in ids.split(1)]
             logits = torch.cat(rows)[-keep:]
-        generator = torch.Generator().manual_seed(len(ids))
+        return self._off(logits, len(ids))
+
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        """See `Decoder.forward_at`."""
+        return self._off(self.inner.forward_at(ids, place, keep), len(ids))
+
+    def _off(self, logits: Tensor, rows: int) -> Tensor:
+        generator = torch.Generator().manual_seed(rows)
         off = torch.rand(logits.shape[-1], generator=generator) - 0.5
         return logits + off * ROUNDING * float(logits.abs().max())

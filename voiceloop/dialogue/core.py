@@ -568,6 +568,7 @@ class Core:
     def _reply(self, turn_id: int, text: str, *, ahead: bool = False) -> None:
         turn = self.turn(turn_id)
         assert turn is not None, "it is not over"
+        # One that was doubted got no further than a step: it would draft nothing.
         revises = turn.reply is not None and not turn.reply.doubted
         guesses = turn.guesses - (turn.words.final is None)
         reply = Attempt(text, ahead)

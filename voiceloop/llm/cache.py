@@ -2,15 +2,16 @@
 
 A `KvCache` holds `capacity` rows for each layer and a length. Rows are written at the length, and
 rolling back moves the length: what lies beyond it is never attended and will be overwritten. That
-makes cancellation, rejection and truncation free. A `CachePool` bounds the memory that the buffers
-of idle conversations take. Which tokens the rows belong to is known to the owner of the cache
-alone.
+makes cancellation, rejection and truncation free. Its buffers are its own, or one of the `Slots`
+that all conversations of a model share, so that what is captured once serves them all. A
+`CachePool` bounds the memory that the buffers of idle conversations take. Which tokens the rows
+belong to is known to the owner of the cache alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from torch import Tensor
@@ -20,16 +21,51 @@ from voiceloop.errors import OutOfMemory
 MIB = 2**20
 
 
+class Slots:
+    """Buffers for several sequences of one model, all of one length, at addresses that stay."""
+
+    def __init__(self, count: int, capacity: int) -> None:
+        """Places for `count` sequences of `capacity` rows, and one more that belongs to nobody."""
+        self.capacity = capacity
+        self.spare = count
+        """The place that belongs to nobody: what is tried out leaves its rows there."""
+        self._free = list(range(count))
+        self._layers: dict[int, tuple[Tensor, ...]] = {}
+
+    def take(self) -> int | None:
+        """A place that nobody has; None where all are taken."""
+        return self._free.pop() if self._free else None
+
+    def give(self, slot: int) -> None:
+        """Nobody has the place any more."""
+        self._free.append(slot)
+
+    def layer(self, index: int, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The buffers of a layer, [places, capacity, heads, dim] for each of the states that they
+        are `like`, [rows, heads, dim]; made when they are first asked for."""
+        if index not in self._layers:
+            self._layers[index] = tuple(
+                # What no row was written to is multiplied by nothing, and must not be NaN then.
+                state.new_zeros(self.spare + 1, self.capacity, *state.shape[1:])
+                for state in like
+            )
+        return self._layers[index]
+
+
 class KvCache:
     """Fixed buffers for one sequence of one model, made when they are first written to."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, slots: Slots | None = None) -> None:
+        """Its buffers are one of the `slots`, if any is free when they are made."""
         self.capacity = capacity
         """Rows that fit."""
         self.length = 0
         """Rows that count."""
         self.nbytes = 0
         """Bytes of its buffers."""
+        self.slot: int | None = None
+        """Which of the slots its buffers are; None where they are its own, or not made yet."""
+        self._slots = slots
         self._layers: dict[int, tuple[Tensor, ...]] = {}
 
     def extend(self, layer: int, *states: Tensor) -> list[Tensor]:
@@ -40,7 +76,7 @@ class KvCache:
         once all its layers have written.
         """
         if layer not in self._layers:
-            buffers = tuple(state.new_empty(self.capacity, *state.shape[1:]) for state in states)
+            buffers = self._made(layer, states)
             self._layers[layer] = buffers
             self.nbytes += sum(buffer.nbytes for buffer in buffers)
         end = self.length + len(states[0])
@@ -60,13 +96,23 @@ class KvCache:
         """Forget everything and free the buffers."""
         self.length = self.nbytes = 0
         self._layers.clear()
+        if self._slots is not None and self.slot is not None:
+            self._slots.give(self.slot)
+        self.slot = None
 
     def take(self, other: KvCache) -> None:
         """Take over the buffers of `other`, which is left without rows."""
         self.release()
         self._layers, other._layers = other._layers, self._layers
-        self.nbytes = other.nbytes
+        self.nbytes, self.slot, other.slot = other.nbytes, other.slot, None
         other.release()
+
+    def _made(self, layer: int, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        if not self._layers and self._slots is not None:
+            self.slot = self._slots.take()
+        if self._slots is None or self.slot is None:
+            return tuple(state.new_empty(self.capacity, *state.shape[1:]) for state in states)
+        return tuple(buffer[self.slot] for buffer in self._slots.layer(layer, states))
 
 
 Group = tuple[KvCache, ...]

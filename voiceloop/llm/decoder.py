@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from voiceloop.llm.attention import Following, Place, Placed, Rows, has_kernel
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint
 from voiceloop.llm.kernels import Linear, Norm, linear
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 CHUNK = 64
 """Most tokens of a prompt in one step: a step bounds how long cancellation takes."""
+_CHUNKS = {"cuda": 512}
+"""The same on devices that read all weights again for each of these in next to no time."""
 
 
 class Decoder(Protocol):
@@ -36,12 +39,21 @@ class Decoder(Protocol):
     pass_bytes: int
     """Bytes of weights that a pass reads, of large matrices."""
     device: torch.device
+    dtype: torch.dtype
+    """Of weights, and of the rows of a cache."""
+    by_reach: bool
+    """Whether a pass at a place looks at all rows within its reach, or only at those that are."""
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """Feed `ids` (int64 [rows]) after the tokens that `cache` holds, and add them to it.
 
         Returns the logits after each of the last `keep` of them, [keep, vocab].
         """
+        ...
+
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        """The same at a place: its shapes depend on `len(ids)`, `keep` and `place.reach` alone, it
+        reads nothing back from the device, and no cache learns of the rows."""
         ...
 
 
@@ -59,6 +71,11 @@ def decoder(model: Checkpoint | PreTrainedModel, vocab: int, capacity: int) -> D
     return LeanDecoder(taken, vocab, capacity) if taken else TransformersDecoder(model, vocab)
 
 
+def chunk(device: torch.device) -> int:
+    """Most tokens of a prompt in one step there."""
+    return _CHUNKS.get(device.type, CHUNK)
+
+
 def feed(
     model: Decoder, cache: KvCache, ids: Sequence[int]
 ) -> Generator[None, None, Tensor | None]:
@@ -70,8 +87,8 @@ def feed(
     while cache.length < len(ids):
         if logits is not None:
             yield None
-        chunk = ids[cache.length : cache.length + CHUNK]
-        logits = model.forward(torch.tensor(chunk, device=model.device), cache, 1)
+        piece = ids[cache.length : cache.length + chunk(model.device)]
+        logits = model.forward(torch.tensor(piece, device=model.device), cache, 1)
     return logits
 
 
@@ -102,9 +119,12 @@ class LeanDecoder:
             cos, sin = model.rotary(capacity)
             self._layers = [_fuse(weights, index, eps) for index in range(model.layers)]
             self._embedding = weights[EMBEDDING]
-            self.device = self._embedding.device
+            self.device, self.dtype = self._embedding.device, self._embedding.dtype
+            self.by_reach = not has_kernel(
+                self.device, self.dtype, model.heads, model.groups, model.dim, None
+            )
             self._norm = Norm(weights[NORM], eps)
-            self._head = linear(weights.pop(HEAD, self._embedding)[:vocab])
+            self._head = linear(_padded(weights.pop(HEAD, self._embedding), vocab))
             matrices = [self._head]
             for layer in self._layers:
                 matrices += (layer.qkv, layer.out, layer.gate_up, layer.down)
@@ -112,40 +132,45 @@ class LeanDecoder:
             # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
             sign = torch.ones_like(sin)
             sign[:, : model.dim // 2] = -1
-            self._cos, self._sin = cos.unsqueeze(1), (sin * sign).unsqueeze(1)
+            self._rotary = cos.unsqueeze(1), (sin * sign).unsqueeze(1)
 
     @torch.inference_mode()
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""
-        rows, start = len(ids), cache.length
+        logits = self._pass(ids, Following(cache, len(ids)), keep)
+        cache.advance(len(ids))
+        return logits
+
+    @torch.inference_mode()
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        """See `Decoder.forward_at`."""
+        return self._pass(ids, Placed(place, len(ids)), keep)
+
+    def _pass(self, ids: Tensor, rows: Rows, keep: int) -> Tensor:
         queries, groups, dim = self._heads
-        cos, sin = self._cos[start : start + rows], self._sin[start : start + rows]
+        cos, sin = (table[rows.positions] for table in self._rotary)
         x = F.embedding(ids, self._embedding)
-        mask = None
-        if rows > 1:  # row i attends to everything up to itself
-            mask = torch.full((rows, start + rows), -torch.inf, dtype=x.dtype, device=x.device)
-            mask = mask.triu_(start + 1)
         for index, layer in enumerate(self._layers):
-            qkv = layer.qkv(layer.attention_norm(x)).view(rows, queries + 2 * groups, dim)
+            qkv = layer.qkv(layer.attention_norm(x)).view(len(ids), queries + 2 * groups, dim)
             q, k, qk = qkv[:, :queries], qkv[:, queries:-groups], qkv[:, :-groups]
             if layer.q_norm is not None and layer.k_norm is not None:
                 q.copy_(layer.q_norm(q))
                 k.copy_(layer.k_norm(k))
             torch.addcmul(qk * cos, qk.roll(dim // 2, -1), sin, out=qk)
-            (states,) = cache.extend(index, qkv[:, queries:])
-            keys, values = states.transpose(0, 1).unsqueeze(0).split(groups, 1)
-            attended = F.scaled_dot_product_attention(
-                q.transpose(0, 1).unsqueeze(0),
-                keys,
-                values,
-                attn_mask=mask,
-                enable_gqa=groups < queries,
-            )
-            x = layer.out.add(attended.transpose(1, 2).reshape(rows, queries * dim), x)
+            attended = rows.attend(index, q, qkv[:, queries:], None, None)
+            x = layer.out.add(attended, x)
             gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, -1)
             x = layer.down.add(F.silu(gate).mul_(up), x)
-        cache.advance(rows)
-        return self._head(self._norm(x[-keep:]))
+        return self._head(self._norm(x[-keep:]))[:, : self.vocab]
+
+
+def _padded(head: Tensor, vocab: int) -> Tensor:
+    """The rows of `head` for the vocabulary; on CUDA a multiple of 64, which is multiplied faster.
+    More of it may be there, as padding."""
+    if head.device.type != "cuda":
+        return head[:vocab]
+    rows = -(-vocab // 64) * 64
+    return F.pad(head[:rows], (0, 0, 0, max(0, rows - len(head))))
 
 
 def _fuse(weights: dict[str, Tensor], index: int, eps: float) -> _Layer:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from statistics import median
+
+MOST = 16
+EVERY = range(MOST + 1)
+"""Numbers of draft tokens that a round may have, if nothing is against it."""
 
 
 class DraftLength:
@@ -16,7 +21,6 @@ class DraftLength:
     tokens were drafted or will be, or what is said would be distributed in another way.
     """
 
-    MOST = 16
     FIRST_CLAUSE = 8
     """Tokens of a reply's first clause, about: until then no draft reaches further, for these
     tokens are wanted soon, not many at once."""
@@ -32,21 +36,29 @@ class DraftLength:
     POOLED = 4.0
     """Tests of draft token i that the acceptance of all is worth, for want of its own."""
 
-    def __init__(self, fixed: int | None, step_cost: float, row_cost: float = 0.0) -> None:
-        """`fixed` tokens a round, or as many as pay where it is None.
+    def __init__(
+        self,
+        fixed: int | None,
+        step_cost: float,
+        row_cost: float = 0.0,
+        lengths: Sequence[int] = EVERY,
+    ) -> None:
+        """`fixed` tokens a round, or where it is None as many as pay, of those in `lengths`.
 
         Costs are relative to a target pass over one row, and count until they are measured: that
         of a draft step, and that of each further row of a target pass.
         """
         self._fixed = fixed
-        self._step_cost, self._row_cost = step_cost, row_cost
+        self._lengths = lengths
+        self._costs = step_cost, row_cost
+        """Of a step, and of a further row."""
         self._step_ms: deque[float] = deque(maxlen=self.RECENT)
         self._pass_ms: dict[int, deque[float]] = {}
         """By number of rows."""
         self._typical_ms: dict[int, float] = {}
         """Their medians."""
         self._accepted, self._tested = 7.0, 10.0  # what a draft is taken for until it is known
-        self._accepted_at, self._tested_at = [0.0] * self.MOST, [0.0] * self.MOST
+        self._accepted_at, self._tested_at = [0.0] * MOST, [0.0] * MOST
         self._rounds_without = 0
         self._rounds_with = self.RECHECK  # since a round without draft tokens: none was seen yet
 
@@ -57,13 +69,14 @@ class DraftLength:
         left = self.FIRST_CLAUSE - position
         if self._rounds_with >= self.RECHECK and left <= 0:
             return 0
-        most = left if left > 0 else self.MOST
-        step = median(self._step_ms) if self._step_ms else self._step_cost * self._pass(1)
-        times = [k * step + self._pass(k + 1) for k in range(most + 1)]
-        rates = [tokens / ms for tokens, ms in zip(self._tokens(most), times, strict=True)]
-        plain, more = times[0], times[1] - times[0]
+        most = left if left > 0 else MOST
+        step = median(self._step_ms) if self._step_ms else self._costs[0] * self._pass(1)
+        tokens = self._tokens(most)
+        rates = {k: tokens[k] / (k * step + self._pass(k + 1)) for k in self._lengths if k <= most}
+        plain = self._pass(1)
+        more = step + self._pass(2) - plain
         probing = self._rounds_without * plain >= self.PROBE * max(plain, more)
-        return rates.index(max(rates)) or int(probing)
+        return max(rates, key=rates.__getitem__) or int(probing)
 
     def observe(self, drafted: int, accepted: int, draft_ms: float, target_ms: float) -> None:
         """Learn from a round in which `accepted` of `drafted` tokens were, and what it took."""
@@ -80,7 +93,7 @@ class DraftLength:
         tested = min(accepted + 1, drafted)  # what follows the first rejected one was not tested
         self._accepted += accepted
         self._tested += tested
-        for index in range(min(tested, self.MOST)):
+        for index in range(min(tested, MOST)):
             self._tested_at[index] += 1
             self._accepted_at[index] += index < accepted
 
@@ -113,4 +126,4 @@ class DraftLength:
 
     def _relative(self, rows: int) -> float:
         """What a pass over so many rows is said to take next to one over a single row."""
-        return 1 + (rows - 1) * self._row_cost
+        return 1 + (rows - 1) * self._costs[1]

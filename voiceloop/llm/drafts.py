@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from voiceloop.engines import Steps
-from voiceloop.llm.cache import KvCache
+from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.decoder import Decoder, feed
 from voiceloop.llm.sampling import Penalties, Sampling, choose, warp
 from voiceloop.llm.verify import DraftTokens
@@ -60,12 +60,13 @@ class ModelDraft:
         sampling: Sampling,
         capacity: int,
         ends: frozenset[int] = frozenset(),
+        slots: Slots | None = None,
     ) -> None:
         """`ends` are the tokens that end a reply: nothing is drafted after one of them.
 
         The one that ends it is verified like any other, so this changes no distribution.
         """
-        self.cache = KvCache(capacity)
+        self.cache = KvCache(capacity, slots)
         # Elsewhere it would take a wait for the device to know that a token ends the reply.
         self._ends = ends if model.device.type == "cpu" else frozenset[int]()
         self._model = model

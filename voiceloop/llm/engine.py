@@ -15,12 +15,14 @@ from voiceloop.bundled import bundled
 from voiceloop.calibration.keeping import cache_folder, recall
 from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelCorrupt
-from voiceloop.llm.cache import MIB, CachePool, KvCache
+from voiceloop.llm.cache import MIB, CachePool, KvCache, Slots
+from voiceloop.llm.captured import LENGTHS, Captured, FixedRound, Placed
 from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, decoder
-from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.draftlength import EVERY, DraftLength
 from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.fingerprint import fingerprint
+from voiceloop.llm.graphs import Capture, CudaGraphs
 from voiceloop.llm.loading import Loaded, load_model
 from voiceloop.llm.memory import memory_for, memory_for_model
 from voiceloop.llm.sampling import Sampling
@@ -43,8 +45,15 @@ class SpeculativeLlm:
 
     metered = False
 
-    def __init__(self, target: Loaded, draft: Loaded | None, config: LlmConfig) -> None:
-        """`target` and `draft` give up their weights.
+    def __init__(
+        self,
+        target: Loaded,
+        draft: Loaded | None,
+        config: LlmConfig,
+        capture: Capture | None = None,
+    ) -> None:
+        """`target` and `draft` give up their weights. Rounds are captured on CUDA, or where it is
+        said how.
 
         Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights
         that compute nothing, OutOfMemory.
@@ -65,11 +74,17 @@ class SpeculativeLlm:
         self._target = _checked(target, vocab, self._capacity)
         self._draft = draft and _checked(draft, vocab, self._capacity)
         self._pool = CachePool(config.cache_mb * MIB)
+        if capture is None and self._target.device.type == "cuda":
+            capture = CudaGraphs()
+        self._captured = capture and self._rounds(capture)
         fixed = config.num_speculative_tokens
         step = self._draft.parameters / self._target.parameters if self._draft else 0.0
         # What a round costs and gives is much the same in all conversations.
         self._length = DraftLength(
-            None if fixed == "auto" else fixed, step, _ROW_COST.get(self._target.device.type, 0.02)
+            None if fixed == "auto" else fixed,
+            step,
+            _ROW_COST.get(self._target.device.type, 0.02),
+            LENGTHS if self._captured else EVERY,
         )
 
     def conversation(
@@ -89,9 +104,25 @@ class SpeculativeLlm:
         seed = self._config.seed
         return SystemRandom().getrandbits(32) if seed == "auto" else seed
 
-    def _conversation(self, system: str, seed: int) -> SpeculativeConversation:
+    def _rounds(self, capture: Capture) -> Captured:
+        """The rounds of all conversations, in as many slots as the budget is good for.
+
+        What is usual is captured on this thread and its stream, which are to be the model's own.
+        """
+        torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each length
+        models = [self._target, *([self._draft] if self._draft else [])]
+        group = self._capacity * sum(map(_row_bytes, models))
+        count = max(1, self._config.cache_mb * MIB // group)
+        target, *draft = (Placed(model, Slots(count, self._capacity)) for model in models)
+        work = FixedRound(target, draft[0] if draft else None, self._sampling(0))
+        captured = Captured(work, capture)
+        with memory_for("what rounds compute", MEMORY_HINT):
+            captured.prepare()
+        return captured
+
+    def _sampling(self, seed: int) -> Sampling:
         config = self._config
-        sampling = Sampling(
+        return Sampling(
             temperature=config.temperature,
             top_k=config.top_k,
             top_p=config.top_p,
@@ -102,8 +133,18 @@ class SpeculativeLlm:
             frequency_penalty=config.frequency_penalty,
             verification=config.verification,
         )
+
+    def _conversation(self, system: str, seed: int) -> SpeculativeConversation:
+        config, sampling = self._config, self._sampling(seed)
         draft = self._new_draft(sampling)
-        speculator = Speculator(self._target, draft, self._length, sampling, self._capacity)
+        speculator = Speculator(
+            self._target,
+            draft,
+            self._length,
+            sampling,
+            self._capacity,
+            captured=self._captured,
+        )
         own = (draft.cache,) if isinstance(draft, ModelDraft) else ()
         return SpeculativeConversation(
             speculator,
@@ -119,7 +160,9 @@ class SpeculativeLlm:
 
     def _new_draft(self, sampling: Sampling) -> Draft | None:
         if self._draft is not None:
-            return ModelDraft(self._draft, sampling, self._capacity, self._eos)
+            placed = self._captured and self._captured.work.draft_model
+            slots = placed.slots if placed else None
+            return ModelDraft(self._draft, sampling, self._capacity, self._eos, slots)
         return NgramDraft(self._target.device) if draft_of(self._config) == "ngram" else None
 
 
@@ -213,3 +256,10 @@ def _checked(loaded: Loaded, vocab: int, capacity: int) -> Decoder:
             "download or copy it again",
         )
     return built
+
+
+def _row_bytes(model: Decoder) -> int:
+    """What a row of its cache takes."""
+    cache = KvCache(1)
+    model.forward(torch.zeros(1, dtype=torch.long, device=model.device), cache, 1)
+    return cache.nbytes

@@ -1,13 +1,14 @@
 """Models that transformers loads: as many as can be become a `Checkpoint`, the others it runs.
 
 Importing this imports transformers, which takes seconds; so it is imported only where a model needs
-it. transformers' changing cache classes are hidden here: `TransformersCache` lets its models write
-into the buffers of a `KvCache`.
+it. transformers' changing cache classes are hidden here: its models write into the buffers of a
+`KvCache`, or into those at a `Place`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from voiceloop.llm.attention import Place, hidden
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, Checkpoint
 
@@ -71,11 +73,17 @@ def _is_lean(model: PreTrainedModel, capacity: int) -> bool:
     )
 
 
+def _kinds(config: Any) -> set[str]:
+    """The kinds of layers there are, by what they see."""
+    windowed = getattr(config, "sliding_window", None) is not None
+    usual = "sliding_attention" if windowed else "full_attention"  # those of Mistral alike
+    return {*(getattr(config, "layer_types", None) or (usual,))}
+
+
 def _window(config: Any) -> float:
     """How many tokens the layer that sees the fewest sees; infinite where all see everything."""
-    kinds = getattr(config, "layer_types", None) or ["sliding_attention"]  # those of Mistral alike
     window = getattr(config, "sliding_window", None)
-    return window if window and "sliding_attention" in kinds else math.inf
+    return window if window and "sliding_attention" in _kinds(config) else math.inf
 
 
 class TransformersDecoder:
@@ -88,9 +96,14 @@ class TransformersDecoder:
     def __init__(self, model: PreTrainedModel, vocab: int) -> None:
         self.vocab = vocab
         self.parameters = model.num_parameters()
-        self.device = model.device
+        self.device, self.dtype = model.device, model.dtype
+        self.by_reach = True
         self._model = cast(Any, model.eval())
-        self._layers: int = model.config.get_text_config().num_hidden_layers
+        config = model.config.get_text_config()
+        self._layers: int = config.num_hidden_layers
+        self._kinds = _kinds(config)
+        self._window = getattr(config, "sliding_window", None)
+        self._chunk = getattr(config, "attention_chunk_size", None) or 0
         embedding: Tensor = self._model.get_input_embeddings().weight
         # Of an embedding that is not the head too, only rows are read.
         tied = embedding is self._model.get_output_embeddings().weight
@@ -100,39 +113,79 @@ class TransformersDecoder:
     @torch.inference_mode()
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""
-        states = TransformersCache(cache, self._layers)
-        output = self._model(
-            input_ids=ids.unsqueeze(0), past_key_values=states, use_cache=True, logits_to_keep=keep
-        )
+        layers = [_Following(cache, index) for index in range(self._layers)]
+        logits = self._pass(ids, layers, keep)
         cache.advance(len(ids))
+        return logits
+
+    @torch.inference_mode()
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        """See `Decoder.forward_at`.
+
+        Positions and masks are worked out here: transformers would ask the cache for its length.
+        """
+        positions = place.positions(len(ids))
+        masks = {kind: self._mask(kind, positions, place.reach) for kind in self._kinds}
+        # Where all layers are of a kind, they take the mask itself.
+        mask = masks if len(masks) > 1 else next(iter(masks.values()))
+        layers = [_Placed(place, positions, index) for index in range(self._layers)]
+        options = {"position_ids": positions.unsqueeze(0), "attention_mask": mask}
+        return self._pass(ids, layers, keep, **options)
+
+    def _mask(self, kind: str, positions: Tensor, reach: int) -> Tensor:
+        """What layers of a kind do not see, [1, 1, rows, reach]."""
+        places = torch.arange(reach, device=positions.device)
+        window = self._window if kind == "sliding_attention" else None
+        mask = hidden(positions, places, window, 1, self._model.dtype)
+        if kind == "chunked_attention":
+            apart = positions.unsqueeze(1) // self._chunk != places // self._chunk
+            mask = mask.masked_fill(apart, -math.inf)
+        return mask[None, None]
+
+    def _pass(self, ids: Tensor, layers: Sequence[_Layer], keep: int, **options: Any) -> Tensor:
+        output = self._model(
+            input_ids=ids.unsqueeze(0),
+            past_key_values=Cache(layers=list(layers)),
+            use_cache=True,
+            logits_to_keep=keep,
+            **options,
+        )
         return output.logits[0, -keep:, : self.vocab]
 
 
-class TransformersCache(Cache):
-    """What a model of transformers takes for its cache, writing into a `KvCache`."""
-
-    def __init__(self, cache: KvCache, layers: int) -> None:
-        super().__init__(layers=[_Layer(cache, index) for index in range(layers)])
-
-
 class _Layer(CacheLayerMixin):
+    """What a layer of a model of transformers takes for its cache."""
+
     is_sliding = False
 
-    def __init__(self, cache: KvCache, index: int) -> None:
+    def __init__(self, index: int) -> None:
         super().__init__()
-        self._cache = cache
         self._index = index
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing to do: the `KvCache` makes its own buffers."""
+        """Nothing to do: the buffers are made elsewhere."""
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        states = (state[0].transpose(0, 1) for state in (key_states, value_states))
-        keys, values = self._cache.extend(self._index, *states)
+        keys, values = self.write(key_states[0].transpose(0, 1), value_states[0].transpose(0, 1))
         return keys.transpose(0, 1).unsqueeze(0), values.transpose(0, 1).unsqueeze(0)
+
+    def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
+        """Keep both [rows, heads, dim]; return all that there are, [length, heads, dim]."""
+        raise NotImplementedError
+
+
+class _Following(_Layer):
+    """The next rows of a `KvCache`."""
+
+    def __init__(self, cache: KvCache, index: int) -> None:
+        super().__init__(index)
+        self._cache = cache
+
+    def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
+        return self._cache.extend(self._index, keys, values)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self._cache.length + query_length, 0
@@ -142,3 +195,24 @@ class _Layer(CacheLayerMixin):
 
     def get_max_length(self) -> int:
         return self._cache.capacity
+
+
+class _Placed(_Layer):
+    """Rows of a fixed number at a place."""
+
+    def __init__(self, place: Place, positions: Tensor, index: int) -> None:
+        super().__init__(index)
+        self._place, self._positions = place, positions
+
+    def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
+        buffers = self._place.write(self._index, self._positions, keys, values)
+        return [self._place.seen(buffer) for buffer in buffers]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._place.reach, 0
+
+    def get_seq_length(self) -> Any:  # a number on the device, as transformers' own have it
+        return self._positions[0]
+
+    def get_max_length(self) -> int:
+        return self._place.reach

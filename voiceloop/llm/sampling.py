@@ -63,6 +63,30 @@ class Sampling:
         return self.verification == "rejection" and self.temperature > 0
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Which tokens a sequence has."""
+
+    seen: Tensor
+    """Whether each token is in prompt or reply, bool [vocab]."""
+    said: Tensor
+    """How often each is in the reply, float32 [vocab]."""
+
+
+def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Counts:
+    """The tokens of the first `length` of `ids` (int64 [capacity]), whose reply begins at `start`;
+    both numbers are int64 [1] on the device, which nothing waits for."""
+    at = torch.arange(len(ids), device=ids.device)
+    known = at < length
+    none = torch.full_like(ids, vocab)
+    seen = torch.zeros(vocab + 1, dtype=torch.bool, device=ids.device)
+    said = torch.zeros(vocab + 1, device=ids.device)
+    seen.index_fill_(0, torch.where(known, ids, none), True)
+    reply = torch.where(known & (at >= start), ids, none)
+    said.index_add_(0, reply, torch.ones(len(ids), device=ids.device))
+    return Counts(seen[:vocab], said[:vocab])
+
+
 class Penalties:
     """Penalties, bias and bans of one conversation; where all are off, logits pass untouched.
 
@@ -75,13 +99,13 @@ class Penalties:
         self._repetition = sampling.repetition_penalty
         self._presence = sampling.presence_penalty
         self._frequency = sampling.frequency_penalty
-        self._counting = (self._repetition, self._presence, self._frequency) != (1, 0, 0)
+        self.counting = (self._repetition, self._presence, self._frequency) != (1, 0, 0)
+        """Whether it matters which tokens there were."""
         self._bias = _bias(sampling, vocab, device)
         self._device = device
-        self._seen = torch.zeros(vocab, dtype=torch.bool, device=device)
-        """Whether each token is in prompt or reply."""
-        self._said = torch.zeros(vocab, device=device)
-        """How often each is in the reply."""
+        self._counts = Counts(
+            torch.zeros(vocab, dtype=torch.bool, device=device), torch.zeros(vocab, device=device)
+        )
         self._length = self._start = 0
 
     def count(self, ids: Sequence[int], start: int) -> None:
@@ -90,16 +114,16 @@ class Penalties:
         Only what is new since the last call is looked at.
         """
         known = start == self._start and 0 < self._length == len(ids)
-        if known or not self._counting:
+        if known or not self.counting:
             return
         if start != self._start or self._length == 0:
-            self._seen.zero_()
-            self._said.zero_()
+            self._counts.seen.zero_()
+            self._counts.said.zero_()
             self._length, self._start = 0, start
         new = torch.tensor(ids[self._length :], dtype=torch.long, device=self._device)
         reply = new[max(0, start - self._length) :]
-        self._seen.index_fill_(0, new, True)
-        self._said.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
+        self._counts.seen.index_fill_(0, new, True)
+        self._counts.said.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
         self._length = len(ids)
 
     def rollback(self, length: int) -> None:
@@ -107,18 +131,19 @@ class Penalties:
         if length < self._length:
             self._length = 0  # all of it is counted anew
 
-    def apply(self, logits: Tensor, x: Tensor) -> Tensor:
+    def apply(self, logits: Tensor, x: Tensor, counts: Counts | None = None) -> Tensor:
         """Penalised logits [rows, vocab], at least float32.
 
         The last row follows the counted sequence and all of the draft tokens `x` (int64 [k]); the
-        row before it, all of them but the last; and so on.
+        row before it, all of them but the last; and so on. `counts` stand in for what `count` was
+        told.
         """
-        if self._counting:
-            logits = self._penalised(exact(logits), x)
+        if self.counting:
+            logits = self._penalised(exact(logits), x, counts or self._counts)
         return logits if self._bias is None else exact(logits) + self._bias
 
-    def _penalised(self, logits: Tensor, x: Tensor) -> Tensor:
-        scores = self._formula(logits, self._seen, self._said)
+    def _penalised(self, logits: Tensor, x: Tensor, counts: Counts) -> Tensor:
+        scores = self._formula(logits, counts.seen, counts.said)
         rows, k = len(logits), len(x)
         if k == 0:
             return scores
@@ -127,7 +152,7 @@ class Penalties:
         again = follows @ (x.unsqueeze(1) == x).float()
         columns = x.expand(rows, k)
         changed = self._formula(
-            logits.gather(1, columns), self._seen[x] | (again > 0), self._said[x] + again
+            logits.gather(1, columns), counts.seen[x] | (again > 0), counts.said[x] + again
         )
         return scores.scatter_(1, columns, changed)
 
@@ -156,7 +181,7 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
         chances = ordered.softmax(-1)
         # A token goes if the likelier ones reach top_p without it.
         over = (chances.cumsum(-1) - chances) >= sampling.top_p
-        over[..., 0] = False
+        over[..., :1].zero_()
         scores = scores.masked_fill(over.scatter(-1, order, over), -torch.inf)
     if sampling.min_p > 0:
         floor = scores.amax(-1, keepdim=True) + math.log(sampling.min_p)
@@ -201,12 +226,18 @@ class Noise:
         self._place = torch.device("cpu") if device.type == "mps" else device
         self._counters = torch.arange(1, vocab + 1, device=self._place) * _signed(_GOLDEN)
 
+    def numbers(
+        self, stream: Stream, turn: int, position: int, rows: int, revision: int = 0
+    ) -> list[int]:
+        """Keys of a reply's tokens `position`, `position + 1`, …, as int64 has them."""
+        state = _mixed(0, self._seed, turn, revision, stream)
+        return [_signed(_mixed(state, position + row)) for row in range(rows)]
+
     def keys(
         self, stream: Stream, turn: int, position: int, rows: int, revision: int = 0
     ) -> Tensor:
-        """Keys of a reply's tokens `position`, `position + 1`, …: int64 [rows]."""
-        state = _mixed(0, self._seed, turn, revision, stream)
-        keys = [_signed(_mixed(state, position + row)) for row in range(rows)]
+        """The same, int64 [rows]."""
+        keys = self.numbers(stream, turn, position, rows, revision)
         return torch.tensor(keys, dtype=torch.long, device=self._place)
 
     def uniform(self, keys: Tensor) -> Tensor:

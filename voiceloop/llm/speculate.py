@@ -21,7 +21,8 @@ from torch import Tensor
 
 from voiceloop.engines import Steps
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import CHUNK, Decoder, feed
+from voiceloop.llm.captured import Captured, Rounds
+from voiceloop.llm.decoder import CHUNK, Decoder, chunk, feed
 from voiceloop.llm.draftlength import DraftLength
 from voiceloop.llm.drafts import Draft
 from voiceloop.llm.sampling import Penalties, Sampling
@@ -72,6 +73,14 @@ class _Reply:
         return self.first + length - self.start
 
 
+@dataclass(frozen=True, slots=True)
+class _Watches:
+    """How long each model takes."""
+
+    draft: Stopwatch
+    target: Stopwatch
+
+
 class Speculator:
     """Both models' caches over one sequence of ids, which the caller owns and passes in.
 
@@ -94,9 +103,13 @@ class Speculator:
         sampling: Sampling,
         capacity: int,
         stopwatch: Callable[[torch.device], Stopwatch] = Stopwatch,
+        captured: Captured | None = None,
     ) -> None:
-        """`capacity` is the longest sequence; `length` may be that of other conversations, too."""
-        self.cache = KvCache(capacity)
+        """`capacity` is the longest sequence; `length` may be that of other conversations, too.
+
+        Rounds are those that are `captured`, for as long as there is a slot for the conversation.
+        """
+        self.cache = KvCache(capacity, captured and captured.work.target.slots)
         """The target's."""
         self.stats = Stats()
         self._target, self._draft, self._length = target, draft, length
@@ -104,44 +117,68 @@ class Speculator:
         self._verifier = Verifier(sampling, target.vocab, target.device, remembered=CARRIED)
         self._rows = torch.empty(capacity, dtype=torch.long, device=target.device)
         """What the target is fed in a pass."""
+        self._rounds = captured and Rounds(
+            captured, self.cache, draft, self._verifier, self._penalties
+        )
         self._reply = _Reply()
         self._logits: tuple[int, Tensor] | None = None
         """Those for `probability`, and after how many ids they are."""
-        self._draft_watch, self._target_watch = stopwatch(target.device), stopwatch(target.device)
+        self._watches = _Watches(stopwatch(target.device), stopwatch(target.device))
 
     @torch.inference_mode()
     def round(self, ids: Sequence[int], limit: int) -> Generator[None, None, Step]:
         """Continue the reply that `revise` began by at least one token and at most `limit`.
 
-        `ids` ends with the reply's last token, which is all that the target has not seen yet. Names
-        are those of Leviathan et al. 2023, Algorithm 1, but for k, which is gamma there.
+        `ids` ends with the reply's last token, which is all that the target has not seen yet.
         """
         position = self._reply.position(len(ids))
         k = min(self._length.next(position), limit - 1) if self._draft is not None else 0
-        x, noise = DraftTokens(self._rows[:0]), None
+        if (rounds := self._rounds) is not None and rounds.ready(ids):
+            steps = self._replayed(rounds, ids, k, position)
+        else:
+            steps = self._round(ids, k, position)
         step = Step(start=self.cache.length)  # all there is if this is closed at a pause, or fails
         try:
-            # Propose: x_1, …, x_k from the draft, one pass each.
-            if self._draft is not None and k > 0:
-                noise = self._verifier.noise(position, k + 1, drafting=True)
-                self._penalties.count(ids, self._reply.start)
-                proposal = self._draft.propose(ids, k, noise, self._penalties)
-                x = yield from self._draft_watch.steps(proposal)
-                yield None
-            # Verify: p_1, …, p_k+1 from the target, all in one pass.
-            plan = self.plan(ids, x, noise)
-            with self._target_watch:
-                logits = self._target.forward(plan.tokens, plan.slot, plan.keep)
-                # Settle, by `verify.rejection`, which is the rest of Algorithm 1, or by `coupled`:
-                # x_1, …, x_n are accepted, and a token of the target's own follows.
-                step = self.settle(plan, logits)
+            step = yield from steps
         finally:
             self.rollback(len(ids) + step.accepted)
-            draft_ms, target_ms = self._draft_watch.take(), self._target_watch.take()
+            draft_ms, target_ms = self._watches.draft.take(), self._watches.target.take()
             step = replace(step, draft_ms=draft_ms, target_ms=target_ms)
             self.stats.round(step)
         self._length.observe(step.drafted, step.accepted, step.draft_ms, step.target_ms)
         return step
+
+    def _round(self, ids: Sequence[int], k: int, position: int) -> Generator[None, None, Step]:
+        """The algorithm. Names are those of Leviathan et al. 2023, but for k, which is gamma there.
+
+        The reply's token number `position` follows the ids.
+        """
+        x, noise = DraftTokens(self._rows[:0]), None
+        # Propose: x_1, …, x_k from the draft, one pass each.
+        if self._draft is not None and k > 0:
+            noise = self._verifier.noise(position, k + 1, drafting=True)
+            self._penalties.count(ids, self._reply.start)
+            proposal = self._draft.propose(ids, k, noise, self._penalties)
+            x = yield from self._watches.draft.steps(proposal)
+            yield None
+        # Verify: p_1, …, p_k+1 from the target, all in one pass.
+        plan = self.plan(ids, x, noise)
+        with self._watches.target:
+            logits = self._target.forward(plan.tokens, plan.slot, plan.keep)
+            # Settle, by `verify.rejection`, which is the rest of Algorithm 1, or by `coupled`:
+            # x_1, …, x_n are accepted, and a token of the target's own follows.
+            return self.settle(plan, logits)
+
+    def _replayed(
+        self, rounds: Rounds, ids: Sequence[int], k: int, position: int
+    ) -> Generator[None, None, Step]:
+        """The same, by what was captured: what is asked for at once cannot be paused within."""
+        proposal = rounds.propose(ids, k, self._reply.start, position)
+        k = yield from self._watches.draft.steps(proposal)
+        with self._watches.target:
+            n, tokens = rounds.verify(k)
+            self._forget(len(ids) + n)
+        return Step(tuple(tokens), k, n, start=len(ids) - 1, rows=n + 1)
 
     def plan(
         self,
@@ -221,16 +258,17 @@ class Speculator:
         try:
             self._forget(len(ids) - 1)  # the last row's logits are needed
             # What is left of the prompt goes into one pass with what is offered.
-            room = CHUNK - min(len(offered), CARRIED)
+            most = chunk(self._target.device)
+            room = most - min(len(offered), CARRIED)
             yield from self._extend(ids[: max(0, len(ids) - room)])
             while not done:
                 known = whole[: len(ids) + kept]
-                x = offered[kept : kept + CHUNK - (len(known) - self.cache.length)]
+                x = offered[kept : kept + most - (len(known) - self.cache.length)]
                 plan = self.plan(known, x, watched=watched)
-                with self._target_watch:
+                with self._watches.target:
                     logits = self._target.forward(plan.tokens, plan.slot, plan.keep)
                     step = self.settle(plan, logits)
-                step = replace(step, target_ms=self._target_watch.take())
+                step = replace(step, target_ms=self._watches.target.take())
                 self.stats.target_pass(step)
                 kept += step.accepted
                 done = step.accepted < len(x) or kept == len(offered)
@@ -253,7 +291,7 @@ class Speculator:
     @torch.inference_mode()
     def prefill_draft(self, ids: Sequence[int]) -> Steps[None]:
         """Compute the draft's rows for all of `ids`."""
-        draft, watch = self._draft, self._draft_watch
+        draft, watch = self._draft, self._watches.draft
         if draft is None or draft.length >= len(ids):
             return
         before = draft.length
@@ -274,6 +312,8 @@ class Speculator:
         """Forget everything from position `length` on."""
         self._forget(length)
         self._penalties.rollback(length)
+        if self._rounds is not None:
+            self._rounds.rollback(length)
         if self._draft is not None:
             self._draft.rollback(length)
         if self._logits is not None and self._logits[0] > length:
@@ -295,7 +335,7 @@ class Speculator:
 
     def _extend(self, ids: Sequence[int]) -> Steps[None]:
         """Compute the target's rows for all of `ids`, and pause if there was anything to do."""
-        start, watch = self.cache.length, self._target_watch
+        start, watch = self.cache.length, self._watches.target
         if start >= len(ids):
             return
         try:

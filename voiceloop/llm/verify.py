@@ -159,9 +159,20 @@ class Verifier:
             return self._noise.gumbel(keys.index_select(0, n.to(keys.device)))
 
         n, tokens = _on_host(*rejection(draft.tokens, p, draft.q, u, gumbel))
-        drawn_from = zip(range(position, self._remembered), p[: n + 1].clone(), strict=False)
-        self._drawn_from.update(drawn_from)
+        self.remember(position, p[: n + 1])
         return n, tokens
+
+    def remember(self, position: int, p: Tensor) -> None:
+        """The turn's tokens from `position` on were drawn from the rows of `p`, [tokens, vocab]."""
+        self._drawn_from.update(zip(range(position, self._remembered), p.clone(), strict=False))
+
+    def numbers(self, position: int, rows: int) -> dict[Stream, list[int]]:
+        """The keys of the turn's tokens from `position` on, of every stream."""
+        assert self._turn is not None
+        return {
+            stream: self._noise.numbers(stream, self._turn, position, rows, self._revision)
+            for stream in Stream
+        }
 
     def forget(self) -> None:
         """Forget which distributions tokens came from."""

@@ -1,0 +1,221 @@
+"""How the rows of a pass see what a cache holds.
+
+Two kinds of passes write rows and attend to all that came before them: one that follows what a
+`KvCache` counts, in shapes that grow with it, and one at a `Place`, whose shapes and addresses
+never change, so that it can be captured once and replayed for every conversation. Of the second
+there are two ways: by a mask over the first so many rows, anywhere; and by a kernel that takes
+lengths from the device, on CUDA. This module knows no layers and no weights.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from voiceloop.llm.cache import KvCache, Slots
+
+logger = logging.getLogger(__name__)
+
+BUCKETS = (256, 512, 1024, 2048)
+"""Rows that a masked pass of fixed shape looks at: the fewest of these that hold the sequence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pass of fixed shape puts its rows, told by numbers that lie on the device."""
+
+    slots: Slots
+    slot: Tensor
+    """Which of the slots, int64 [1]."""
+    start: Tensor
+    """Position of the first row, int64 [1]."""
+    reach: int
+    """The pass looks at no row from this one on."""
+
+    def positions(self, rows: int) -> Tensor:
+        """Of so many rows in the sequence, int64 [rows]."""
+        return self.start + torch.arange(rows, device=self.start.device)
+
+    def write(self, layer: int, positions: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
+        """Write rows at `positions`; each of the `states` is [rows, heads, dim]. Returns the
+        layer's buffers, see `Slots.layer`."""
+        buffers = self.slots.layer(layer, states)
+        at = self.slot * self.slots.capacity + positions
+        for buffer, state in zip(buffers, states, strict=True):
+            buffer.flatten(0, 1).index_copy_(0, at, state)
+        return buffers
+
+    def seen(self, buffer: Tensor) -> Tensor:
+        """The rows of such a buffer that the pass looks at: [reach, heads, dim]."""
+        return buffer[:, : self.reach].index_select(0, self.slot)[0]
+
+
+class Rows(Protocol):
+    """The rows of one pass."""
+
+    @property
+    def positions(self) -> Tensor | slice[int, int, None]:
+        """Of the rows, in the sequence."""
+        ...
+
+    def attend(
+        self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
+    ) -> Tensor:
+        """Write a layer's `states` [rows, 2 groups, dim], keys before values; return what the
+        queries `q` [rows, heads, dim] see of all that is there by then: [rows, heads * dim].
+
+        A row sees the last `window` rows up to itself, or all. Products are multiplied by `scale`,
+        or divided by the root of dim.
+        """
+        ...
+
+
+class Following:
+    """The next rows of a cache, which still has to `advance` over them."""
+
+    def __init__(self, cache: KvCache, rows: int) -> None:
+        self.positions = slice(cache.length, cache.length + rows, None)
+        self._cache = cache
+        self._masks: dict[int | None, Tensor | None] = {}
+
+    def attend(
+        self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
+    ) -> Tensor:
+        """See `Rows.attend`."""
+        (seen,) = self._cache.extend(layer, states)
+        if window not in self._masks:
+            self._masks[window] = self._mask(q, states, window)
+        return masked(q, seen, self._masks[window], scale)
+
+    def _mask(self, q: Tensor, states: Tensor, window: int | None) -> Tensor | None:
+        rows, end = len(q), self.positions.stop
+        if rows == 1 and (window is None or end <= window):  # it sees everything
+            return None
+        places = torch.arange(end, device=q.device)
+        return hidden(places[self.positions], places, window, folds(q, states), q.dtype)
+
+
+class Placed:
+    """Rows of a fixed number at a place."""
+
+    def __init__(self, place: Place, rows: int) -> None:
+        self.positions = place.positions(rows)
+        self._place = place
+        self._masks: dict[int | None, Tensor] = {}
+
+    def attend(
+        self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
+    ) -> Tensor:
+        """See `Rows.attend`."""
+        place = self._place
+        (buffer,) = place.write(layer, self.positions, states)
+        if has_kernel(q.device, q.dtype, q.shape[1], states.shape[1] // 2, q.shape[2], window):
+            return by_lengths(q, buffer, place, window, scale)
+        if window not in self._masks:
+            places = torch.arange(place.reach, device=q.device)
+            fold = folds(q, states)
+            self._masks[window] = hidden(self.positions, places, window, fold, q.dtype)
+        return masked(q, place.seen(buffer), self._masks[window], scale)
+
+
+def folds(q: Tensor, states: Tensor) -> int:
+    """Queries for each key, heads / groups."""
+    return 2 * q.shape[1] // states.shape[1]
+
+
+def masked(q: Tensor, seen: Tensor, mask: Tensor | None, scale: float | None) -> Tensor:
+    """Attention of `q` [rows, heads, dim] to `seen` [length, 2 groups, dim], keys before values.
+
+    The queries of a group become rows of one head: so no kernel has to know of groups, and keys
+    are read once. `mask` is from `hidden`, or None where every row sees everything. Returns
+    [rows, heads * dim].
+    """
+    rows, heads, dim = q.shape
+    groups = seen.shape[1] // 2
+    keys, values = seen.transpose(0, 1).unsqueeze(0).split(groups, 1)
+    folded = q.view(rows, groups, heads // groups, dim).transpose(0, 1).reshape(1, groups, -1, dim)
+    attended = F.scaled_dot_product_attention(folded, keys, values, attn_mask=mask, scale=scale)
+    return attended.view(groups, rows, -1, dim).transpose(0, 1).reshape(rows, heads * dim)
+
+
+def hidden(
+    positions: Tensor, places: Tensor, window: int | None, fold: int, dtype: torch.dtype
+) -> Tensor:
+    """What rows at `positions` do not see of the rows at `places`: [rows * fold, places], 0 where
+    a row does see and -inf where it does not. A row sees the last `window` up to itself, or all."""
+    back = positions.unsqueeze(1) - places
+    unseen = back < 0 if window is None else (back < 0) | (back >= window)
+    nothing = torch.zeros(unseen.shape, dtype=dtype, device=unseen.device)
+    return nothing.masked_fill_(unseen, -math.inf).repeat_interleave(fold, 0)
+
+
+def by_lengths(
+    q: Tensor, buffer: Tensor, place: Place, window: int | None, scale: float | None
+) -> Tensor:
+    """Attention of `q` [rows, heads, dim] at a place to all that is before and of it in `buffer`
+    [slots, capacity, 2 groups, dim], by torch's kernel for sequences of different lengths, to
+    which the slot's rows are one of them: [rows, heads * dim].
+
+    ImportError or TypeError where this torch has none that would do. By 2.13 being causal is a
+    window, before that an option.
+    """
+    from torch.nn.attention.varlen import varlen_attn
+
+    attend: Any = varlen_attn
+    takes = inspect.signature(varlen_attn).parameters
+    options: dict[str, Any] = {} if scale is None else {"scale": scale}
+    if scale is not None and "scale" not in takes:
+        raise TypeError("this varlen_attn knows no scale")
+    if "enable_gqa" in takes:
+        options["enable_gqa"] = True
+    if "window_size" in takes:
+        options["window_size"] = (-1 if window is None else window - 1, 0)
+    elif window is None:
+        options["is_causal"] = True
+    else:
+        raise TypeError("this varlen_attn knows no windows")
+    rows, longest = len(q), buffer.shape[1]
+    keys, values = buffer.flatten(0, 1).split(buffer.shape[2] // 2, 1)
+    first = torch.arange(2, device=q.device, dtype=torch.int32) * rows
+    began = place.slot * longest
+    kept = torch.cat((began, began + place.start + rows)).int()
+    return attend(q, keys, values, first, kept, rows, longest, **options).reshape(rows, -1)
+
+
+@cache
+def has_kernel(
+    device: torch.device, dtype: torch.dtype, heads: int, groups: int, dim: int, window: int | None
+) -> bool:
+    """Whether `by_lengths` is there for such queries, and gives what masks give.
+
+    It is tried once for each kind, which waits for the device.
+    """
+    if device.type != "cuda" or dtype not in (torch.float16, torch.bfloat16):
+        return False
+    start, rows = 150, 3
+    slot, begun = torch.tensor([[1], [start]], device=device)
+    place = Place(Slots(1, 256), slot, begun, 256)
+    generator = torch.Generator(device).manual_seed(0)
+    q, buffer = (
+        torch.randn(shape, generator=generator, device=device, dtype=dtype)
+        for shape in ((rows, heads, dim), (2, 256, 2 * groups, dim))
+    )
+    places = torch.arange(start + rows, device=device)
+    mask = hidden(places[start:], places, window, heads // groups, dtype)
+    try:
+        found = by_lengths(q, buffer, place, window, None)
+    except (ImportError, RuntimeError, TypeError, ValueError) as error:
+        logger.info("attention by masks, since varlen_attn cannot be used: %s", error)
+        return False
+    apart = (found - masked(q, buffer[1, : start + rows], mask, None)).abs().max()
+    agrees = bool(apart < 0.05)
+    logger.info("attention by %s", "varlen_attn" if agrees else "masks: varlen_attn is wrong here")
+    return agrees
