@@ -21,14 +21,17 @@ from transformers import (
     GemmaConfig,
     GPT2Config,
     GptOssConfig,
+    GraniteConfig,
     Llama4TextConfig,
     LlamaConfig,
     MistralConfig,
+    Olmo2Config,
     Phi3Config,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen3Config,
+    SmolLM3Config,
 )
 
 from voiceloop.llm.attention import Place
@@ -102,6 +105,12 @@ def config(kind: str, vocab: int) -> Any:
             return Qwen3Config(**LLAMA, **wide)
         case "mistral":
             return MistralConfig(**LLAMA, **wide, sliding_window=None)
+        case "smollm3":
+            return SmolLM3Config(**LLAMA, **wide, no_rope_layers=[1, 0], pad_token_id=0)
+        case "olmo2":
+            return Olmo2Config(**LLAMA, **wide)
+        case "granite":
+            return GraniteConfig(**LLAMA, **wide, embedding_multiplier=3.0, residual_multiplier=0.5)
         case "gpt2":
             return GPT2Config(n_embd=48, n_layer=2, n_head=4, n_positions=CONTEXT, **wide)
         case "gemma":
@@ -127,7 +136,11 @@ def windowed_config(kind: str, wide: dict[str, Any]) -> Any:
             return Gemma2Config(**LLAMA, **wide, sliding_window=WINDOW)
         case "windowed-gemma3":
             kinds = ["sliding_attention", "full_attention"]
-            return Gemma3TextConfig(**LLAMA, **wide, sliding_window=WINDOW, layer_types=kinds)
+            # The scale of products is not the root of a head's size, as in the largest of them.
+            scale: Any = {"query_pre_attn_scalar": 7}
+            return Gemma3TextConfig(
+                **LLAMA, **wide, **scale, sliding_window=WINDOW, layer_types=kinds
+            )
         case "windowed-gpt-oss":
             experts: Any = {"num_local_experts": 4, "num_experts_per_tok": 2}
             # Its quicker ways to multiply know no double precision.
@@ -140,8 +153,10 @@ def windowed_config(kind: str, wide: dict[str, Any]) -> Any:
     raise ValueError(kind)
 
 
-LEAN = ("llama", "qwen2", "qwen3", "mistral")
-KINDS = (*LEAN, "gpt2", "gemma")
+PLAIN = ("llama", "qwen2", "qwen3", "mistral", "smollm3")
+"""Those that are read without transformers."""
+LEAN = (*PLAIN, *(f"windowed-{kind}" for kind in ("mistral", "qwen2", "qwen3", "gemma3")))
+KINDS = (*PLAIN, "gpt2", "gemma", "olmo2", "granite")
 WINDOW = 8
 """Tokens that layers with a sliding window see, themselves included."""
 WINDOWED = tuple(

@@ -103,12 +103,11 @@ def test_what_the_kernel_for_lengths_is_asked_for_is_what_masks_give(
     """The kernel itself runs on CUDA alone; there, `has_kernel` compares."""
 
     def with_windows(
-        q, k, v, cu_seq_q, cu_seq_k, max_q, max_k, *, scale=None, window_size=(-1, -1),
-        enable_gqa=False,
-    ):  # fmt: skip
+        q, k, v, cu_seq_q, cu_seq_k, max_q, max_k, *, window_size=(-1, -1), enable_gqa=False
+    ):
         assert enable_gqa and window_size[1] == 0
         assert int(cu_seq_k[-1] - cu_seq_k[0]) <= max_k and cu_seq_k.dtype == torch.int32
-        return exact(q, k, v, cu_seq_q, cu_seq_k, window_size, scale or q.shape[-1] ** -0.5)
+        return exact(q, k, v, cu_seq_q, cu_seq_k, window_size, q.shape[-1] ** -0.5)
 
     def causal(q, k, v, cu_seq_q, cu_seq_k, max_q, max_k, is_causal=False):
         assert is_causal and int(cu_seq_q[-1]) == max_q
@@ -119,7 +118,7 @@ def test_what_the_kernel_for_lengths_is_asked_for_is_what_masks_give(
     q = torch.randn(rows, 4, 12, generator=drawn, dtype=torch.float64)
     buffer = torch.randn(2, REACH, 4, 12, generator=drawn, dtype=torch.float64)
     at = place(Slots(1, REACH), slot, start)
-    if not newer and (window or scale):
+    if not newer and window:
         with pytest.raises(TypeError):
             by_lengths(q, buffer, at, window, scale)
         return

@@ -151,6 +151,20 @@ class Recorder(TorchDispatchMode):
         return (*where, tuple(value.shape), value.stride(), value.storage_offset(), value.dtype)
 
 
+class Staying(TorchDispatchMode):
+    """Everything that is taken or given lies on the device."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self._device = device
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for value in tree_flatten((args, kwargs, result))[0]:
+            assert not isinstance(value, Tensor) or value.device.type == self._device, func
+        return result
+
+
 @pytest.mark.parametrize("sampling", EVERY, ids=EVERY_NAME)
 @pytest.mark.parametrize("k", [0, 1, 4])
 def test_each_replay_does_the_same_at_the_same_addresses(
@@ -189,13 +203,15 @@ def test_the_recorder_sees_what_differs(workshop: Workshop) -> None:
 def test_a_round_needs_no_values_before_its_one_copy(
     workshop: Workshop, kind: str, sampling: Sampling
 ) -> None:
-    """On the meta device there are none: whatever asked for one would fail."""
+    """On the meta device there are none: whatever asked for one would fail. And nothing else is
+    brought there after the one copy to it."""
     work = at_work(kind, workshop, sampling, "meta")
     work.inputs.load(a_round(17, workshop.vocab, 0))
     for k in LENGTHS:
-        if k:
-            work.draft(k, 64)
-        work.verify(k, 64)
+        with Staying("meta"):
+            if k:
+                work.draft(k, 64)
+            work.verify(k, 64)
     with pytest.raises(RuntimeError, match="meta"):
         work.decided.tolist()
 

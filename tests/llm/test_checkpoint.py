@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.llm.conftest import LEAN, Workshop, config, drawn
+from tests.llm.conftest import PLAIN, Workshop, config, drawn
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import Checkpoint, read_checkpoint
 from voiceloop.llm.decoder import decoder
@@ -44,7 +44,7 @@ def logits(loaded: Loaded, vocab: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("kind", LEAN)
+@pytest.mark.parametrize("kind", PLAIN)
 def test_it_computes_what_transformers_loads(
     workshop: Workshop, tmp_path: Path, kind: str, tied: bool
 ) -> None:

@@ -223,17 +223,21 @@ def test_a_model_whose_caches_cannot_be_rolled_back_is_refused(workshop, tmp_pat
     explained(EngineError, "cannot be rolled back", tmp_path)
 
 
-def test_a_model_with_a_window_says_the_same_with_a_draft_and_without(workshop, folders, tmp_path):
-    model = build_model("windowed-mistral", workshop.vocab)
+@pytest.mark.parametrize(
+    ("kind", "runs"), [("windowed-mistral", LeanDecoder), ("windowed-phi3", TransformersDecoder)]
+)
+def test_a_model_with_a_window_says_the_same_with_a_draft_and_without(
+    workshop, folders, tmp_path, kind, runs
+):
+    model = build_model(kind, workshop.vocab)
     folder = save(tmp_path, model, workshop.tokenizer)
     options = {"max_new_tokens": 40, "context": 200, "dtype": "float32"}
     _, alone = said(build(folder, **options))
     pair = build(folder, folders / "draft", num_speculative_tokens=3, **options)
     _, talk = said(pair)
-    assert isinstance(pair._target, TransformersDecoder)
+    assert isinstance(pair._target, runs)
     assert talk.counters.drafted > 0
     assert same(pair, alone, talk)
-    assert isinstance(build(folder, context=8)._target, LeanDecoder)
 
 
 def test_a_draft_with_another_vocabulary_is_refused(workshop, folders, tmp_path):

@@ -129,5 +129,16 @@ def test_a_norm_is_torchs_own(
     assert found.dtype == dtype and torch.allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_a_raised_norm_multiplies_by_one_more_in_no_less_than_single_precision(
+    dtype: torch.dtype,
+) -> None:
+    x, weight = drawn(5, 40).to(dtype), drawn(40, seed=1, scale=0.01).to(dtype)
+    expected = F.rms_norm(x.double(), (40,), weight.double() + 1, 1e-6)
+    found = Norm(weight, 1e-6, raised=True)(x)
+    digits = torch.finfo(torch.float32 if dtype == torch.float64 else dtype).eps
+    assert found.dtype == dtype and torch.allclose(found.double(), expected, rtol=digits, atol=1e-6)
+
+
 def test_nothing_here_knows_of_a_model() -> None:
     assert "transformers" not in vars(kernels)

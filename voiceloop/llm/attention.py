@@ -171,9 +171,9 @@ def by_lengths(
 
     attend: Any = varlen_attn
     takes = inspect.signature(varlen_attn).parameters
-    options: dict[str, Any] = {} if scale is None else {"scale": scale}
-    if scale is not None and "scale" not in takes:
-        raise TypeError("this varlen_attn knows no scale")
+    options: dict[str, Any] = {}
+    if scale is not None:  # that of the queries is known to all of them
+        q = q * (scale * math.sqrt(q.shape[-1]))
     if "enable_gqa" in takes:
         options["enable_gqa"] = True
     if "window_size" in takes:

@@ -204,9 +204,12 @@ class Captured:
         """Propose; nothing waits for it."""
         self._graphs["draft", k, self._reach].replay()
 
-    def verify(self, k: int) -> tuple[int, list[int]]:
-        """How many of the draft tokens are accepted, and the tokens that are decided."""
+    def verify(self, k: int) -> None:
+        """Decide; nothing waits for it."""
         self._graphs["verify", k, self._reach].replay()
+
+    def decided(self) -> tuple[int, list[int]]:
+        """How many of the draft tokens are accepted, and the tokens that are decided; waits."""
         self._told.copy_(self.work.decided, non_blocking=True)
         if self.work.decided.device.type == "cuda":
             arrived = torch.cuda.Event()
@@ -303,10 +306,14 @@ class Rounds:
         self._noted, self._position = known + k, position
         return k
 
-    def verify(self, k: int) -> tuple[int, list[int]]:
-        """How many of the `k` draft tokens are accepted, and the tokens that are decided; waits."""
-        n, tokens = self._captured.verify(k)
+    def verify(self, k: int) -> None:
+        """Pass the `k` draft tokens through the target, and decide; nothing waits for it."""
+        self._captured.verify(k)
         self._cache.advance(k + 1)
+
+    def settle(self) -> tuple[int, list[int]]:
+        """How many of the draft tokens are accepted, and the tokens that are decided; waits."""
+        n, tokens = self._captured.decided()
         if self._verifier.sampling.rejects:
             self._verifier.remember(self._position, self._captured.work.p[: n + 1])
         return n, tokens

@@ -18,6 +18,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+LAYERS = "num_hidden_layers"
 EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
 
 _CLASSES = {
@@ -25,24 +26,39 @@ _CLASSES = {
     "mistral": "MistralForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
+    "smollm3": "SmolLM3ForCausalLM",
 }
 _COUNTS = (
     "hidden_size",
     "intermediate_size",
     "max_position_embeddings",
     "num_attention_heads",
-    "num_hidden_layers",
+    LAYERS,
     "num_key_value_heads",
     "vocab_size",
 )
 _DTYPES = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float32", "float64")}
+
+Rotary = Callable[[int], tuple[Tensor, Tensor]]
+"""Cosines and sines of the first so many positions, each [positions, dim]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a layer sees of the sequence; layers alike share one."""
+
+    rotary: Rotary | None
+    """How it tells positions; None where it does not."""
+    window: int | None = None
+    """How many tokens a row sees, itself included; None for all that there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A model for `LeanDecoder`."""
 
-    layers: int
+    sights: tuple[Sight, ...]
+    """Of each layer."""
     heads: int
     """Of the queries."""
     groups: int
@@ -54,8 +70,14 @@ class Checkpoint:
     weights: dict[str, Tensor]
     """By the names that checkpoints give them; HEAD is missing where the embedding serves as it.
     A decoder takes out what it fuses."""
-    rotary: Callable[[int], tuple[Tensor, Tensor]]
-    """Cosines and sines of the first so many positions, each [positions, dim]."""
+    activation: str = "silu"
+    """Of the gate; one of `kernels.GATES`."""
+    raised: bool = False
+    """Whether norms multiply by one more than their weights."""
+    embedding_scale: float | None = None
+    """What rows of the embedding are multiplied by."""
+    attention_scale: float | None = None
+    """What products of queries and keys are multiplied by; None for the usual 1 / sqrt(dim)."""
 
     @property
     def parameters(self) -> int:
@@ -106,14 +128,15 @@ def read_checkpoint(
         return None
     if missing := [name for name in shapes if name not in weights]:
         raise ValueError(f"the weights lack {missing[0]}")
+    told = Sight(lambda positions: _rotary(positions, dim, theta, weights[NORM]))
+    untold = Sight(None)
     return Checkpoint(
-        layers=config["num_hidden_layers"],
+        sights=tuple(told if tells else untold for tells in _tells(config)),
         heads=config["num_attention_heads"],
         groups=config["num_key_value_heads"],
         dim=dim,
         eps=config["rms_norm_eps"],
         weights=weights,
-        rotary=lambda positions: _rotary(positions, dim, theta, weights[NORM]),
     )
 
 
@@ -139,6 +162,7 @@ def _plain(config: Mapping[str, Any]) -> bool:
         and all(isinstance(config.get(key), int) and config[key] > 0 for key in _COUNTS)
         and config["hidden_size"] % config["num_attention_heads"] == 0
         and isinstance(config.get("head_dim"), int if kind == "qwen3" else int | None)
+        and (kind != "smollm3" or len(config.get("no_rope_layers") or ()) == config[LAYERS])
         and isinstance(config.get("rms_norm_eps"), float)
         and isinstance(config.get("tie_word_embeddings"), bool)
         and config.get("hidden_act") == "silu"
@@ -163,6 +187,12 @@ def _theta(config: Mapping[str, Any]) -> float | None:
     theta = cast("dict[str, Any]", rope)["rope_theta"]
     plain = rope["rope_type"] == "default" and isinstance(theta, int | float)
     return float(theta) if plain else None
+
+
+def _tells(config: Mapping[str, Any]) -> list[int]:
+    """For each layer, whether it tells positions."""
+    every = [1] * config[LAYERS]
+    return config["no_rope_layers"] if config["model_type"] == "smollm3" else every
 
 
 def _shapes(config: Mapping[str, Any], dim: int) -> dict[str, tuple[int, ...]]:
@@ -194,7 +224,7 @@ def _shapes(config: Mapping[str, Any], dim: int) -> dict[str, tuple[int, ...]]:
     }
     if not config["tie_word_embeddings"]:
         shapes[HEAD] = (config["vocab_size"], hidden)
-    for index in range(config["num_hidden_layers"]):
+    for index in range(config[LAYERS]):
         shapes |= {f"model.layers.{index}.{name}": shape for name, shape in layer.items()}
     return shapes
 

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from voiceloop.llm.attention import Following, Place, Placed, Rows, has_kernel
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint
-from voiceloop.llm.kernels import Linear, Norm, linear
+from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
+from voiceloop.llm.kernels import GATES, Linear, Norm, linear
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -67,7 +67,7 @@ def decoder(model: Checkpoint | PreTrainedModel, vocab: int, capacity: int) -> D
         return LeanDecoder(model, vocab, capacity)
     from voiceloop.llm.hf import TransformersDecoder, checkpoint_of
 
-    taken = checkpoint_of(model, capacity)
+    taken = checkpoint_of(model)
     return LeanDecoder(taken, vocab, capacity) if taken else TransformersDecoder(model, vocab)
 
 
@@ -96,43 +96,50 @@ def feed(
 class _Layer:
     """One layer; projections of the same input are one."""
 
+    sight: Sight
     attention_norm: Norm
     qkv: Linear
     q_norm: Norm | None
     k_norm: Norm | None
     out: Linear
+    out_norm: Norm | None
     mlp_norm: Norm
     gate_up: Linear
     down: Linear
+    down_norm: Norm | None
 
 
 class LeanDecoder:
-    """Llama, Qwen2, Qwen3 and Mistral: RMSNorm, rotary positions, grouped queries, SwiGLU."""
+    """Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3: RMSNorm, rotary positions in all or most
+    layers, grouped queries, a gate; in some of them windows, and norms of what layers give."""
 
     def __init__(self, model: Checkpoint, vocab: int, capacity: int) -> None:
         """`model` loses its weights."""
-        weights, eps = model.weights, model.eps
+        weights = model.weights
         self.vocab = vocab
         self.parameters = model.parameters
         self._heads = model.heads, model.groups, model.dim
+        self._gate, self._scale = GATES[model.activation], model.attention_scale
         with torch.inference_mode():
-            cos, sin = model.rotary(capacity)
-            self._layers = [_fuse(weights, index, eps) for index in range(model.layers)]
+            self._rotary = _rotary_tables(model, capacity)
+            self._layers = [_fuse(model, index) for index in range(len(model.sights))]
             self._embedding = weights[EMBEDDING]
             self.device, self.dtype = self._embedding.device, self._embedding.dtype
-            self.by_reach = not has_kernel(
-                self.device, self.dtype, model.heads, model.groups, model.dim, None
+            self._multiplier = (
+                None
+                if model.embedding_scale is None
+                else torch.tensor(model.embedding_scale, dtype=self.dtype, device=self.device)
             )
-            self._norm = Norm(weights[NORM], eps)
+            self._norm = Norm(weights[NORM], model.eps, raised=model.raised)
             self._head = linear(_padded(weights.pop(HEAD, self._embedding), vocab))
-            matrices = [self._head]
-            for layer in self._layers:
-                matrices += (layer.qkv, layer.out, layer.gate_up, layer.down)
-            self.pass_bytes = sum(matrix.nbytes for matrix in matrices)
-            # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
-            sign = torch.ones_like(sin)
-            sign[:, : model.dim // 2] = -1
-            self._rotary = cos.unsqueeze(1), (sin * sign).unsqueeze(1)
+        matrices = [self._head]
+        for layer in self._layers:
+            matrices += (layer.qkv, layer.out, layer.gate_up, layer.down)
+        self.pass_bytes = sum(matrix.nbytes for matrix in matrices)
+        self.by_reach = not all(
+            has_kernel(self.device, self.dtype, *self._heads, window)
+            for window in {sight.window for sight in model.sights}
+        )
 
     @torch.inference_mode()
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
@@ -148,20 +155,46 @@ class LeanDecoder:
 
     def _pass(self, ids: Tensor, rows: Rows, keep: int) -> Tensor:
         queries, groups, dim = self._heads
-        cos, sin = (table[rows.positions] for table in self._rotary)
+        angles = {
+            sight: (cos[rows.positions], sin[rows.positions])
+            for sight, (cos, sin) in self._rotary.items()
+        }
         x = F.embedding(ids, self._embedding)
+        if self._multiplier is not None:
+            x = x * self._multiplier
         for index, layer in enumerate(self._layers):
             qkv = layer.qkv(layer.attention_norm(x)).view(len(ids), queries + 2 * groups, dim)
             q, k, qk = qkv[:, :queries], qkv[:, queries:-groups], qkv[:, :-groups]
             if layer.q_norm is not None and layer.k_norm is not None:
                 q.copy_(layer.q_norm(q))
                 k.copy_(layer.k_norm(k))
-            torch.addcmul(qk * cos, qk.roll(dim // 2, -1), sin, out=qk)
-            attended = rows.attend(index, q, qkv[:, queries:], None, None)
-            x = layer.out.add(attended, x)
+            if layer.sight in angles:
+                cos, sin = angles[layer.sight]
+                torch.addcmul(qk * cos, qk.roll(dim // 2, -1), sin, out=qk)
+            attended = rows.attend(index, q, qkv[:, queries:], layer.sight.window, self._scale)
+            x = _added(x, attended, layer.out, layer.out_norm)
             gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, -1)
-            x = layer.down.add(F.silu(gate).mul_(up), x)
+            x = _added(x, self._gate(gate).mul_(up), layer.down, layer.down_norm)
         return self._head(self._norm(x[-keep:]))[:, : self.vocab]
+
+
+def _added(to: Tensor, x: Tensor, weights: Linear, norm: Norm | None) -> Tensor:
+    """The product of `x`, normalised if there is a norm for it, added to `to`."""
+    return weights.add(x, to) if norm is None else norm(weights(x)).add_(to)
+
+
+def _rotary_tables(model: Checkpoint, capacity: int) -> dict[Sight, tuple[Tensor, Tensor]]:
+    """Cosines and sines for each kind of layer that tells positions, [capacity, 1, dim]."""
+    tables: dict[Sight, tuple[Tensor, Tensor]] = {}
+    for sight in {*model.sights}:
+        if sight.rotary is None:
+            continue
+        cos, sin = sight.rotary(capacity)
+        # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
+        sign = torch.ones_like(sin)
+        sign[:, : model.dim // 2] = -1
+        tables[sight] = cos.unsqueeze(1), (sin * sign).unsqueeze(1)
+    return tables
 
 
 def _padded(head: Tensor, vocab: int) -> Tensor:
@@ -173,30 +206,38 @@ def _padded(head: Tensor, vocab: int) -> Tensor:
     return F.pad(head[:rows], (0, 0, 0, max(0, rows - len(head))))
 
 
-def _fuse(weights: dict[str, Tensor], index: int, eps: float) -> _Layer:
-    """Take the weights of a layer out of `weights`, so that no two copies of all are held."""
-    prefix = f"model.layers.{index}."
+def _fuse(model: Checkpoint, index: int) -> _Layer:
+    """Take the weights of a layer out of the model, so that no two copies of all are held."""
+    weights, prefix = model.weights, f"model.layers.{index}."
 
     def take(*names: str) -> Tensor:
         found = [weights.pop(f"{prefix}{name}") for name in names]
         return torch.cat(found) if len(found) > 1 else found[0]
 
-    def norm(name: str) -> Norm | None:
-        weight = weights.pop(f"{prefix}{name}.weight", None)
-        return None if weight is None else Norm(weight, eps)
+    def norm(name: str) -> Norm:
+        return Norm(take(f"{name}.weight"), model.eps, raised=model.raised)
+
+    def norm_if_any(name: str) -> Norm | None:
+        return norm(name) if f"{prefix}{name}.weight" in weights else None
 
     projections = [f"self_attn.{which}_proj" for which in "qkv"]
     biased = f"{prefix}{projections[0]}.bias" in weights
+    # Where what layers give is normalised too, the name of the norm before the second half is that
+    # of the one behind the first.
+    both = f"{prefix}pre_feedforward_layernorm.weight" in weights
     return _Layer(
-        attention_norm=Norm(take("input_layernorm.weight"), eps),
+        sight=model.sights[index],
+        attention_norm=norm("input_layernorm"),
         qkv=linear(
             take(*(f"{name}.weight" for name in projections)),
             take(*(f"{name}.bias" for name in projections)) if biased else None,
         ),
-        q_norm=norm("self_attn.q_norm"),
-        k_norm=norm("self_attn.k_norm"),
+        q_norm=norm_if_any("self_attn.q_norm"),
+        k_norm=norm_if_any("self_attn.k_norm"),
         out=linear(take("self_attn.o_proj.weight")),
-        mlp_norm=Norm(take("post_attention_layernorm.weight"), eps),
+        out_norm=norm("post_attention_layernorm") if both else None,
+        mlp_norm=norm("pre_feedforward_layernorm" if both else "post_attention_layernorm"),
         gate_up=linear(take("mlp.gate_proj.weight", "mlp.up_proj.weight")),
         down=linear(take("mlp.down_proj.weight")),
+        down_norm=norm("post_feedforward_layernorm") if both else None,
     )

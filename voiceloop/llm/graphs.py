@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from time import perf_counter  # noqa: TID251 -- engines do not run on the loop, whose clock it is
 from typing import Protocol
 
 import torch
@@ -52,6 +53,7 @@ class CudaGraphs:
         graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.current_stream()
         own = None if stream == torch.cuda.default_stream() else stream  # it can capture nothing
+        began, held = perf_counter(), torch.cuda.memory_reserved()
         try:
             # Other threads' models may go on: only this thread's calls are looked at.
             with torch.cuda.graph(
@@ -63,4 +65,6 @@ class CudaGraphs:
                 logger.warning("rounds are not captured: %s", str(error).partition("\n")[0])
             self._told = True
             return Plainly(work)
+        taken = torch.cuda.memory_reserved() - held
+        logger.info("captured in %.2f s, %.1f MB", perf_counter() - began, taken / 1e6)
         return graph

@@ -18,55 +18,91 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from voiceloop.llm.attention import Place, hidden
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.checkpoint import EMBEDDING, HEAD, Checkpoint
+from voiceloop.llm.checkpoint import EMBEDDING, HEAD, Checkpoint, Rotary, Sight
+from voiceloop.llm.kernels import GATES
 
-LEAN = ("llama", "qwen2", "qwen3", "mistral")
+FULL, SLIDING = "full_attention", "sliding_attention"
+"""What transformers calls layers that see everything, and those that see a window."""
+LEAN = ("llama", "qwen2", "qwen3", "mistral", "smollm3", "gemma3_text")
 """Values of `model_type` that may become a `Checkpoint`."""
 
 
-def checkpoint_of(model: PreTrainedModel, capacity: int) -> Checkpoint | None:
-    """The weights of a model of the Llama family, which loses its layers; None for any other.
-
-    `capacity` is the longest sequence: of a window that is no shorter nothing is seen.
-    """
-    if not _is_lean(model, capacity):
+def checkpoint_of(model: PreTrainedModel) -> Checkpoint | None:
+    """The weights of a model of the Llama family, which loses its layers; None for any other."""
+    if not _is_lean(model):
         return None
-    body = cast(Any, model).model
+    body, config = cast(Any, model).model, cast(Any, model.config)
     weights = model.state_dict()
     if weights[HEAD].data_ptr() == weights[EMBEDDING].data_ptr():
         del weights[HEAD]
-    like = body.norm.weight
-
-    def rotary(positions: int) -> tuple[Tensor, Tensor]:
-        places = torch.arange(positions, device=like.device).unsqueeze(0)
-        cos, sin = body.rotary_emb(like, places)
-        return cos[0], sin[0]
-
-    config, attention = model.config, body.layers[0].self_attn
+    sights, dim = _sights(model), body.layers[0].self_attn.head_dim
+    scale: float = body.layers[0].self_attn.scaling
     # Or both copies of every weight would be held until the last layer is fused.
     for layer in body.layers:
         layer.to("meta")
+    gemma = config.model_type == "gemma3_text"
     return Checkpoint(
-        layers=config.num_hidden_layers,
+        sights=sights,
         heads=config.num_attention_heads,
         groups=config.num_key_value_heads,
-        dim=attention.head_dim,
+        dim=dim,
         eps=config.rms_norm_eps,
         weights=weights,
-        rotary=rotary,
+        activation=_activation(config),
+        raised=gemma,
+        embedding_scale=body.embed_tokens.scalar_embed_scale if gemma else None,
+        attention_scale=None if scale == dim**-0.5 else scale,
     )
 
 
-def _is_lean(model: PreTrainedModel, capacity: int) -> bool:
-    config = model.config
-    rope = getattr(config, "rope_parameters", None) or {}
+def _sights(model: PreTrainedModel) -> tuple[Sight, ...]:
+    """What each layer of the Llama family sees."""
+    body, config = cast(Any, model).model, cast(Any, model.config)
+    like, several = body.norm.weight, config.model_type == "gemma3_text"
+
+    def rotary_of(kind: str) -> Rotary:
+        def rotary(positions: int) -> tuple[Tensor, Tensor]:
+            places = torch.arange(positions, device=like.device).unsqueeze(0)
+            cos, sin = body.rotary_emb(like, places, *((kind,) if several else ()))
+            return cos[0], sin[0]
+
+        return rotary
+
+    kinds = {
+        kind: Sight(rotary_of(kind), config.sliding_window if kind == SLIDING else None)
+        for kind in _kinds(config)
+    }
+    unplaced = {kind: Sight(None, sight.window) for kind, sight in kinds.items()}
+    told: list[int] = getattr(config, "no_rope_layers", None) or [1] * config.num_hidden_layers
+    layers = getattr(config, "layer_types", None) or [*kinds] * config.num_hidden_layers
+    return tuple(
+        (kinds if tells else unplaced)[kind] for kind, tells in zip(layers, told, strict=True)
+    )
+
+
+def _activation(config: Any) -> str:
+    return config.hidden_activation if config.model_type == "gemma3_text" else config.hidden_act
+
+
+def _rope_types(config: Any) -> set[str]:
+    """How positions are told, in one way or in one for each kind of layer."""
+    told: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
+    ways = [way for way in told.values() if isinstance(way, dict)] or [told]
+    return {cast("dict[str, Any]", way).get("rope_type", "default") for way in ways}
+
+
+def _is_lean(model: PreTrainedModel) -> bool:
+    config = cast(Any, model.config)
+    if config.model_type not in LEAN or _activation(config) not in GATES:
+        return False
     return (
-        config.model_type in LEAN
-        and config.hidden_act == "silu"
-        and _window(config) >= capacity
+        _kinds(config) <= {SLIDING, FULL}
         # The tables of these two change with the length of the sequence.
-        and rope.get("rope_type", "default") not in ("dynamic", "longrope")
+        and not {"dynamic", "longrope"} & _rope_types(config)
         and not getattr(config, "mlp_bias", False)
+        and not getattr(config, "use_bidirectional_attention", False)
+        and getattr(config, "attn_logit_softcapping", None) is None
+        and getattr(config, "final_logit_softcapping", None) is None
         and cast(Any, model).model.layers[0].self_attn.o_proj.bias is None
         # Quantised linears are subclasses with weights of their own making.
         and {type(part) for part in model.modules() if isinstance(part, nn.Linear)} == {nn.Linear}
@@ -76,14 +112,8 @@ def _is_lean(model: PreTrainedModel, capacity: int) -> bool:
 def _kinds(config: Any) -> set[str]:
     """The kinds of layers there are, by what they see."""
     windowed = getattr(config, "sliding_window", None) is not None
-    usual = "sliding_attention" if windowed else "full_attention"  # those of Mistral alike
+    usual = SLIDING if windowed else FULL  # those of Mistral alike
     return {*(getattr(config, "layer_types", None) or (usual,))}
-
-
-def _window(config: Any) -> float:
-    """How many tokens the layer that sees the fewest sees; infinite where all see everything."""
-    window = getattr(config, "sliding_window", None)
-    return window if window and "sliding_attention" in _kinds(config) else math.inf
 
 
 class TransformersDecoder:
@@ -135,7 +165,7 @@ class TransformersDecoder:
     def _mask(self, kind: str, positions: Tensor, reach: int) -> Tensor:
         """What layers of a kind do not see, [1, 1, rows, reach]."""
         places = torch.arange(reach, device=positions.device)
-        window = self._window if kind == "sliding_attention" else None
+        window = self._window if kind == SLIDING else None
         mask = hidden(positions, places, window, 1, self._model.dtype)
         if kind == "chunked_attention":
             apart = positions.unsqueeze(1) // self._chunk != places // self._chunk

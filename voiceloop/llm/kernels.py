@@ -8,6 +8,8 @@ rounded may depend on the number of rows beside it: processors choose the order 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -16,6 +18,12 @@ from torch import Tensor
 
 LARGE = 2**18
 """Weights from which on a matrix gains more from half the reading than a slower call loses."""
+
+GATES: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu,
+    "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
+}
+"""Activations, by the names that configurations give them."""
 
 
 class Linear(Protocol):
@@ -115,8 +123,11 @@ def _half_scale(weight: Tensor) -> float | None:
 class Norm:
     """RMSNorm over the last dimension (Zhang and Sennrich 2019)."""
 
-    def __init__(self, weight: Tensor, eps: float) -> None:
-        self._weight = weight.detach()
+    def __init__(self, weight: Tensor, eps: float, *, raised: bool = False) -> None:
+        """`raised` multiplies by one more than `weight`, which 16 bits would not hold."""
+        weight = weight.detach()
+        self._exact = raised and weight.dtype.itemsize < 4
+        self._weight = weight.float() + 1 if self._exact else weight + 1 if raised else weight
         self._eps = eps
         self._shape = weight.shape
         self._fused = weight.device.type != "cpu" or weight.dtype.itemsize < 4
@@ -128,6 +139,8 @@ class Norm:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Shape of `x`, [..., n]."""
+        if self._exact:
+            return F.rms_norm(x.float(), self._shape, self._weight, self._eps).type_as(x)
         if self._fused:
             return F.rms_norm(x, self._shape, self._weight, self._eps)
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)

@@ -176,8 +176,9 @@ class Speculator:
         proposal = rounds.propose(ids, k, self._reply.start, position)
         k = yield from self._watches.draft.steps(proposal)
         with self._watches.target:
-            n, tokens = rounds.verify(k)
-            self._forget(len(ids) + n)
+            rounds.verify(k)
+        n, tokens = rounds.settle()
+        self._forget(len(ids) + n)
         return Step(tuple(tokens), k, n, start=len(ids) - 1, rows=n + 1)
 
     def plan(
