@@ -43,6 +43,7 @@ ROOMS = {
     "torch": ("asr/", "catalog/convert.py", "llm/", "placement.py", "tts/", "bench/"),
     "transformers": ("catalog/convert.py", "llm/", "bench/"),
     "accelerate": (),
+    "torchao": ("llm/quantized.py",),
     "gguf": ("catalog/convert.py",),
     "onnx": ("catalog/convert.py", "catalog/piper.py"),
     "huggingface_hub": ("catalog/hub.py",),

@@ -53,6 +53,7 @@ def checkpoint_of(model: PreTrainedModel, capacity: int) -> Checkpoint | None:
         dim=attention.head_dim,
         eps=config.rms_norm_eps,
         weights=weights,
+        dtype=like.dtype,
         rotary=rotary,
     )
 
@@ -68,8 +69,17 @@ def _is_lean(model: PreTrainedModel, capacity: int) -> bool:
         and rope.get("rope_type", "default") not in ("dynamic", "longrope")
         and not getattr(config, "mlp_bias", False)
         and cast(Any, model).model.layers[0].self_attn.o_proj.bias is None
-        # Quantised linears are subclasses with weights of their own making.
-        and {type(part) for part in model.modules() if isinstance(part, nn.Linear)} == {nn.Linear}
+        and _whole(model)
+    )
+
+
+def _whole(model: PreTrainedModel) -> bool:
+    """Whether its weights are plain numbers: of what is quantised, the linears are of a class of
+    their own making or, as torchao has it, their weights are."""
+    linears = [part for part in model.modules() if isinstance(part, nn.Linear)]
+    return {type(part) for part in linears} == {nn.Linear} and all(
+        type(weight) in (Tensor, nn.Parameter) and type(weight.data) is Tensor
+        for weight in model.parameters()
     )
 
 
