@@ -26,6 +26,8 @@ _CLASSES = {
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
 }
+LEAN = tuple(_CLASSES)
+"""Values of `model_type` that may become a `Checkpoint`."""
 _COUNTS = (
     "hidden_size",
     "intermediate_size",
@@ -76,6 +78,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
+def dtype_of(config: Mapping[str, Any]) -> torch.dtype | None:
+    """The type that config.json names; None where it names none that is computed in."""
+    return _DTYPES.get(config.get("dtype") or config.get("torch_dtype") or "")
+
+
 def read_checkpoint(
     folder: Path, config: Mapping[str, Any], device: torch.device, dtype: torch.dtype | None
 ) -> Checkpoint | None:
@@ -84,7 +91,7 @@ def read_checkpoint(
     `dtype` None is the type that the configuration names. ValueError where the weights are not
     those that the configuration describes; SafetensorError or OSError where they cannot be read.
     """
-    dtype = dtype or _DTYPES.get(config.get("dtype") or config.get("torch_dtype") or "")
+    dtype = dtype or dtype_of(config)
     theta = _theta(config)
     if dtype is None or theta is None or not _plain(config):
         return None

@@ -22,6 +22,7 @@ from voiceloop.llm.decoder import Decoder, decoder
 from voiceloop.llm.draftlength import EVERY, DraftLength
 from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.fingerprint import fingerprint
+from voiceloop.llm.footprint import slots_for
 from voiceloop.llm.graphs import Capture, CudaGraphs
 from voiceloop.llm.loading import Loaded, load_model
 from voiceloop.llm.memory import memory_for, memory_for_model
@@ -113,7 +114,7 @@ class SpeculativeLlm:
         torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each length
         models = [self._target, *([self._draft] if self._draft else [])]
         group = self._capacity * sum(map(_row_bytes, models))
-        count = max(1, self._config.cache_mb * MIB // group)
+        count = slots_for(self._config.cache_mb * MIB, group)
         target, *draft = (Placed(model, Slots(count, self._capacity)) for model in models)
         work = FixedRound(target, draft[0] if draft else None, self._sampling(0))
         captured = Captured(work, capture)

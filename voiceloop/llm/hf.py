@@ -18,10 +18,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from voiceloop.llm.attention import Place, hidden
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.checkpoint import EMBEDDING, HEAD, Checkpoint
-
-LEAN = ("llama", "qwen2", "qwen3", "mistral")
-"""Values of `model_type` that may become a `Checkpoint`."""
+from voiceloop.llm.checkpoint import EMBEDDING, HEAD, LEAN, Checkpoint
 
 
 def checkpoint_of(model: PreTrainedModel, capacity: int) -> Checkpoint | None:

@@ -36,7 +36,7 @@ def check_quantize(how: Quantize, device: torch.device) -> None:
 def unquantizable(kind: str) -> EngineError:
     """What a model says whose matrices are not ours to round."""
     return EngineError(
-        f"models of type '{kind}' run through transformers here, and their weights stay as they are",
+        f"weights of type '{kind}' are not rounded here: transformers runs such models",
         "set llm.quantize to none, or choose a Llama, Mistral, Qwen2 or Qwen3 model",
     )
 
