@@ -38,6 +38,8 @@ from voiceloop.schema import (
     read,
 )
 
+Quantize = Literal["none", "int8", "int4"]
+"""What large matrices of a language model are rounded to."""
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 
 
@@ -108,6 +110,10 @@ class LlmConfig(Object, frozen=True):
     """Where both models run; `auto` takes the GPU where there is one: CUDA's, else Apple's."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     """Type of the weights; `auto` is float32 on the CPU and the checkpoint's own elsewhere."""
+    quantize: Quantize = "none"
+    """Round the large matrices of target and draft as they are loaded, on CUDA, with the extra
+    `quantize`. That changes the target, whose replies are then another model's. `int8` takes about
+    half of the memory of 16 bits, `int4` a quarter; embeddings stay as they are."""
     temperature: Annotated[float, Meta(ge=0)] = 0.0
     """0 is greedy."""
     top_k: Count = 0

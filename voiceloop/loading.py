@@ -74,13 +74,18 @@ def load_turn(config: Config) -> TurnModel | None:
 def open_engines(config: Config) -> Iterator[Engines]:
     """Load and warm up everything that a conversation needs; each model gets its own thread.
 
-    Models that are not on this machine are told of, or fetched, before any is loaded. They are
+    Models that are not on this machine are told of, or fetched, before any is loaded, and so is
+    memory that is not there. They are
     loaded side by side, as much of that is reading and work outside of Python. All have ended, one
     way or the other, before anything is raised: the error of the first that failed, in the order
     of a conversation. Only Ctrl-C waits for nothing.
     """
     prepare(config)
     set_threads(config)
+    if config.llm.engine == "speculative":
+        from voiceloop.planning import check_memory  # torch counts threads when it is imported
+
+        check_memory(config)
     llm = _Loading(lambda: _warm_llm(cast(Llm, load("llm", config.llm.engine, config.llm))))
     asr = _Loading(lambda: _warm_asr(load_asr(config)))
     tts = _Loading(lambda: _warm_tts(load_tts(config)))

@@ -1,11 +1,13 @@
 """Where a model of torch runs: the device that a setting names, or the best that there is.
 
-This module does not know what runs there.
+How much memory is free there is told here too. This module does not know what runs there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import torch
 
@@ -37,3 +39,34 @@ def chosen_device(setting: str, name: str, auto: Sequence[str], there: Mapping[s
     if not there[name]:
         raise EngineError(f"torch finds no {name} device here", f"set {setting} to cpu or auto")
     return name
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Bytes that may still be taken there; None where nothing tells."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return available_memory() if device.type == "cpu" else None
+
+
+def available_memory(root: Path = Path("/")) -> int | None:
+    """Bytes of the machine's memory that may be taken without swapping, within the limit of the
+    control group (a container's); None where Linux does not tell."""
+    told = re.search(r"MemAvailable:\s+(\d+) kB", _text(root / "proc/meminfo"))
+    if told is None:
+        return None
+    free = 1024 * int(told[1])
+    own = re.search(r"^0::/(.*)$", _text(root / "proc/self/cgroup"), re.MULTILINE)
+    groups = root / "sys/fs/cgroup"
+    group = groups / own[1] if own else groups
+    while group.is_relative_to(groups):
+        most, used = _text(group / "memory.max").strip(), _text(group / "memory.current").strip()
+        # Pages of files that nobody has touched for a while are given up first.
+        idle = re.search(r"^inactive_file (\d+)$", _text(group / "memory.stat"), re.MULTILINE)
+        if most.isdecimal() and used.isdecimal():
+            free = min(free, max(0, int(most) - int(used) + (int(idle[1]) if idle else 0)))
+        group = group.parent
+    return free
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""

@@ -29,6 +29,7 @@ from faster_whisper.tokenizer import Tokenizer
 
 from voiceloop.asr.agreement import normalise, repeats
 from voiceloop.asr.features import HOP, LogMel
+from voiceloop.asr.placement import whisper_device, whisper_type
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import FOLDERS, find
@@ -385,11 +386,8 @@ def load(folder: Path, config: AsrConfig, opener: Opener = open_model) -> Whispe
         raise ModelCorrupt(
             f"{folder} is no Whisper model: {', '.join(missing)} missing", FOLDERS["asr"]
         )
-    device = config.device
-    if device == "auto":
-        device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
-    default = "int8" if device == "cpu" else "float16"
-    compute_type = default if config.compute_type == "auto" else config.compute_type
+    device = whisper_device(config.device)
+    compute_type = whisper_type(config.compute_type, device)
     if device == "cuda":
         try:
             return opener(folder, device, compute_type)

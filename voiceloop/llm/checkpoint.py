@@ -28,6 +28,8 @@ _CLASSES = {
     "qwen3": "Qwen3ForCausalLM",
     "smollm3": "SmolLM3ForCausalLM",
 }
+LEAN = (*_CLASSES, "gemma3_text")
+"""Values of `model_type` that may become a `Checkpoint`."""
 _COUNTS = (
     "hidden_size",
     "intermediate_size",
@@ -69,7 +71,10 @@ class Checkpoint:
     """What norms add to the mean square."""
     weights: dict[str, Tensor]
     """By the names that checkpoints give them; HEAD is missing where the embedding serves as it.
-    A decoder takes out what it fuses."""
+    A decoder takes out what it fuses. They may be in a narrower type than `dtype`: on a CPU they
+    are pages of the file then, of which each is read when it is fused."""
+    dtype: torch.dtype
+    """What is computed in."""
     activation: str = "silu"
     """Of the gate; one of `kernels.GATES`."""
     raised: bool = False
@@ -95,6 +100,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
+def dtype_of(config: Mapping[str, Any]) -> torch.dtype | None:
+    """The type that config.json names; None where it names none that is computed in."""
+    return _DTYPES.get(config.get("dtype") or config.get("torch_dtype") or "")
+
+
 def read_checkpoint(
     folder: Path, config: Mapping[str, Any], device: torch.device, dtype: torch.dtype | None
 ) -> Checkpoint | None:
@@ -103,7 +113,7 @@ def read_checkpoint(
     `dtype` None is the type that the configuration names. ValueError where the weights are not
     those that the configuration describes; SafetensorError or OSError where they cannot be read.
     """
-    dtype = dtype or _DTYPES.get(config.get("dtype") or config.get("torch_dtype") or "")
+    dtype = dtype or dtype_of(config)
     theta = _theta(config)
     if dtype is None or theta is None or not _plain(config):
         return None
@@ -112,7 +122,7 @@ def read_checkpoint(
     dim: int = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     shapes = _shapes(config, dim)
     weights: dict[str, Tensor] = {}
-    for file in _files(folder):
+    for file in weight_files(folder):
         with safe_open(file, framework="pt", device=str(device)) as opened:
             for name in opened.keys():
                 if name.endswith("rotary_emb.inv_freq"):  # follows from the configuration
@@ -123,12 +133,13 @@ def read_checkpoint(
                 if tuple(weight.shape) != shapes[name]:
                     told = f"{list(weight.shape)}, not {list(shapes[name])}"
                     raise ValueError(f"{name} is {told} as config.json says")
-                weights[name] = weight.to(dtype)
+                narrow = weight.dtype.itemsize < dtype.itemsize
+                weights[name] = weight if narrow else weight.to(dtype)
     if not weights:
         return None
     if missing := [name for name in shapes if name not in weights]:
         raise ValueError(f"the weights lack {missing[0]}")
-    told = Sight(lambda positions: _rotary(positions, dim, theta, weights[NORM]))
+    told = Sight(lambda positions: _rotary(positions, dim, theta, dtype, device))
     untold = Sight(None)
     return Checkpoint(
         sights=tuple(told if tells else untold for tells in _tells(config)),
@@ -137,10 +148,11 @@ def read_checkpoint(
         dim=dim,
         eps=config["rms_norm_eps"],
         weights=weights,
+        dtype=dtype,
     )
 
 
-def _files(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
     """The files that hold the weights; none where they are in another format."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if whole.is_file():
@@ -229,12 +241,14 @@ def _shapes(config: Mapping[str, Any], dim: int) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _rotary(positions: int, dim: int, theta: float, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Rotary embeddings (Su et al. 2021), in the type and on the device of `like`.
+def _rotary(
+    positions: int, dim: int, theta: float, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Rotary embeddings (Su et al. 2021).
 
     Angles are computed in single precision for every type of weight, as models are trained.
     """
-    steps = torch.arange(0, dim, 2, dtype=torch.float32, device=like.device) / dim
-    places = torch.arange(positions, dtype=torch.float32, device=like.device)
+    steps = torch.arange(0, dim, 2, dtype=torch.float32, device=device) / dim
+    places = torch.arange(positions, dtype=torch.float32, device=device)
     angles = torch.outer(places, 1.0 / theta**steps).repeat(1, 2)
-    return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
+    return angles.cos().to(dtype), angles.sin().to(dtype)

@@ -16,10 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from voiceloop.config import Quantize
 from voiceloop.llm.attention import Following, Place, Placed, Rows, has_kernel
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
 from voiceloop.llm.kernels import GATES, Linear, Norm, linear
+from voiceloop.llm.quantized import unquantizable
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -57,18 +59,24 @@ class Decoder(Protocol):
         ...
 
 
-def decoder(model: Checkpoint | PreTrainedModel, vocab: int, capacity: int) -> Decoder:
+def decoder(
+    model: Checkpoint | PreTrainedModel, vocab: int, capacity: int, how: Quantize = "none"
+) -> Decoder:
     """The quickest decoder there is for `model`, which may lose its weights to it.
 
     Logits are cut to the first `vocab` tokens: what lies beyond is padding. `capacity` is the
-    longest sequence.
+    longest sequence, `how` what matrices are rounded to. Raises EngineError where the model's
+    cannot be.
     """
     if isinstance(model, Checkpoint):
-        return LeanDecoder(model, vocab, capacity)
+        return LeanDecoder(model, vocab, capacity, how)
     from voiceloop.llm.hf import TransformersDecoder, checkpoint_of
 
-    taken = checkpoint_of(model)
-    return LeanDecoder(taken, vocab, capacity) if taken else TransformersDecoder(model, vocab)
+    if taken := checkpoint_of(model):
+        return LeanDecoder(taken, vocab, capacity, how)
+    if how != "none":
+        raise unquantizable(model.config.model_type)
+    return TransformersDecoder(model, vocab)
 
 
 def chunk(device: torch.device) -> int:
@@ -113,25 +121,31 @@ class LeanDecoder:
     """Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3: RMSNorm, rotary positions in all or most
     layers, grouped queries, a gate; in some of them windows, and norms of what layers give."""
 
-    def __init__(self, model: Checkpoint, vocab: int, capacity: int) -> None:
-        """`model` loses its weights."""
-        weights = model.weights
+    def __init__(
+        self, model: Checkpoint, vocab: int, capacity: int, how: Quantize = "none"
+    ) -> None:
+        """`model` loses its weights; `how` they are kept changes what it says."""
         self.vocab = vocab
         self.parameters = model.parameters
+        self.dtype = model.dtype
         self._heads = model.heads, model.groups, model.dim
         self._gate, self._scale = GATES[model.activation], model.attention_scale
         with torch.inference_mode():
             self._rotary = _rotary_tables(model, capacity)
-            self._layers = [_fuse(model, index) for index in range(len(model.sights))]
-            self._embedding = weights[EMBEDDING]
-            self.device, self.dtype = self._embedding.device, self._embedding.dtype
+            taken = _Taken(model, how)
+            self._layers = [taken.layer(index) for index in range(len(model.sights))]
+            self._norm = taken.norm(NORM)
+            self._embedding = taken.wide(model.weights.pop(EMBEDDING))
+            self.device = self._embedding.device
             self._multiplier = (
                 None
                 if model.embedding_scale is None
                 else torch.tensor(model.embedding_scale, dtype=self.dtype, device=self.device)
             )
-            self._norm = Norm(weights[NORM], model.eps, raised=model.raised)
-            self._head = linear(_padded(weights.pop(HEAD, self._embedding), vocab))
+            head = model.weights.pop(HEAD, None)
+            self._head = linear(
+                _padded(self._embedding if head is None else taken.wide(head), vocab), None, how
+            )
         matrices = [self._head]
         for layer in self._layers:
             matrices += (layer.qkv, layer.out, layer.gate_up, layer.down)
@@ -203,41 +217,62 @@ def _padded(head: Tensor, vocab: int) -> Tensor:
     if head.device.type != "cuda":
         return head[:vocab]
     rows = -(-vocab // 64) * 64
-    return F.pad(head[:rows], (0, 0, 0, max(0, rows - len(head))))
+    if rows <= len(head):  # padding by nothing would copy
+        return head[:rows]
+    return F.pad(head, (0, 0, 0, rows - len(head)))
 
 
-def _fuse(model: Checkpoint, index: int) -> _Layer:
-    """Take the weights of a layer out of the model, so that no two copies of all are held."""
-    weights, prefix = model.weights, f"model.layers.{index}."
+class _Taken:
+    """Layers from the weights of a model, which are taken out one layer at a time.
 
-    def take(*names: str) -> Tensor:
-        found = [weights.pop(f"{prefix}{name}") for name in names]
-        return torch.cat(found) if len(found) > 1 else found[0]
+    So no two copies of all are held: what is stored in a narrower type is widened where it is
+    fused.
+    """
 
-    def norm(name: str) -> Norm:
-        return Norm(take(f"{name}.weight"), model.eps, raised=model.raised)
+    def __init__(self, model: Checkpoint, how: Quantize) -> None:
+        self._model = model
+        self._how: Quantize = how
 
-    def norm_if_any(name: str) -> Norm | None:
-        return norm(name) if f"{prefix}{name}.weight" in weights else None
+    def wide(self, weight: Tensor) -> Tensor:
+        """A weight in the type that is computed in."""
+        return weight.to(self._model.dtype)
 
-    projections = [f"self_attn.{which}_proj" for which in "qkv"]
-    biased = f"{prefix}{projections[0]}.bias" in weights
-    # Where what layers give is normalised too, the name of the norm before the second half is that
-    # of the one behind the first.
-    both = f"{prefix}pre_feedforward_layernorm.weight" in weights
-    return _Layer(
-        sight=model.sights[index],
-        attention_norm=norm("input_layernorm"),
-        qkv=linear(
-            take(*(f"{name}.weight" for name in projections)),
-            take(*(f"{name}.bias" for name in projections)) if biased else None,
-        ),
-        q_norm=norm_if_any("self_attn.q_norm"),
-        k_norm=norm_if_any("self_attn.k_norm"),
-        out=linear(take("self_attn.o_proj.weight")),
-        out_norm=norm("post_attention_layernorm") if both else None,
-        mlp_norm=norm("pre_feedforward_layernorm" if both else "post_attention_layernorm"),
-        gate_up=linear(take("mlp.gate_proj.weight", "mlp.up_proj.weight")),
-        down=linear(take("mlp.down_proj.weight")),
-        down_norm=norm("post_feedforward_layernorm") if both else None,
-    )
+    def norm(self, name: str) -> Norm:
+        """A norm by the name of its weight."""
+        model = self._model
+        return Norm(self.wide(model.weights.pop(name)), model.eps, raised=model.raised)
+
+    def layer(self, index: int) -> _Layer:
+        """Take a layer's weights out."""
+        weights, prefix = self._model.weights, f"model.layers.{index}."
+
+        def product(*names: str) -> Linear:
+            matrices = [weights.pop(f"{prefix}{name}.weight") for name in names]
+            biases = [weights.pop(f"{prefix}{name}.bias", None) for name in names]
+            # Of projections of one input all have a bias, or none has.
+            bias = None if biases[0] is None else self.wide(torch.cat(biases))
+            whole = torch.cat(matrices) if len(matrices) > 1 else matrices[0]
+            return linear(self.wide(whole), bias, self._how)
+
+        def norm(name: str) -> Norm:
+            return self.norm(f"{prefix}{name}.weight")
+
+        def norm_if_any(name: str) -> Norm | None:
+            return norm(name) if f"{prefix}{name}.weight" in weights else None
+
+        # Where what layers give is normalised too, the name of the norm before the second half is
+        # that of the one behind the first.
+        both = f"{prefix}pre_feedforward_layernorm.weight" in weights
+        return _Layer(
+            sight=self._model.sights[index],
+            attention_norm=norm("input_layernorm"),
+            qkv=product(*(f"self_attn.{which}_proj" for which in "qkv")),
+            q_norm=norm_if_any("self_attn.q_norm"),
+            k_norm=norm_if_any("self_attn.k_norm"),
+            out=product("self_attn.o_proj"),
+            out_norm=norm("post_attention_layernorm") if both else None,
+            mlp_norm=norm("pre_feedforward_layernorm" if both else "post_attention_layernorm"),
+            gate_up=product("mlp.gate_proj", "mlp.up_proj"),
+            down=product("mlp.down_proj"),
+            down_norm=norm("post_feedforward_layernorm") if both else None,
+        )

@@ -13,7 +13,7 @@ import torch
 
 from voiceloop.bundled import bundled
 from voiceloop.calibration.keeping import cache_folder, recall
-from voiceloop.config import LlmConfig
+from voiceloop.config import LlmConfig, Quantize
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.cache import MIB, CachePool, KvCache, Slots
 from voiceloop.llm.captured import LENGTHS, Captured, FixedRound, Placed
@@ -22,9 +22,11 @@ from voiceloop.llm.decoder import Decoder, decoder
 from voiceloop.llm.draftlength import EVERY, DraftLength
 from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.fingerprint import fingerprint
+from voiceloop.llm.footprint import slots_for
 from voiceloop.llm.graphs import Capture, CudaGraphs
 from voiceloop.llm.loading import Loaded, load_model
 from voiceloop.llm.memory import memory_for, memory_for_model
+from voiceloop.llm.quantized import check_quantize
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
@@ -71,8 +73,8 @@ class SpeculativeLlm:
             _check_pair(target, draft)
         limits = [model.longest for model in (target, draft) if model and model.longest]
         self._capacity = min(config.context, *limits)
-        self._target = _checked(target, vocab, self._capacity)
-        self._draft = draft and _checked(draft, vocab, self._capacity)
+        self._target = _checked(target, vocab, self._capacity, config.quantize)
+        self._draft = draft and _checked(draft, vocab, self._capacity, config.quantize)
         self._pool = CachePool(config.cache_mb * MIB)
         if capture is None and self._target.device.type == "cuda":
             capture = CudaGraphs()
@@ -112,7 +114,7 @@ class SpeculativeLlm:
         torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each length
         models = [self._target, *([self._draft] if self._draft else [])]
         group = self._capacity * sum(map(_row_bytes, models))
-        count = max(1, self._config.cache_mb * MIB // group)
+        count = slots_for(self._config.cache_mb * MIB, group)
         target, *draft = (Placed(model, Slots(count, self._capacity)) for model in models)
         work = FixedRound(target, draft[0] if draft else None, self._sampling(0))
         captured = Captured(work, capture)
@@ -188,6 +190,7 @@ def load_pair(config: LlmConfig, *, whole: bool = False) -> tuple[Loaded, Loaded
     Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a device that is not there.
     """
     device, dtype = placement(config)
+    check_quantize(config.quantize, device)
 
     def load(name: str, role: str) -> Loaded:
         if name != "starter":
@@ -244,10 +247,10 @@ def _check_pair(target: Loaded, draft: Loaded) -> None:
         )
 
 
-def _checked(loaded: Loaded, vocab: int, capacity: int) -> Decoder:
+def _checked(loaded: Loaded, vocab: int, capacity: int, how: Quantize) -> Decoder:
     """The model's decoder, if it computes numbers."""
     with memory_for_model(loaded.name):
-        built = decoder(loaded.model, vocab, capacity)
+        built = decoder(loaded.model, vocab, capacity, how)
         ids = torch.zeros(4, dtype=torch.long, device=built.device)
         finite = bool(built.forward(ids, KvCache(4), 1).isfinite().all())
     if not finite:

@@ -18,13 +18,11 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from voiceloop.llm.attention import Place, hidden
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.checkpoint import EMBEDDING, HEAD, Checkpoint, Rotary, Sight
+from voiceloop.llm.checkpoint import EMBEDDING, HEAD, LEAN, Checkpoint, Rotary, Sight
 from voiceloop.llm.kernels import GATES
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 """What transformers calls layers that see everything, and those that see a window."""
-LEAN = ("llama", "qwen2", "qwen3", "mistral", "smollm3", "gemma3_text")
-"""Values of `model_type` that may become a `Checkpoint`."""
 
 
 def checkpoint_of(model: PreTrainedModel) -> Checkpoint | None:
@@ -48,6 +46,7 @@ def checkpoint_of(model: PreTrainedModel) -> Checkpoint | None:
         dim=dim,
         eps=config.rms_norm_eps,
         weights=weights,
+        dtype=body.norm.weight.dtype,
         activation=_activation(config),
         raised=gemma,
         embedding_scale=body.embed_tokens.scalar_embed_scale if gemma else None,
@@ -104,8 +103,17 @@ def _is_lean(model: PreTrainedModel) -> bool:
         and getattr(config, "attn_logit_softcapping", None) is None
         and getattr(config, "final_logit_softcapping", None) is None
         and cast(Any, model).model.layers[0].self_attn.o_proj.bias is None
-        # Quantised linears are subclasses with weights of their own making.
-        and {type(part) for part in model.modules() if isinstance(part, nn.Linear)} == {nn.Linear}
+        and _whole(model)
+    )
+
+
+def _whole(model: PreTrainedModel) -> bool:
+    """Whether its weights are plain numbers: of what is quantised, the linears are of a class of
+    their own making or, as torchao has it, their weights are."""
+    linears = [part for part in model.modules() if isinstance(part, nn.Linear)]
+    return {type(part) for part in linears} == {nn.Linear} and all(
+        type(weight) in (Tensor, nn.Parameter) and type(weight.data) is Tensor
+        for weight in model.parameters()
     )
 
 

@@ -16,6 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from voiceloop.config import Quantize
+from voiceloop.llm.quantized import WeightOnly
+
 LARGE = 2**18
 """Weights from which on a matrix gains more from half the reading than a slower call loses."""
 
@@ -24,6 +27,10 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
 }
 """Activations, by the names that configurations give them."""
+
+
+_PIECE = 4096
+"""Rows of a matrix that are looked at in one go."""
 
 
 class Linear(Protocol):
@@ -41,18 +48,23 @@ class Linear(Protocol):
         ...
 
 
-def linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
+def halves() -> bool:
+    """Whether this processor multiplies 16-bit weights into sums of 32."""
+    return torch.backends.quantized.engine in ("x86", "fbgemm")
+
+
+def linear(weight: Tensor, bias: Tensor | None = None, how: Quantize = "none") -> Linear:
     """The product with `weight` [out, in] and `bias` [out].
 
     Single-precision weights are kept in half precision on a processor that multiplies them so,
-    where that makes no difference: checkpoints mostly come in 16 bits.
+    where that makes no difference: checkpoints mostly come in 16 bits. Large matrices are rounded
+    to what `how` says, which makes one.
     """
-    packs = (
-        weight.device.type == "cpu"
-        and weight.dtype == torch.float32
-        and weight.numel() >= LARGE
-        and torch.backends.quantized.engine in ("x86", "fbgemm")
-    )
+    large = weight.numel() >= LARGE
+    if how != "none" and large:
+        return WeightOnly(weight, bias, how)
+    on_cpu = weight.device.type == "cpu"
+    packs = on_cpu and large and weight.dtype == torch.float32 and halves()
     scale = _half_scale(weight) if packs else None
     return _Whole(weight, bias) if scale is None else _Halved(weight, bias, scale)
 
@@ -108,14 +120,17 @@ def _half_scale(weight: Tensor) -> float | None:
     None where no entry may be off by 2^-26 of the largest, a quarter of what single precision makes
     of that, and some would be. Weights in bfloat16 pass, which has a wider range and fewer digits.
     """
-    largest = float(weight.abs().amax())
+    pieces = weight.split(_PIECE)  # or what is compared would take more than what is kept
+    largest = max(float(piece.abs().amax()) for piece in pieces)
     if not 0 < largest < math.inf:
         return None
-    if torch.equal(weight.half().float(), weight):  # soon told, and true of most checkpoints
+    # Soon told, and true of most checkpoints.
+    if all(torch.equal(piece.half().float(), piece) for piece in pieces):
         return 1.0
     for scale in (1.0, 2.0 ** (14 - math.frexp(largest)[1])):
-        scaled = weight * scale
-        if float((scaled.half().float() - scaled).abs().amax()) <= largest * scale * 2**-26:
+        scaled = (piece * scale for piece in pieces)
+        lost = max(float((piece.half().float() - piece).abs().amax()) for piece in scaled)
+        if lost <= largest * scale * 2**-26:
             return scale
     return None
 

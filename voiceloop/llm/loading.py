@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from voiceloop.catalog.names import FOLDERS, find
 from voiceloop.errors import EngineError, ModelCorrupt, ModelNotFound
 from voiceloop.llm.checkpoint import EMBEDDING, Checkpoint, read_checkpoint, read_json
+from voiceloop.llm.formats import check_format
 from voiceloop.llm.memory import memory_for_model
 from voiceloop.llm.tokens import read_tokenizer
 
@@ -77,6 +78,7 @@ def load_model(
             f"there is no model in '{name}': it holds no config.json", FOLDERS["llm"]
         )
     with _explained(name), memory_for_model(name):
+        check_format(name, read_json(folder / "config.json"))
         read = None if whole else _read(name, folder, device, dtype)
         return read or _load(name, folder, device, dtype)
 

@@ -1,0 +1,64 @@
+"""Checkpoints whose weights are not plain numbers: what they are called, and what reads them.
+
+transformers reads them with the help of other packages. Which these are is told from config.json,
+before anything is read that would fail for want of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from voiceloop.errors import EngineError
+
+_READERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "aqlm": ("AQLM", ("aqlm", "accelerate")),
+    "auto-round": ("AutoRound", ("auto-round",)),
+    "awq": ("AWQ", ("gptqmodel", "accelerate")),
+    "bitsandbytes": ("bitsandbytes", ("bitsandbytes", "accelerate")),
+    "compressed-tensors": ("compressed-tensors", ("compressed-tensors",)),
+    "eetq": ("EETQ", ("kernels", "accelerate")),
+    "fbgemm_fp8": ("FP8 of FBGEMM", ("fbgemm-gpu", "accelerate")),
+    "fp8": ("FP8", ("accelerate",)),
+    "gptq": ("GPTQ", ("optimum", "gptqmodel")),
+    "hqq": ("HQQ", ("hqq", "accelerate")),
+    "mxfp4": ("MXFP4", ("accelerate",)),
+    "quanto": ("Quanto", ("optimum-quanto", "accelerate")),
+    "torchao": ("torchao", ("torchao",)),
+}
+"""By `quant_method`: the format's name, and the packages that transformers reads it with."""
+_MODULES = {"optimum-quanto": "optimum", "fbgemm-gpu": "fbgemm_gpu"}
+"""Modules whose names do not follow from their packages'."""
+
+_INSTEAD = "choose the model in 16 bits (on CUDA with llm.quantize), or as a GGUF file"
+
+
+def _installed(package: str) -> bool:
+    return find_spec(_MODULES.get(package, package.replace("-", "_"))) is not None
+
+
+def check_format(
+    name: str, config: Mapping[str, Any], installed: Callable[[str], bool] = _installed
+) -> None:
+    """Raise EngineError where the weights of model `name`, described by `config` (config.json),
+    are in a format for which a package is not `installed`."""
+    said = config.get("quantization_config")
+    if not isinstance(said, dict):
+        return
+    method = str(said.get("quant_method") or "")
+    if not method and (said.get("load_in_4bit") or said.get("load_in_8bit")):
+        method = "bitsandbytes"
+    if method not in _READERS:
+        raise EngineError(
+            f"the weights of '{name}' are quantised in a format that is not known here"
+            + (f", {method}" if method else ""),
+            _INSTEAD,
+        )
+    title, packages = _READERS[method]
+    missing = [package for package in packages if not installed(package)]
+    if missing:
+        raise EngineError(
+            f"the weights of '{name}' are in {title}'s format, and what reads it is not installed",
+            f"pip install {' '.join(missing)}; or {_INSTEAD}",
+        )

@@ -1,0 +1,84 @@
+"""Matrix products with weights in 8 or 4 bits, through torchao: another model, of less memory.
+
+Rounding weights changes what a model says. Activations keep their type: if they were rounded too, a
+token's logits would depend on what else is in the pass, and speculation on chance. This module does
+not know which weights belong to which layer.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from voiceloop.config import Quantize
+from voiceloop.errors import EngineError, MissingExtra
+
+GROUPS = (128, 64, 32)
+"""Weights that share a scale, in 4 bits: as many as fit into a row without a rest."""
+
+
+def check_quantize(how: Quantize, device: torch.device) -> None:
+    """Raise EngineError where weights cannot be kept so on that device."""
+    if how == "none":
+        return
+    if device.type != "cuda":
+        raise EngineError(
+            f"llm.quantize = {how} needs CUDA: on {device.type}, 16 bits are multiplied quicker",
+            "set llm.quantize to none; a smaller model takes less memory",
+        )
+    if find_spec("torchao") is None:
+        raise MissingExtra("torchao", "quantize")
+
+
+def unquantizable(kind: str) -> EngineError:
+    """What a model says whose matrices are not ours to round."""
+    return EngineError(
+        f"weights of type '{kind}' are not rounded here: transformers runs such models",
+        "set llm.quantize to none, or choose a Llama, Mistral, Qwen, Gemma 3 or SmolLM3 model",
+    )
+
+
+class WeightOnly:
+    """torchao's product of weights in 8 or 4 bits with activations as they are."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, how: Quantize) -> None:
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_
+
+        holder = nn.Linear(*weight.shape[::-1], bias=False, device="meta")
+        holder.weight = nn.Parameter(weight.detach(), requires_grad=False)
+        if how == "int8":
+            quantize_(holder, Int8WeightOnlyConfig(set_inductor_config=False))
+            self.nbytes = weight.numel()
+        else:
+            self.nbytes = _in_four_bits(holder, weight)
+        self._weight = holder.weight
+        self._bias = None if bias is None else bias.detach()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.linear(x, self._weight, self._bias)
+
+    def add(self, x: Tensor, to: Tensor) -> Tensor:
+        return self(x).add_(to)
+
+
+def group_of(width: int) -> int | None:
+    """Weights of a row of `width` that share a scale, in 4 bits; None where rows do not divide."""
+    return next((group for group in GROUPS if width % group == 0), None)
+
+
+def _in_four_bits(holder: nn.Linear, weight: Tensor) -> int:
+    """Round the holder's weight, if its rows divide; returns the bytes that it takes then."""
+    from torchao.quantization import Int4WeightOnlyConfig, quantize_
+    from torchao.quantization.quantize_.workflows import Int4PackingFormat
+
+    group = group_of(weight.shape[1])
+    if group is None:
+        return weight.nbytes
+    holder.to(torch.bfloat16)  # the only type that the kernel knows
+    packing = Int4PackingFormat.TILE_PACKED_TO_4D  # torch's own kernel: no other library
+    config = Int4WeightOnlyConfig(group, set_inductor_config=False, int4_packing_format=packing)
+    quantize_(holder, config)
+    return weight.numel() // 2 + 4 * weight.numel() // group

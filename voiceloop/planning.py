@@ -1,0 +1,159 @@
+"""Before anything is loaded: does it fit into memory, and if not, what would?
+
+Looks up what the files of the configured models say of their sizes and how much is free, and
+leaves the arithmetic to `memoryplan`. Only models that run in this process are counted, and only
+what their files tell: what computing takes for a moment, contexts of CUDA and captured rounds are
+not known beforehand. Importing this imports torch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from msgspec.structs import replace
+
+from voiceloop.asr.placement import whisper_device, whisper_type
+from voiceloop.bundled import bundled
+from voiceloop.catalog.names import find, piper_model
+from voiceloop.catalog.store import cards
+from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
+from voiceloop.errors import OutOfMemory
+from voiceloop.llm.cache import MIB
+from voiceloop.llm.engine import STARTER, draft_of, placement
+from voiceloop.llm.footprint import Footprint, read_footprint, slots_for
+from voiceloop.memoryplan import Change, Part, Plan
+from voiceloop.placement import free_memory
+
+logger = logging.getLogger(__name__)
+
+_SHARES = {"int8": 0.5, "float16": 1.0, "float32": 2.0}
+"""Of the bytes that weights take in Whisper's files, which mostly have 16 bits."""
+LEAST_CONTEXT = 512
+"""Tokens under which a conversation is soon forgotten: fewer are not proposed."""
+
+
+def check_memory(config: Config) -> None:
+    """Tell what a language model in this process needs, and all that is beside it on its device.
+
+    Raises OutOfMemory, with what to choose instead, where that is more than is free; EngineError
+    for a device that is not there; what `find` raises for a model that is not.
+    """
+    device, dtype = placement(config.llm)
+    models = _Models.of(config.llm, device, dtype)
+    beside = tuple(_beside(config, device))
+    plan = Plan(device.type, free_memory(device), (*models.parts(config.llm), *beside))
+    logger.info("%s", plan)
+    if not plan.fits:
+        hint = plan.instead(_changes(config.llm, models, beside, plan.free or 0))
+        raise OutOfMemory(
+            f"this does not fit into memory: {plan}",
+            hint or "choose smaller models, or close other programs",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """The language models and where they go."""
+
+    target: Footprint | None
+    draft: Footprint | None
+    device: torch.device
+    dtype: torch.dtype | None
+
+    @classmethod
+    def of(cls, config: LlmConfig, device: torch.device, dtype: torch.dtype | None) -> _Models:
+        """Those that `config` names."""
+        draft = draft_of(config)
+        beside = None if draft in ("none", "ngram") else _footprint(draft, "draft")
+        return cls(_footprint(config.target, "target"), beside, device, dtype)
+
+    def parts(self, config: LlmConfig) -> Iterator[Part]:
+        """What they and their caches take."""
+        group, both = 0, (self.target, self.draft)
+        longest = [model.longest for model in both if model and model.longest]
+        for name, model in zip(("target", "draft"), both, strict=True):
+            if model is not None:
+                yield Part(name, model.weights(self.device.type, self.dtype, config.quantize))
+                group += model.row(self.device.type, self.dtype)
+        group *= min(config.context, *longest) if longest else config.context
+        # Elsewhere caches are made when they are needed, and one is needed for certain.
+        slots = slots_for(config.cache_mb * MIB, group) + 1 if self.device.type == "cuda" else 1
+        yield Part("key-value cache", group, slots)
+
+
+def _footprint(name: str, role: str) -> Footprint | None:
+    starter = bundled(STARTER[role]) if name == "starter" else None
+    return read_footprint(starter or find(name, "llm"))
+
+
+def _beside(config: Config, device: torch.device) -> Iterator[Part]:
+    """What else goes onto that device."""
+    if config.asr.engine == "whisper" and whisper_device(config.asr.device) == device.type:
+        yield Part("Whisper", _whisper(config.asr, device.type))
+    if config.tts.engine == "piper" and device.type == "cpu":
+        yield Part("voice", _voice(config.tts))
+
+
+def _whisper(config: AsrConfig, device: str) -> int:
+    """Bytes of the recogniser's weights, which mostly come in 16 bits."""
+    if config.model == "starter":
+        folder = bundled("models/starter/asr")
+    else:
+        folder = find(config.model, "asr")
+    kept = whisper_type(config.compute_type, device)
+    return int(_bytes(folder / "model.bin") * _SHARES[kept])
+
+
+def _voice(config: TtsConfig) -> int:
+    return sum(map(_bytes, find(piper_model(config), "tts").glob("*.onnx")))
+
+
+def _bytes(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _changes(
+    config: LlmConfig, models: _Models, beside: tuple[Part, ...], free: int
+) -> Iterator[Change]:
+    """What could be set otherwise, what harms least first."""
+
+    def with_(hint: str, **settings: object) -> Change:
+        parts = models.parts(replace(config, **settings))
+        return Change(hint, (*parts, *beside))
+
+    if models.device.type == "cuda":
+        fewer = config.cache_mb
+        while fewer := fewer // 2:
+            yield with_(f"keep fewer conversations: --llm.cache-mb {fewer}", cache_mb=fewer)
+    context = config.context
+    while (context := context // 2) >= LEAST_CONTEXT:
+        smaller = {"context": context, "cache_mb": 1}
+        told = f"--llm.context {context}" + (
+            " --llm.cache-mb 1" if models.device.type == "cuda" else ""
+        )
+        yield with_(f"keep less of a conversation: {told}", **smaller)
+    if models.device.type == "cuda":
+        for how in ("int8", "int4"):
+            yield with_(
+                f"round its weights, which changes what it says: --llm.quantize {how}", quantize=how
+            )
+    yield from _smaller(config, models, beside)
+
+
+def _smaller(config: LlmConfig, models: _Models, beside: tuple[Part, ...]) -> Iterator[Change]:
+    """Other targets by name, the largest first; a draft of another family goes with the old one."""
+    target, dtype = models.target, models.dtype
+    if target is None:
+        return
+    bytes_of = target.weights(models.device.type, dtype, config.quantize)
+    width = 2 if dtype is None else dtype.itemsize
+    named = {card.name: card.memory * width // 2 for card in cards() if card.kind == "llm"}
+    others = [part for part in models.parts(config) if part.name not in ("target", "draft")]
+    for name, needed in sorted(named.items(), key=lambda item: -item[1]):
+        if needed < bytes_of:
+            hint = f"choose a smaller model: --llm.target {name} --llm.draft auto"
+            yield Change(hint, (Part("target", needed), *others, *beside))
