@@ -75,14 +75,13 @@ class Session:
         measure what it is worth. `detector` stands in for one with the configured settings, and
         `conversation` is one to be gone on with; whoever gives it closes it.
         """
-        self._show = show
         self._wall_clock = wall_clock
         self._own = conversation is None
         conversation = conversation or engines.llm.conversation()
         player = Player(speaker)
         self._resources = Resources(engines, conversation, player, show, overlap)
         self._history = History(conversation, player)
-        self._listener = Listener(microphone, engines, config, detector)
+        self._listener = Listener(microphone, self._resources, config, detector)
         guesses = config.turns.max_guesses
         usual = 0 if engines.llm.metered else MAX_GUESSES
         most = usual if guesses == "auto" else guesses
@@ -115,7 +114,7 @@ class Session:
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
             if self._timers:
-                self._show(Notice(f"{self._timers} timer(s) end with this session"))
+                self._resources.show(Notice(f"{self._timers} timer(s) end with this session"))
             tasks.cancel_scope.cancel()
         if self._own:
             self._resources.conversation.close()
@@ -227,8 +226,7 @@ class Session:
             work.write(anyio.current_time())
         else:
             self._listener.begin(work, action.started)
-            partials = self._resources.overlap.stages
-            self._do(work, recognise(work, self._resources.engines, partials=partials))
+            self._do(work, recognise(work, self._resources))
         assert self._tasks is not None, "the session runs"
         self._tasks.start_soon(self._run, work)
 
@@ -249,7 +247,7 @@ class Session:
     @_act.register
     def _begin_rewriting(self, action: actions.RewriteHistory) -> None:
         work = self._work[action.turn]
-        self._do(work, rewrite(self._resources.engines, action.rewrite))
+        self._do(work, rewrite(self._resources, action.rewrite))
 
     @_act.register
     def _start_reply(self, action: actions.StartReply) -> None:
@@ -299,11 +297,11 @@ class Session:
             work.recorder.count("tokens_read", read)
         work.recorder.seed = self._resources.conversation.seed
         work.wake()
-        self._show(work.recorder.trace(outcome, heard))
+        self._resources.show(work.recorder.trace(outcome, heard))
 
     @_act.register
     def _show_event(self, action: actions.Show) -> None:
-        self._show(action.event)
+        self._resources.show(action.event)
 
     @_act.register
     def _record(self, action: actions.Record) -> None:
@@ -341,7 +339,7 @@ class Session:
         except Exception as error:
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
-            self._show(Notice(f"the reply failed: {_reason(error, work.recorder.turn)}"))
+            self._resources.show(Notice(f"the reply failed: {_reason(error, work.recorder.turn)}"))
             self._tell(inputs.Failed(work.turn))
         if not work.over:
             self._tell(inputs.Stopped(work.turn))
@@ -358,14 +356,15 @@ class Session:
     async def _reply(self, work: Work, reply: Reply) -> None:
         async with reply.run(work.voiced) as thought:
             await self._report(thought)
-        self._tell(inputs.Replied(work.turn, reply.gate.dropped))
+        self._tell(inputs.Replied(work.turn, dropped=reply.gate.scope.cancelled_caught))
 
     # ---- tools
 
     def _call(self, call: ToolCall) -> str:
         if call.problem:
-            self._show(Notice(f"the model wrote a call that cannot be read: {call.problem}"))
-            return json.dumps({"error": f"the call cannot be read: {call.problem}"})
+            problem = f"cannot be read: {call.problem}"
+            self._resources.show(Notice(f"the model wrote a call that {problem}"))
+            return json.dumps({"error": f"the call {problem}"})
         result = run_tool(call.name, call.arguments, self._wall_clock())
         if result.rings_after:
             assert self._tasks is not None, "the session runs"
@@ -377,7 +376,7 @@ class Session:
         self._timers += 1
         await anyio.sleep(result.rings_after)
         self._timers -= 1
-        self._show(Notice(result.rings))
+        self._resources.show(Notice(result.rings))
 
 
 def _reason(error: Exception, turn: int) -> str:

@@ -27,11 +27,6 @@ class Gate:
         """True once the reply may be seen and heard."""
         return self._committed.is_set()
 
-    @property
-    def dropped(self) -> bool:
-        """True once nothing runs any more of a reply that was dropped."""
-        return self.scope.cancelled_caught
-
     def priority(self) -> int:
         """A reply that nobody hears yet before those that have seconds of sound to go on with."""
         if self.committed:

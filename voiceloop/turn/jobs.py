@@ -11,7 +11,7 @@ import anyio
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.dialogue import inputs
 from voiceloop.dialogue.inputs import Reports
-from voiceloop.engines import Engines, first
+from voiceloop.engines import first
 from voiceloop.trace.record import Lane, Mark
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.work import Work
@@ -22,10 +22,11 @@ SURE_OF_LANGUAGE = 0.8
 Spanish for other languages at up to 0.64."""
 
 
-async def recognise(work: Work, engines: Engines, *, partials: bool) -> Reports:
-    """Decode what the user says until every sample before the endpoint has been decoded; without
-    `partials`, once they have finished."""
-    asr, runner, transcriber = engines.asr, engines.asr_runner, work.transcriber
+async def recognise(work: Work, resources: Resources) -> Reports:
+    """Decode what the user says until every sample before the endpoint has been decoded; where
+    stages do not overlap, once they have finished."""
+    engines, transcriber = resources.engines, work.transcriber
+    asr, runner, partials = engines.asr, engines.asr_runner, resources.overlap.stages
     assert transcriber is not None, "somebody speaks"
     while not (work.newest and work.newest.final):
         changed = work.changed
@@ -62,9 +63,9 @@ async def recognise(work: Work, engines: Engines, *, partials: bool) -> Reports:
         yield inputs.Recognised(work.turn, work.words, sure and bool(words) and job.final)
 
 
-async def judge_sound(work: Work, engines: Engines, since: int, pcm: Pcm) -> Reports:
+async def judge_sound(work: Work, resources: Resources, since: int, pcm: Pcm) -> Reports:
     """Have a silence judged by the sound of the voice before it."""
-    model, runner = engines.turn, engines.turn_runner
+    model, runner = resources.engines.turn, resources.engines.turn_runner
     assert model is not None and runner is not None, "there is an ear"
     begun = anyio.current_time()
     probability = await runner.call(
@@ -89,9 +90,9 @@ async def read(work: Work, resources: Resources, text: str) -> Reports:
     yield inputs.Read(work.turn, text, chance, begun, conversation.exchanges)
 
 
-async def rewrite(engines: Engines, rewritten: Any) -> Reports:
+async def rewrite(resources: Resources, rewritten: Any) -> Reports:
     """Have the language model see another history."""
-    await engines.llm_runner.call(rewritten)
+    await resources.engines.llm_runner.call(rewritten)
     yield inputs.Rewritten(rewritten)
 
 

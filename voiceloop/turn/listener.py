@@ -26,9 +26,9 @@ from voiceloop.audio.frames import samples
 from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import inputs
 from voiceloop.dialogue.inputs import Reports
-from voiceloop.engines import Engines
 from voiceloop.trace.record import Mark
 from voiceloop.turn.jobs import judge_sound
+from voiceloop.turn.resources import Resources
 from voiceloop.turn.work import Work
 from voiceloop.types import AudioFrame
 
@@ -37,19 +37,24 @@ class Listener:
     """One stream of a microphone: `run` it once."""
 
     def __init__(
-        self, microphone: Microphone, engines: Engines, config: Config, detector: Detector | None
+        self,
+        microphone: Microphone,
+        resources: Resources,
+        config: Config,
+        detector: Detector | None,
     ) -> None:
         """`detector` stands in for one with the configured settings."""
         self.microphone = microphone
         self.work: Work | None = None
         """What runs for the turn that is being heard."""
-        self._engines = engines
+        self._resources = resources
         self._config = config.asr
+        vad, ear = resources.engines.vad, resources.engines.turn
         self._hearing = Hearing(
-            engines.vad,
+            vad,
             detector or TurnDetector(config.turns),
             config.turns,
-            engines.turn.window_s if engines.turn else 0.0,
+            ear.window_s if ear else 0.0,
         )
 
     async def run(self) -> Reports:
@@ -72,7 +77,7 @@ class Listener:
             started,
             self._hearing.recent,
             self._config,
-            self._engines.asr.max_window_s,
+            self._resources.engines.asr.max_window_s,
         )
         self.work, self._hearing.silence_ms = work, None
 
@@ -86,11 +91,11 @@ class Listener:
 
     def judge(self, work: Work, since: int) -> Reports:
         """Have the silence that began with `since` judged by the sound of the voice before it."""
-        model, recent = self._engines.turn, self._hearing.recent
+        model, recent = self._resources.engines.turn, self._hearing.recent
         assert model is not None and work.transcriber is not None, "there is an ear, and a voice"
         start = max(work.transcriber.start, recent.end - samples(1000 * model.window_s))
         pcm = recent.read(max(start, recent.start), recent.end)
-        return judge_sound(work, self._engines, since, pcm)
+        return judge_sound(work, self._resources, since, pcm)
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Find turns in another way from now on; there is none that is being heard."""

@@ -66,7 +66,7 @@ class Reply:
     @asynccontextmanager
     async def run(self, voiced: Voiced) -> AsyncGenerator[Reports, None]:
         """Speak what is thought as the reports that this gives are gone through; leaving it waits
-        until all of it has sounded, or the guess was dropped, which the gate tells.
+        until all of it has sounded, or the guess was dropped, which its `gate.scope` tells.
 
         `voiced` is audio of former attempts at the turn, which is taken where it fits and added
         to. What was not committed leaves nothing behind in the player; else it is left as it is.
@@ -79,7 +79,7 @@ class Reply:
         try:
             with self.gate.scope:
                 async with anyio.create_task_group() as stages:
-                    stages.start_soon(pump, speech.run(cut), to_play)
+                    stages.start_soon(speech.run, cut, to_play)
                     stages.start_soon(self._play, spoken)
                     yield self._think(to_speak)
                 await self.gate.opened()  # what is written, or says nothing, may be over before
@@ -173,13 +173,6 @@ class Reply:
             Mark.REPLY_END,
             Mark.SYNTHESIS_END,
         )
-
-
-async def pump(source: AsyncGenerator[T, None], sink: ObjectSendStream[T]) -> None:
-    """Join two stages: move what `source` yields to `sink`, and close both at the end."""
-    async with sink, aclosing(source):
-        async for item in source:
-            await sink.send(item)
 
 
 async def _whole(source: MemoryObjectReceiveStream[T]) -> AsyncGenerator[T, None]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass
 
 import anyio
+from anyio.abc import ObjectSendStream
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from voiceloop.dialogue.state import Options
@@ -19,42 +21,34 @@ Voiced = dict[tuple[str | None, Clause], list[SpeechChunk]]
 """Audio of clauses, by voice."""
 
 
+@dataclass(frozen=True, slots=True)
 class Speech:
     """The clauses of one reply become sound: `run` it once."""
 
-    def __init__(
-        self,
-        options: Options,
-        recorder: Recorder,
-        resources: Resources,
-        gate: Gate,
-        voiced: Voiced,
-    ) -> None:
-        """`voiced` is audio of former attempts, which is taken where it fits and added to."""
-        self._options = options
-        self._recorder = recorder
-        self._resources = resources
-        self._gate = gate
-        self._player = resources.player
-        self._voiced = voiced
+    options: Options
+    recorder: Recorder
+    resources: Resources
+    gate: Gate
+    voiced: Voiced
+    """Audio of former attempts, which is taken where it fits and added to."""
 
     async def run(
-        self, cut: MemoryObjectReceiveStream[Clause]
-    ) -> AsyncGenerator[SpeechChunk, None]:
-        """The sound of the clauses that come by `cut`, which is closed at the end."""
-        async with cut, aclosing(self._joined(cut)) as clauses:
+        self, cut: MemoryObjectReceiveStream[Clause], to_play: ObjectSendStream[SpeechChunk]
+    ) -> None:
+        """Say the clauses that come by `cut`; closes both streams at the end."""
+        async with to_play, cut, aclosing(self._joined(cut)) as clauses:
             async for clause in clauses:
                 async with aclosing(self._say(clause)) as chunks:
                     async for chunk in chunks:
-                        yield chunk
-        if self._options.spoken:
-            self._recorder.mark(Mark.SYNTHESIS_END, anyio.current_time())
+                        await to_play.send(chunk)
+            if self.options.spoken:
+                self.recorder.mark(Mark.SYNTHESIS_END, anyio.current_time())
 
     async def _joined(self, cut: MemoryObjectReceiveStream[Clause]) -> AsyncGenerator[Clause, None]:
         """The clauses; those that are there at once are one where there is time for it."""
         async for clause in cut:
             whole = clause
-            while self._player.ahead_s >= AMPLE_S and len(whole.text) < LONG_CHARS:
+            while self.resources.player.ahead_s >= AMPLE_S and len(whole.text) < LONG_CHARS:
                 try:
                     whole = joined(whole, cut.receive_nowait())
                 except (anyio.WouldBlock, anyio.EndOfStream):
@@ -63,29 +57,29 @@ class Speech:
 
     async def _say(self, clause: Clause) -> AsyncGenerator[SpeechChunk, None]:
         """The clause's audio, that of a former attempt where there is one."""
-        if known := self._voiced.get((self._options.voice, clause)):
-            self._recorder.count("clauses_kept")
-            self._recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
+        if known := self.voiced.get((self.options.voice, clause)):
+            self.recorder.count("clauses_kept")
+            self.recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
             for chunk in known:
                 yield chunk
             return
-        engines = self._resources.engines
+        engines = self.resources.engines
         name = f"clause {clause.index + 1}"
         voiced: list[SpeechChunk] = []
         took, begun = 0.0, anyio.current_time()
-        steps = engines.tts.synthesize(clause, self._options.voice)
-        stream = engines.tts_runner.stream(steps, priority=self._gate.priority)
+        steps = engines.tts.synthesize(clause, self.options.voice)
+        stream = engines.tts_runner.stream(steps, priority=self.gate.priority)
         async with aclosing(stream) as chunks:
             async for chunk in chunks:
                 now = anyio.current_time()
                 took += now - begun
-                self._recorder.mark(Mark.FIRST_SYNTHESIS, now)
-                self._recorder.span(Lane.TTS, name, begun, now, text=clause.text)
+                self.recorder.mark(Mark.FIRST_SYNTHESIS, now)
+                self.recorder.span(Lane.TTS, name, begun, now, text=clause.text)
                 voiced.append(chunk)
                 yield chunk
-                await self._gate.flowing()
-                begun, self._gate.ahead_s = anyio.current_time(), int(self._player.ahead_s)
+                await self.gate.flowing()
+                begun, self.gate.ahead_s = anyio.current_time(), int(self.resources.player.ahead_s)
         audio_s = sum(len(chunk.pcm) / chunk.rate for chunk in voiced)
-        self._resources.pace.observe(audio_s, took)
-        if not self._gate.committed:
-            self._voiced[self._options.voice, clause] = voiced
+        self.resources.pace.observe(audio_s, took)
+        if not self.gate.committed:
+            self.voiced[self.options.voice, clause] = voiced
