@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -245,3 +246,51 @@ def test_a_class_of_many_attributes_says_why(file: str) -> None:
         if isinstance(kind, ast.ClassDef) and len(attributes(kind)) > MOST_ATTRIBUTES:
             told = ast.get_docstring(kind) or ""
             assert "attributes" in told or "fields" in told, f"{kind.name} has many attributes"
+
+
+WALK = re.findall(
+    r"^\| \d+ \| `([\w.]+)` \| `([\w/]+)` \|",
+    (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+"""The way of the sound as it is written down: what takes it on, and where."""
+SOUND = {"AudioFrame", "Pcm", "Word", "Transcript", "TokenBurst", "Clause", "SpeechChunk"}
+"""What is on that way, in one form or another."""
+
+
+def test_the_way_of_the_sound_is_in_the_code_and_passes_the_session_once() -> None:
+    assert [where for _, where in WALK].count("session") == 1
+    for name, where in WALK:
+        scope: list[ast.stmt] = parse(f"{where}.py").body
+        for part in name.split("."):
+            kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+            found = [node for node in scope if isinstance(node, kinds) and node.name == part]
+            assert found, f"there is no {name} in {where}"
+            scope = found[0].body
+
+
+def test_the_session_sees_no_frame_word_or_token() -> None:
+    names = {node.id for node in ast.walk(parse("session.py")) if isinstance(node, ast.Name)}
+    assert not names & SOUND
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if file.startswith(("turn/", "dialogue/"))]
+)
+def test_whatever_runs_for_a_turn_is_given_no_function_but_the_one_that_shows(file: str) -> None:
+    allowed = {
+        "turn/resources.py": ["show"],
+        "turn/work.py": ["Job"],  # a task, for its task group
+    }
+    given = [
+        ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
+        for node in ast.walk(parse(file))
+        if isinstance(node, ast.AnnAssign | ast.Assign) and "Callable[" in ast.unparse(node)
+    ]
+    taken = [
+        node.arg
+        for node in ast.walk(parse(file))
+        if isinstance(node, ast.arg) and node.annotation is not None
+        if "Callable" in ast.unparse(node.annotation)
+    ]
+    assert [*given, *taken] == allowed.get(file, [])

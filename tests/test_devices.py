@@ -44,7 +44,7 @@ async def test_a_wav_file_is_a_recording_of_the_loudspeaker(tmp_path: Path):
         player = Player(speaker)
         async with running(player) as tasks:
             await anyio.sleep(1)
-            player.begin(Recorder(1))
+            player.begin(1, Recorder(1))
             player.open()
             tasks.start_soon(play_all, player, chunks)
             await anyio.sleep(0.3)
@@ -96,7 +96,7 @@ def test_a_wav_file_holds_what_sounded_when_it_sounded(
             speaker = Both(wav)
             player = Player(speaker)
             async with running(player) as tasks:
-                player.begin(Recorder(1))
+                player.begin(1, Recorder(1))
                 player.open()
                 tasks.start_soon(play_all, player, reply(1, 3, size=size))
                 for act in script:
@@ -120,7 +120,7 @@ async def test_at_full_pace_a_reply_is_written_end_to_end_at_once(tmp_path: Path
         player = Player(speaker)
         async with running(player):
             await anyio.sleep(1)
-            player.begin(recorder)
+            player.begin(1, recorder)
             player.open()
             heard = await play_all(player, chunks)
     assert anyio.current_time() == begun + 1

@@ -37,7 +37,7 @@ async def test_a_reply_sounds_from_the_moment_its_gate_opens_without_a_gap():
     player = Player(speaker)
     begun = anyio.current_time()
     async with running(player) as tasks:
-        player.begin(recorder)
+        player.begin(1, recorder)
         tasks.start_soon(play_all, player, chunks)
         await anyio.sleep(0.5)
         assert not len(speaker.pcm), "the gate is shut"
@@ -58,7 +58,7 @@ async def test_a_reply_sounds_from_the_moment_its_gate_opens_without_a_gap():
 async def test_drain_returns_when_the_last_sample_has_sounded():
     player, begun = Player(RecordingSpeaker()), anyio.current_time()
     async with running(player):
-        player.begin(Recorder(1))
+        player.begin(1, Recorder(1))
         player.open()
         heard = await play_all(player, reply(1, 4))
         assert anyio.current_time() - begun == pytest.approx(1.0, abs=1e-6)
@@ -68,7 +68,7 @@ async def test_drain_returns_when_the_last_sample_has_sounded():
 async def test_an_empty_reply_is_over_at_once_and_leaves_no_mark():
     player, recorder = Player(RecordingSpeaker()), Recorder(1)
     async with running(player):
-        player.begin(recorder)
+        player.begin(1, recorder)
         assert await player.drain() == Heard(1, complete=True)
     assert recorder.trace("done").marks == {}
 
@@ -83,7 +83,7 @@ async def test_a_producer_waits_while_enough_is_queued():
             pushed.append(anyio.current_time() - begun)
 
     async with running(player) as tasks:
-        player.begin(Recorder(1))
+        player.begin(1, Recorder(1))
         tasks.start_soon(produce)
         await anyio.sleep(1)
         # Half a second is 8 chunks; one more may come when no more than that is queued.
@@ -100,7 +100,7 @@ async def test_a_chunk_of_another_turn_is_dropped():
     speaker = RecordingSpeaker()
     player = Player(speaker)
     async with running(player):
-        player.begin(Recorder(2))
+        player.begin(2, Recorder(2))
         player.open()
         await player.play(reply(1, 1, size=WORD)[0])
         assert await player.drain() == Heard(2, complete=True)
@@ -111,7 +111,7 @@ async def test_only_audible_gaps_count_as_underruns():
     speaker, recorder, chunks = RecordingSpeaker(), Recorder(1), reply(1, 3, size=WORD)
     player = Player(speaker)
     async with running(player):
-        player.begin(recorder)
+        player.begin(1, recorder)
         player.open()
         await player.play(chunks[0])
         await anyio.sleep(0.25 - 0.001)  # in time, though nothing is queued any more
@@ -138,7 +138,7 @@ async def test_time_that_passes_while_audio_is_handed_over_is_no_underrun():
     speaker, recorder = Hurried(), Recorder(1)
     player = Player(speaker)
     async with running(player):
-        player.begin(recorder)
+        player.begin(1, recorder)
         player.open()
         await play_all(player, reply(1, 4))
     trace = recorder.trace("done")
@@ -158,7 +158,7 @@ async def test_clauses_are_told_as_they_begin_to_sound():
     (first,) = reply(1, 1, size=WORD)
     second = SpeechChunk(1, Clause(1, 1, "more", "more"), first.pcm, RATE, 0, last=True)
     async with running(player, note):
-        player.begin(Recorder(1))
+        player.begin(1, Recorder(1))
         player.open()
         await play_all(player, [first, second])
     assert [index for index, _ in told] == [0, 1]
@@ -170,7 +170,7 @@ async def test_a_reply_at_another_rate_is_resampled_and_heard_whole():
     speaker = RecordingSpeaker(24_000)
     player = Player(speaker)
     async with running(player):
-        player.begin(Recorder(1))
+        player.begin(1, Recorder(1))
         player.open()
         heard = await play_all(player, reply(1, 4))
     assert heard.complete and heard.tokens == 8
@@ -184,7 +184,7 @@ async def test_a_reply_stopped_before_it_is_audible_leaves_no_first_sound():
     speaker, recorder = RecordingSpeaker(), Recorder(1)
     player = Player(speaker)
     async with running(player) as tasks:
-        player.begin(recorder)
+        player.begin(1, recorder)
         player.open()
         tasks.start_soon(play_all, player, reply(1, 2, lead=400))
         await anyio.sleep(0.02)
@@ -197,7 +197,7 @@ async def test_a_reply_stopped_before_it_is_audible_leaves_no_first_sound():
 async def test_a_stop_before_any_sound_hears_nothing_and_leaves_no_mark():
     player, recorder = Player(RecordingSpeaker()), Recorder(1)
     async with running(player) as tasks:
-        player.begin(recorder)
+        player.begin(1, recorder)
         tasks.start_soon(play_all, player, reply(1, 2))
         await anyio.sleep(1)
         assert player.stop() == Heard(1)
@@ -207,7 +207,7 @@ async def test_a_stop_before_any_sound_hears_nothing_and_leaves_no_mark():
 async def test_what_has_been_heard_is_known_while_it_sounds():
     player = Player(RecordingSpeaker())
     async with running(player) as tasks:
-        player.begin(Recorder(1))
+        player.begin(1, Recorder(1))
         player.open()
         tasks.start_soon(play_all, player, reply(1, 4))
         for number in range(1, 5):
@@ -222,11 +222,11 @@ async def test_the_next_reply_begins_right_after_the_fade_of_the_last():
     player, begun = Player(speaker), anyio.current_time()
     recorders = Recorder(1), Recorder(2)
     async with running(player) as tasks:
-        player.begin(recorders[0])
+        player.begin(1, recorders[0])
         player.open()
         tasks.start_soon(play_all, player, reply(1, 4))
         await anyio.sleep(0.3)
-        player.begin(recorders[1])
+        player.begin(2, recorders[1])
         player.open()
         await play_all(player, reply(2, 1))
     assert recorders[0].at(Mark.SOUND_END) == pytest.approx(begun + 0.3 + FADE / RATE)
@@ -266,7 +266,7 @@ def test_any_interruption_loses_and_doubles_no_sample_and_knows_what_was_heard(
             heard.append(await player.drain())
 
         async with running(player) as tasks:
-            player.begin(recorder)
+            player.begin(1, recorder)
             tasks.start_soon(produce)
             gate = Act(opened, "open")
             for act in sorted([gate, *script], key=lambda act: act.at):

@@ -118,7 +118,7 @@ def test_what_counts_as_heard_has_sounded(acting: list[Act], size: int, jitter_m
             player = Player(speaker)
             async with running(player) as group:
                 begun = anyio.current_time()
-                player.begin(recorder)
+                player.begin(1, recorder)
                 player.open()
                 group.start_soon(play_all, player, reply(1, 3, size=size))
                 for act in acting:

@@ -1,9 +1,10 @@
-"""Session: carries out what the dialogue core decides, from a microphone's frames to a speaker's
-samples.
+"""Session: carries out what the dialogue core decides, and tells it what comes of it.
 
-Every stage reports to the core (`dialogue.core`), and what it answers with is done here, in order:
-decode, read, reply, pause, stop, cut the history, show. Nothing is decided here. The work of each
-turn runs in one task with one cancel scope, and what comes back from it are reports.
+Every stage yields reports; they go to the core (`dialogue.core`), and what it answers with is done
+here, in order: decode, read, reply, pause, stop, cut the history, show. Nothing is decided here,
+and nothing passes through here on its way from the microphone to the speaker: what the listener
+hears ends in reports, and with what the core makes of them a reply begins. The work of each turn
+runs in one task with one cancel scope.
 
 The session knows no device and no model: microphone, speaker, engines and runners are given to it,
 and all its waiting goes through anyio, so it runs the same on a virtual clock.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial, singledispatchmethod
@@ -22,22 +23,13 @@ from functools import partial, singledispatchmethod
 import anyio
 from anyio.abc import TaskGroup
 
-from voiceloop.asr.hearing import Hearing
-from voiceloop.asr.stream import StreamingTranscriber
-from voiceloop.asr.turns import (
-    Detector,
-    SpeechPaused,
-    SpeechStarted,
-    TurnDetector,
-    TurnEnded,
-    TurnEvent,
-)
+from voiceloop.asr.turns import Detector, TurnEnded
 from voiceloop.audio.devices import Microphone, Speaker
-from voiceloop.audio.frames import samples
 from voiceloop.audio.player import Player
 from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.core import Abilities, Core
+from voiceloop.dialogue.inputs import Reports
 from voiceloop.dialogue.state import Options, Played, Returned, Settings
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError
@@ -45,14 +37,14 @@ from voiceloop.languages import Language, language
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.history import History
-from voiceloop.turn.jobs import Reports, has_read, judge_sound, read, recognise, rewrite
+from voiceloop.turn.jobs import play, read, recognise, rewrite
+from voiceloop.turn.listener import Listener
 from voiceloop.turn.overlap import EVERYTHING, Overlap
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
-from voiceloop.turn.thinking import Calls
 from voiceloop.turn.tools import ToolResult, run_tool
 from voiceloop.turn.work import Work
-from voiceloop.types import AudioFrame, Event, Notice, TokenBurst, ToolCall
+from voiceloop.types import Event, Notice, ToolCall
 
 logger = logging.getLogger(__name__)
 
@@ -61,10 +53,7 @@ MAX_GUESSES = 6
 
 
 class Session:
-    """One conversation. `run` it once.
-
-    Its many attributes are the stages that meet here, one each, and what runs of each turn.
-    """
+    """One conversation. `run` it once."""
 
     def __init__(
         self,
@@ -86,22 +75,13 @@ class Session:
         measure what it is worth. `detector` stands in for one with the configured settings, and
         `conversation` is one to be gone on with; whoever gives it closes it.
         """
-        self._engines = engines
-        self._microphone = microphone
-        self._config = config
-        self._show = show
         self._wall_clock = wall_clock
         self._own = conversation is None
-        self._conversation = conversation or engines.llm.conversation()
-        self._player = Player(speaker)
-        self._resources = Resources(engines, self._conversation, self._player, overlap)
-        self._history = History(self._conversation, self._player)
-        self._hearing = Hearing(
-            engines.vad,
-            detector or TurnDetector(config.turns),
-            config.turns,
-            engines.turn.window_s if engines.turn else 0.0,
-        )
+        conversation = conversation or engines.llm.conversation()
+        player = Player(speaker)
+        self._resources = Resources(engines, conversation, player, show, overlap)
+        self._history = History(conversation, player)
+        self._listener = Listener(microphone, self._resources, config, detector)
         guesses = config.turns.max_guesses
         usual = 0 if engines.llm.metered else MAX_GUESSES
         most = usual if guesses == "auto" else guesses
@@ -118,8 +98,6 @@ class Session:
         )
         self._work: dict[int, Work] = {}
         """What runs, by the turn that it is for."""
-        self._listening: Work | None = None
-        """The turn that is being heard."""
         self._told: deque[inputs.Input] = deque()
         self._deciding = False
         self._answering: int | None = None
@@ -131,19 +109,15 @@ class Session:
         """Converse until the microphone has finished and every turn is over."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
-            tasks.start_soon(self._play)
-            async with aclosing(self._microphone.frames()) as frames:
-                async for frame in frames:
-                    self._hear(frame)
-                    if self._microphone.finished and self._listening is None:
-                        break
+            tasks.start_soon(self._report, play(self._resources))
+            await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
             if self._timers:
-                self._show(Notice(f"{self._timers} timer(s) end with this session"))
+                self._resources.show(Notice(f"{self._timers} timer(s) end with this session"))
             tasks.cancel_scope.cancel()
         if self._own:
-            self._conversation.close()
+            self._resources.conversation.close()
 
     # ---- what others than the user's voice ask for, while the session runs
 
@@ -163,20 +137,20 @@ class Session:
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Find turns in another way from now on; a turn that is being heard is forgotten."""
-        self._forget()
-        self._hearing.listen(detector, policy)
+        self._listener.listen(detector, policy)
+        self._tell(inputs.Forget())
         self._tell(inputs.Change(policy=policy))
 
     def forget(self) -> None:
         """The turn that is being heard has never been, and no other has what was heard so far."""
-        self._forget()
-        self._hearing.forget()
+        self._listener.forget()
+        self._tell(inputs.Forget())
 
     def end_turn(self, ended: TurnEnded) -> bool:
         """The turn that is being heard is over; False where there is none."""
-        if self._listening is None:
+        if self._listener.work is None:
             return False
-        self._tell(self._noted(ended, anyio.current_time()))
+        self._tell(self._listener.note(ended, anyio.current_time()))
         return True
 
     def write(self, text: str, options: Options | None = None) -> int | None:
@@ -202,60 +176,10 @@ class Session:
         """Before anything else is read, do to the conversation what `rewritten` does."""
         self._tell(inputs.Rewrite(rewritten))
 
-    def _forget(self) -> None:
-        self._listening = None
-        self._tell(inputs.Forget())
-
     def _request(self, told: inputs.Input) -> int | None:
         self._answering = None
         self._tell(told)
         return self._answering
-
-    # ---- hearing: everything here is synchronous, so no frame is ever late
-
-    def _hear(self, frame: AudioFrame) -> None:
-        now = anyio.current_time()
-        if self._listening is not None and self._listening.transcriber is not None:
-            self._listening.transcriber.feed(frame)
-        for event in self._hearing.feed(frame, now):
-            self._tell(self._noted(event, now))
-        if self._listening is not None:
-            self._tell(inputs.Frame(frame.end))
-        if self._listening is not None:
-            self._listening.wake()
-
-    def _noted(self, event: TurnEvent, now: float) -> inputs.Detected:
-        """What the detector has found; the recogniser has learned of it."""
-        if isinstance(event, SpeechStarted):
-            return inputs.Detected(event, self._hearing.when(event.speech_start))
-        work = self._listening
-        assert work is not None, "the detector begins a turn before anything happens in it"
-        ended = isinstance(event, TurnEnded)
-        if ended:
-            self._listening = None
-        if work.over:  # it has failed meanwhile
-            return inputs.Detected(event, now)
-        at = now
-        if isinstance(event, SpeechPaused | TurnEnded):
-            at = self._hearing.when(event.speech_end)
-        turn = self._core.turn(work.turn)
-        assert turn is not None, "it is not over"
-        work.hear(event, at, now, anew=turn.dismissed, whole=turn.detects)
-        return inputs.Detected(event, at, work.words)
-
-    async def _play(self) -> None:
-        """Play what is committed, and tell what begins to sound."""
-        async with aclosing(self._player.run()) as clauses:
-            async for clause in clauses:
-                self._show(clause)
-                if (turn := self._playing) is not None:
-                    self._tell(inputs.Sounding(turn))
-
-    @property
-    def _playing(self) -> int | None:
-        """The turn whose reply the player has."""
-        works = self._work.values()
-        return next((one.turn for one in works if one.recorder is self._player.recorder), None)
 
     # ---- deciding: what is reported goes to the core, and what it answers with is done
 
@@ -267,24 +191,27 @@ class Session:
         self._deciding = True
         try:
             while self._told:
-                now = anyio.current_time()
-                if self._core.contested:
-                    self._core.receive(self._played(), now)
-                for action in self._core.receive(self._told.popleft(), now):
+                for action in self._decide(self._told.popleft()):
                     self._act(action)
                 if not self._told and not self._core.caught_up:
                     self._told.append(inputs.CaughtUp())
         finally:
             self._deciding = False
 
+    def _decide(self, told: inputs.Input) -> Sequence[actions.Action]:
+        """What is to be done; what runs of each turn learns what the core makes of it by now."""
+        now = anyio.current_time()
+        if self._core.contested:
+            self._core.receive(self._played(), now)
+        asked = self._core.receive(told, now)
+        for turn, work in self._work.items():
+            work.known = self._core.turn(turn)
+        return asked
+
     def _played(self) -> Played:
-        player, turn = self._player, self._playing
-        return Played(
-            -1 if turn is None else turn,
-            player.heard().words,
-            player.recorder.at(Mark.FIRST_SOUND),
-            player.said_a_clause,
-        )
+        player = self._resources.player
+        first_sound = player.recorder.at(Mark.FIRST_SOUND)
+        return Played(player.turn, player.heard().words, first_sound, player.said_a_clause)
 
     @singledispatchmethod
     def _act(self, action: actions.Action) -> None:
@@ -293,57 +220,34 @@ class Session:
 
     @_act.register
     def _begin_turn(self, action: actions.Begin) -> None:
-        recorder = Recorder(action.number)
-        now = anyio.current_time()
-        transcriber = None
-        if action.started is not None:
-            recorder.mark(Mark.SPEECH_START, self._hearing.when(action.started.speech_start))
-            transcriber = StreamingTranscriber(
-                action.number,
-                action.started,
-                self._hearing.recent,
-                self._config.asr,
-                self._engines.asr.max_window_s,
-            )
-        work = Work(action.turn, recorder, transcriber)
-        if action.started is not None:
-            self._listening, self._hearing.silence_ms = work, None
-        else:
-            work.end()
-            for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # nobody spoke: no SPEECH_END
-                recorder.mark(mark, now)
-        if transcriber is not None:
-            partials, known = self._resources.overlap.stages, partial(self._core.turn, action.turn)
-            self._do(work, recognise(work, self._engines, known, partials=partials))
+        work = Work(action.turn, Recorder(action.number), self._core.turn(action.turn))
         self._work[action.turn] = work
+        if action.started is None:  # nobody speaks
+            work.write(anyio.current_time())
+        else:
+            self._listener.begin(work, action.started)
+            self._do(work, recognise(work, self._resources))
         assert self._tasks is not None, "the session runs"
         self._tasks.start_soon(self._run, work)
 
     @_act.register
     def _end_after(self, action: actions.EndAfter) -> None:
-        self._hearing.silence_ms = action.silence_ms
-        if self._listening is not None and self._listening.turn == action.turn:
-            # The silence that there is may be enough by now.
-            now = anyio.current_time()
-            self._told.extend(self._noted(event, now) for event in self._hearing.between())
+        self._told.extend(self._listener.end_after(action.turn, action.silence_ms))
 
     @_act.register
     def _begin_judging(self, action: actions.JudgeSound) -> None:
-        model, work, recent = self._engines.turn, self._work[action.turn], self._hearing.recent
-        assert model is not None and work.transcriber is not None, "there is an ear, and a voice"
-        start = max(work.transcriber.start, recent.end - samples(1000 * model.window_s))
-        pcm = recent.read(max(start, recent.start), recent.end)
-        self._do(work, judge_sound(work, self._engines, action.since, pcm))
+        work = self._work[action.turn]
+        self._do(work, self._listener.judge(work, action.since))
 
     @_act.register
     def _begin_reading(self, action: actions.ReadWords) -> None:
         work = self._work[action.turn]
-        self._do(work, read(work, self._engines, self._conversation, action.text))
+        self._do(work, read(work, self._resources, action.text))
 
     @_act.register
     def _begin_rewriting(self, action: actions.RewriteHistory) -> None:
         work = self._work[action.turn]
-        self._do(work, rewrite(self._engines, action.rewrite))
+        self._do(work, rewrite(self._resources, action.rewrite))
 
     @_act.register
     def _start_reply(self, action: actions.StartReply) -> None:
@@ -358,7 +262,7 @@ class Session:
 
     @_act.register
     def _commit(self, action: actions.Commit) -> None:
-        self._show_all(self._reply_of(action.turn).commit())
+        self._reply_of(action.turn).commit()
 
     @_act.register
     def _drop(self, action: actions.Drop) -> None:
@@ -370,20 +274,20 @@ class Session:
 
     @_act.register
     def _pause(self, action: actions.Pause) -> None:
-        self._player.pause()
+        self._resources.player.pause()
         self._reply_of(action.turn).gate.suspend()
 
     @_act.register
     def _resume(self, action: actions.Resume) -> None:
         self._reply_of(action.turn).gate.resume()
-        self._player.resume()
+        self._resources.player.resume()
 
     @_act.register
     def _stop(self, action: actions.Stop) -> None:
         # First: a reply that is stopped would take itself for played.
         self._work[action.turn].call_off()
         if action.audible:
-            self._player.stop()
+            self._resources.player.stop()
 
     @_act.register
     def _finish(self, action: actions.Finish) -> None:
@@ -391,13 +295,13 @@ class Session:
         outcome, heard = self._history.settle(work.reply, action)
         if read := self._history.newly_read():
             work.recorder.count("tokens_read", read)
-        work.recorder.seed = self._conversation.seed
-        work.finish()
-        self._show(work.recorder.trace(outcome, heard))
+        work.recorder.seed = self._resources.conversation.seed
+        work.wake()
+        self._resources.show(work.recorder.trace(outcome, heard))
 
     @_act.register
     def _show_event(self, action: actions.Show) -> None:
-        self._show(action.event)
+        self._resources.show(action.event)
 
     @_act.register
     def _record(self, action: actions.Record) -> None:
@@ -415,11 +319,11 @@ class Session:
 
     @_act.register
     def _hold_microphone(self, action: actions.HoldMicrophone) -> None:
-        self._microphone.hold()
+        self._listener.microphone.hold()
 
     @_act.register
     def _release_microphone(self, action: actions.ReleaseMicrophone) -> None:
-        self._microphone.release()
+        self._listener.microphone.release()
 
     def _reply_of(self, turn: int) -> Reply:
         reply = self._work[turn].reply
@@ -435,7 +339,7 @@ class Session:
         except Exception as error:
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
-            self._show(Notice(f"the reply failed: {_reason(error, work.recorder.turn)}"))
+            self._resources.show(Notice(f"the reply failed: {_reason(error, work.recorder.turn)}"))
             self._tell(inputs.Failed(work.turn))
         if not work.over:
             self._tell(inputs.Stopped(work.turn))
@@ -450,40 +354,17 @@ class Session:
                 self._tell(told)
 
     async def _reply(self, work: Work, reply: Reply) -> None:
-        said = await reply.run(self._thoughts(work, reply), work.voiced)
-        self._tell(inputs.Replied(work.turn, dropped=not said))
-
-    async def _thoughts(self, work: Work, reply: Reply) -> AsyncGenerator[TokenBurst, None]:
-        """What is thought in a reply; it is told here on its way to be spoken."""
-        begun, first_of_all, thinking = anyio.current_time(), True, reply.thinking
-        async with aclosing(thinking.run()) as thoughts:
-            async for thought in thoughts:
-                if first_of_all:
-                    self._tell(has_read(work, self._conversation, reply.asked.text, begun))
-                    first_of_all = False
-                match thought:
-                    case Calls():
-                        self._tell(inputs.Called(work.turn, thought.calls))
-                    case ToolCall(problem=problem) if problem:
-                        pass  # nobody can call that
-                    case TokenBurst() | ToolCall():
-                        self._show_all(reply.shows(thought))
-                if isinstance(thought, TokenBurst):
-                    yield thought
-        if thinking.instead:
-            text = f" {thinking.instead}" if thinking.said else thinking.instead
-            self._show_all(reply.shows(TokenBurst(work.recorder.turn, (), text)))
-
-    def _show_all(self, events: Iterable[Event]) -> None:
-        for event in events:
-            self._show(event)
+        async with reply.run(work.voiced) as thought:
+            await self._report(thought)
+        self._tell(inputs.Replied(work.turn, dropped=reply.gate.scope.cancelled_caught))
 
     # ---- tools
 
     def _call(self, call: ToolCall) -> str:
         if call.problem:
-            self._show(Notice(f"the model wrote a call that cannot be read: {call.problem}"))
-            return json.dumps({"error": f"the call cannot be read: {call.problem}"})
+            problem = f"cannot be read: {call.problem}"
+            self._resources.show(Notice(f"the model wrote a call that {problem}"))
+            return json.dumps({"error": f"the call {problem}"})
         result = run_tool(call.name, call.arguments, self._wall_clock())
         if result.rings_after:
             assert self._tasks is not None, "the session runs"
@@ -495,7 +376,7 @@ class Session:
         self._timers += 1
         await anyio.sleep(result.rings_after)
         self._timers -= 1
-        self._show(Notice(result.rings))
+        self._resources.show(Notice(result.rings))
 
 
 def _reason(error: Exception, turn: int) -> str:

@@ -36,8 +36,9 @@ class Player:
         """`play` waits while more than `max_queued_s` are queued."""
         self._speaker = speaker
         self._limit = round(max_queued_s * speaker.rate)
-        self._fade = samples(FADE_MS, speaker.rate)
         self._changed = anyio.Event()
+        self.turn = -1
+        """The id of the turn that the current reply answers."""
         self.recorder = Recorder(-1)
         """Of the current reply."""
         self._playback = Playback(-1, speaker.rate)
@@ -75,13 +76,14 @@ class Player:
         """The first clause of the reply has been played to its end."""
         return self._playback.said_a_clause(unplayed(self._silent_at, self._speaker.rate))
 
-    def begin(self, recorder: Recorder, *, lead_s: float = 0.0) -> None:
-        """Make `recorder.turn` the current reply, with its gate shut; the old one is stopped.
+    def begin(self, turn: int, recorder: Recorder, *, lead_s: float = 0.0) -> None:
+        """Play the reply to the turn with that id, whose chunks go by `recorder.turn`, from now on;
+        its gate is shut, and the old one is stopped.
 
         It does not begin to sound before `lead_s` seconds are queued, or all there is.
         """
         self.stop()
-        self.recorder = recorder
+        self.turn, self.recorder = turn, recorder
         rate = self._speaker.rate
         self._playback = Playback(recorder.turn, rate, lead=min(round(lead_s * rate), self._limit))
 
@@ -157,7 +159,8 @@ class Player:
         """Cut the speaker off, and put back what it has not played."""
         if self._since is None:
             return
-        self._playback.rewind(self._speaker.cut(self._fade))
+        fade = samples(FADE_MS, self._speaker.rate)
+        self._playback.rewind(self._speaker.cut(fade))
         self._silent_at = min(self._silent_at, self._speaker.due())
         if self._playback.first_audible is None:
             self.recorder.retract(Mark.FIRST_SOUND)

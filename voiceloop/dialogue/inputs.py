@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from voiceloop.asr.turns import TurnEvent
@@ -179,3 +179,5 @@ FromModel = Read | Rewritten
 FromReply = Sounding | Called | Replied | Failed | Stopped
 FromClient = Write | BringResults | Respond | Cancel | Rewrite | Forget | Change
 Input = FromUser | FromModel | FromReply | FromClient | Played | CaughtUp
+Reports = AsyncGenerator[Input, None]
+"""What a stage or a job yields: each is told before it goes on, and all that follows is done."""

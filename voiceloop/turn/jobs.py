@@ -1,8 +1,7 @@
-"""What is done for a turn beside its reply. Each job yields what it finds: reports to the core."""
+"""What is done beside replies. Each job yields what it finds: reports to the core."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -11,49 +10,48 @@ import anyio
 
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.dialogue import inputs
-from voiceloop.dialogue.state import Turn
-from voiceloop.engines import Conversation, Engines, first
+from voiceloop.dialogue.inputs import Reports
+from voiceloop.engines import first
 from voiceloop.trace.record import Lane, Mark
+from voiceloop.turn.resources import Resources
 from voiceloop.turn.work import Work
 from voiceloop.types import Pcm
 
-Reports = AsyncGenerator[inputs.Input, None]
 SURE_OF_LANGUAGE = 0.8
 """Probability at which a turn tells the language of all that come: Whisper base took German and
 Spanish for other languages at up to 0.64."""
 
 
-async def recognise(
-    work: Work, engines: Engines, known: Callable[[], Turn | None], *, partials: bool
-) -> Reports:
-    """Decode what the user says until every sample before the endpoint has been decoded; without
-    `partials`, once they have finished. `known` is the turn as the core has it by now."""
-    asr, runner, transcriber = engines.asr, engines.asr_runner, work.transcriber
+async def recognise(work: Work, resources: Resources) -> Reports:
+    """Decode what the user says until every sample before the endpoint has been decoded; where
+    stages do not overlap, once they have finished."""
+    engines, transcriber = resources.engines, work.transcriber
+    asr, runner, partials = engines.asr, engines.asr_runner, resources.overlap.stages
     assert transcriber is not None, "somebody speaks"
     while not (work.newest and work.newest.final):
         changed = work.changed
         job = transcriber.next_job() if work.ended or partials else None
-        turn = known()
-        if job is None or turn is None:
+        known = work.known
+        if job is None or known is None:
             await changed.wait()
             continue
         begun = anyio.current_time()
         priority = first if job.final else work.priority
         sure = False
-        if turn.detects:
+        if known.detects:
             code, probability = await runner.call(
                 partial(asr.detect_language, job.pcm), priority=priority
             )
             sure = probability >= SURE_OF_LANGUAGE
             yield inputs.LanguageDetected(work.turn, code)
-            turn = known() or turn
+            known = work.known or known
         words = await runner.call(
             partial(
                 asr.transcribe,
                 job.pcm,
                 final=job.final,
                 timed=job.timed,
-                language=turn.language.code,
+                language=known.language.code,
             ),
             priority=priority,
         )
@@ -65,9 +63,9 @@ async def recognise(
         yield inputs.Recognised(work.turn, work.words, sure and bool(words) and job.final)
 
 
-async def judge_sound(work: Work, engines: Engines, since: int, pcm: Pcm) -> Reports:
+async def judge_sound(work: Work, resources: Resources, since: int, pcm: Pcm) -> Reports:
     """Have a silence judged by the sound of the voice before it."""
-    model, runner = engines.turn, engines.turn_runner
+    model, runner = resources.engines.turn, resources.engines.turn_runner
     assert model is not None and runner is not None, "there is an ear"
     begun = anyio.current_time()
     probability = await runner.call(
@@ -78,26 +76,29 @@ async def judge_sound(work: Work, engines: Engines, since: int, pcm: Pcm) -> Rep
     yield inputs.SoundJudged(work.turn, since, probability)
 
 
-async def read(work: Work, engines: Engines, conversation: Conversation, text: str) -> Reports:
+async def read(work: Work, resources: Resources, text: str) -> Reports:
     """Have the language model read what the user says."""
-    begun = anyio.current_time()
+    conversation, begun = resources.conversation, anyio.current_time()
     if text:
         work.recorder.mark(Mark.PREFILL_START, begun)
-    steps = conversation.prefill(text, work.recorder.turn)
-    async with aclosing(engines.llm_runner.stream(steps, priority=work.priority)) as chunks:
+    runner, steps = resources.engines.llm_runner, conversation.prefill(text, work.recorder.turn)
+    async with aclosing(runner.stream(steps, priority=work.priority)) as chunks:
         async for _ in chunks:
             pass
     work.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
-    yield has_read(work, conversation, text, begun)
+    chance = conversation.end_of_turn_probability()
+    yield inputs.Read(work.turn, text, chance, begun, conversation.exchanges)
 
 
-async def rewrite(engines: Engines, rewritten: Any) -> Reports:
+async def rewrite(resources: Resources, rewritten: Any) -> Reports:
     """Have the language model see another history."""
-    await engines.llm_runner.call(rewritten)
+    await resources.engines.llm_runner.call(rewritten)
     yield inputs.Rewritten(rewritten)
 
 
-def has_read(work: Work, conversation: Conversation, text: str, begun: float) -> inputs.Read:
-    """What the language model makes of a turn's end, now that it has read `text`."""
-    probability = conversation.end_of_turn_probability()
-    return inputs.Read(work.turn, text, probability, begun, conversation.exchanges)
+async def play(resources: Resources) -> Reports:
+    """Have played what replies let out, for as long as the session lasts; what begins to sound."""
+    async with aclosing(resources.player.run()) as clauses:
+        async for clause in clauses:
+            resources.show(clause)
+            yield inputs.Sounding(resources.player.turn)

@@ -1,5 +1,11 @@
 """Reply: one attempt to answer a turn, thinking, speaking and playing at once.
 
+    think (turn/thinking) | cut (tts/stream) | speak (turn/speech) | play (audio/player)
+
+Each stage takes from the one before it, through a bounded stream where both work at once, and knows
+nothing of who takes from it. What the core is to know of a thought comes out behind the cut, before
+anything else is thought.
+
 A reply may be begun on the guess that the user has finished. Until its gate opens nothing of it
 leaves: it is not shown, the player stays silent, tools wait, and no more is thought than the first
 clause takes. Whether the guess was right is for others to know.
@@ -8,19 +14,30 @@ clause takes. Whether the guess was right is for others to know.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 
-from voiceloop.dialogue import actions
+import anyio
+from anyio.abc import ObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.inputs import Reports
+from voiceloop.engines import T
 from voiceloop.trace.record import Mark, Recorder
+from voiceloop.tts.normalize import normalize
+from voiceloop.tts.stream import clauses
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.speech import Speech, Voiced
 from voiceloop.turn.thinking import Thinking
-from voiceloop.types import Event, TokenBurst
+from voiceloop.types import Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
+
+CLAUSES, CHUNKS = 8, 8
+"""Items that the streams between the stages hold before they block their producer."""
 
 
 class Reply:
-    """`run` it once, with what its `thinking` gives."""
+    """`run` it once."""
 
     def __init__(
         self, asked: actions.StartReply, recorder: Recorder, resources: Resources, gate: Gate
@@ -35,51 +52,108 @@ class Reply:
 
     def begin(self) -> None:
         """Let the player play nothing but this reply from now on, once the gate opens."""
-        self._resources.player.begin(self._recorder, lead_s=self._resources.pace.lead_s)
+        lead_s = self._resources.pace.lead_s
+        self._resources.player.begin(self.asked.turn, self._recorder, lead_s=lead_s)
 
-    def shows(self, event: Event) -> list[Event]:
-        """What of that is to be shown by now; a guess keeps it."""
-        if self.gate.committed:
-            return [event]
-        self._withheld.append(event)
-        return []
-
-    def commit(self) -> list[Event]:
-        """Open the gate; what is to be shown now."""
+    def commit(self) -> None:
+        """Open the gate."""
         self.gate.commit()
         self._resources.player.open()
         withheld, self._withheld = self._withheld, []
-        return withheld
+        for event in withheld:
+            self._resources.show(event)
 
-    async def run(self, bursts: AsyncGenerator[TokenBurst, None], voiced: Voiced) -> bool:
-        """Speak to the end; False where the guess was dropped first.
+    @asynccontextmanager
+    async def run(self, voiced: Voiced) -> AsyncGenerator[Reports, None]:
+        """Speak what is thought as the reports that this gives are gone through; leaving it waits
+        until all of it has sounded, or the guess was dropped, which its `gate.scope` tells.
 
         `voiced` is audio of former attempts at the turn, which is taken where it fits and added
         to. What was not committed leaves nothing behind in the player; else it is left as it is.
         Where the language model fails, what it has said is spoken, then an apology, and then its
         error is raised.
         """
-        options, player = self.asked.options, self._resources.player
-        speech = Speech(
-            self.thinking, options.voice, self._recorder, self._resources, self.gate, voiced
-        )
+        to_speak, cut = anyio.create_memory_object_stream[Clause](CLAUSES)
+        to_play, spoken = anyio.create_memory_object_stream[SpeechChunk](CHUNKS)
+        speech = Speech(self.asked.options, self._recorder, self._resources, self.gate, voiced)
         try:
             with self.gate.scope:
-                if not options.spoken:
-                    async with aclosing(bursts):
-                        async for _ in bursts:
-                            pass
-                elif self._resources.overlap.stages:
-                    await speech.at_once(bursts)
-                else:
-                    await speech.in_sequence(bursts)
+                async with anyio.create_task_group() as stages:
+                    stages.start_soon(speech.run, cut, to_play)
+                    stages.start_soon(self._play, spoken)
+                    yield self._think(to_speak)
                 await self.gate.opened()  # what is written, or says nothing, may be over before
-                await player.drain()
+                await self._resources.player.drain()
                 if self.thinking.failure is not None:
                     raise self.thinking.failure
         finally:
             self._account()
-        return not self.gate.scope.cancelled_caught
+
+    async def _think(self, to_speak: ObjectSendStream[Clause]) -> Reports:
+        """Think and cut. A reply that is not committed ends with the first clause for the time
+        being."""
+        thinking, count = self.thinking, 0
+        async with (
+            to_speak,
+            aclosing(self._thoughts()) as thoughts,
+            aclosing(clauses(thoughts, thinking.language)) as cut,
+        ):
+            async for found in cut:
+                if not isinstance(found, Clause):
+                    yield found
+                    continue
+                count += 1
+                self._recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
+                if not self._resources.overlap.held_audio:
+                    await self.gate.opened()
+                await to_speak.send(found)
+                await self.gate.opened()
+            if text := thinking.instead:
+                # By itself: what was written may have begun something that would swallow it.
+                said = normalize(text, thinking.language)
+                spans = tuple(Span(word.start, word.end, 0) for word in said.words)
+                last = Clause(self._recorder.turn, count, text, said.text, spans, last=True)
+                await to_speak.send(last)
+
+    async def _thoughts(self) -> AsyncGenerator[TokenBurst | inputs.Input, None]:
+        """What is to be spoken, and what the core is to know; what is to be seen is shown."""
+        asked, thinking, conversation = self.asked, self.thinking, self._resources.conversation
+        begun, first, later = anyio.current_time(), True, list[TokenBurst]()
+        async with aclosing(thinking.run()) as thoughts:
+            async for thought in thoughts:
+                if first:
+                    chance, first = conversation.end_of_turn_probability(), False
+                    yield inputs.Read(asked.turn, asked.text, chance, begun, conversation.exchanges)
+                match thought:
+                    case inputs.Called():
+                        yield thought
+                    case ToolCall(problem=problem):
+                        if not problem:  # else nobody can call that
+                            self._show(thought)
+                    case TokenBurst():
+                        self._show(thought)
+                        if asked.options.spoken and self._resources.overlap.stages:
+                            yield thought
+                        elif asked.options.spoken:
+                            later.append(thought)
+        if thinking.instead:
+            text = f" {thinking.instead}" if thinking.said else thinking.instead
+            self._show(TokenBurst(self._recorder.turn, (), text))
+        for burst in later:
+            yield burst
+
+    async def _play(self, spoken: MemoryObjectReceiveStream[SpeechChunk]) -> None:
+        at_once = self._resources.overlap.stages
+        async with spoken:
+            async for chunk in spoken if at_once else _whole(spoken):
+                await self._resources.player.play(chunk)
+
+    def _show(self, event: Event) -> None:
+        """Show it, or keep it while this is only a guess."""
+        if self.gate.committed:
+            self._resources.show(event)
+        else:
+            self._withheld.append(event)
 
     def _account(self) -> None:
         recorder, thinking = self._recorder, self.thinking
@@ -99,3 +173,9 @@ class Reply:
             Mark.REPLY_END,
             Mark.SYNTHESIS_END,
         )
+
+
+async def _whole(source: MemoryObjectReceiveStream[T]) -> AsyncGenerator[T, None]:
+    """The items, once all of them are there."""
+    for item in [item async for item in source]:
+        yield item

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from voiceloop.audio.player import Player
 from voiceloop.engines import Conversation, Engines
 from voiceloop.tts.pace import Pace
 from voiceloop.turn.overlap import EVERYTHING, Overlap
+from voiceloop.types import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,5 +19,7 @@ class Resources:
     engines: Engines
     conversation: Conversation
     player: Player
+    show: Callable[[Event], None]
+    """Tells whoever watches."""
     overlap: Overlap = EVERYTHING
     pace: Pace = field(default_factory=Pace)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
-from voiceloop.dialogue import actions
+from voiceloop.dialogue import actions, inputs
 from voiceloop.engines import Steps
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import language
@@ -23,14 +23,7 @@ TOOL_ROUNDS = 4
 """How often a reply may go on after calls of tools; a model that wants more is going in circles."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """The tools that the model has called; those of ours return before it thinks on."""
-
-    calls: Sequence[ToolCall]
-
-
-Thought = TokenBurst | ToolCall | Calls
+Thought = TokenBurst | ToolCall | inputs.Called
 
 
 class Thinking:
@@ -69,7 +62,7 @@ class Thinking:
         self.called = [(one, result if one is call else known) for one, known in self.called]
 
     async def run(self) -> AsyncGenerator[Thought, None]:
-        """What the model says and calls. After `Calls`, results that `answer` gave are read.
+        """What the model says and calls. After `Called`, results that `answer` gave are read.
 
         Where it fails, the last burst is an apology, which is no part of the conversation; of a
         guess nobody learns that until it is right.
@@ -100,7 +93,7 @@ class Thinking:
                 break
             await self._gate.opened()
             self.called = [(call, None) for call in calls]
-            yield Calls(calls)
+            yield inputs.Called(self._asked.turn, calls)
             returned = [(call, result) for call, result in self.called if result is not None]
             if len(returned) < len(calls):
                 break

@@ -11,7 +11,7 @@ import anyio
 
 from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded, TurnEvent
-from voiceloop.dialogue.state import Words
+from voiceloop.dialogue.state import Turn, Words
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace.record import Mark, Recorder
 from voiceloop.turn.reply import Reply
@@ -28,15 +28,15 @@ class Work:
     turn: int
     """Its id."""
     recorder: Recorder
-    transcriber: StreamingTranscriber | None
+    known: Turn | None
+    """The turn as the core has it by now; none once it is over."""
+    transcriber: StreamingTranscriber | None = None
     """None where nobody speaks."""
     reply: Reply | None = None
     voiced: Voiced = field(default_factory=Voiced)
     """Audio of replies that were dropped."""
     ended: bool = False
     """The user has finished: what is done from now on is no guess."""
-    over: bool = False
-    """So is the answer."""
     newest: Transcript | None = None
     changed: anyio.Event = field(default_factory=anyio.Event)
     """Set, and replaced, when there is audio, a job or an end to look at."""
@@ -73,17 +73,21 @@ class Work:
         return FIRST if self.ended else LATER
 
     @property
+    def over(self) -> bool:
+        """The turn has been answered, or will not be."""
+        return self.known is None
+
+    @property
     def words(self) -> Words:
         """What the user has said by now."""
         if self.transcriber is None:
             return Words(self.newest)
         return Words(self.newest, self.transcriber.guess, self.transcriber.hypothesis)
 
-    def hear(self, event: TurnEvent, at: float, now: float, *, anew: bool, whole: bool) -> None:
-        """The user pauses, goes on or has ended, `at` the sample that tells; see
-        `StreamingTranscriber.resume` for `anew` and `whole`."""
-        transcriber, recorder = self.transcriber, self.recorder
-        assert transcriber is not None, "it is heard"
+    def hear(self, event: TurnEvent, at: float, now: float) -> None:
+        """The user pauses, goes on or has ended, `at` the sample that tells."""
+        transcriber, recorder, known = self.transcriber, self.recorder, self.known
+        assert transcriber is not None and known is not None, "it is heard"
         match event:
             case SpeechPaused():
                 transcriber.pause(event)
@@ -91,7 +95,7 @@ class Work:
                 recorder.mark(Mark.SPEECH_END, at)
                 recorder.mark(Mark.PAUSE, now)
             case SpeechResumed():
-                transcriber.resume(event, anew=anew, whole=whole)
+                transcriber.resume(event, anew=known.dismissed, whole=known.detects)
                 recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
             case TurnEnded():
                 self.end()
@@ -104,6 +108,12 @@ class Work:
             case SpeechStarted():
                 raise AssertionError("a turn begins once")
         self.wake()
+
+    def write(self, now: float) -> None:
+        """What the user has to say is there, and nobody speaks."""
+        self.end()
+        for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # and no SPEECH_END
+            self.recorder.mark(mark, now)
 
     def end(self) -> None:
         """The user has finished."""
@@ -120,8 +130,3 @@ class Work:
             self.recorder.mark(Mark.TRANSCRIPT_FINAL, now)
             if self.transcriber is not None:
                 self.recorder.count("retracted_words", self.transcriber.retracted)
-
-    def finish(self) -> None:
-        """The turn is over."""
-        self.over = True
-        self.wake()

@@ -1,0 +1,134 @@
+"""Listening: a microphone's frames end here, and what is found in them is reported.
+
+The detector hears each of them, and so does the recogniser of the turn that is being heard. Nothing
+here waits but for the next frame, so none is ever late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import aclosing
+
+import anyio
+
+from voiceloop.asr.hearing import Hearing
+from voiceloop.asr.stream import StreamingTranscriber
+from voiceloop.asr.turns import (
+    Detector,
+    SpeechPaused,
+    SpeechStarted,
+    TurnDetector,
+    TurnEnded,
+    TurnEvent,
+)
+from voiceloop.audio.devices import Microphone
+from voiceloop.audio.frames import samples
+from voiceloop.config import Config, TurnConfig
+from voiceloop.dialogue import inputs
+from voiceloop.dialogue.inputs import Reports
+from voiceloop.trace.record import Mark
+from voiceloop.turn.jobs import judge_sound
+from voiceloop.turn.resources import Resources
+from voiceloop.turn.work import Work
+from voiceloop.types import AudioFrame
+
+
+class Listener:
+    """One stream of a microphone: `run` it once."""
+
+    def __init__(
+        self,
+        microphone: Microphone,
+        resources: Resources,
+        config: Config,
+        detector: Detector | None,
+    ) -> None:
+        """`detector` stands in for one with the configured settings."""
+        self.microphone = microphone
+        self.work: Work | None = None
+        """What runs for the turn that is being heard."""
+        self._resources = resources
+        self._config = config.asr
+        vad, ear = resources.engines.vad, resources.engines.turn
+        self._hearing = Hearing(
+            vad,
+            detector or TurnDetector(config.turns),
+            config.turns,
+            ear.window_s if ear else 0.0,
+        )
+
+    async def run(self) -> Reports:
+        """What the user does, until the microphone has finished and nobody speaks.
+
+        Each report is to be dealt with before the next is asked for, since that may depend on it.
+        """
+        async with aclosing(self.microphone.frames()) as frames:
+            async for frame in frames:
+                for found in self._hear(frame, anyio.current_time()):
+                    yield found
+                if self.microphone.finished and self.work is None:
+                    break
+
+    def begin(self, work: Work, started: SpeechStarted) -> None:
+        """What is heard from now on is of that turn."""
+        work.recorder.mark(Mark.SPEECH_START, self._hearing.when(started.speech_start))
+        work.transcriber = StreamingTranscriber(
+            work.recorder.turn,
+            started,
+            self._hearing.recent,
+            self._config,
+            self._resources.engines.asr.max_window_s,
+        )
+        self.work, self._hearing.silence_ms = work, None
+
+    def end_after(self, turn: int, silence_ms: int) -> list[inputs.Detected]:
+        """So much silence ends the turn that is being heard; there may be enough of it by now."""
+        self._hearing.silence_ms = silence_ms
+        if self.work is None or self.work.turn != turn:
+            return []
+        now = anyio.current_time()
+        return [self.note(event, now) for event in self._hearing.between()]
+
+    def judge(self, work: Work, since: int) -> Reports:
+        """Have the silence that began with `since` judged by the sound of the voice before it."""
+        model, recent = self._resources.engines.turn, self._hearing.recent
+        assert model is not None and work.transcriber is not None, "there is an ear, and a voice"
+        start = max(work.transcriber.start, recent.end - samples(1000 * model.window_s))
+        pcm = recent.read(max(start, recent.start), recent.end)
+        return judge_sound(work, self._resources, since, pcm)
+
+    def listen(self, detector: Detector, policy: TurnConfig) -> None:
+        """Find turns in another way from now on; there is none that is being heard."""
+        self.work = None
+        self._hearing.listen(detector, policy)
+
+    def forget(self) -> None:
+        """There has been no turn, and none begins in what was heard so far."""
+        self.work = None
+        self._hearing.forget()
+
+    def note(self, event: TurnEvent, now: float) -> inputs.Detected:
+        """What the detector has found; the recogniser has learned of it."""
+        if isinstance(event, SpeechStarted):
+            return inputs.Detected(event, self._hearing.when(event.speech_start))
+        work = self.work
+        assert work is not None, "the detector begins a turn before anything happens in it"
+        if isinstance(event, TurnEnded):
+            self.work = None
+        if work.over:  # it has failed meanwhile
+            return inputs.Detected(event, now)
+        at = now
+        if isinstance(event, SpeechPaused | TurnEnded):
+            at = self._hearing.when(event.speech_end)
+        work.hear(event, at, now)
+        return inputs.Detected(event, at, work.words)
+
+    def _hear(self, frame: AudioFrame, now: float) -> Iterator[inputs.Input]:
+        if self.work is not None and self.work.transcriber is not None:
+            self.work.transcriber.feed(frame)
+        for event in self._hearing.feed(frame, now):
+            yield self.note(event, now)
+        if self.work is not None:
+            yield inputs.Frame(frame.end)
+        if self.work is not None:
+            self.work.wake()
