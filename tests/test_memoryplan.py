@@ -15,8 +15,11 @@ parts = st.lists(st.builds(Part, st.sampled_from("abc"), counts, st.integers(1, 
 plans = st.builds(Plan, st.just("cpu"), st.none() | counts, parts)
 
 
-@given(plans)
-def test_nothing_is_refused_that_fits_or_is_not_known(plan: Plan) -> None:
+@given(parts, st.none() | st.floats(0.5, 1.5))
+def test_nothing_is_refused_that_fits_or_is_not_known(
+    wanted: tuple[Part, ...], share: float | None
+) -> None:
+    plan = Plan("cpu", None if share is None else int(share * total(wanted)), wanted)
     if plan.free is None or plan.needed <= plan.free:
         assert plan.fits
     elif plan.needed > plan.free / (1 - MARGIN) * 1.001 + 1:
