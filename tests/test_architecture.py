@@ -43,7 +43,9 @@ ORDER = (
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 
 ROOMS = {
-    "torch": ("asr/", "catalog/convert.py", "llm/", "placement.py", "tts/", "bench/"),
+    "torch": (
+        *("asr/", "catalog/convert.py", "llm/", "placement.py", "planning.py", "tts/", "bench/"),
+    ),
     "transformers": ("catalog/convert.py", "llm/", "bench/"),
     "accelerate": (),
     "torchao": ("llm/quantized.py",),

@@ -9,7 +9,7 @@ not known beforehand. Importing this imports torch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +36,9 @@ LEAST_CONTEXT = 512
 """Tokens under which a conversation is soon forgotten: fewer are not proposed."""
 
 
-def check_memory(config: Config) -> None:
+def check_memory(
+    config: Config, free_on: Callable[[torch.device], int | None] = free_memory
+) -> None:
     """Tell what a language model in this process needs, and all that is beside it on its device.
 
     Raises OutOfMemory, with what to choose instead, where that is more than is free; EngineError
@@ -45,10 +47,10 @@ def check_memory(config: Config) -> None:
     device, dtype = placement(config.llm)
     models = _Models.of(config.llm, device, dtype)
     beside = tuple(_beside(config, device))
-    plan = Plan(device.type, free_memory(device), (*models.parts(config.llm), *beside))
+    plan = Plan(device.type, free_on(device), (*models.parts(config.llm), *beside))
     logger.info("%s", plan)
     if not plan.fits:
-        hint = plan.instead(_changes(config.llm, models, beside, plan.free or 0))
+        hint = plan.instead(_changes(config.llm, models, beside))
         raise OutOfMemory(
             f"this does not fit into memory: {plan}",
             hint or "choose smaller models, or close other programs",
@@ -116,10 +118,8 @@ def _bytes(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _changes(
-    config: LlmConfig, models: _Models, beside: tuple[Part, ...], free: int
-) -> Iterator[Change]:
-    """What could be set otherwise, what harms least first."""
+def _changes(config: LlmConfig, models: _Models, beside: tuple[Part, ...]) -> Iterator[Change]:
+    """What could be set otherwise, what does least harm first."""
 
     def with_(hint: str, **settings: object) -> Change:
         parts = models.parts(replace(config, **settings))
@@ -154,6 +154,6 @@ def _smaller(config: LlmConfig, models: _Models, beside: tuple[Part, ...]) -> It
     named = {card.name: card.memory * width // 2 for card in cards() if card.kind == "llm"}
     others = [part for part in models.parts(config) if part.name not in ("target", "draft")]
     for name, needed in sorted(named.items(), key=lambda item: -item[1]):
-        if needed < bytes_of:
+        if needed < bytes_of and name != config.target:
             hint = f"choose a smaller model: --llm.target {name} --llm.draft auto"
             yield Change(hint, (Part("target", needed), *others, *beside))

@@ -246,11 +246,14 @@ class _Taken:
         """Take a layer's weights out."""
         weights, prefix = self._model.weights, f"model.layers.{index}."
 
+        def biased(name: str) -> bool:
+            return f"{prefix}{name}.bias" in weights
+
         def product(*names: str) -> Linear:
             matrices = [weights.pop(f"{prefix}{name}.weight") for name in names]
-            biases = [weights.pop(f"{prefix}{name}.bias", None) for name in names]
             # Of projections of one input all have a bias, or none has.
-            bias = None if biases[0] is None else self.wide(torch.cat(biases))
+            biases = [weights.pop(f"{prefix}{name}.bias") for name in names if biased(name)]
+            bias = self.wide(torch.cat(biases)) if biases else None
             whole = torch.cat(matrices) if len(matrices) > 1 else matrices[0]
             return linear(self.wide(whole), bias, self._how)
 

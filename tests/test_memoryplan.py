@@ -1,0 +1,51 @@
+"""What fits is loaded, what does not is refused, and what is proposed instead fits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.memoryplan import MARGIN, Change, Part, Plan, total
+
+pytestmark = pytest.mark.pure
+
+counts = st.integers(0, 10**12)
+parts = st.lists(st.builds(Part, st.sampled_from("abc"), counts, st.integers(1, 9))).map(tuple)
+plans = st.builds(Plan, st.just("cpu"), st.none() | counts, parts)
+
+
+@given(parts, st.none() | st.floats(0.5, 1.5))
+def test_nothing_is_refused_that_fits_or_is_not_known(
+    wanted: tuple[Part, ...], share: float | None
+) -> None:
+    plan = Plan("cpu", None if share is None else int(share * total(wanted)), wanted)
+    if plan.free is None or plan.needed <= plan.free:
+        assert plan.fits
+    elif plan.needed > plan.free / (1 - MARGIN) * 1.001 + 1:
+        assert not plan.fits
+
+
+@given(plans, st.lists(st.builds(Change, st.text(min_size=1), parts)))
+def test_what_is_proposed_is_the_first_that_fits(plan: Plan, changes: list[Change]) -> None:
+    hint = plan.instead(changes)
+    free = plan.free
+    fitting = [c.hint for c in changes if free is None or total(c.parts) <= free]
+    assert hint == (fitting[0] if fitting else "")
+
+
+def test_it_is_told_in_one_line() -> None:
+    found = Plan(
+        "cuda",
+        22_100_000_000,
+        (
+            Part("target", 14_900_000_000),
+            Part("draft", 1_000_000_000),
+            Part("key-value cache", 142_000_000, 4),
+            Part("voice", 0),
+        ),
+    )
+    assert str(found) == (
+        "needs about 16.5 GB on cuda, 22.1 GB free: "
+        "target 14.9 GB, draft 1.0 GB, key-value cache 4 x 142 MB"
+    )
