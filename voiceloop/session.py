@@ -134,7 +134,7 @@ class Session:
             tasks.start_soon(self._play)
             async with aclosing(self._microphone.frames()) as frames:
                 async for frame in frames:
-                    self._hear(frame)
+                    await self._hear(frame)
                     if self._microphone.finished and self._listening is None:
                         break
             while self._work:
@@ -142,8 +142,8 @@ class Session:
             if self._timers:
                 self._show(Notice(f"{self._timers} timer(s) end with this session"))
             tasks.cancel_scope.cancel()
-        if self._own:
-            self._conversation.close()
+        if self._own:  # what a step that was called off still computes goes before
+            await self._engines.llm_runner.call(self._conversation.close)
 
     # ---- what others than the user's voice ask for, while the session runs
 
@@ -211,13 +211,19 @@ class Session:
         self._tell(told)
         return self._answering
 
-    # ---- hearing: everything here is synchronous, so no frame is ever late
+    # ---- hearing: only a slow voice activity detection is waited for, and by the next frame alone
 
-    def _hear(self, frame: AudioFrame) -> None:
+    async def _hear(self, frame: AudioFrame) -> None:
+        arrived = anyio.current_time()
+        runner = self._engines.vad_runner
+        if runner is None:
+            judged = self._hearing.judge(frame)
+        else:
+            judged = await runner.call(partial(self._hearing.judge, frame))
         now = anyio.current_time()
         if self._listening is not None and self._listening.transcriber is not None:
             self._listening.transcriber.feed(frame)
-        for event in self._hearing.feed(frame, now):
+        for event in self._hearing.feed(judged, arrived):
             self._tell(self._noted(event, now))
         if self._listening is not None:
             self._tell(inputs.Frame(frame.end))

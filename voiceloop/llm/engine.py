@@ -144,6 +144,7 @@ class SpeculativeLlm:
             sampling,
             self._capacity,
             captured=self._captured,
+            ends=self._template.ends,
         )
         own = (draft.cache,) if isinstance(draft, ModelDraft) else ()
         return SpeculativeConversation(
