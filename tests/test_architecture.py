@@ -107,6 +107,7 @@ PURE = (
     "tts/plain.py",
     "tts/rules.py",
     "tts/text.py",
+    "tts/windows.py",
     "trace/record.py",
     "trace/waterfall.py",
     "wire/client_events.py",
