@@ -1,4 +1,4 @@
-"""Where graphs of voices run: what `tts.device` says, with a build of onnxruntime made up for it."""
+"""Where graphs of voices run: what `tts.device` says, with builds of onnxruntime made up for it."""
 
 from __future__ import annotations
 
