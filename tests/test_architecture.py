@@ -114,6 +114,7 @@ PURE = (
     "tts/plain.py",
     "tts/rules.py",
     "tts/text.py",
+    "tts/windows.py",
     "trace/record.py",
     "trace/waterfall.py",
     "wire/client_events.py",

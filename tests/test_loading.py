@@ -88,6 +88,76 @@ def test_of_several_errors_the_first_in_a_conversation_is_raised() -> None:
         pass
 
 
+ON_THREADS = """
+import threading, time, sys
+import anyio
+import numpy as np
+from voiceloop.config import Config, VadConfig, TtsConfig
+from voiceloop.loading import open_engines
+
+on = {}
+
+class Vad:
+    frame = 512
+    def __init__(self, config):
+        on["vad"] = {threading.get_ident()}
+        self._takes = 0.003 if config.engine == "slow" else 0.0
+    def probability(self, pcm):
+        on["vad"].add(threading.get_ident())
+        time.sleep(self._takes)
+        return 0.0
+    def reset(self):
+        pass
+
+class Tts:
+    name, rate, voice = "recorded", 16_000, "one"
+    def __init__(self, config):
+        on["tts"] = {threading.get_ident()}
+    def synthesize(self, clause, voice=None):
+        on["tts"].add(threading.get_ident())
+        yield None
+
+async def where(runner):
+    return await runner.call(threading.get_ident)
+
+def check():
+    for name in ("slow", "quick"):
+        config = Config(vad=VadConfig(engine=name), tts=TtsConfig(engine="recorded"))
+        with open_engines(config) as engines:
+            assert on["tts"] == {anyio.run(where, engines.tts_runner)}
+            assert len(on["vad"] | on["tts"] | {threading.get_ident()}) == 3
+            assert (engines.vad_runner is not None) == (name == "slow")
+            if engines.vad_runner is not None:
+                assert on["vad"] == {anyio.run(where, engines.vad_runner)}
+            assert engines.vad_runner not in engines.runners
+"""
+
+
+def test_each_engine_is_loaded_and_warmed_up_on_the_thread_that_runs_it(tmp_path: Path) -> None:
+    points = ["[voiceloop.vad]", "slow = threads:Vad", "quick = threads:Vad"]
+    plug_in(tmp_path, "threads", ON_THREADS, *points, "[voiceloop.tts]", "recorded = threads:Tts")
+    told = subprocess.run(
+        [sys.executable, "-c", "import threads; threads.check()"],
+        env=os.environ | {"PYTHONPATH": path_with(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert told.returncode == 0, told.stderr
+
+
+def plug_in(folder: Path, name: str, text: str, *points: str) -> None:
+    """A package with engines, as if it were installed in `folder`."""
+    (folder / f"{name}.py").write_text(text)
+    package = folder / f"{name}-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("\n".join(points) + "\n")
+
+
+def path_with(folder: Path) -> str:
+    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
 STUCK = """
 import threading
 
@@ -116,16 +186,11 @@ sys.exit(main())
 
 
 def test_ctrl_c_waits_for_nothing_that_is_being_loaded(tmp_path: Path) -> None:
-    (tmp_path / "stuck.py").write_text(STUCK)
-    package = tmp_path / "stuck-1.dist-info"
-    package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: stuck\nVersion: 1\n")
-    (package / "entry_points.txt").write_text("[voiceloop.asr]\nstuck = stuck:stuck\n")
-    folders = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    plug_in(tmp_path, "stuck", STUCK, "[voiceloop.asr]", "stuck = stuck:stuck")
     demo = str(bundled("models/starter/demo.wav"))
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "ask", demo, "--asr.engine", "stuck"],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(folders)},
+        env=os.environ | {"PYTHONPATH": path_with(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
+import torch
 
 from voiceloop.errors import EngineError
-from voiceloop.placement import chosen_device, torch_device
+from voiceloop.placement import URGENT, USUAL, chosen_device, own_stream, torch_device
 
 pytestmark = pytest.mark.pure
 
@@ -44,3 +48,30 @@ def test_a_device_that_is_not_there_is_no_choice() -> None:
 
 def test_the_processor_is_always_there() -> None:
     assert torch_device("llm.device", "cpu").type == "cpu"
+
+
+def test_on_a_gpu_each_thread_has_a_stream_and_the_urgent_one_goes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[tuple[torch.device, int]] = []
+    taken: list[object] = []
+
+    def stream(device: torch.device, priority: int) -> object:
+        made.append((device, priority))
+        return object()
+
+    monkeypatch.setattr(torch.cuda, "Stream", stream)
+    monkeypatch.setattr(torch.cuda, "set_stream", taken.append)
+    own_stream(torch.device("cpu"), URGENT)
+    assert not made and not taken
+    gpu = torch.device("cuda")
+    own_stream(gpu)
+    own_stream(gpu, URGENT)
+    assert made == [(gpu, USUAL), (gpu, URGENT)]
+    assert len({id(one) for one in taken}) == 2 and URGENT < USUAL
+
+
+def test_who_only_asks_where_to_run_imports_no_torch() -> None:
+    program = "import sys, voiceloop.runner, voiceloop.tts.piper; print('torch' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert told.stdout == "False\n", told.stderr

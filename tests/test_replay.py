@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import math
 import random
@@ -23,10 +24,11 @@ from msgspec.structs import fields, replace
 
 from tests.traces import out_of_order
 from voiceloop.cli import main
+from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError
 from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
 from voiceloop.replay.reading import load_scenario
-from voiceloop.replay.run import Replay, play
+from voiceloop.replay.run import Replay, play, scripted_engines
 from voiceloop.replay.scenario import (
     Answer,
     Expect,
@@ -38,7 +40,7 @@ from voiceloop.replay.scenario import (
 )
 from voiceloop.replay.timeline import differences, lines, records, timeline, turns
 from voiceloop.replay.user import FRAME, Lexicon, Piece, Say, ScriptedMicrophone
-from voiceloop.runner import Timed
+from voiceloop.runner import InlineRunner, Timed
 from voiceloop.trace.record import Mark, to_perfetto
 from voiceloop.turn.overlap import OVERLAPS
 from voiceloop.types import AudioFrame, Clause, TokenBurst, ToolCall, TurnTrace
@@ -114,6 +116,16 @@ def test_a_conversation_is_the_same_to_the_byte_under_twenty_seeds() -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_voice_activity_off_the_event_loop_changes_nothing(path: Path) -> None:
+    def elsewhere(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) -> Engines:
+        engines = scripted_engines(scenario, lexicon, clock)
+        return dataclasses.replace(engines, vad_runner=InlineRunner())
+
+    scenario = load_scenario(path)
+    assert everything(play(scenario, engines=elsewhere)) == everything(play(scenario))
+
+
 def test_half_an_hour_is_the_same_to_the_byte_under_twenty_seeds() -> None:
     scenario = conversation(210, seed=2)
     first = play(scenario)

@@ -29,7 +29,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> object:
 @pytest.fixture
 def runner(request: pytest.FixtureRequest) -> Iterator[ModelThread | InlineRunner]:
     if request.node.callspec.params["anyio_backend"] == "thread":
-        with ModelThread("test") as thread:
+        with ModelThread("test", lambda: None) as thread:
             yield thread
     else:
         yield InlineRunner()
@@ -57,6 +57,18 @@ async def occupied(runner: ModelThread | InlineRunner) -> AsyncIterator[TaskGrou
             yield tasks
         finally:
             hold.set()
+
+
+@pytest.mark.anyio
+async def test_a_model_is_loaded_on_the_thread_that_runs_its_steps() -> None:
+    with ModelThread("test", threading.get_ident) as thread:
+        assert thread.model.result() == await thread.call(threading.get_ident)
+        assert thread.model.result() != threading.get_ident()
+
+
+def test_what_loading_raises_is_raised_where_the_model_is_asked_for() -> None:
+    with ModelThread("test", lambda: [][0]) as thread, pytest.raises(IndexError):
+        thread.model.result()
 
 
 @pytest.mark.anyio
@@ -113,7 +125,7 @@ async def test_between_steps_without_a_result_others_go_first_and_closing_is_see
     async def submit(runner: ModelThread, name: str, priority: int) -> None:
         await runner.call(lambda: log.append(name), priority=lambda: priority)
 
-    with ModelThread("test") as runner:
+    with ModelThread("test", lambda: None) as runner:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(consume, runner)
             await anyio.to_thread.run_sync(at_two.wait)
@@ -132,7 +144,7 @@ async def test_between_steps_without_a_result_others_go_first_and_closing_is_see
         await anyio.wait_all_tasks_blocked()  # the stream is being closed
         go_on.set()
 
-    with ModelThread("test") as runner:
+    with ModelThread("test", lambda: None) as runner:
         async with anyio.create_task_group() as others, anyio.create_task_group() as tasks:
             tasks.start_soon(consume, runner)
             await anyio.to_thread.run_sync(at_two.wait)
@@ -232,7 +244,7 @@ async def test_the_next_step_of_what_is_urgent_goes_before_what_waits(
             async for _ in items:
                 pass
 
-    with ModelThread("test") as runner:
+    with ModelThread("test", lambda: None) as runner:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(consume, runner)
             await anyio.wait_all_tasks_blocked()

@@ -167,8 +167,8 @@ class TtsConfig(Object, frozen=True):
     a language may follow (`Claribel Dervla@de`; without, English), and the name may be that of a
     recording of somebody who agrees to it (`me.wav@de`)."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    """Where a voice of Coqui TTS runs; `auto` takes CUDA's GPU where there is one. The other
-    engines run on the CPU."""
+    """Where a voice of Coqui TTS or Piper runs; `auto` takes CUDA's GPU where there is one, for
+    Piper where onnxruntime-gpu is installed. The other engines run on the CPU."""
     speed: Annotated[float, Meta(ge=0.5, le=2.5)] = 1.0
     """1 is the voice's own pace."""
 

@@ -5,6 +5,10 @@ generator*: it does one bounded piece of work (a draft-verify round, a prefill c
 synthesis) each time it is advanced, and yields either a result or None where a step gave none. A
 `Runner` advances it, so back-pressure and cancellation act between steps and never within one.
 
+An engine is loaded, warmed up and advanced on one thread. Whoever asks it for anything else (a
+property, what a step has found) is on the event loop and must not have to wait for a device: such
+answers are ready before the step is over.
+
 Engines register by entry point, the built-in ones like anybody's: group `voiceloop.vad`,
 `voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`, an object called with the
 matching section of the configuration and returning the engine. They are imported only when they are
@@ -29,7 +33,10 @@ Steps = Generator[T | None, None, None]
 
 
 class Vad(Protocol):
-    """Voice activity, frame by frame. One per stream of audio, since it carries state."""
+    """Voice activity, frame by frame. One per stream of audio, since it carries state.
+
+    Its windows are taken on the event loop, or on a thread for all streams where each takes long.
+    """
 
     frame: int
     """Samples that `probability` takes, at 16 kHz."""
@@ -127,7 +134,7 @@ class Conversation(Protocol):
         """How likely the user's turn ends after the text that `prefill` was last given.
 
         A reply tells it from its first step on, of its text without the punctuation at the end.
-        None where the engine does not know.
+        None where the engine does not know. It is asked for on the event loop.
         """
         ...
 
@@ -280,10 +287,12 @@ class Engines:
     turn: TurnModel | None = None
     """Has a say in when a turn is over, beside the words."""
     turn_runner: Runner | None = None
+    vad_runner: Runner | None = None
+    """None where a window takes so little time that the event loop does it on the spot."""
 
     @property
     def runners(self) -> Sequence[Runner]:
-        """All of them."""
+        """All but that of voice activity detection, which has something to do for every frame."""
         every = self.asr_runner, self.turn_runner, self.llm_runner, self.tts_runner
         return [runner for runner in every if runner is not None]
 

@@ -1,19 +1,21 @@
 """Loading: the configured engines with a thread for each, warmed up and ready to converse.
 
 What a model is and how it runs is the engines' own; this module only chooses, counts threads and
-makes each do its kind of work once, since a first call is many times slower than the next.
+makes each do its kind of work once, since a first call is many times slower than the next. All of
+that is done on the thread on which the engine will then run: libraries keep what they have set up
+by thread, and on a GPU by the stream that the thread asks for work in.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from concurrent.futures import wait
+from contextlib import ExitStack, contextmanager
 from itertools import islice
-from threading import Thread
-from typing import Generic, TypeVar, cast
+from time import perf_counter  # noqa: TID251 -- there is no loop yet, whose clock it is
+from typing import Any, cast
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -23,15 +25,16 @@ from voiceloop.catalog.names import prepare
 from voiceloop.config import Config
 from voiceloop.engines import Asr, Engines, Llm, Tts, TurnModel, Vad, load
 from voiceloop.runner import ModelThread
-from voiceloop.status import LOADING_THREAD
 from voiceloop.types import Clause, Pcm, Span
-
-T = TypeVar("T")
 
 THREADS = "OMP_NUM_THREADS"
 WARM_STEPS = 8
 """Steps of a reply, of those that give something, that warm a language model up: some rounds of
 guesses, and no whole reply."""
+WARM_WINDOWS = 8
+"""Of voice activity detection; the quickest tells what one costs, as others load meanwhile."""
+AT_ONCE_S = 0.001
+"""A window that costs more is not for the event loop, on which everything else would wait."""
 
 
 def set_threads(config: Config) -> None:
@@ -64,15 +67,21 @@ def load_vad(config: Config) -> Vad:
     return cast(Vad, load("vad", config.vad.engine, config.vad))
 
 
-def load_turn(config: Config) -> TurnModel | None:
-    """The model that judges the end of a turn by its sound, if one is configured."""
-    name = config.turns.sound
-    return None if name == "none" else cast(TurnModel, load("turn", name, config.turns))
+def load_llm(config: Config) -> Llm:
+    """The configured language model."""
+    set_threads(config)
+    return cast(Llm, load("llm", config.llm.engine, config.llm))
+
+
+def load_turn(config: Config) -> TurnModel:
+    """The model that judges the end of a turn by its sound; one is configured."""
+    set_threads(config)
+    return cast(TurnModel, load("turn", config.turns.sound, config.turns))
 
 
 @contextmanager
 def open_engines(config: Config) -> Iterator[Engines]:
-    """Load and warm up everything that a conversation needs; each model gets its own thread.
+    """Load and warm up everything that a conversation needs, each model on a thread of its own.
 
     Models that are not on this machine are told of, or fetched, before any is loaded, and so is
     memory that is not there. They are
@@ -86,58 +95,51 @@ def open_engines(config: Config) -> Iterator[Engines]:
         from voiceloop.planning import check_memory  # torch counts threads when it is imported
 
         check_memory(config)
-    llm = _Loading(lambda: _warm_llm(cast(Llm, load("llm", config.llm.engine, config.llm))))
-    asr = _Loading(lambda: _warm_asr(load_asr(config)))
-    tts = _Loading(lambda: _warm_tts(load_tts(config)))
-    vad = _Loading(lambda: _warm_vad(load_vad(config)))
-    turn = _Loading(lambda: _warm_turn(load_turn(config)))
-    for thread in (llm, asr, tts, vad, turn):
-        thread.join()
-    loaded = vad.result(), asr.result(), llm.result(), tts.result(), turn.result()
-    # Many objects that stay: looking through them would stop everything for 0.1 s and more.
-    gc.collect()
-    gc.freeze()
-    try:
-        with (
-            ModelThread("asr") as hearing,
-            ModelThread("llm") as thinking,
-            ModelThread("tts") as voice,
-            nullcontext() if loaded[-1] is None else ModelThread("turn") as ear,
-        ):
-            notices, hears, thinks, speaks, judges = loaded
-            yield Engines(notices, hears, hearing, thinks, thinking, speaks, voice, judges, ear)
-    finally:
-        gc.unfreeze()
-
-
-class _Loading(Thread, Generic[T]):
-    """A job on a thread of its own, for which nothing waits when the program is interrupted."""
-
-    def __init__(self, job: Callable[[], T]) -> None:
-        super().__init__(name=LOADING_THREAD, daemon=True)
-        self._job = job
-        self._outcome: Future[T] = Future()
-        self.start()
-
-    def run(self) -> None:
-        """Do the job; called on the thread."""
-        try:
-            self._outcome.set_result(self._job())
-        except BaseException as error:  # raised where the result is asked for
-            self._outcome.set_exception(error)
-
-    def result(self) -> T:
-        """What the job returned; raises what it raised."""
-        return self._outcome.result()
+    llm = ModelThread("llm", lambda: _warm_llm(load_llm(config)))
+    asr = ModelThread("asr", lambda: _warm_asr(load_asr(config)))
+    tts = ModelThread("tts", lambda: _warm_tts(load_tts(config)))
+    vad = ModelThread("vad", lambda: _warm_vad(load_vad(config)))
+    ear = None
+    if config.turns.sound != "none":
+        ear = ModelThread("turn", lambda: _warm_turn(load_turn(config)))
+    every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, ear]
+    threads = [thread for thread in every if thread is not None]
+    wait([thread.model for thread in threads])
+    with ExitStack() as stack:
+        for thread in threads:
+            stack.enter_context(thread)
+        detector, window_s = vad.model.result()
+        engines = Engines(
+            vad=detector,
+            asr=asr.model.result(),
+            asr_runner=asr,
+            llm=llm.model.result(),
+            llm_runner=llm,
+            tts=tts.model.result(),
+            tts_runner=tts,
+            turn=ear and ear.model.result(),
+            turn_runner=ear,
+            vad_runner=vad if window_s > AT_ONCE_S else None,
+        )
+        # Many objects that stay: looking through them would stop everything for 0.1 s and more.
+        gc.collect()
+        gc.freeze()
+        stack.callback(gc.unfreeze)
+        yield engines
 
 
 # Each does its engine's kind of work once, no more than shows what is missing and sets it up.
 
 
-def _warm_vad(vad: Vad) -> Vad:
-    vad.probability(_noise(vad.frame))
+def _warm_vad(vad: Vad) -> tuple[Vad, float]:
+    """It, and how many seconds a window takes."""
+    taken, window = list[float](), _noise(vad.frame)
+    for _ in range(WARM_WINDOWS):
+        begun = perf_counter()
+        vad.probability(window)
+        taken.append(perf_counter() - begun)
     vad.reset()
-    return vad
+    return vad, min(taken)
 
 
 def _warm_asr(asr: Asr) -> Asr:
@@ -145,9 +147,8 @@ def _warm_asr(asr: Asr) -> Asr:
     return asr
 
 
-def _warm_turn(turn: TurnModel | None) -> TurnModel | None:
-    if turn is not None:
-        turn.end_of_turn_probability(_noise(SPEECH_RATE))
+def _warm_turn(turn: TurnModel) -> TurnModel:
+    turn.end_of_turn_probability(_noise(SPEECH_RATE))
     return turn
 
 

@@ -1,4 +1,4 @@
-"""Where a model of torch runs: the device that a setting names, or the best that there is.
+"""Where models run: the device that a setting names, or the best that there is; the stream there.
 
 How much memory is free there is told here too. This module does not know what runs there.
 """
@@ -8,10 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from voiceloop.errors import EngineError
+
+if TYPE_CHECKING:
+    import torch
+
+USUAL, URGENT = 0, -1
+"""Priorities of CUDA's streams: of what waits for the device the smallest goes first."""
 
 
 def torch_device(
@@ -21,6 +26,8 @@ def torch_device(
 
     Raises EngineError for a device that is not there.
     """
+    import torch  # takes long, and is not needed to choose among onnxruntime's devices
+
     there = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
@@ -29,21 +36,39 @@ def torch_device(
     return torch.device(chosen_device(setting, name, auto, there))
 
 
-def chosen_device(setting: str, name: str, auto: Sequence[str], there: Mapping[str, bool]) -> str:
+def own_stream(device: torch.device, priority: int = USUAL) -> None:
+    """From now on what this thread asks of torch on `device` waits for nothing but its own.
+
+    Unless it is told otherwise torch puts all work of a process on the one default stream, a model
+    behind the other, and CTranslate2's streams wait for that one too. An engine of torch calls this
+    before it puts anything on the device, on the thread on which it is loaded and will run. On
+    other devices there are no streams.
+    """
+    if device.type == "cuda":
+        import torch
+
+        torch.cuda.set_stream(torch.cuda.Stream(device, priority))
+
+
+def chosen_device(
+    setting: str, name: str, auto: Sequence[str], there: Mapping[str, bool], finder: str = "torch"
+) -> str:
     """`name`, or for `auto` the first of those that is `there`.
 
-    Raises EngineError for a device that is not there.
+    Raises EngineError for a device that is not there, which `finder` has looked for.
     """
     if name == "auto":
         return next(device for device in auto if there[device])
     if not there[name]:
-        raise EngineError(f"torch finds no {name} device here", f"set {setting} to cpu or auto")
+        raise EngineError(f"{finder} finds no {name} device here", f"set {setting} to cpu or auto")
     return name
 
 
 def free_memory(device: torch.device) -> int | None:
     """Bytes that may still be taken there; None where nothing tells."""
     if device.type == "cuda":
+        import torch
+
         return torch.cuda.mem_get_info(device)[0]
     return available_memory() if device.type == "cpu" else None
 

@@ -1,9 +1,10 @@
 """Runners: what executes the steps of engines, one step of one model at a time.
 
-`ModelThread` is the production Runner: a thread per loaded model, so that a long step never stops
-the event loop, and steps of one model never run side by side. `InlineRunner` executes the same
-steps on the event loop and sleeps for what a scripted engine states that they cost; a waiting
-thread would count as idleness on a virtual clock. Neither knows what a step does.
+`ModelThread` is the production Runner: a thread per model, so that a long step never stops the
+event loop, and steps of one model never run side by side. It loads its model too: much of what a
+first call sets up belongs to the thread that made it. `InlineRunner` executes the same steps on the
+event loop and sleeps for what a scripted engine states that they cost; a waiting thread would count
+as idleness on a virtual clock. Neither knows what a step does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import itertools
 import math
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +26,10 @@ import anyio
 import anyio.lowlevel
 
 from voiceloop.engines import IDLE, Steps, first
+from voiceloop.status import LOADING_THREAD
 
 T = TypeVar("T")
+M = TypeVar("M")
 
 FIRST, LATER = 0, 10
 """Priorities on a model: committed work before speculative, a final decode before a partial one.
@@ -92,15 +96,19 @@ class _Quiet:
         return 0.0 if self._wanted else self._clock() - self._since
 
 
-class ModelThread:
-    """A thread that executes one model's steps by priority, then by order of arrival.
+class ModelThread(Generic[M]):
+    """A thread that loads one model and then executes its steps, by priority, then by order of
+    arrival.
 
-    Use it as a context manager; leaving it waits for the running step. Its methods are called on
-    one asyncio event loop.
+    It runs from the beginning; where the program is interrupted nothing waits for it. Use it as a
+    context manager once the model is there; leaving it waits for the running step. Its methods are
+    called on one asyncio event loop.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, load: Callable[[], M]) -> None:
         self.name = name
+        self.model: Future[M] = Future()
+        """What `load` has returned, or raised."""
         self.waited: Callable[[str, float], None] = lambda name, seconds: None
         """Told how long each job waited for the thread, on the thread."""
         self._quiet = _Quiet(perf_counter)
@@ -109,10 +117,12 @@ class ModelThread:
         self._count = itertools.count()
         self._changed = threading.Condition()
         self._open = True
-        self._thread = threading.Thread(target=self._work, name=f"voiceloop-{name}", daemon=True)
-
-    def __enter__(self) -> ModelThread:
+        self._thread = threading.Thread(
+            target=self._run, args=[load], name=LOADING_THREAD, daemon=True
+        )
         self._thread.start()
+
+    def __enter__(self) -> ModelThread[M]:
         return self
 
     def __exit__(
@@ -191,6 +201,17 @@ class ModelThread:
             job = min(self._jobs, key=_Job.key)
             self._jobs.remove(job)
             return job
+
+    def _run(self, load: Callable[[], M]) -> None:
+        try:
+            model = load()
+        except BaseException as error:  # raised where the model is asked for
+            self.model.set_exception(error)
+            return
+        self._thread.name = f"voiceloop-{self.name}"
+        self.model.set_result(model)
+        del load, model  # or they would stay for as long as the thread
+        self._work()
 
     def _work(self) -> None:
         after: int | None = None

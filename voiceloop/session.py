@@ -116,8 +116,9 @@ class Session:
             if self._timers:
                 self._resources.show(Notice(f"{self._timers} timer(s) end with this session"))
             tasks.cancel_scope.cancel()
-        if self._own:
-            self._resources.conversation.close()
+        if self._own:  # what a step that was called off still computes goes before
+            resources = self._resources
+            await resources.engines.llm_runner.call(resources.conversation.close)
 
     # ---- what others than the user's voice ask for, while the session runs
 

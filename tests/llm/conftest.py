@@ -313,10 +313,13 @@ class Workshop:
         slots = placed.slots if placed else None
         proposes = None if draft is None else ModelDraft(draft, sampling, capacity, eos, slots)
         lengths = DraftLength(length, 0.1)
-        speculator = Speculator(target, proposes, lengths, sampling, capacity, captured=captured)
+        template = template or self.template
+        speculator = Speculator(
+            *(target, proposes, lengths, sampling, capacity), captured=captured, ends=template.ends
+        )
         return SpeculativeConversation(
             speculator,
-            template or self.template,
+            template,
             self.tokenizer,
             pool=pool or CachePool(0),
             caches=(speculator.cache, *([proposes.cache] if proposes else [])),

@@ -109,10 +109,10 @@ def test_a_reply_is_verified_in_one_pass_with_the_rest_of_the_prompt(workshop):
 def test_logits_can_be_watched_anywhere_in_what_a_pass_reads(workshop, watched, read):
     target, prompt = workshop.decoder(), list(range(25))
     expected = say(speculator(target, None, GREEDY, None), prompt, 4).ids
-    made = speculator(target, None, GREEDY, None)
+    made = speculator(target, None, GREEDY, None, ends=[3, 4, 5])
     run(made.prefill(prompt[:read]))
     assert run(made.revise(prompt, expected, 1, 0, watched)).accepted == 4
-    found = made.probability([3, 4, 5], watched)
+    found = made.ending(watched)
     logits = target.forward(torch.tensor(prompt[:watched]), KvCache(CAPACITY), 1)[0]
     if watched <= read - 1:
         assert found is None  # no pass gave them

@@ -285,7 +285,7 @@ def test_an_unknown_voice_is_an_error_that_names_the_nearest(engine: Tts) -> Non
 async def test_it_speaks_on_the_thread_of_its_runner(case: Case, engine: Tts) -> None:
     """Loaded on one thread, warmed up on another, spoken with on a third."""
     expected = joined(say(engine, clause(LONG)))
-    with ModelThread("tts") as thread:
+    with ModelThread("tts", lambda: None) as thread:
         chunks = [chunk async for chunk in thread.stream(engine.synthesize(clause(LONG)))]
     check(engine, clause(LONG), chunks)
     _same(case, joined(chunks), expected)

@@ -28,7 +28,7 @@ from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.tts.piper import piper
 from voiceloop.tts.piper_voice import PiperVoice, describe
-from voiceloop.tts.vocoder import LARGEST
+from voiceloop.tts.windows import LARGEST
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models

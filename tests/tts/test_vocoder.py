@@ -11,7 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voiceloop.tts.vocoder import FIRST, LARGEST, Vocoder, geometry, windows
+from voiceloop.tts.vocoder import LENGTHS, Vocoder, geometry
+from voiceloop.tts.windows import FIRST, LARGEST, windows
 
 pytestmark = pytest.mark.models
 
@@ -70,6 +71,30 @@ def test_windows_of_any_size_give_what_one_run_gives(
     assert np.abs(whole).max() > 0.05
     assert joined.shape == whole.shape
     assert np.abs(joined - whole).max() < 1e-5
+
+
+@settings(max_examples=40)
+@given(st.data(), st.integers(1, 330))
+def test_windows_of_a_few_lengths_sound_like_exact_ones(
+    vits: Any, data: st.DataObject, frames: int
+) -> None:
+    decoder = make_decoder(vits, data.draw(st.sampled_from(list(SHAPES))))
+    latent = torch.randn(1, CHANNELS, frames, generator=torch.Generator().manual_seed(frames))
+    cut = list(windows(frames))
+    exact, given = Vocoder(decoder), list[int]()
+    before, after = geometry(decoder).context()
+    decoder.register_forward_pre_hook(lambda module, args: given.append(args[0].shape[-1]))
+    bucketed = Vocoder(decoder, LENGTHS["cuda"])
+    for start, end in cut:
+        plain = exact.decode(latent, start, end)
+        given.clear()
+        pcm = bucketed.decode(latent, start, end)
+        assert pcm.shape == plain.shape
+        assert np.abs(pcm - plain).max() < 1e-5
+        whole = start < before and end > frames - after
+        assert whole or given[-1] in LENGTHS["cuda"]
+        # All lengths are planned in the first call, and no other is met later.
+        assert len(given) == 1 or (start == 0 and given[:-1] == list(LENGTHS["cuda"]))
 
 
 def test_a_window_gives_its_frames_and_nothing_else(decoder: Any) -> None:

@@ -2,15 +2,16 @@
 
 It cuts the stream into the windows that voice activity detection takes, asks the detector about
 each and about the part that is there of the next, keeps the audio that a turn may begin with, and
-knows when each sample was recorded. All of it is synchronous, so no frame is ever late; what the
-user says, and what is made of it, is not its business.
+knows when each sample was recorded. A frame is first judged, which is all that a model does here
+and may be done on another thread, and then taken in: until then nothing has been heard of it. What
+the user says, and what is made of it, is not its business.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from voiceloop.asr.turns import Detector, SpeechStarted, TurnEvent
 from voiceloop.audio.frames import SPEECH_RATE, Framer, SampleBuffer, samples
@@ -20,6 +21,17 @@ from voiceloop.types import AudioFrame
 
 ARRIVALS = 3000
 """Frames whose arrival is remembered: 30 seconds of the shortest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A frame, and what voice activity detection makes of the windows that it completes."""
+
+    frame: AudioFrame
+    windows: tuple[tuple[AudioFrame, float], ...]
+    """Each with the probability that it is speech."""
+    rest: AudioFrame
+    """The beginning of the next window."""
 
 
 class Hearing:
@@ -39,6 +51,7 @@ class Hearing:
         self._vad = vad
         self._detector = detector
         self._framer = Framer(size=vad.frame)
+        self._rest = self._framer.rest
         self._forgotten = 0
         """No turn begins before this sample."""
         self._arrivals: deque[tuple[int, float]] = deque(maxlen=ARRIVALS)
@@ -52,13 +65,20 @@ class Hearing:
         self._detector.forget()
         self._forgotten = self.recent.end
 
-    def feed(self, frame: AudioFrame, now: float) -> Iterator[TurnEvent]:
-        """Events decided by `frame`, which arrives `now`; each is to be taken note of before the
+    def judge(self, frame: AudioFrame) -> Judged:
+        """Ask about the windows that `frame` completes: each frame once, in order, one by one."""
+        windows = tuple(
+            (window, self._vad.probability(window.pcm)) for window in self._framer.feed(frame.pcm)
+        )
+        return Judged(frame, windows, self._framer.rest)
+
+    def feed(self, judged: Judged, arrived: float) -> Iterator[TurnEvent]:
+        """Events decided by a frame that has `arrived` then; each is to be taken note of before the
         next is asked for, since `silence_ms` may depend on it."""
-        self._arrivals.append((frame.end, now))
-        self.recent.append(frame.pcm)
-        for window in self._framer.feed(frame.pcm):
-            probability = self._vad.probability(window.pcm)
+        self._arrivals.append((judged.frame.end, arrived))
+        self.recent.append(judged.frame.pcm)
+        self._rest = judged.rest
+        for window, probability in judged.windows:
             for event in self._detector.feed(window, probability, self.silence_ms):
                 yield self._begun(event) if isinstance(event, SpeechStarted) else event
         yield from self.between()
@@ -67,7 +87,7 @@ class Hearing:
     def between(self) -> list[TurnEvent]:
         """What is decided by the audio behind the last window, or by another `silence_ms`:
         neither a pause nor the end of a turn waits for a whole window."""
-        return self._detector.between(self._framer.rest, self.silence_ms)
+        return self._detector.between(self._rest, self.silence_ms)
 
     def when(self, sample: int) -> float:
         """When `sample`, one that was heard, was recorded: frames arrive as their last one is."""

@@ -8,8 +8,10 @@ words that come out are unlikely or repeat themselves, a final decode is made on
 whole window.
 
 A decode is one bounded call. Word times come from the cross-attention, and only where they are
-asked for, since they cost a second pass of the decoder. This module knows nothing of streams and
-turns.
+asked for, since they cost a second pass of the decoder. On a GPU CTranslate2 works on a
+thread and a stream of its own, of usual priority; that stream waits for none but the device's
+default one, on which nothing of ours runs (`placement.own_stream`). This module knows nothing of
+streams of audio and turns.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from faster_whisper import WhisperModel
 from faster_whisper.tokenizer import Tokenizer
 
 from voiceloop.asr.agreement import normalise, repeats
+from voiceloop.asr.cublas import INSTALL, load_cublas
 from voiceloop.asr.features import HOP, LogMel
 from voiceloop.asr.placement import whisper_device, whisper_type
 from voiceloop.audio.frames import SPEECH_RATE
@@ -379,8 +382,16 @@ def open_model(folder: Path, device: str, compute_type: str) -> WhisperModel:
     return model
 
 
-def load(folder: Path, config: AsrConfig, opener: Opener = open_model) -> WhisperModel:
-    """The model in `folder`; by `auto` on the GPU if it works there and else on the CPU."""
+def load(
+    folder: Path,
+    config: AsrConfig,
+    opener: Opener = open_model,
+    libraries: Callable[[], bool] = load_cublas,
+) -> WhisperModel:
+    """The model in `folder`; by `auto` on the GPU if it works there and else on the CPU.
+
+    `libraries` makes those be found that CTranslate2 needs there, if they are there.
+    """
     missing = [file for file in NEEDED if not (folder / file).is_file()]
     if missing:
         raise ModelCorrupt(
@@ -389,6 +400,7 @@ def load(folder: Path, config: AsrConfig, opener: Opener = open_model) -> Whispe
     device = whisper_device(config.device)
     compute_type = whisper_type(config.compute_type, device)
     if device == "cuda":
+        complete = libraries()
         try:
             return opener(folder, device, compute_type)
         except (RuntimeError, ValueError) as error:
@@ -399,10 +411,15 @@ def load(folder: Path, config: AsrConfig, opener: Opener = open_model) -> Whispe
                     "choose a smaller model, or --asr.device cpu",
                 ) from error
             if config.device == "cuda":
+                remedy = "set asr.device to auto or cpu"
                 raise EngineError(
-                    f"recognition cannot run on the GPU: {reason}", "set asr.device to auto or cpu"
+                    f"recognition cannot run on the GPU: {reason}",
+                    remedy if complete else f"{INSTALL}, or {remedy}",
                 ) from error
-            logger.warning("recognition runs on the CPU, the GPU does not work: %s", reason)
+            remedy = "" if complete else f" ({INSTALL})"
+            logger.warning(
+                "recognition runs on the CPU, the GPU does not work: %s%s", reason, remedy
+            )
             compute_type = "int8"
     try:
         return opener(folder, "cpu", compute_type)

@@ -135,7 +135,7 @@ class SpeculativeConversation:
 
         None unless that call computed the text's last token.
         """
-        return self._speculator.probability(self._template.ends, self._asked.bare)
+        return self._speculator.ending(self._asked.bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
         """See `Conversation.prefill`.

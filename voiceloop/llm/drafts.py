@@ -7,6 +7,7 @@ module knows neither the target nor the clock.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -71,9 +72,13 @@ class ModelDraft:
         self._ends = ends if model.device.type == "cpu" else frozenset[int]()
         self._model = model
         self._sampling = sampling
-        self._tokens = torch.empty(capacity, dtype=torch.long, device=model.device)
         self._q: Tensor | None = None
         """In rejection sampling, the distributions of the tokens, [k or more, vocab]."""
+
+    @cached_property
+    def _tokens(self) -> Tensor:
+        """Those of a round; made as `Speculator` makes its rows."""
+        return torch.empty(self.cache.capacity, dtype=torch.long, device=self._model.device)
 
     @property
     def length(self) -> int:

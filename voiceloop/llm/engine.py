@@ -31,7 +31,7 @@ from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.wording import SPOKEN
-from voiceloop.placement import torch_device
+from voiceloop.placement import URGENT, own_stream, torch_device
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""
@@ -146,6 +146,7 @@ class SpeculativeLlm:
             sampling,
             self._capacity,
             captured=self._captured,
+            ends=self._template.ends,
         )
         own = (draft.cache,) if isinstance(draft, ModelDraft) else ()
         return SpeculativeConversation(
@@ -215,10 +216,12 @@ def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
 
 
 def speculative(config: LlmConfig) -> SpeculativeLlm:
-    """Build the engine that `config` describes.
+    """Build the engine that `config` describes, on the thread that is to run it.
 
-    Raises what `load_pair` raises, and EngineError for a pair that is none.
+    On a GPU its passes go before those of other models: each of them keeps a reply waiting, and is
+    short. Raises what `load_pair` raises, and EngineError for a pair that is none.
     """
+    own_stream(placement(config)[0], URGENT)
     return SpeculativeLlm(*load_pair(config), config)
 
 

@@ -41,8 +41,9 @@ class Plainly:
 
 
 class CudaGraphs:
-    """Captures on the stream and thread that it is called on, with memory for all its graphs in
-    common: they are replayed one after the other, and keep nothing there in between."""
+    """Captures on the stream and thread that it is called on, with the stream's priority, and with
+    memory for all its graphs in common: they are replayed one after the other, and keep nothing
+    there in between."""
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()

@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -102,11 +103,16 @@ class Penalties:
         self.counting = (self._repetition, self._presence, self._frequency) != (1, 0, 0)
         """Whether it matters which tokens there were."""
         self._bias = _bias(sampling, vocab, device)
-        self._device = device
-        self._counts = Counts(
-            torch.zeros(vocab, dtype=torch.bool, device=device), torch.zeros(vocab, device=device)
-        )
+        self._vocab, self._device = vocab, device
         self._length = self._start = 0
+
+    @cached_property
+    def _counts(self) -> Counts:
+        """Made when they are first wanted, on the thread and stream that want them."""
+        return Counts(
+            torch.zeros(self._vocab, dtype=torch.bool, device=self._device),
+            torch.zeros(self._vocab, device=self._device),
+        )
 
     def count(self, ids: Sequence[int], start: int) -> None:
         """Know that the sequence is `ids`, its reply beginning at `start`.
@@ -224,7 +230,12 @@ class Noise:
         self._device = device
         # Metal has no float64; the numbers are the same wherever they are made.
         self._place = torch.device("cpu") if device.type == "mps" else device
-        self._counters = torch.arange(1, vocab + 1, device=self._place) * _signed(_GOLDEN)
+        self._vocab = vocab
+
+    @cached_property
+    def _counters(self) -> Tensor:
+        """What makes the numbers of one key differ; made as `Penalties` makes its counts."""
+        return torch.arange(1, self._vocab + 1, device=self._place) * _signed(_GOLDEN)
 
     def numbers(
         self, stream: Stream, turn: int, position: int, rows: int, revision: int = 0

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -56,7 +57,7 @@ class Plan:
     position: int
     """Which of the turn's tokens is decided first."""
     watched: int | None
-    """None, or after how many ids the first of the logits are, which are kept."""
+    """None, or after how many ids the first of the logits are, which tell `Speculator.ending`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,10 @@ class Speculator:
         capacity: int,
         stopwatch: Callable[[torch.device], Stopwatch] = Stopwatch,
         captured: Captured | None = None,
+        ends: Sequence[int] = (),
     ) -> None:
         """`capacity` is the longest sequence; `length` may be that of other conversations, too.
+        `ends` are the tokens whose probability `ending` tells.
 
         Rounds are those that are `captured`, for as long as there is a slot for the conversation.
         """
@@ -115,15 +118,20 @@ class Speculator:
         self._target, self._draft, self._length = target, draft, length
         self._penalties = Penalties(sampling, target.vocab, target.device)
         self._verifier = Verifier(sampling, target.vocab, target.device, remembered=CARRIED)
-        self._rows = torch.empty(capacity, dtype=torch.long, device=target.device)
-        """What the target is fed in a pass."""
         self._rounds = captured and Rounds(
             captured, self.cache, draft, self._verifier, self._penalties
         )
         self._reply = _Reply()
-        self._logits: tuple[int, Tensor] | None = None
-        """Those for `probability`, and after how many ids they are."""
+        self._ends = list(ends)
+        self._ending: tuple[int, float] | None = None
+        """After how many ids one of them comes next, and how likely."""
         self._watches = _Watches(stopwatch(target.device), stopwatch(target.device))
+
+    @cached_property
+    def _rows(self) -> Tensor:
+        """What the target is fed in a pass. It is made when a step first wants it, on the model's
+        own thread and stream; conversations are begun on another."""
+        return torch.empty(self.cache.capacity, dtype=torch.long, device=self._target.device)
 
     @torch.inference_mode()
     def round(self, ids: Sequence[int], limit: int) -> Generator[None, None, Step]:
@@ -191,7 +199,7 @@ class Speculator:
         """The pass over what the target has not seen of `ids`, and over the draft tokens `x`.
 
         `noise` is what the draft was given to choose them with, if any. Logits after the first
-        `watched` ids are kept too, if these end among the rows.
+        `watched` ids are wanted too, if these end among the rows.
         """
         start, position = self.cache.length, self._reply.position(len(ids))
         unseen = torch.tensor(ids[start:])
@@ -212,11 +220,10 @@ class Speculator:
         The target's cache is left without the rows of rejected tokens.
         """
         x, known = plan.x, plan.start + len(plan.tokens) - len(plan.x)
+        scores = self._penalties.apply(logits[-len(x) - 1 :], x.tokens)
+        n, tokens = self._verifier.verify(scores, x, plan.noise, plan.position)
         if plan.watched is not None:
-            self._logits = plan.watched, logits[0].clone()  # the decoder may use its buffer again
-            logits = logits[-len(x) - 1 :]
-        logits = self._penalties.apply(logits, x.tokens)
-        n, tokens = self._verifier.verify(logits, x, plan.noise, plan.position)
+            self._watch(plan.watched, logits[0])
         self._forget(known + n)
         return Step(
             tokens=tuple(tokens),
@@ -250,7 +257,7 @@ class Speculator:
         decided, the token that ended the reply included; to leave one out for what it is would be
         a bias.
 
-        `probability` can be asked after the first `watched` ids too, unless they were known before.
+        `ending` is told after the first `watched` ids too, unless they were known before.
         """
         self.stats.total.reused += min(self.cache.length, len(ids))
         self._reply = _Reply(len(ids), position)
@@ -302,12 +309,10 @@ class Speculator:
             self.stats.draft_prefill(draft.length - before, watch.take())
         yield None
 
-    def probability(self, tokens: Sequence[int], length: int) -> float | None:
-        """Probability that one of `tokens` follows the first `length` ids; None unless these were
+    def ending(self, length: int) -> float | None:
+        """Probability that one of the `ends` follows the first `length` ids; None unless these were
         just computed."""
-        if self._logits is None or self._logits[0] != length:
-            return None
-        return float(self._logits[1].float().softmax(-1)[list(tokens)].sum())
+        return self._ending[1] if self._ending is not None and self._ending[0] == length else None
 
     def rollback(self, length: int) -> None:
         """Forget everything from position `length` on."""
@@ -317,8 +322,8 @@ class Speculator:
             self._rounds.rollback(length)
         if self._draft is not None:
             self._draft.rollback(length)
-        if self._logits is not None and self._logits[0] > length:
-            self._logits = None
+        if self._ending is not None and self._ending[0] > length:
+            self._ending = None
 
     def release(self) -> None:
         """Free both caches."""
@@ -326,7 +331,7 @@ class Speculator:
         self._verifier.forget()
         if self._draft is not None:
             self._draft.release()
-        self._logits = None
+        self._ending = None
 
     @property
     def seed(self) -> int | None:
@@ -345,8 +350,14 @@ class Speculator:
             rows = self.cache.length - start
             self.stats.target_pass(Step((), 0, 0, start, rows, prompt=rows, target_ms=watch.take()))
         assert logits is not None
-        self._logits = len(ids), logits[-1].clone()  # the decoder may use its buffer again
+        self._watch(len(ids), logits[-1])
         yield None
+
+    def _watch(self, length: int, logits: Tensor) -> None:
+        """Know what `ending` tells: now, because it takes a wait for the device, and whoever asks
+        is on another thread."""
+        if self._ends:
+            self._ending = length, float(logits.float().softmax(-1)[self._ends].sum())
 
     def _forget(self, length: int) -> None:
         """Roll the target's cache back."""

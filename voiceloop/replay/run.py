@@ -58,52 +58,6 @@ class Replay:
         return sorted(traces, key=lambda trace: trace.turn)
 
 
-def play(scenario: Scenario, *, seed: int = 0) -> Replay:
-    """Play `scenario` to its end; `seed` is the scheduler's, and should change nothing."""
-    clock, lexicon = VirtualClock(seed), Lexicon()
-    microphone = ScriptedMicrophone(
-        [sound.say() for sound in scenario.user],
-        lexicon,
-        partial(clock.wait, rank=0),
-        silence_s=scenario.silence_s,
-        patience_s=scenario.patience_s,
-    )
-    shown: list[tuple[float, Event]] = []
-
-    def show(event: Event) -> None:
-        event = in_order(event) if isinstance(event, TurnTrace) else event
-        shown.append((anyio.current_time(), event))
-        microphone.notice(event)
-
-    async def converse() -> str:
-        session = Session(
-            scripted_engines(scenario, lexicon, clock),
-            microphone,
-            LateSpeaker(SPEECH_RATE, clock, rank=4),
-            scenario.config,
-            show,
-            full_duplex=scenario.full_duplex,
-            overlap=OVERLAPS[scenario.overlap],
-            wall_clock=lambda: WALL_CLOCK,
-        )
-        with anyio.move_on_after(scenario.limit_s) as limit:
-            try:
-                await session.run()
-            except Exception as error:
-                # What led to it is what the replay is for, so that is still told.
-                logger.exception("the session broke at %.3f s", anyio.current_time())
-                while isinstance(error, ExceptionGroup):
-                    error = error.exceptions[0]
-                return f"the session broke: {error!r}"
-        if limit.cancelled_caught:
-            return f"the conversation is not over after limit_s, {scenario.limit_s:g} s"
-        return microphone.problem
-
-    with quietly():
-        problem = clock.run(converse)
-    return Replay(tuple(microphone.begun), tuple(shown), problem)
-
-
 def scripted_engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) -> Engines:
     stages = scenario.stages
     table, default, results = scenario.replies()
@@ -143,6 +97,57 @@ def scripted_engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) 
 def _fails(scenario: Scenario, stage: str) -> Callable[[str], bool]:
     planned: list[Failure] = [failure for failure in scenario.fail if failure.stage == stage]
     return lambda text: any(failure.on in text for failure in planned)
+
+
+def play(
+    scenario: Scenario,
+    *,
+    seed: int = 0,
+    engines: Callable[[Scenario, Lexicon, VirtualClock], Engines] = scripted_engines,
+) -> Replay:
+    """Play `scenario` to its end; `seed` is the scheduler's, and should change nothing."""
+    clock, lexicon = VirtualClock(seed), Lexicon()
+    microphone = ScriptedMicrophone(
+        [sound.say() for sound in scenario.user],
+        lexicon,
+        partial(clock.wait, rank=0),
+        silence_s=scenario.silence_s,
+        patience_s=scenario.patience_s,
+    )
+    shown: list[tuple[float, Event]] = []
+
+    def show(event: Event) -> None:
+        event = in_order(event) if isinstance(event, TurnTrace) else event
+        shown.append((anyio.current_time(), event))
+        microphone.notice(event)
+
+    async def converse() -> str:
+        session = Session(
+            engines(scenario, lexicon, clock),
+            microphone,
+            LateSpeaker(SPEECH_RATE, clock, rank=4),
+            scenario.config,
+            show,
+            full_duplex=scenario.full_duplex,
+            overlap=OVERLAPS[scenario.overlap],
+            wall_clock=lambda: WALL_CLOCK,
+        )
+        with anyio.move_on_after(scenario.limit_s) as limit:
+            try:
+                await session.run()
+            except Exception as error:
+                # What led to it is what the replay is for, so that is still told.
+                logger.exception("the session broke at %.3f s", anyio.current_time())
+                while isinstance(error, ExceptionGroup):
+                    error = error.exceptions[0]
+                return f"the session broke: {error!r}"
+        if limit.cancelled_caught:
+            return f"the conversation is not over after limit_s, {scenario.limit_s:g} s"
+        return microphone.problem
+
+    with quietly():
+        problem = clock.run(converse)
+    return Replay(tuple(microphone.begun), tuple(shown), problem)
 
 
 def in_order(trace: TurnTrace) -> TurnTrace:

@@ -18,14 +18,15 @@ from torch import Tensor
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError
-from voiceloop.placement import torch_device
+from voiceloop.placement import own_stream, torch_device
 from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import TimedWords, groups_of, word_times
 from voiceloop.tts.delivery import deliver, nothing
 from voiceloop.tts.loading import DEFAULT, is_xtts, load_voice
 from voiceloop.tts.noise import Noise
 from voiceloop.tts.text import sayable
-from voiceloop.tts.vocoder import Vocoder, fix_weights, windows
+from voiceloop.tts.vocoder import LENGTHS, Vocoder, fix_weights
+from voiceloop.tts.windows import windows
 from voiceloop.tts.xtts import Xtts
 from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
 
@@ -80,7 +81,7 @@ class Coqui:
         model.to(self._device)
         model.length_scale /= speed
         self._speed = speed
-        self._vocoder = Vocoder(model.waveform_decoder)
+        self._vocoder = Vocoder(model.waveform_decoder, LENGTHS.get(device.type, ()))
         self._tap = model.waveform_decoder = _Tap()
         self._model = model
 
@@ -161,6 +162,7 @@ def coqui(config: TtsConfig) -> Tts:
     name = config.model or DEFAULT
     # Apple's has to be named: nobody has tried whether all that the voices compute runs there.
     device = torch_device("tts.device", config.device, auto=("cuda", "cpu"))
+    own_stream(device)
     model = load_voice(name)
     build = Xtts if is_xtts(model) else Coqui
     return build(name, model, device, config.voice, config.speed)

@@ -6,9 +6,10 @@ each. The voices that have been pulled are all at hand, and one is loaded when i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from voiceloop.catalog.names import find, piper_model
 from voiceloop.catalog.store import Store
@@ -18,6 +19,7 @@ from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import TimedWords
 from voiceloop.tts.delivery import deliver, nothing
+from voiceloop.tts.graphs import Opener
 from voiceloop.tts.piper_voice import Description, PiperVoice, describe
 from voiceloop.tts.text import sayable
 from voiceloop.types import Clause, SpeechChunk
@@ -27,10 +29,15 @@ class Piper:
     """Implements `engines.Tts`: encoding is one step, and so is each window."""
 
     def __init__(
-        self, own: Description, others: Sequence[Description], voice: str, speed: float
+        self,
+        own: Description,
+        others: Sequence[Description],
+        voice: str,
+        speed: float,
+        opened: Callable[[Path], Any],
     ) -> None:
         """`own` is the model that `voice` is a voice or a speaker of, or empty for its first; of
-        the `others` those can be chosen that have its rate.
+        the `others` those can be chosen that have its rate. `opened` opens a model's graphs.
 
         Raises ConfigError for a voice that there is not, ModelCorrupt.
         """
@@ -38,9 +45,10 @@ class Piper:
         self.rate = own.rate
         self._own = own
         self._speed = speed
+        self._opened = opened
         models = [own, *(one for one in others if one.rate == own.rate)]
         self._models = {voice: model for model in models[::-1] for voice in model.voices}
-        self._loaded: dict[str, PiperVoice] = {own.name: PiperVoice(own)}
+        self._loaded: dict[str, PiperVoice] = {own.name: PiperVoice(own, opened)}
         if voice in own.speakers:
             voice = f"{own.name}/{voice}"
         self.voice = voice if voice not in ("", own.name) else own.voices[0]
@@ -66,7 +74,7 @@ class Piper:
         model = self._models[chosen]
         speaker = chosen.removeprefix(model.name).removeprefix("/")
         if model.name not in self._loaded:
-            self._loaded[model.name] = PiperVoice(model)
+            self._loaded[model.name] = PiperVoice(model, self._opened)
             yield None
         spoken, text = self._loaded[model.name], sayable(clause)
         encoded = spoken.encode(clause, text, speaker, self._speed) if text else None
@@ -83,8 +91,8 @@ def piper(config: TtsConfig) -> Tts:
     """Entry point of `voiceloop.tts`: `config.model` is a voice that has been pulled, a folder or
     an .onnx file.
 
-    Raises what `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that there is
-    not.
+    Raises what `catalog.names.find` raises, ModelCorrupt, ConfigError for a voice that there is
+    not, and EngineError for a device that cannot be used.
     """
     name = piper_model(config)
     store = Store()
@@ -94,4 +102,4 @@ def piper(config: TtsConfig) -> Tts:
         if model.origin != "file" and model.name != own.name and store.find(model.name):
             with suppress(ModelNotFound, ModelCorrupt):  # which is told where it is asked for
                 others.append(describe(model.folder, model.name))
-    return Piper(own, others, config.voice, config.speed)
+    return Piper(own, others, config.voice, config.speed, Opener(config.device))

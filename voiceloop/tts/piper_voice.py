@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import unicodedata
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +19,12 @@ from typing import Any, cast
 import numpy as np
 
 from voiceloop.catalog.convert import FIRST_HALF, VOCODER, VOICE
-from voiceloop.errors import ModelCorrupt, ModelNotFound
+from voiceloop.errors import ModelCorrupt, ModelNotFound, VoiceloopError
 from voiceloop.tts.alignment import groups_of, word_times
 from voiceloop.tts.espeak_ng import espeak_ng
 from voiceloop.tts.graphs import session
 from voiceloop.tts.phonemes import phonemes
-from voiceloop.tts.vocoder import windows
+from voiceloop.tts.windows import windows
 from voiceloop.types import Clause, Pcm, SpokenWord
 
 BEGIN, END, PAD = "^", "$", "_"
@@ -105,12 +105,12 @@ class Encoded:
 class PiperVoice:
     """A loaded voice. Not for several threads at once."""
 
-    def __init__(self, described: Description) -> None:
-        """Raises ModelCorrupt."""
+    def __init__(self, described: Description, opened: Callable[[Path], Any] = session) -> None:
+        """`opened` opens a graph where it is to run. Raises ModelCorrupt, and what that raises."""
         self.described = described
         with _readable(described.name):
-            self._encoder = session(described.folder / FIRST_HALF)
-            self._vocoder = session(described.folder / VOCODER)
+            self._encoder = opened(described.folder / FIRST_HALF)
+            self._vocoder = opened(described.folder / VOCODER)
             noted = self._vocoder.get_modelmeta().custom_metadata_map
             self._before, self._after = int(noted["before"]), int(noted["after"])
             self.hop = int(noted["hop"])
@@ -186,6 +186,8 @@ class PiperVoice:
 def _readable(name: str) -> Iterator[None]:
     try:
         yield
+    except VoiceloopError:
+        raise
     except Exception as error:  # onnxruntime's exception types are private; JSON may hold anything
         said = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelCorrupt(

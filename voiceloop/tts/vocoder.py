@@ -9,21 +9,18 @@ module does not know where the latent comes from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, prod
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Conv1d, ConvTranspose1d
 from torch.nn.utils import parametrize
 
 from voiceloop.types import Pcm
-
-FIRST, LARGEST = 20, 160
-"""Frames of the first window and of the largest: each is twice the one before. The first sounds
-soon; the others cost less for their context, and are the longest that a step should take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +85,35 @@ def _reach(chain: torch.nn.Module) -> int:
     )
 
 
-def windows(
-    frames: int, *, first: int = FIRST, largest: int = LARGEST
-) -> Iterator[tuple[int, int]]:
-    """Cut `frames` into growing windows (start, end); a last one under half a size is not cut."""
-    start, size = 0, first
-    while start < frames:
-        end = start + size if frames - start >= 1.5 * size else frames
-        yield start, end
-        start, size = end, min(2 * size, largest)
+LENGTHS = {"cuda": (40, 72, 112, 192, 272)}
+"""Frames that a decoder is given at once, by the kind of device: on a GPU each of its convolutions
+is planned anew for every length that was not met before. A processor plans nothing, and would only
+have more to do. These fit the windows of `windows`."""
+
+
+def padding(given: int, lengths: Sequence[int], *, first: bool, last: bool) -> tuple[int, int]:
+    """Frames before and after `given` ones that make them one of the `lengths`.
+
+    They come where nothing depends on them, never at an end of the latent itself, the `first` or
+    the `last` one, where a decoder takes what is not there for silence. None where there is no
+    such side, or no such length.
+    """
+    more = next((length for length in lengths if length >= given), given) - given
+    if not last:
+        return 0, more
+    return (0, 0) if first else (more, 0)
 
 
 class Vocoder:
     """A decoder of Coqui TTS, whose weights are taken as they are from now on."""
 
-    def __init__(self, decoder: Any) -> None:
+    def __init__(self, decoder: Any, lengths: Sequence[int] = ()) -> None:
+        """What it is given at once is brought to one of the `lengths`, where it can be."""
         fix_weights(decoder)
         self._decoder = decoder
+        self._lengths = lengths
+        self._planned = False
+        """It has been given all of them."""
         shape = geometry(decoder)
         self._before, self.after = shape.context()
         """`after`: frames behind a window that its last samples depend on."""
@@ -117,12 +126,26 @@ class Vocoder:
 
         `condition` [1, channels, 1] is the speaker's, where there are several.
         """
+        self._plan(latent, condition)
         frames = latent.shape[-1]
-        begin = max(0, start - self._before)
-        pcm = self._decoder(latent[:, :, begin : end + self.after], g=condition)[0, 0]
+        begin, after = max(0, start - self._before), end + self.after
+        given = latent[:, :, begin:after]
+        left, right = padding(
+            *(given.shape[-1], self._lengths),
+            first=start < self._before,
+            last=end == frames or after > frames,
+        )
+        pcm = self._decoder(F.pad(given, (left, right)), g=condition)[0, 0]
         # A decoder may give a sample or so beyond its last frame; it belongs to the end.
-        stop = None if end == frames else (end - begin) * self.hop
-        return pcm[(start - begin) * self.hop : stop].float().cpu().numpy()
+        stop = None if end == frames else (end - begin + left) * self.hop
+        return pcm[(start - begin + left) * self.hop : stop].float().cpu().numpy()
+
+    def _plan(self, latent: Tensor, condition: Tensor | None) -> None:
+        """Before anything else, on the thread that decodes: plans are kept by thread."""
+        if not self._planned:
+            for length in self._lengths:
+                self._decoder(latent.new_zeros(1, latent.shape[1], length), g=condition)
+        self._planned = True
 
 
 def fix_weights(model: torch.nn.Module) -> None:

@@ -31,7 +31,7 @@ from voiceloop.tts.alignment import PacedWords
 from voiceloop.tts.delivery import deliver, nothing
 from voiceloop.tts.noise import Noise
 from voiceloop.tts.text import middle, sayable
-from voiceloop.tts.vocoder import Vocoder, fix_weights
+from voiceloop.tts.vocoder import LENGTHS, Vocoder, fix_weights
 from voiceloop.types import Clause, Pcm, SpeechChunk
 
 STEP = 10
@@ -79,7 +79,8 @@ class Xtts:
         model.to(device)
         self._gpt = model.gpt
         self._tokenizer = model.tokenizer
-        self._vocoder = Vocoder(model.hifigan_decoder.waveform_decoder)
+        decoder = model.hifigan_decoder.waveform_decoder
+        self._vocoder = Vocoder(decoder, LENGTHS.get(device.type, ()))
         self._stretch = _Stretch(config.model_args, speed)
         self._languages: Sequence[str] = config.languages
         self._most = int(config.model_args.gpt_max_text_tokens)

@@ -1,17 +1,18 @@
 """Listening: a microphone's frames end here, and what is found in them is reported.
 
 The detector hears each of them, and so does the recogniser of the turn that is being heard. Nothing
-here waits but for the next frame, so none is ever late.
+here waits but for the next frame, and for a voice activity detection that is slow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import aclosing
+from functools import partial
 
 import anyio
 
-from voiceloop.asr.hearing import Hearing
+from voiceloop.asr.hearing import Hearing, Judged
 from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.asr.turns import (
     Detector,
@@ -64,7 +65,9 @@ class Listener:
         """
         async with aclosing(self.microphone.frames()) as frames:
             async for frame in frames:
-                for found in self._hear(frame, anyio.current_time()):
+                arrived = anyio.current_time()
+                judged = await self._judged(frame)
+                for found in self._hear(judged, arrived):
                     yield found
                 if self.microphone.finished and self.work is None:
                     break
@@ -123,10 +126,17 @@ class Listener:
         work.hear(event, at, now)
         return inputs.Detected(event, at, work.words)
 
-    def _hear(self, frame: AudioFrame, now: float) -> Iterator[inputs.Input]:
+    async def _judged(self, frame: AudioFrame) -> Judged:
+        runner = self._resources.engines.vad_runner
+        if runner is None:
+            return self._hearing.judge(frame)
+        return await runner.call(partial(self._hearing.judge, frame))
+
+    def _hear(self, judged: Judged, arrived: float) -> Iterator[inputs.Input]:
+        now, frame = anyio.current_time(), judged.frame
         if self.work is not None and self.work.transcriber is not None:
             self.work.transcriber.feed(frame)
-        for event in self._hearing.feed(frame, now):
+        for event in self._hearing.feed(judged, arrived):
             yield self.note(event, now)
         if self.work is not None:
             yield inputs.Frame(frame.end)
