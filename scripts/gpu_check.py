@@ -18,16 +18,10 @@ from time import perf_counter
 
 import torch
 
-# voiceloop need not be installed here, nor all that it needs elsewhere.
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
-import bare
+# voiceloop need not be installed here.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-bare.complete()
-
-from voiceloop.bench.gpu.rows import rows
-from voiceloop.bench.gpu.sections import Course, sections
-from voiceloop.bench.machine import surroundings
-from voiceloop.bench.progress import Progress
+from voiceloop.bench.gpu.bare import complete
 
 MINUTES = 7.0
 
@@ -44,6 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("gpu_check: torch finds no CUDA device here", file=sys.stderr)
         print("hint: --device cpu --pairs tiny tries the script itself", file=sys.stderr)
         return 2
+    complete()
+    from voiceloop.bench.gpu.rows import rows
+    from voiceloop.bench.gpu.sections import Course, sections
+    from voiceloop.bench.machine import surroundings
+    from voiceloop.bench.progress import Progress
+
     device = torch.device(options.device)
     logging.basicConfig(level=logging.WARNING)  # to stderr: also that rounds are not captured
     where = surroundings()

@@ -192,7 +192,8 @@ def _model(
 
 
 def _llama(shape: Shape, vocab: int, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
-    family, others = (Qwen2Config, {}) if shape.biased else (LlamaConfig, {"head_dim": shape.head_dim})
+    others: dict[str, Any] = {} if shape.biased else {"head_dim": shape.head_dim}
+    family = Qwen2Config if shape.biased else LlamaConfig
     config = family(
         vocab_size=vocab,
         hidden_size=shape.hidden,

@@ -70,7 +70,9 @@ def exact_text(device: torch.device, size: Size) -> Iterator[Row]:
                 theirs.answer(prompt).ids == answer.ids
                 for prompt, (answer, _) in zip(prompts, answers, strict=True)
             )
-            yield checked("plain text equals that of transformers", same, "double precision, greedy")
+            yield checked(
+                "plain text equals that of transformers", same, "double precision, greedy"
+            )
 
 
 def interrupted(device: torch.device, size: Size) -> Iterator[Row]:

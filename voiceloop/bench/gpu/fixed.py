@@ -7,7 +7,6 @@ be captured shows on one alone.
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,8 +24,7 @@ from voiceloop.bench.synthetic import PAIRS, drawn_pair, synthetic_prompts
 from voiceloop.config import LlmConfig
 from voiceloop.llm.attention import Place, by_lengths, has_kernel, hidden, masked
 from voiceloop.llm.cache import KvCache, Slots
-from voiceloop.llm.captured import LENGTHS
-from voiceloop.llm.decoder import Decoder, feed
+from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.graphs import Capture, Plainly
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -51,7 +49,9 @@ def captured(device: torch.device, size: Size) -> Iterator[Row]:
         plain = _answers(without_graphs(pair), size)
         same = [ids for _, ids in answers] == [ids for _, ids in plain]
         right = same and tested(rounds) and made.replays > 0
-        yield checked(f"rounds of fixed shape say what plain ones say, {name}", right, counts(rounds))
+        yield checked(
+            f"rounds of fixed shape say what plain ones say, {name}", right, counts(rounds)
+        )
         if device.type == "cuda":
             yield _really(name, made)
     if device.type != "cuda":
@@ -69,7 +69,11 @@ def waits(device: torch.device, size: Size) -> Iterator[Row]:
         yield not_here("no wait within a round")
         return
     for name, options in WAYS.items():
-        rounds = [one for answer, _ in _answers(_drawn(device, size, strictly, **options), size) for one in answer]
+        rounds = [
+            one
+            for answer, _ in _answers(_drawn(device, size, strictly, **options), size)
+            for one in answer
+        ]
         yield checked(f"no wait within a round, {name}", tested(rounds), f"{len(rounds)} rounds")
 
 
@@ -149,9 +153,7 @@ def _apart(device: torch.device, shape: tuple[int, int, int], start: int, rows: 
     return float((found - masked(q, buffer[1, : start + rows], mask, None)).abs().max())
 
 
-def _drawn(
-    device: torch.device, size: Size, capture: Capture | None, **options: Any
-) -> Pair:
+def _drawn(device: torch.device, size: Size, capture: Capture | None, **options: Any) -> Pair:
     config = LlmConfig(
         max_new_tokens=size.tokens, context=512, num_speculative_tokens=4, seed=0, **options
     )

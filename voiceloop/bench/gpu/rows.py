@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -34,6 +34,10 @@ class Row:
     def failed(self) -> bool:
         """Whether something is wrong."""
         return self.verdict == "FAILED"
+
+    def told(self) -> Row:
+        """The same, of which nothing is asked."""
+        return replace(self, verdict="", wanted="") if self.wanted else self
 
     def __str__(self) -> str:
         wanted = f"  (asked: {self.wanted})" if self.wanted else ""

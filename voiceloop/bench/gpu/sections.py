@@ -75,9 +75,9 @@ def sections(course: Course) -> dict[str, Section]:
     }
     figures: dict[str, Section] = {
         f"decoding of {pair}": lambda pair=pair, after=after: decoding(course, pair, after)
-        for after, pair in enumerate(reversed(course.pairs))
+        for pair, after in zip(course.pairs, range(len(course.pairs) - 1, -1, -1), strict=True)
     }
-    figures = dict(reversed(figures.items())) | {"all models at once": lambda: at_once(course)}
+    figures["all models at once"] = lambda: at_once(course)
     return {name: told(name, section) for name, section in (exact | figures).items()}
 
 
@@ -101,33 +101,34 @@ def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
     answers = interleave(modes, prompts, plan, course.progress)
     found = figures_of(pair, prompts[0], answers, config, None, course.progress)
     same = all(a.ids == b.ids for a, b in zip(*answers.values(), strict=True))
-    yield checked(f"{name}: speculative text equals plain text", same, f"{len(answers['plain'])} replies")
-    yield from _costs(name, found, asked=after == 0 and not course.small)
+    yield checked(
+        f"{name}: speculative text equals plain text", same, f"{len(answers['plain'])} replies"
+    )
+    for row in _costs(name, found):
+        yield row.told() if after or course.small else row
     yield from _gpu(name, found["gpu"])
 
 
-def _costs(name: str, found: dict[str, Any], *, asked: bool) -> Iterator[Row]:
-    """What decoding takes; beside it what is `asked`, of the pair of which something is."""
+def _costs(name: str, found: dict[str, Any]) -> Iterator[Row]:
+    """What decoding takes."""
     modes, ratios, steps, floor = (
         found[part] for part in ("modes", "ratios", "steps", "bandwidth")
     )
-    lowest = at_least if asked else _told
-    highest = at_most if asked else _told
     one = steps["target_pass_ms"]["1"]
-    yield lowest(
+    yield at_least(
         f"{name}: plain decoding, share of the bandwidth floor",
         floor["share_reached"],
         SHARE,
         f"{{:.0%}}: {modes['plain']['ms_per_token_after_first']:.3g} ms a token, the floor"
         f" {floor['floor_ms']:.3g} ms at {floor['gb_per_s']:.0f} GB/s; a pass {one:.3g} ms",
     )
-    yield highest(
+    yield at_most(
         f"{name}: a draft step over its floor",
         floor["draft_over_floor"],
         DRAFT,
         f"{{:.2f}}: {steps['draft_step_ms']:.3g} ms, the floor {floor['draft_floor_ms']:.3g} ms",
     )
-    yield highest(
+    yield at_most(
         f"{name}: first token of a prompt of {PROMPT_WORDS} tokens",
         modes["speculative"]["ttft_ms"],
         FIRST_MS,
@@ -135,7 +136,7 @@ def _costs(name: str, found: dict[str, Any], *, asked: bool) -> Iterator[Row]:
     )
     gain = found["speedup_after_first_token"]
     told = modes["speculative"]
-    yield lowest(
+    yield at_least(
         f"{name}: speculative over plain",
         gain["measured"],
         GAIN,
@@ -143,16 +144,12 @@ def _costs(name: str, found: dict[str, Any], *, asked: bool) -> Iterator[Row]:
         f" {told['tokens_per_round']:.2f} tokens a round",
     )
     if gain["predicted"] is not None:
-        yield lowest(
+        yield at_least(
             f"{name}: that over what steps and acceptance predict",
             ratios["measured_over_predicted"],
             PREDICTED,
             f"{{:.2f}}: predicted {gain['predicted']:.2f} times",
         )
-
-
-def _told(name: str, value: float, _asked: float, form: str) -> Row:
-    return Row(name, form.format(value))
 
 
 def _gpu(name: str, own: dict[str, Any] | None) -> Iterator[Row]:
@@ -175,14 +172,18 @@ def _gpu(name: str, own: dict[str, Any] | None) -> Iterator[Row]:
 
 def at_once(course: Course) -> Iterator[Row]:
     """Rows of the last pair with recogniser and voice: side by side, and in conversation."""
-    device, pair = course.device, course.pairs[-1]
+    for row in _at_once(course):
+        yield row.told() if course.small else row
+
+
+def _at_once(course: Course) -> Iterator[Row]:
+    device, small = course.device, course.small
     config = LlmConfig(device=_named(device), max_new_tokens=24, context=1024)
-    small = course.small
     if not small:
         torch.cuda.reset_peak_memory_stats()
-    with cast_of(pair, device, config) as cast:
-        shape = "small ones" if small else "of large-v3-turbo's shape, and a VITS of default size"
-        yield Row("recogniser and voice", f"{cast.asr.name}, and {cast.tts.name}: {shape}")
+    with cast_of(course.pairs[-1], device, config) as cast:
+        sizes = "small ones" if small else "large-v3-turbo's sizes, and the default ones of a VITS"
+        yield Row("recogniser and voice", f"{cast.asr.name}, and {cast.tts.name}: {sizes}")
         yield from together(cast, config, 0.5 if small else 4.0)
         # Needs anyio, which transformers brings; where it does not, this is one failed row.
         from voiceloop.bench.gpu.talk import talk
