@@ -108,7 +108,9 @@ def test_kernels_launches_and_waits_are_told_apart() -> None:
 
 
 def test_what_is_captured_is_counted_and_can_be_left_out() -> None:
-    config = LlmConfig(max_new_tokens=16, context=256, num_speculative_tokens=4, device="cpu")
+    config = LlmConfig(
+        max_new_tokens=16, context=256, cache_mb=4, num_speculative_tokens=4, device="cpu"
+    )
     shape = Shape(48, 64, 2, 4, 2, 12)
     pair = Pair(*drawn_pair(shape, 512, CPU, torch.float64), config, Plainly)
     captures = pair.captures

@@ -155,7 +155,12 @@ def _apart(device: torch.device, shape: tuple[int, int, int], start: int, rows: 
 
 def _drawn(device: torch.device, size: Size, capture: Capture | None, **options: Any) -> Pair:
     config = LlmConfig(
-        max_new_tokens=size.tokens, context=512, num_speculative_tokens=4, seed=0, **options
+        max_new_tokens=size.tokens,
+        context=512,
+        cache_mb=16,
+        num_speculative_tokens=4,
+        seed=0,
+        **options,
     )
     return Pair(*drawn_pair(size.shape, size.vocab, device, torch.float64), config, capture)
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from voiceloop.llm.graphs import Graph, Plainly
@@ -40,7 +39,7 @@ def profiled(work: Callable[[], int]) -> Work:
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         pieces = work()
         torch.cuda.synchronize()
-    events = ((event.name, event.device_type == DeviceType.CUDA) for event in profiler.events())
+    events = ((event.name, event.device_type.name == "CUDA") for event in profiler.events() or ())
     return counted(events, pieces)
 
 

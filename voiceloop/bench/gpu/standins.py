@@ -107,7 +107,7 @@ class WhisperStandIn:
     """Implements `engines.Asr`."""
 
     name = "transformers Whisper, a stand-in"
-    languages = ("en",)
+    languages: tuple[str, ...] = ("en",)
     max_window_s = 30.0
 
     def __init__(
@@ -115,8 +115,8 @@ class WhisperStandIn:
     ) -> None:
         """`texts` are the words that sound, by their level."""
         with device:
-            model = WhisperForConditionalGeneration(shape).to(dtype).eval()
-        self._model: Any = model
+            model: Any = WhisperForConditionalGeneration(shape)
+        self._model = model.to(dtype).eval()
         self._texts = texts
         self._device, self._dtype = device, dtype
         filters = mel_filter_bank(
