@@ -1,28 +1,64 @@
-"""The GPU script's checks on tiny models and the CPU."""
+"""The GPU script on a processor and a tiny pair, and what only a GPU would show, without one."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from scripts import gpu_check
-from scripts.gpu_check import Size
-from tests.bench.conftest import CPU, SHAPE, VOCAB
+from tests.bench.conftest import CPU
+from voiceloop.bench.gpu.captures import Captures
+from voiceloop.bench.gpu.fixed import WAYS
+from voiceloop.bench.gpu.rounds import counted
+from voiceloop.bench.gpu.rows import Row, at_least, at_most, checked, rows
+from voiceloop.bench.pair import Pair, without_graphs
+from voiceloop.bench.record import Record
+from voiceloop.bench.report.llm import report
+from voiceloop.bench.steps import time_steps
+from voiceloop.bench.synthetic import Shape, drawn_pair
+from voiceloop.config import LlmConfig
+from voiceloop.errors import OutOfMemory
+from voiceloop.llm.decoder import LeanDecoder
+from voiceloop.llm.graphs import Plainly
 
 pytestmark = pytest.mark.models
 
-SIZE = Size(SHAPE, VOCAB, prompts=2, tokens=24, synthetic="tiny")
 ROOT = Path(__file__).resolve().parents[2]
+LACKING = """
+msgspec soxr soundfile sentencex num2words ctranslate2 faster_whisper onnxruntime tyro
+espeakng_loader prometheus_client websockets threadpoolctl uvloop sounddevice TTS scipy
+""".split()
+"""Packages that a bare machine does not have."""
 
 
-def test_all_checks_pass_here() -> None:
-    found = list(gpu_check.check(CPU, SIZE))
-    assert len(found) == 9
-    assert not [check for check in found if not check.passed]
+def test_the_table_is_whole_where_nothing_but_torch_transformers_and_numpy_is_there() -> None:
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({LACKING}))\n"
+        "sys.path.insert(0, 'scripts'); import gpu_check\n"
+        "sys.exit(gpu_check.main(['--device', 'cpu', '--pairs', 'tiny']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert not [line for line in lines if line.startswith("FAILED")]
+    passed = [line for line in lines if line.startswith("ok")]
+    for name in (
+        *(f"rounds of fixed shape say what plain ones say, {way}" for way in WAYS),
+        "passes of fixed shape give the same logits",
+        "plain text equals that of transformers",
+        "questions understood and answered, as the program is",
+    ):
+        assert [line for line in passed if name in line], name
+    away = [line for line in lines if line.startswith("not here")]
+    assert len(away) == 4 and all("only on CUDA" in line for line in away)
+    for name in ("share of the bandwidth floor", "beside the other two", "voice to voice"):
+        assert [line for line in lines if name in line], name
 
 
 def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,12 +70,82 @@ def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(err.splitlines()) == 2
 
 
-def test_it_needs_torch_transformers_and_numpy_alone() -> None:
-    program = (
-        "import sys; sys.path.insert(0, 'scripts'); import gpu_check\n"
-        "ours = {'tyro', 'rich', 'soxr', 'soundfile', 'ctranslate2', 'faster_whisper',"
-        " 'onnxruntime', 'num2words', 'sentencex', 'espeakng_loader', 'sounddevice'}\n"
-        "sys.exit(f'imported: {ours & set(sys.modules)}' if ours & set(sys.modules) else 0)"
+def test_whatever_a_section_raises_is_a_row_and_the_next_one_begins() -> None:
+    def breaks() -> Iterator[Row]:
+        yield checked("first", True, "seen")
+        raise RuntimeError("the second\nand more")
+
+    def too_large() -> Iterator[Row]:
+        raise OutOfMemory("17 GB are needed", "take a smaller pair")
+        yield
+
+    found = list(rows({"a": breaks, "b": too_large, "c": lambda: [checked("last", False, "")]}))
+    assert [(row.name, row.verdict) for row in found] == [
+        ("first", "ok"),
+        ("a", "FAILED"),
+        ("b", "not here"),
+        ("last", "FAILED"),
+    ]
+    assert found[1].found == "RuntimeError: the second"
+    assert [row.failed for row in found] == [False, True, False, True]
+
+
+def test_a_figure_that_is_not_what_is_asked_fails_nothing() -> None:
+    kinds = [at_least("a", 2, 1, "{}"), at_least("a", 0, 1, "{}"), at_most("a", 2, 1, "{}")]
+    assert [row.verdict for row in kinds] == ["met", "not met", "not met"]
+    assert not any(row.failed for row in kinds)
+    assert all(row.told().verdict == row.told().wanted == "" for row in kinds)
+
+
+def test_kernels_launches_and_waits_are_told_apart() -> None:
+    own = ["void flash::flash_fwd_kernel<int>(x)", "gemm", "Memcpy HtoD (Pinned -> Device)", "gemm"]
+    calls = ["cudaGraphLaunch", "cudaLaunchKernel", "cudaMemcpyAsync", "cudaEventSynchronize"]
+    ends = "cudaDeviceSynchronize"
+    found = [*((name, True) for name in own * 2), *((name, False) for name in [*calls * 2, ends])]
+    work = counted(found, 2)
+    assert (work.kernels, work.launches, work.waits) == (3, 2, 1)
+    assert work.attention == ("flash_fwd_kernel",)
+
+
+def test_what_is_captured_is_counted_and_can_be_left_out() -> None:
+    config = LlmConfig(
+        max_new_tokens=16, context=256, cache_mb=4, num_speculative_tokens=4, device="cpu"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    shape = Shape(48, 64, 2, 4, 2, 12)
+    pair = Pair(*drawn_pair(shape, 512, CPU, torch.float64), config, Plainly)
+    captures = pair.captures
+    assert isinstance(captures, Captures) and captures.graphs == captures.plain > 0
+    costs = time_steps(*pair.decoders, (1, 2, 3), (4, 5, 6), {2, 4}, pair.captured)
+    assert {*costs.target} == {1, 2, 3, 5} and costs.draft > 0
+    replays = captures.replays
+    assert replays > 0
+    list(without_graphs(pair).conversation().reply("ba", 0))
+    assert captures.replays == replays
+    list(pair.conversation().reply("ba", 0))
+    assert captures.replays > replays
+
+
+def test_models_with_the_biases_of_qwen_run_on_the_quick_path() -> None:
+    shape = Shape(48, 64, 2, 4, 2, 12, biased=True)
+    config = LlmConfig(context=64, device="cpu")
+    pair = Pair(*drawn_pair(shape, 512, CPU, torch.float64), config)
+    assert all(isinstance(decoder, LeanDecoder) for decoder in pair.decoders)
+
+
+def test_a_record_made_on_a_gpu_tells_of_it(measured: Record) -> None:
+    assert measured.figures["gpu"] is None
+    own = {
+        "kernels_per_round": 300.0,
+        "launches_per_round": 3.0,
+        "waits_per_round": 1.0,
+        "attention": ["flash"],
+        "graphs": 5,
+        "graphs_done_plainly": 0,
+        "capture_s": 0.5,
+        "capture_mb": 20.0,
+        "most_memory_mb": 17_000.0,
+    }
+
+    told = report(replace(measured, figures={**measured.figures, "gpu": own})).remarks
+    assert any("300 kernels by 3 launches" in line for line in told)
+    assert not any("kernels" in line for line in report(measured).remarks)

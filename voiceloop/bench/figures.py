@@ -159,7 +159,7 @@ def figures(
 ) -> dict[str, Any]:
     """All figures of replies to the same prompts: `answers` by mode, in the same order.
 
-    All five modes must be there, and in each a reply of more than one token.
+    Our two modes must be there, and in each mode a reply of more than one token.
     """
     costs = _costs(passes, answers["plain"])
     rounds = [one for answer in answers["speculative"] for one in answer.rounds]
@@ -174,16 +174,21 @@ def figures(
 
 
 def floor(
-    bandwidth: float, pass_bytes: int, modes: Mapping[str, Mapping[str, Any]]
+    bandwidth: float, pass_bytes: tuple[int, int], found: Mapping[str, Any]
 ) -> dict[str, float | None]:
-    """What `bandwidth` bytes a second allow if every token needs `pass_bytes` of weights."""
-    floor_s = pass_bytes / bandwidth
+    """What `bandwidth` bytes a second allow if every token of the target, and of the draft, needs
+    `pass_bytes` of weights; and what of that was `found`, the `figures`."""
+    floor_s, draft_s = (size / bandwidth for size in pass_bytes)
     return {
         "gb_per_s": _rounded(bandwidth / 1e9),
-        "mb_per_pass": _rounded(pass_bytes / 1e6),
+        "mb_per_pass": _rounded(pass_bytes[0] / 1e6),
         "floor_ms": _ms(floor_s),
         "floor_tokens_per_s": _rounded(1 / floor_s),
-        "share_reached": _rounded(1000 * floor_s / modes["plain"]["ms_per_token_after_first"]),
+        "share_reached": _rounded(
+            1000 * floor_s / found["modes"]["plain"]["ms_per_token_after_first"]
+        ),
+        "draft_floor_ms": _ms(draft_s),
+        "draft_over_floor": _rounded(found["steps"]["draft_step_ms"] / (1000 * draft_s)),
     }
 
 
@@ -222,7 +227,11 @@ def _token_s(answers: Sequence[Answer]) -> float:
 
 def _ratios(answers: Answers, costs: StepCosts) -> dict[str, Any]:
     """`ratios`, `spreads`, and what the last of them is a ratio of."""
-    found = {name: paired(answers[a], answers[b]) for name, (a, b) in RATIOS.items()}
+    found = {
+        name: paired(answers[a], answers[b])
+        for name, (a, b) in RATIOS.items()
+        if {a, b} <= answers.keys()
+    }
     share = acceptance([one for answer in answers["speculative"] for one in answer.rounds])
     both = [
         (plain, own)

@@ -10,13 +10,13 @@ from time import perf_counter
 
 from msgspec.structs import replace
 
-from voiceloop.bench.figures import Answer, figures, floor
+from voiceloop.bench.figures import Answer
+from voiceloop.bench.gpu.decoding import figures_of
 from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import Mode, OurMode, Prompt, TransformersMode
 from voiceloop.bench.pair import Subjects, load_subjects
 from voiceloop.bench.record import Record
 from voiceloop.bench.rotation import rotation
-from voiceloop.bench.steps import read_bandwidth, time_passes
 from voiceloop.bench.synthetic import synthetic_prompts, vocabulary
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, EngineError
@@ -122,16 +122,7 @@ def compare(subjects: Subjects, texts: Sequence[str], plan: Plan, progress: Prog
             "every reply ended with its first token, so there is no round to measure",
             "ask something else with --prompts, or choose a model that was trained to chat",
         )
-    progress("timing single passes")
-    counts = {one.drafted for answer in answers["speculative"] for one in answer.rounds}
-    reply = max((answer.ids for answer in answers["plain"]), key=len)
-    passes = time_passes(*pair.decoders, prompts[0].ids, reply, counts)
-    progress("reading memory")
-    pass_bytes = pair.decoders[0].pass_bytes
-    bandwidth = read_bandwidth(pass_bytes, subjects.target.device)
-    found = figures(
-        answers, passes, greedy=config.temperature == 0, price_per_hour=plan.price_per_hour
-    )
+    found = figures_of(pair, prompts[0], answers, config, plan.price_per_hour, progress)
     return Record(
         "llm",
         machine,
@@ -151,7 +142,7 @@ def compare(subjects: Subjects, texts: Sequence[str], plan: Plan, progress: Prog
             "temperature": config.temperature,
             "price_per_hour": plan.price_per_hour,
         },
-        {**found, "bandwidth": floor(bandwidth, pass_bytes, found["modes"])},
+        found,
     )
 
 

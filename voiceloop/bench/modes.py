@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel, StoppingCriteria, StoppingCriteriaList
+from transformers.cache_utils import Cache
 from transformers.utils import logging as transformers_logging
 
 from voiceloop.bench.figures import Answer, Verified
@@ -186,7 +187,9 @@ def verified(passes: list[tuple[int, int]], prompt: int, tokens: int) -> tuple[V
 
 def _count(passes: list[tuple[int, int]]) -> Any:
     def hook(_model: object, _positional: object, named: dict[str, Any]) -> None:
-        cached = named["past_key_values"].get_seq_length()
+        # Versions of transformers call it by different names.
+        cache = next(value for value in named.values() if isinstance(value, Cache))
+        cached = cache.get_seq_length()
         passes.append((cached, named["input_ids"].shape[1]))
 
     return hook

@@ -7,27 +7,36 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import torch
 from msgspec.structs import replace
 from transformers import PreTrainedModel
 
+from voiceloop.bench.gpu.captures import Captures
 from voiceloop.bench.synthetic import synthetic_pair
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, OutOfMemory
 from voiceloop.llm.cache import MIB, CachePool
+from voiceloop.llm.captured import Captured
 from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
+from voiceloop.llm.graphs import Capture, CudaGraphs
 from voiceloop.llm.loading import Loaded
 
 
 class Pair(SpeculativeLlm):
     """The engine over a target and a draft, and a way to each of them alone."""
 
-    def __init__(self, target: Loaded, draft: Loaded, config: LlmConfig) -> None:
+    def __init__(
+        self, target: Loaded, draft: Loaded, config: LlmConfig, capture: Capture | None = None
+    ) -> None:
         """`target` and `draft` give up their weights; raises as `SpeculativeLlm` does."""
-        super().__init__(target, draft, config)
+        if capture is None and cast(PreTrainedModel, target.model).device.type == "cuda":
+            capture = CudaGraphs()
+        self.captures = capture and Captures(capture)
+        """What was captured; None where rounds are not."""
+        super().__init__(target, draft, config, self.captures)
         self.eos = target.eos
         assert self._draft is not None
         self.decoders: tuple[Decoder, Decoder] = self._target, self._draft
@@ -35,6 +44,11 @@ class Pair(SpeculativeLlm):
     def plain(self) -> SpeculativeLlm:
         """The same target without a draft."""
         return without_draft(self)
+
+    @property
+    def captured(self) -> Captured | None:
+        """The rounds of fixed shape."""
+        return self._captured
 
     def prompt(self, text: str) -> tuple[int, ...]:
         """Token ids of a conversation up to where the reply to `text` begins."""
@@ -59,6 +73,16 @@ def without_draft(llm: EngineT) -> EngineT:
     return alone
 
 
+def without_graphs(llm: EngineT) -> EngineT:
+    """The same models, whose rounds are asked for one operation after the other."""
+    plainly = copy.copy(llm)
+    assert isinstance(plainly, SpeculativeLlm)
+    plainly._captured = None
+    plainly._length = copy.deepcopy(plainly._length)
+    plainly._pool = CachePool(plainly._config.cache_mb * MIB)
+    return plainly
+
+
 @dataclass(frozen=True, slots=True)
 class Subjects:
     """The same weights, twice."""
@@ -74,8 +98,17 @@ class Subjects:
 def load_subjects(config: LlmConfig, synthetic: str | None, acceptance: float) -> Subjects:
     """Load or build target and draft, and a second copy of both for transformers.
 
-    Raises what loading raises, ConfigError where nothing is to be drafted, and OutOfMemory where
-    one copy fits and two do not.
+    Raises what `load_models` raises, and OutOfMemory where one copy fits and two do not.
+    """
+    return subjects(*load_models(config, synthetic, acceptance), config)
+
+
+def load_models(
+    config: LlmConfig, synthetic: str | None, acceptance: float
+) -> tuple[Loaded, Loaded]:
+    """Load target and draft, or build those of a `synthetic` pair.
+
+    Raises what loading raises, and ConfigError where nothing is to be drafted.
     """
     if config.num_speculative_tokens == 0:
         raise ConfigError(
@@ -84,16 +117,15 @@ def load_subjects(config: LlmConfig, synthetic: str | None, acceptance: float) -
         )
     if synthetic is not None:
         device, dtype = placement(config)
-        target, draft = synthetic_pair(synthetic, acceptance, device, dtype or torch.bfloat16)
-    else:
-        if draft_of(config) in ("ngram", "none"):
-            raise ConfigError(
-                f"no model is named that drafts for '{config.target}'",
-                "name one with --draft: a small model of the same family",
-            )
-        target, draft = load_pair(config, whole=True)
-        assert draft is not None
-    return subjects(target, draft, config)
+        return synthetic_pair(synthetic, acceptance, device, dtype or torch.bfloat16)
+    if draft_of(config) in ("ngram", "none"):
+        raise ConfigError(
+            f"no model is named that drafts for '{config.target}'",
+            "name one with --draft: a small model of the same family",
+        )
+    target, draft = load_pair(config, whole=True)
+    assert draft is not None
+    return target, draft
 
 
 def subjects(target: Loaded, draft: Loaded, config: LlmConfig) -> Subjects:

@@ -16,7 +16,9 @@ import torch
 
 from voiceloop.bench.figures import StepCosts
 from voiceloop.llm.cache import KvCache
+from voiceloop.llm.captured import MOST, Captured, Round
 from voiceloop.llm.decoder import Decoder, feed
+from voiceloop.llm.sampling import Stream
 
 REPEATS = 15
 SWEEPS = 5
@@ -25,25 +27,55 @@ MEMORY = 2**30
 
 
 @torch.inference_mode()
-def time_passes(
+def time_steps(
     target: Decoder,
     draft: Decoder,
     prompt: Sequence[int],
     reply: Sequence[int],
     drafted: Collection[int],
-    repeats: int = REPEATS,
+    captured: Captured | None = None,
 ) -> StepCosts:
-    """Time rounds of as many draft tokens as `drafted` lists, in mid-reply to `prompt`."""
+    """Time rounds of as many draft tokens as `drafted` lists, in mid-reply to `prompt`.
+
+    They are those that are `captured`, where replies are made of such.
+    """
     middle = [*prompt, *reply[: len(reply) // 2]]
-    longest = max(drafted, default=0) + 1
-    capacity = len(middle) + longest
+    counts = sorted({0, 1, *drafted})
+    if captured is None:
+        passes, drafting = _time_passes(target, draft, middle, counts)
+    else:
+        passes, drafting = _time_rounds(captured, middle, counts)
+    prefill: list[float] = []
+    cache = KvCache(len(prompt))
+    for _ in range(REPEATS):
+        cache.rollback(0)
+        began = perf_counter()
+        _finish(feed(draft, cache, prompt))
+        _wait(target.device)
+        prefill.append(perf_counter() - began)
+    # The first time warms up.
+    return StepCosts(
+        {count + 1: median(passes[count][1:]) for count in counts},
+        median(time for count in counts for time in drafting[count][1:]),
+        median(prefill),
+    )
+
+
+Times = dict[int, list[float]]
+"""Seconds, by the number of draft tokens."""
+
+
+def _time_passes(
+    target: Decoder, draft: Decoder, middle: Sequence[int], counts: Sequence[int]
+) -> tuple[Times, Times]:
+    """Passes of the target, and for each draft token that of the draft."""
+    capacity = len(middle) + counts[-1] + 1
     caches = KvCache(capacity), KvCache(capacity)
     for model, cache in zip((target, draft), caches, strict=True):
         _finish(feed(model, cache, middle[:-1]))
-    counts = sorted({0, 1, *drafted})
-    passes: dict[int, list[float]] = {count + 1: [] for count in counts}
-    drafting: list[float] = []
-    for _ in range(repeats + 1):
+    passes: Times = {count: [] for count in counts}
+    drafting: Times = {count: [] for count in counts}
+    for _ in range(REPEATS + 1):
         for count in counts:
             last = torch.tensor(middle[-1:], device=target.device)
             rows = [last]
@@ -55,40 +87,63 @@ def time_passes(
             logits = target.forward(torch.cat(rows), caches[0], count + 1)
             logits.argmax(-1).tolist()
             end = perf_counter()
-            passes[count + 1].append(end - between)
+            passes[count].append(end - between)
             if count:
-                drafting.append((between - began) / count)
+                drafting[count].append((between - began) / count)
             for cache in caches:
                 cache.rollback(len(middle) - 1)
-    prefill: list[float] = []
-    for _ in range(repeats):
-        caches[1].rollback(0)
-        began = perf_counter()
-        _finish(feed(draft, caches[1], prompt))
-        _wait(target.device)
-        prefill.append(perf_counter() - began)
-    return StepCosts(
-        # The first time warms up.
-        {rows: median(seconds[1:]) for rows, seconds in passes.items()},
-        median(drafting[len(counts) - 1 :]),
-        median(prefill),
-    )
+    return passes, drafting
+
+
+def _time_rounds(
+    captured: Captured, middle: Sequence[int], counts: Sequence[int]
+) -> tuple[Times, Times]:
+    """The same of captured rounds, in the slots that belong to nobody: what lies there takes as
+    long to look at as anything else."""
+    work = captured.work
+    assert work.draft_model is not None
+    slots = work.target.slots.spare, work.draft_model.slots.spare
+    nothing = dict.fromkeys(Stream, [0] * (MOST + 1))
+    round_ = Round(slots, len(middle), 1, (middle[-2], middle[-1]), nothing)
+    passes: Times = {count: [] for count in counts}
+    drafting: Times = {count: [] for count in counts}
+    for _ in range(REPEATS + 1):
+        for count in counts:
+            captured.begin(round_, count)
+            _wait(work.target.decoder.device)
+            began = perf_counter()
+            if count:
+                captured.draft(count)
+                _wait(work.target.decoder.device)
+            between = perf_counter()
+            captured.verify(count)
+            passes[count].append(perf_counter() - between)
+            if count:
+                drafting[count].append((between - began) / count)
+    return passes, drafting
 
 
 def read_bandwidth(size: int, device: torch.device, least: int = MEMORY) -> float:
-    """Bytes per second at which torch, with the threads it has, reads `size` bytes of memory.
+    """Bytes per second at which torch, with the threads it has, reads `size` bytes of memory; on
+    CUDA at which it reads and writes as it copies them.
 
     At least `least` bytes are read, so that no cache holds them, and at most twice `MEMORY`.
     """
     numbers = min(max(size, least), max(least, 2 * MEMORY)) // 4
     buffer = torch.ones(numbers, device=device)
+    copies = device.type == "cuda"
+    copied = torch.empty_like(buffer) if copies else buffer
     seconds: list[float] = []
     for _ in range(SWEEPS + 1):
+        _wait(device)
         began = perf_counter()
-        total = buffer.sum().item()
+        if copies:
+            copied.copy_(buffer)
+            _wait(device)
+        else:
+            assert math.isfinite(buffer.sum().item())
         seconds.append(perf_counter() - began)
-        assert math.isfinite(total)
-    return 4 * numbers / median(seconds[1:])
+    return (2 if copies else 1) * 4 * numbers / median(seconds[1:])
 
 
 def _finish(steps: Iterable[object]) -> None:

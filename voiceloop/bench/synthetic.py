@@ -29,6 +29,7 @@ from transformers import (
     LlamaConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
+    Qwen2Config,
 )
 
 from voiceloop.errors import ConfigError
@@ -52,7 +53,7 @@ LONGEST = 4096
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of a model of the Llama 3 family."""
+    """Sizes of a model of the Llama 3 family, or of Qwen 2's."""
 
     hidden: int
     feed_forward: int
@@ -60,15 +61,21 @@ class Shape:
     heads: int
     key_value_heads: int
     head_dim: int
+    biased: bool = False
+    """Queries, keys and values have a bias: Qwen 2."""
 
 
 LLAMA_8B = Shape(4096, 14336, 32, 32, 8, 128)
 LLAMA_1B = Shape(2048, 8192, 16, 32, 8, 64)
+QWEN_7B = Shape(3584, 18944, 28, 28, 4, 128, biased=True)
+QWEN_HALF_B = Shape(896, 4864, 24, 14, 2, 64, biased=True)
+SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnpqrstvwxz" for vowel in "aeiou"]
 
 PAIRS: dict[str, tuple[int, Shape, Shape]] = {
     "tiny": (512, Shape(64, 128, 2, 4, 2, 16), Shape(64, 64, 1, 2, 1, 16)),
     "120m+8m": (32_768, Shape(768, 2048, 12, 12, 4, 64), Shape(192, 512, 4, 3, 1, 64)),
     "1b+0.1b": (128_256, LLAMA_1B, Shape(512, 2048, 8, 8, 2, 64)),
+    "7b+0.5b": (151_936, QWEN_7B, QWEN_HALF_B),
     "8b+1b": (128_256, LLAMA_8B, LLAMA_1B),
 }
 """Size of the vocabulary, target and draft; names count the weights that a pass reads."""
@@ -132,7 +139,13 @@ def drawn_pair(
 def synthetic_prompts(vocab: int, count: int, words: int = 32) -> list[str]:
     """Prompts of drawn words; the same ones each time."""
     rng = random.Random(vocab)
-    return [" ".join(f"w{rng.randrange(1, vocab)}" for _ in range(words)) for _ in range(count)]
+    return [" ".join(word(rng.randrange(1, vocab)) for _ in range(words)) for _ in range(count)]
+
+
+def word(index: int) -> str:
+    """What the token of that number is called: six letters, which can be spoken."""
+    size = len(SYLLABLES)
+    return "".join(SYLLABLES[index // size**place % size] for place in (2, 1, 0))
 
 
 def _slip(after: Tensor, acceptance: float) -> Tensor:
@@ -145,7 +158,7 @@ def _slip(after: Tensor, acceptance: float) -> Tensor:
 
 
 def _tokenizer(vocab: int) -> PreTrainedTokenizerFast:
-    words = {END: 0} | {f"w{index}": index for index in range(1, vocab)}
+    words = {END: 0} | {word(index): index for index in range(1, vocab)}
     raw = Tokenizer(models.WordLevel(words, unk_token=END))
     raw.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = PreTrainedTokenizerFast(
@@ -179,14 +192,16 @@ def _model(
 
 
 def _llama(shape: Shape, vocab: int, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
-    config = LlamaConfig(
+    others: dict[str, Any] = {} if shape.biased else {"head_dim": shape.head_dim}
+    family = Qwen2Config if shape.biased else LlamaConfig
+    config = family(
         vocab_size=vocab,
         hidden_size=shape.hidden,
         intermediate_size=shape.feed_forward,
         num_hidden_layers=shape.layers,
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.key_value_heads,
-        head_dim=shape.head_dim,
+        **others,
         max_position_embeddings=LONGEST,
         rope_parameters={"rope_type": "default", "rope_theta": 500_000.0},
         tie_word_embeddings=False,

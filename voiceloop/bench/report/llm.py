@@ -142,10 +142,26 @@ def _remarks(record: Record) -> list[str]:
         f" GB/s takes {bandwidth['floor_ms']:.2f} ms a token; plain decoding reaches"
         f" {bandwidth['share_reached']:.0%} of that speed"
         + (", so the weights stay in a cache." if bandwidth["share_reached"] > 1 else "."),
+        *(_on_gpu(found["gpu"], bandwidth) if found["gpu"] else ()),
         f"The best constant length of transformers' drafts is {best} a round; by default it drafts"
         " 20, fewer where the draft is unsure.",
     ]
     return lines
+
+
+def _on_gpu(own: Values, bandwidth: Values) -> list[str]:
+    """What a record made on a GPU says of it."""
+    plainly = own["graphs_done_plainly"]
+    return [
+        f"A round asks the GPU for {own['kernels_per_round']:.0f} kernels by"
+        f" {own['launches_per_round']:.0f} launches and waits for it"
+        f" {own['waits_per_round']:.1f} times; a draft token takes"
+        f" {bandwidth['draft_over_floor']:.2f} times as long as reading the draft's weights.",
+        f"{counted(own['graphs'], 'graph')} took {own['capture_s']:.2f} s and"
+        f" {own['capture_mb']:.0f} MB to capture"
+        + (f", {plainly} of them could not be" if plainly else "")
+        + f"; tensors held {own['most_memory_mb']:.0f} MB of the GPU's memory at the most.",
+    ]
 
 
 def _size(parameters: int) -> str:

@@ -1,0 +1,1 @@
+"""What is checked and measured on a GPU: see docs/benchmarks.md."""
