@@ -16,10 +16,12 @@ import pytest
 import soundfile
 from msgspec.structs import replace
 
+from voiceloop import loading
 from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import ConfigError, ModelNotFound
 from voiceloop.loading import open_engines
+from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models
 
@@ -51,6 +53,7 @@ IMPORTED = """
 import sys
 from voiceloop.config import Config
 from voiceloop.loading import open_engines
+from voiceloop.types import Pcm
 
 with open_engines(Config()):
     print(*{name.split(".")[0] for name in sys.modules})
@@ -94,6 +97,7 @@ import anyio
 import numpy as np
 from voiceloop.config import Config, VadConfig, TtsConfig
 from voiceloop.loading import open_engines
+from voiceloop.types import Pcm
 
 on = {}
 
@@ -101,10 +105,9 @@ class Vad:
     frame = 512
     def __init__(self, config):
         on["vad"] = {threading.get_ident()}
-        self._takes = 0.003 if config.engine == "slow" else 0.0
     def probability(self, pcm):
         on["vad"].add(threading.get_ident())
-        time.sleep(self._takes)
+        time.sleep(0.003)
         return 0.0
     def reset(self):
         pass
@@ -121,21 +124,18 @@ async def where(runner):
     return await runner.call(threading.get_ident)
 
 def check():
-    for name in ("slow", "quick"):
-        config = Config(vad=VadConfig(engine=name), tts=TtsConfig(engine="recorded"))
-        with open_engines(config) as engines:
-            assert on["tts"] == {anyio.run(where, engines.tts_runner)}
-            assert len(on["vad"] | on["tts"] | {threading.get_ident()}) == 3
-            assert (engines.vad_runner is not None) == (name == "slow")
-            if engines.vad_runner is not None:
-                assert on["vad"] == {anyio.run(where, engines.vad_runner)}
-            assert engines.vad_runner not in engines.runners
+    config = Config(vad=VadConfig(engine="slow"), tts=TtsConfig(engine="recorded"))
+    with open_engines(config) as engines:
+        assert on["tts"] == {anyio.run(where, engines.tts_runner)}
+        assert len(on["vad"] | on["tts"] | {threading.get_ident()}) == 3
+        assert on["vad"] == {anyio.run(where, engines.vad_runner)}
+        assert engines.vad_runner not in engines.runners
 """
 
 
 def test_each_engine_is_loaded_and_warmed_up_on_the_thread_that_runs_it(tmp_path: Path) -> None:
-    points = ["[voiceloop.vad]", "slow = threads:Vad", "quick = threads:Vad"]
-    plug_in(tmp_path, "threads", ON_THREADS, *points, "[voiceloop.tts]", "recorded = threads:Tts")
+    points = ["[voiceloop.vad]", "slow = threads:Vad", "[voiceloop.tts]", "recorded = threads:Tts"]
+    plug_in(tmp_path, "threads", ON_THREADS, *points)
     told = subprocess.run(
         [sys.executable, "-c", "import threads; threads.check()"],
         env=os.environ | {"PYTHONPATH": path_with(tmp_path)},
@@ -143,6 +143,29 @@ def test_each_engine_is_loaded_and_warmed_up_on_the_thread_that_runs_it(tmp_path
         text=True,
     )
     assert told.returncode == 0, told.stderr
+
+
+@pytest.mark.parametrize(("takes_ms", "apart"), [(0.2, False), (0.9, False), (1.1, True)])
+def test_voice_activity_detection_that_is_quick_needs_no_thread(
+    monkeypatch: pytest.MonkeyPatch, takes_ms: float, apart: bool
+) -> None:
+    now = 0.0
+
+    class Timed:
+        frame = 512
+
+        def probability(self, pcm: Pcm) -> float:
+            nonlocal now
+            now += takes_ms / 1000
+            return 0.0
+
+        def reset(self) -> None:
+            pass
+
+    monkeypatch.setattr(loading, "perf_counter", lambda: now)
+    monkeypatch.setattr(loading, "load_vad", lambda config: Timed())
+    with open_engines(Config()) as engines:
+        assert (engines.vad_runner is not None) == apart
 
 
 def plug_in(folder: Path, name: str, text: str, *points: str) -> None:

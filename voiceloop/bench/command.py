@@ -46,7 +46,8 @@ class BenchLlm(Bench, frozen=True, kw_only=True):
     draft: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The model that drafts tokens; none: llm.draft."""
     synthetic: Annotated[str | None, tyro.conf.arg(metavar="PAIR")] = None
-    """Models of these shapes instead, without trained weights: tiny, 120m+8m, 1b+0.1b, 8b+1b."""
+    """Models of these shapes instead, without trained weights: tiny, 120m+8m, 1b+0.1b, 7b+0.5b,
+    8b+1b."""
     acceptance: Annotated[float, tyro.conf.arg(metavar="SHARE")] = 0.7
     """How often a token of the synthetic draft stands."""
     prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None

@@ -119,7 +119,10 @@ class _Layer:
 
 class LeanDecoder:
     """Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3: RMSNorm, rotary positions in all or most
-    layers, grouped queries, a gate; in some of them windows, and norms of what layers give."""
+    layers, grouped queries, a gate; in some of them windows, and norms of what layers give.
+
+    Of its attributes six are those of every decoder; the others are what a pass needs.
+    """
 
     def __init__(
         self, model: Checkpoint, vocab: int, capacity: int, how: Quantize = "none"

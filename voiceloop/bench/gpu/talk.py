@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from statistics import median
 
-import anyio
 from msgspec import structs
 
 from voiceloop.bench.clips import Clip, Said
@@ -38,9 +37,10 @@ def talk(cast: Cast, config: LlmConfig, times: int, limit_s: float) -> Iterator[
     clip = question(cast)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in WAYS}
     with ExitStack() as stack:
-        threads = {name: stack.enter_context(ModelThread(name)) for name in cast.lanes}
-        for name, thread in threads.items():
-            anyio.run(thread.call, cast.lanes[name].enter)
+        threads = {
+            name: stack.enter_context(ModelThread(name, lane.enter))
+            for name, lane in cast.lanes.items()
+        }
         engines = Engines(
             LevelVad(), cast.asr, threads["asr"], cast.llm, threads["llm"], cast.tts, threads["tts"]
         )
