@@ -115,7 +115,6 @@ def test_a_conversation_is_the_same_to_the_byte_under_twenty_seeds() -> None:
     assert sum(trace.counters.get("resumed", 0) for trace in replays[0].traces) == 2
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_voice_activity_off_the_event_loop_changes_nothing(path: Path) -> None:
     def elsewhere(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) -> Engines:
@@ -126,6 +125,7 @@ def test_voice_activity_off_the_event_loop_changes_nothing(path: Path) -> None:
     assert everything(play(scenario, engines=elsewhere)) == everything(play(scenario))
 
 
+@pytest.mark.full
 def test_half_an_hour_is_the_same_to_the_byte_under_twenty_seeds() -> None:
     scenario = conversation(210, seed=2)
     first = play(scenario)
