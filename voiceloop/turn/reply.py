@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import ObjectSendStream
 from anyio.streams.memory import MemoryObjectReceiveStream
 
@@ -81,6 +82,7 @@ class Reply:
                 async with anyio.create_task_group() as stages:
                     stages.start_soon(speech.run, cut, to_play)
                     stages.start_soon(self._play, spoken)
+                    await anyio.lowlevel.checkpoint()  # they stand ready before anything is thought
                     yield self._think(to_speak)
                 await self.gate.opened()  # what is written, or says nothing, may be over before
                 await self._resources.player.drain()
