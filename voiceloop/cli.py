@@ -6,13 +6,15 @@ one line and a hint on stderr, and exit status 2; anything else that escapes is 
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -53,6 +55,8 @@ DESCRIPTION = "A real-time voice assistant that runs on your own machine."
 
 INTERRUPTED = 130
 """The status of a command that Ctrl-C has ended, as shells have it."""
+READER_GONE = 141
+"""The status of a command whose output nobody reads to its end, likewise."""
 
 
 class Ask(Command, frozen=True, kw_only=True):
@@ -149,23 +153,15 @@ class ShowConfig(Command, frozen=True, kw_only=True):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
-    if list(argv[:1]) == ["--version"]:
-        print(f"voiceloop {voiceloop.__version__}")
-        return 0
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that has no character for a bar or an ellipsis is shown a question mark.
+        sys.stdout.reconfigure(errors="replace")
     try:
-        kinds = {name: kind for name, (kind, _) in COMMANDS.items()}
-        command = parse(kinds, argv, description=DESCRIPTION)
-        if not isinstance(command, Serve):  # its log is for programs to read
-            logging.basicConfig(format="voiceloop: %(message)s", level=logging.WARNING)
-        return dict(COMMANDS.values())[type(command)](command)
-    except (VoiceloopError, ExceptionGroup) as raised:
-        error: Exception = raised
-        while isinstance(error, ExceptionGroup):  # what tasks raise comes in groups
-            error = error.exceptions[0]
-        if not isinstance(error, VoiceloopError):
-            raise
-        print_error(error)
-        return 2
+        status = _run(argv)
+        sys.stdout.flush()  # what cannot be written fails here, not at the interpreter's end
+        return status
+    except (VoiceloopError, OSError, ExceptionGroup) as raised:
+        return _failed(raised)
     except KeyboardInterrupt:
         print("voiceloop: interrupted", file=sys.stderr)
         if any(thread.name == LOADING_THREAD for thread in threading.enumerate()):
@@ -173,10 +169,42 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             os._exit(INTERRUPTED)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone: nothing more may be written to it, at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+
+
+def _run(argv: Sequence[str]) -> int:
+    """Do what the words of a command line say."""
+    if list(argv[:1]) == ["--version"]:
+        print(f"voiceloop {voiceloop.__version__}")
+        return 0
+    kinds = {name: kind for name, (kind, _) in COMMANDS.items()}
+    command = parse(kinds, argv, description=DESCRIPTION)
+    if not isinstance(command, Serve):  # its log is for programs to read
+        logging.basicConfig(format="voiceloop: %(message)s", level=logging.WARNING)
+    return dict(COMMANDS.values())[type(command)](command)
+
+
+def _failed(raised: Exception) -> int:
+    """Tell a user what went wrong: the exit status. What they cannot have caused is raised."""
+    error = raised
+    while isinstance(error, ExceptionGroup):  # what tasks raise comes in groups
+        error = error.exceptions[0]
+    if isinstance(error, VoiceloopError):
+        print_error(error)
+        return 2
+    if isinstance(error, BrokenPipeError):
+        _close_output()
+        return READER_GONE
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        _close_output()
+        why = f"the output cannot be written: {error.strerror}"
+        print_error(VoiceloopError(why, "make room or choose another disk"))
+        return 2
+    raise raised
+
+
+def _close_output() -> None:
+    """Nothing more may be written to it, at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def talk(command: Talk) -> int:
@@ -277,6 +305,10 @@ class Conversation:
         self._engines = engines
         self._settings = settings
         self._view = view
+        self._end: Callable[[], None]
+        """Ends the conversation, while there is one."""
+        self._unshown: OSError | None = None
+        """Why nothing can be shown any more."""
 
     def note(self, text: str) -> None:
         """Tell the user."""
@@ -299,19 +331,26 @@ class Conversation:
 
         async def converse() -> None:
             async with anyio.create_task_group() as tasks:
+                self._end = tasks.cancel_scope.cancel
                 if lasts:
                     tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
                 await session.run()
                 tasks.cancel_scope.cancel()
 
         anyio.run(converse)
+        if self._unshown:
+            raise self._unshown
 
     def _show(self, event: Event) -> None:
         from voiceloop.types import TurnTrace
 
         if isinstance(event, TurnTrace):
             self.traces.append(event)
-        self._view.show(event)
+        try:
+            self._view.show(event)
+        except OSError as error:  # no fault of the turn's: whoever read the output has gone
+            self._unshown = error
+            self._end()
 
 
 @contextmanager
