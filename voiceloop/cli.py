@@ -405,12 +405,15 @@ def report(traces: Sequence[TurnTrace]) -> None:
 def transcribe(command: Transcribe) -> int:
     """`voiceloop transcribe`."""
     from voiceloop.audio.files import AudioFile
+    from voiceloop.trace.view import printable
 
     refused, loaded = 0, None
     for path in command.files:
         try:
             with AudioFile(path) as file:
                 loaded = loaded or _load_hearing(command.settings)
+                if len(command.files) > 1 and not command.json:
+                    print(f"{printable(str(path))}:", flush=True)
                 _transcribe_file(file, *loaded, command)
         except AudioError as error:  # the other files are still worth reading
             print_error(error)
@@ -453,11 +456,19 @@ def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -
         record = {
             "file": str(info.path),
             "text": " ".join(word.text for word in words),
-            "words": [asdict(word) for word in words],
+            "words": [_rounded(word) for word in words],
             "audio_s": round(info.seconds, 3),
             "ms": round(elapsed, 1),
         }
         print(json.dumps(record), flush=True)
+
+
+def _rounded(word: Word) -> dict[str, str | float]:
+    """A word's fields, its times to the millisecond."""
+    return {
+        key: round(value, 3) if isinstance(value, float) else value
+        for key, value in asdict(word).items()
+    }
 
 
 def say(command: Say) -> int:
