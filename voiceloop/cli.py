@@ -232,7 +232,9 @@ def talk(command: Talk) -> int:
         if lost := microphone.lost / microphone.device_rate:
             talked.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
         if flaws := microphone.overflows + speaker.underflows:
-            talked.note(f"sound broke off {flaws} time(s): the machine was too busy")
+            talked.note(
+                f"sound broke off {flaws} time{'s' * (flaws != 1)}: the machine was too busy"
+            )
         talked.note("goodbye")
     return 0
 
@@ -241,9 +243,10 @@ def list_devices() -> int:
     """Print the microphones and speakers that `talk` can be given."""
     from voiceloop.audio.portaudio import NAMES, names
 
+    found = {kind: names(kind) for kind in NAMES}
     for kind, title in NAMES.items():
         print(f"--{kind}, a {title}:")
-        print(*(f"  {name}" for name in names(kind)), sep="\n")
+        print(*(f"  {name}" for name in found[kind]), sep="\n")
     return 0
 
 
@@ -292,7 +295,8 @@ def _card(command: Ask, stack: ExitStack) -> SoundcardSpeaker | None:
         card = stack.enter_context(SoundcardSpeaker())
         card.start()
     except (DeviceError, MissingExtra) as error:
-        print(f"voiceloop: the replies are not heard: {error.message}", file=sys.stderr)
+        why = f"the replies are not heard: {error.message}"
+        print_error(VoiceloopError(why, error.hint))
         return None
     return card
 

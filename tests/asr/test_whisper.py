@@ -287,6 +287,17 @@ def test_repeating_oneself_a_few_times_is_no_loop() -> None:
     assert normalise(said[0].text) == "no"
 
 
+@given(st.sampled_from(["", "ou"]), st.sampled_from(["-o", "a", "ha", "-na"]), st.integers(12, 400))
+def test_a_loop_inside_a_word_is_said_once(said: str, loop: str, times: int) -> None:
+    (kept,) = without_loop(spelled([said + loop * times]))
+    assert kept == _Spelling(said + loop, 0, 1)
+
+
+@pytest.mark.parametrize("word", ["1,000,000,000", "0" * 40, "hahahaha!", "Zzzzzz", "no-no-no"])
+def test_large_numbers_and_laughter_are_no_loop(word: str) -> None:
+    assert without_loop(spelled([word])) == spelled([word])
+
+
 # ---- loading
 
 
