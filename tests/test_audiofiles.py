@@ -199,6 +199,19 @@ def test_a_flac_that_breaks_off_is_read_as_far_as_it_goes_with_a_warning(tmp_pat
         assert file.info.seconds == pytest.approx(len(pcm) / 16_000)
 
 
+def test_mp3_is_read_without_a_word_of_the_decoder(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # Louder and softer by turns: then frames lend each other bits.
+    swelling = tone(4.0) * np.abs(np.sin(np.arange(64_000) / 2000)).astype(np.float32)
+    noise = np.random.default_rng(0).normal(0, 0.2, 64_000).astype(np.float32)
+    path = tmp_path / "speech.mp3"
+    soundfile.write(path, swelling + noise * (swelling > 0.1), 16_000, format="MP3")
+    whole, _ = soundfile.read(path, dtype="float32")
+    assert np.abs(read(path) - whole).max() < 1e-4
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_flac_that_is_damaged_from_the_start_is_not_said_to_be_empty(tmp_path: Path) -> None:
     path = tmp_path / "damaged.flac"
     rng = np.random.default_rng(0)

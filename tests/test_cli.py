@@ -270,6 +270,8 @@ def test_any_common_format_is_understood(
     want, got = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert list(got) == ["file", "text", "words", "audio_s", "ms"]
     assert got["text"] == want["text"] != ""
+    times = [word[key] for word in got["words"] for key in ("start", "end", "probability")]
+    assert times and times == [round(value, 3) for value in times]
     assert got["audio_s"] == pytest.approx(want["audio_s"], abs=0.05)
 
 
@@ -290,7 +292,7 @@ def test_what_is_said_is_recognised(tmp_path: Path, capsys: pytest.CaptureFixtur
     capsys.readouterr()
     assert main(["transcribe", str(out), str(out)]) == 0
     shown = capsys.readouterr()
-    assert shown.out.count("capital of France") == 2
+    assert shown.out.count(f"{out}:\nWhat is the capital of France?\n") == 2
     assert shown.err.count("voiceloop models pull cpu, then --preset cpu") == 1
 
 

@@ -122,7 +122,7 @@ SAID: list[tuple[dict[str, Any], tuple[str | int, ...], str, str]] = [
         {"pets": [{"type": "dog", "name": "x", "sound": "AAAA"}]},
         *(
             ("pets", 0, "sound"),
-            "has 3 bytes, which are not whole samples",
+            "has 3 bytes, not a whole number of samples",
             "send PCM16: two bytes for each sample",
         ),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
 
 import pytest
@@ -45,6 +46,21 @@ def test_it_is_there_at_once_and_goes_on_until_all_is_loaded() -> None:
     shown = terminal.getvalue()
     assert "\r\x1b[Kvoiceloop: loading whisper tiny.en … 0.1 s" in shown
     assert shown.endswith("\r\x1b[K") and "\n" not in shown
+
+
+@pytest.mark.parametrize("columns", [1, 40, 80, 0, 200])
+def test_it_stays_within_one_line_of_the_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A broken line could not be taken back: each tenth of a second would leave one behind.
+    monkeypatch.setattr(Terminal, "fileno", lambda _: 0)
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
+    terminal, what = Terminal(), "one model, " * 10
+    with loading(what, terminal):
+        assert terminal.refreshed.wait(60)
+    shown = terminal.getvalue().split("\r\x1b[K")
+    assert all(len(line) < max(columns or 80, 10) for line in shown)
+    assert (what in shown[0]) is (columns == 200)
 
 
 def test_a_failure_leaves_the_terminal_clear_and_no_thread() -> None:

@@ -6,13 +6,15 @@ one line and a hint on stderr, and exit status 2; anything else that escapes is 
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -53,6 +55,8 @@ DESCRIPTION = "A real-time voice assistant that runs on your own machine."
 
 INTERRUPTED = 130
 """The status of a command that Ctrl-C has ended, as shells have it."""
+READER_GONE = 141
+"""The status of a command whose output nobody reads to its end, likewise."""
 
 
 class Ask(Command, frozen=True, kw_only=True):
@@ -149,23 +153,15 @@ class ShowConfig(Command, frozen=True, kw_only=True):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
-    if list(argv[:1]) == ["--version"]:
-        print(f"voiceloop {voiceloop.__version__}")
-        return 0
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that has no character for a bar or an ellipsis is shown a question mark.
+        sys.stdout.reconfigure(errors="replace")
     try:
-        kinds = {name: kind for name, (kind, _) in COMMANDS.items()}
-        command = parse(kinds, argv, description=DESCRIPTION)
-        if not isinstance(command, Serve):  # its log is for programs to read
-            logging.basicConfig(format="voiceloop: %(message)s", level=logging.WARNING)
-        return dict(COMMANDS.values())[type(command)](command)
-    except (VoiceloopError, ExceptionGroup) as raised:
-        error: Exception = raised
-        while isinstance(error, ExceptionGroup):  # what tasks raise comes in groups
-            error = error.exceptions[0]
-        if not isinstance(error, VoiceloopError):
-            raise
-        print_error(error)
-        return 2
+        status = _run(argv)
+        sys.stdout.flush()  # what cannot be written fails here, not at the interpreter's end
+        return status
+    except (VoiceloopError, OSError, ExceptionGroup) as raised:
+        return _failed(raised)
     except KeyboardInterrupt:
         print("voiceloop: interrupted", file=sys.stderr)
         if any(thread.name == LOADING_THREAD for thread in threading.enumerate()):
@@ -173,10 +169,42 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             os._exit(INTERRUPTED)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone: nothing more may be written to it, at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+
+
+def _run(argv: Sequence[str]) -> int:
+    """Do what the words of a command line say."""
+    if list(argv[:1]) == ["--version"]:
+        print(f"voiceloop {voiceloop.__version__}")
+        return 0
+    kinds = {name: kind for name, (kind, _) in COMMANDS.items()}
+    command = parse(kinds, argv, description=DESCRIPTION)
+    if not isinstance(command, Serve):  # its log is for programs to read
+        logging.basicConfig(format="voiceloop: %(message)s", level=logging.WARNING)
+    return dict(COMMANDS.values())[type(command)](command)
+
+
+def _failed(raised: Exception) -> int:
+    """Tell a user what went wrong: the exit status. What they cannot have caused is raised."""
+    error = raised
+    while isinstance(error, ExceptionGroup):  # what tasks raise comes in groups
+        error = error.exceptions[0]
+    if isinstance(error, VoiceloopError):
+        print_error(error)
+        return 2
+    if isinstance(error, BrokenPipeError):
+        _close_output()
+        return READER_GONE
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        _close_output()
+        why = f"the output cannot be written: {error.strerror}"
+        print_error(VoiceloopError(why, "make room or choose another disk"))
+        return 2
+    raise raised
+
+
+def _close_output() -> None:
+    """Nothing more may be written to it, at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def talk(command: Talk) -> int:
@@ -204,7 +232,9 @@ def talk(command: Talk) -> int:
         if lost := microphone.lost / microphone.device_rate:
             talked.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
         if flaws := microphone.overflows + speaker.underflows:
-            talked.note(f"sound broke off {flaws} time(s): the machine was too busy")
+            talked.note(
+                f"sound broke off {flaws} time{'s' * (flaws != 1)}: the machine was too busy"
+            )
         talked.note("goodbye")
     return 0
 
@@ -213,9 +243,10 @@ def list_devices() -> int:
     """Print the microphones and speakers that `talk` can be given."""
     from voiceloop.audio.portaudio import NAMES, names
 
+    found = {kind: names(kind) for kind in NAMES}
     for kind, title in NAMES.items():
         print(f"--{kind}, a {title}:")
-        print(*(f"  {name}" for name in names(kind)), sep="\n")
+        print(*(f"  {name}" for name in found[kind]), sep="\n")
     return 0
 
 
@@ -264,7 +295,8 @@ def _card(command: Ask, stack: ExitStack) -> SoundcardSpeaker | None:
         card = stack.enter_context(SoundcardSpeaker())
         card.start()
     except (DeviceError, MissingExtra) as error:
-        print(f"voiceloop: the replies are not heard: {error.message}", file=sys.stderr)
+        why = f"the replies are not heard: {error.message}"
+        print_error(VoiceloopError(why, error.hint))
         return None
     return card
 
@@ -277,6 +309,10 @@ class Conversation:
         self._engines = engines
         self._settings = settings
         self._view = view
+        self._end: Callable[[], None]
+        """Ends the conversation, while there is one."""
+        self._unshown: OSError | None = None
+        """Why nothing can be shown any more."""
 
     def note(self, text: str) -> None:
         """Tell the user."""
@@ -299,19 +335,26 @@ class Conversation:
 
         async def converse() -> None:
             async with anyio.create_task_group() as tasks:
+                self._end = tasks.cancel_scope.cancel
                 if lasts:
                     tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
                 await session.run()
                 tasks.cancel_scope.cancel()
 
         anyio.run(converse)
+        if self._unshown:
+            raise self._unshown
 
     def _show(self, event: Event) -> None:
         from voiceloop.types import TurnTrace
 
         if isinstance(event, TurnTrace):
             self.traces.append(event)
-        self._view.show(event)
+        try:
+            self._view.show(event)
+        except OSError as error:  # no fault of the turn's: whoever read the output has gone
+            self._unshown = error
+            self._end()
 
 
 @contextmanager
@@ -366,12 +409,15 @@ def report(traces: Sequence[TurnTrace]) -> None:
 def transcribe(command: Transcribe) -> int:
     """`voiceloop transcribe`."""
     from voiceloop.audio.files import AudioFile
+    from voiceloop.trace.view import printable
 
     refused, loaded = 0, None
     for path in command.files:
         try:
             with AudioFile(path) as file:
                 loaded = loaded or _load_hearing(command.settings)
+                if len(command.files) > 1 and not command.json:
+                    print(f"{printable(str(path))}:", flush=True)
                 _transcribe_file(file, *loaded, command)
         except AudioError as error:  # the other files are still worth reading
             print_error(error)
@@ -414,11 +460,19 @@ def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -
         record = {
             "file": str(info.path),
             "text": " ".join(word.text for word in words),
-            "words": [asdict(word) for word in words],
+            "words": [_rounded(word) for word in words],
             "audio_s": round(info.seconds, 3),
             "ms": round(elapsed, 1),
         }
         print(json.dumps(record), flush=True)
+
+
+def _rounded(word: Word) -> dict[str, str | float]:
+    """A word's fields, its times to the millisecond."""
+    return {
+        key: round(value, 3) if isinstance(value, float) else value
+        for key, value in asdict(word).items()
+    }
 
 
 def say(command: Say) -> int:

@@ -5,6 +5,7 @@ It is shown before anything heavy is imported, so this module imports nothing th
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from voiceloop.bundled import EXAMPLES, STARTER_ANSWERS, STARTER_EXAMPLES, START
 from voiceloop.config import AsrConfig, Config, TtsConfig
 
 REFRESH_S = 0.1
+USUAL_COLUMNS = 80
+"""Of a terminal that does not tell."""
 LOADING_THREAD = "voiceloop-loading"
 """The name of threads that load, for which nothing waits where the program is interrupted."""
 
@@ -78,12 +81,13 @@ def loading(what: str, stream: TextIO) -> Iterator[None]:
     def show() -> None:
         while not over.wait(REFRESH_S):
             with _LINE:
-                _write(stream, f"\r\x1b[K{text} {perf_counter() - began:.1f} s")
+                took = f" {perf_counter() - began:.1f} s"
+                _write(stream, f"\r\x1b[K{_fitting(text, _columns(stream) - len(took))}{took}")
 
     clock = Thread(target=show, name="voiceloop-status", daemon=True)
     clock.start()
     try:
-        _write(stream, text)
+        _write(stream, _fitting(text, _columns(stream)))
         yield
     finally:
         over.set()
@@ -106,6 +110,20 @@ def ask(question: str) -> bool | None:
 def _last(name: str) -> str:
     """What a path or a name on the hub ends with."""
     return PurePath(name).name
+
+
+def _columns(stream: TextIO) -> int:
+    """What fits on a line of a terminal, less the last column, behind which some begin a line."""
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except OSError:
+        columns = 0
+    return (columns or USUAL_COLUMNS) - 1
+
+
+def _fitting(text: str, room: int) -> str:
+    """As much of `text` as fits: a line that the terminal breaks could not be taken back."""
+    return text if len(text) <= room else f"{text[: max(room - 2, 0)]} …"
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -30,6 +30,11 @@ import { parseAudio, parseEvent, subprotocols } from './core/wire.js';
 
 /** There was no connection, or it broke. */
 const ABNORMAL = 1006;
+/** Statuses of a server that lets nobody in for now, and of one that wants another key. */
+const BUSY = 503;
+const NO_KEY = 401;
+/** Statuses of a server that would say the same again. */
+const FOR_GOOD = [400, NO_KEY, 403, 421];
 /** The server's code for closing a connection for good: it would do so again. */
 const POLICY = 1008;
 /** Microphone frames are dropped while more than this waits to be sent: 2 s of sound. */
@@ -172,17 +177,31 @@ export class Connection {
 
   /** A browser does not tell a page why it was let into no socket; the server does. */
   async #askWhy() {
-    let busy = '';
+    let status = 0;
+    let words = '';
     try {
-      const answer = await fetch('/readyz', { cache: 'no-store' });
-      if (answer.status === 503) busy = (await answer.text()).trim().slice(0, 200);
+      const headers = this.#key ? { Authorization: `Bearer ${this.#key}` } : undefined;
+      const answer = await fetch(this.#url.replace(/^ws/, 'http'), { cache: 'no-store', headers });
+      status = answer.status;
+      words = (await answer.text()).trim().slice(0, 200);
     } catch {
       // There is no server, which the page says already.
     }
     if (this.link.state !== 'waiting') return;
+    if (FOR_GOOD.includes(status)) {
+      window.clearTimeout(this.#timer);
+      this.#change({ state: 'refused', reason: status === NO_KEY ? this.#aboutKey() : words });
+      return;
+    }
+    const busy = status === BUSY ? words : '';
     // Loading ends within seconds, and whoever opened the page waits for nothing else.
     if (busy) this.#failures = 1;
     this.#change({ busy });
+  }
+
+  #aboutKey() {
+    if (this.#key) return 'It does not know the API key in the settings.';
+    return 'It asks for an API key, which goes into the settings.';
   }
 
   /** @param {Partial<Link>} news */

@@ -22,10 +22,11 @@ HERE = Path(__file__).parent
 EXPECTED = re.compile(
     r"WebSocket connection to .* failed: *($|.*ERR_CONNECTION_REFUSED)"
     # It asks for the page's icon when all else has been loaded.
-    r"|(WebSocket connection to .* failed|Failed to load resource): .*\b503\b"
+    r"|(WebSocket connection to .* failed|Failed to load resource): .*\b(401|403|503)\b"
+    r"|WebSocket connection to .* failed: HTTP Authentication failed"
     r"|Failed to load resource: net::ERR_(CONNECTION_(REFUSED|RESET|CLOSED)|EMPTY_RESPONSE)"
 )
-"""What a browser prints where a server is gone."""
+"""What a browser prints where a server is gone, or lets nobody in."""
 
 
 def chromium() -> str:

@@ -11,6 +11,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,8 @@ class StandIn:
         self, greet: Callable[[Client], None] | None = None, port: int = 0, **files: Path
     ) -> None:
         self.greet = greet or greeting
-        self.busy = ""
-        """Why nobody is let in; empty where everybody is."""
+        self.refusal: tuple[int, str] | None = None
+        """The status and words with which everybody is sent away; none where nobody is."""
         self.refused = 0
         """How many have been sent away for that."""
         self._files = {f"/{name.replace('_', '-')}.js": path for name, path in files.items()}
@@ -188,15 +189,14 @@ class StandIn:
 
     def _respond(self, connection: ServerConnection, request: Request) -> Response | None:
         path = request.path.split("?")[0]
-        if path in ("/v1/realtime", "/readyz") and self.busy:
+        if path == "/v1/realtime" and self.refusal:
+            status, words = self.refusal
             with self._changed:
-                self.refused += path != "/readyz"
+                self.refused += "Upgrade" in request.headers  # else it asks why
                 self._changed.notify_all()
-            return connection.respond(503, f"{self.busy}\n")
+            return connection.respond(HTTPStatus(status), f"{words}\n")
         if path == "/v1/realtime":
             return None
-        if path == "/readyz":
-            return connection.respond(200, "ready\n")
         file = self._files.get(path) or (self._web / (path[1:] or "index.html")).resolve()
         known = path in self._files or file.is_relative_to(self._web)
         if not (known and file.is_file() and file.suffix in TYPES):

@@ -238,15 +238,45 @@ def test_the_key_is_offered_as_a_subprotocol_and_stays_in_the_tab(
     assert "secret-1" in page.evaluate("JSON.stringify(sessionStorage)")
 
 
+@pytest.mark.parametrize(
+    ("status", "key", "told"),
+    [
+        (401, "", "It asks for an API key, which goes into the settings."),
+        (401, "secret-1", "It does not know the API key in the settings."),
+        (403, "", "undeclared_proxy: start the server with --behind-proxy"),
+    ],
+)
+def test_why_nobody_is_let_in_is_told_and_not_asked_again_and_again(
+    status: int, key: str, told: str, visit: Open, server: StandIn
+) -> None:
+    # Of all this a browser tells a page's script no more than that there is no socket.
+    server.refusal = (status, "undeclared_proxy: start the server with --behind-proxy")
+    page = visit().page
+    shown = page.get_by_role("status").first
+    expect(shown).to_contain_text("The server refuses the connection.")
+    if key:
+        page.get_by_role("button", name="Settings").click()
+        page.get_by_label("API key").fill(key)
+        page.get_by_role("button", name="Apply").click()
+    expect(shown).to_contain_text(told)
+    refused = server.refused
+    page.wait_for_timeout(1500)
+    assert server.refused == refused
+    server.refusal = None
+    page.get_by_role("button", name="Try now").click()
+    server.client().wait("session.update")
+    expect(shown).to_be_hidden()
+
+
 def test_while_models_are_loaded_the_page_waits_and_goes_on_by_itself(
     visit: Open, server: StandIn
 ) -> None:
-    server.busy = "the models are being loaded"
+    server.refusal = (503, "the models are being loaded")
     page = visit().page
     status = page.get_by_role("status").first
     expect(status).to_contain_text("The models are being loaded. The page goes on by itself.")
     server.refuses(3)
     expect(status).to_contain_text("The models are being loaded.")
-    server.busy = ""
+    server.refusal = None
     server.client().wait("session.update")
     expect(status).to_be_hidden()

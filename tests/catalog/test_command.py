@@ -56,7 +56,7 @@ def test_verify_names_the_damaged_file(tmp_path: Path) -> None:
     done = run(tmp_path, "verify")
     assert done.returncode == 1
     assert "tiny.en (packages): damaged: model.bin" in done.stdout
-    assert "base (packages): 1 files are as they were pulled" in done.stdout
+    assert "base (packages): 1 file is as it was pulled" in done.stdout
     assert "hint: voiceloop models pull tiny.en" in done.stderr
     assert run(tmp_path, "verify", "base").returncode == 0
 

@@ -380,6 +380,14 @@ def test_what_was_deleted_is_not_answered(client: Client) -> None:
     assert "Paris" in str(client.write(CAPITAL)["output"])
 
 
+@pytest.mark.parametrize("blank", ["", " \n\t"])
+def test_a_text_without_a_word_is_nothing_to_respond_to(client: Client, blank: str) -> None:
+    client.create(blank)
+    client.send("response.create")
+    assert client.wait("error")["error"]["code"] == "nothing_to_respond_to"
+    assert "Paris" in str(client.write(CAPITAL)["output"])
+
+
 def test_a_turn_without_audio_cannot_be_committed(client: Client) -> None:
     client.update(**PUSHED)
     for audio in (b"", silence(0.09)):

@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPConnection
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -91,11 +92,24 @@ def test_nothing_but_the_page_is_served(server: Serving, path: str) -> None:
         assert raw.recv(100).split()[1] in (b"404", b"400")
 
 
+def asked(server: Serving, headers: dict[str, str]) -> int:
+    """The status for whoever asks, without a socket, whether they would get one."""
+    connection = HTTPConnection("localhost", server.port)
+    connection.request("GET", "/v1/realtime", headers=headers)
+    return connection.getresponse().status
+
+
+def test_who_was_let_into_no_socket_may_ask_why(server: Serving) -> None:
+    assert asked(server, {}) == asked(server, {"Authorization": "Bearer no-key-of-its-own"}) == 401
+    assert asked(server, BEARER) == 426
+
+
 def test_beyond_the_last_place_nobody_comes_in_until_one_is_free(server: Serving) -> None:
     taken = [Client(server.url, additional_headers=BEARER) for _ in range(PLACES)]
     for client in taken:
         client.wait("session.created")
     assert refused(server.url, additional_headers=BEARER) == 503
+    assert asked(server, BEARER) == 503
     for client in taken:
         client.__exit__(None, None, None)
     deadline = time.monotonic() + 10

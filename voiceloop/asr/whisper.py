@@ -19,8 +19,9 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import ctranslate2
@@ -81,6 +82,9 @@ UNLIKELY = -1.0
 """Mean log probability of a token under which a transcript is unlikely."""
 LOOP_TIMES, LOOP_WORDS = 4, 8
 """A phrase that ends the transcript this many times over, and fills this many words, is a loop."""
+LOOP_INSIDE = re.compile(r"((?:-?[^\W\d_]){1,8}?)\1{11,}")
+"""Letters within a word, a dozen times over: "o-o-o-…", to which two voices at once can lead.
+Digits may repeat themselves: there are large numbers."""
 SPECIALS = ("<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>")
 NEEDED = ("model.bin", "config.json", "tokenizer.json")
 Opener = Callable[[Path, str, str], WhisperModel]
@@ -340,7 +344,9 @@ class Whisper:
 
 
 def without_loop(words: Sequence[_Spelling]) -> Sequence[_Spelling]:
-    """The words, with a phrase that repeats itself to the end said only once."""
+    """The words, with a phrase that repeats itself to the end said only once, and likewise letters
+    inside a word."""
+    words = [replace(word, text=LOOP_INSIDE.sub(r"\1", word.text)) for word in words]
     keys = [normalise(word.text) for word in words]
     for length in range(1, len(keys) // LOOP_TIMES + 1):
         times = 1

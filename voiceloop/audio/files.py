@@ -115,10 +115,10 @@ class AudioFile:
                 f"{path} cannot be opened: {error.strerror}", "check its name and permissions"
             ) from error
 
-    def _open_sound(self) -> soundfile.SoundFile:
+    def _open_sound(self) -> _Forward:
         try:
             # By descriptor: given a name, soundfile would judge the format by its ending.
-            return soundfile.SoundFile(self._raw.fileno(), closefd=False)
+            return _Forward(self._raw.fileno(), closefd=False)
         except soundfile.LibsndfileError as error:
             self._raw.seek(0)
             if self._raw.read(4) in (b"RIFF", b"RF64", b"fLaC", b"OggS", b"FORM"):
@@ -175,6 +175,18 @@ class AudioFile:
 
     def _empty(self) -> AudioError:
         return AudioError(f"{self._path} holds no audio: its length is zero", "record it again")
+
+
+class _Forward(soundfile.SoundFile):
+    """Read from beginning to end.
+
+    In a file that can be sought, soundfile seeks after each block to where it is already; of MP3
+    the decoder then has lost the bits that frames lend each other, and complains on stderr.
+    """
+
+    def seekable(self) -> bool:
+        """See `SoundFile`."""
+        return False
 
 
 def _missing_wav_bytes(path: Path) -> int:

@@ -152,8 +152,9 @@ def models_verify(command: ModelsVerify) -> int:
     with progress("verifying", sum(model.bytes for model in models)) as bar:
         found = [(model, model.damaged(bar.advance)) for model in models]
     for model, damaged in found:
-        files = f"{len(model.files)} files are as they were pulled"
-        told = f"damaged: {', '.join(damaged)}" if damaged else files
+        count = len(model.files)
+        files = "1 file is as it was" if count == 1 else f"{count} files are as they were"
+        told = f"damaged: {', '.join(damaged)}" if damaged else f"{files} pulled"
         print(f"{model.name} ({model.origin}): {told}")
     for folder in lost:
         print(f"{folder}: its record cannot be read")

@@ -100,8 +100,8 @@ class Asking:
         """Have it answered: the number of the turn that it answers, if there is one."""
         if results := self.unanswered.take_results():
             return self._session.answer_calls(results, options)
-        if self.unanswered.items:
-            return self._session.write(self.unanswered.take_texts(), options)
+        if (text := self.unanswered.take_texts()) and not text.isspace():
+            return self._session.write(text, options)
         return self._session.respond(options)
 
     def _nothing(self) -> ProtocolError:

@@ -92,8 +92,6 @@ class Routes:
             return self._refused(judged)
         if path == METRICS:
             return reply(200, *self._metrics.render())
-        if path == SOCKET and "upgrade" not in {name.lower() for name, _ in request.headers}:
-            return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))
         if self.unready or self.samples is None:
             return line(503, self.unready)
         if path != SOCKET:
@@ -101,6 +99,9 @@ class Routes:
         if self._full():
             self._metrics.refused(Kind.SESSIONS)
             return line(503, "all places are taken; try again when somebody has left")
+        # Only now: whoever was let into no socket, and may not be told why, comes to ask.
+        if "upgrade" not in {name.lower() for name, _ in request.headers}:
+            return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))
         return None
 
     def _refused(self, refused: Refused) -> Reply:

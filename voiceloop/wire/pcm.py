@@ -22,7 +22,7 @@ class Pcm(bytes):
         found = super().__new__(cls, _decoded(data) if isinstance(data, str) else memoryview(data))
         if len(found) % 2:
             raise Mistake(
-                f"has {len(found)} byte{'s' * (len(found) != 1)}, which are not whole samples",
+                f"has {len(found)} byte{'s' * (len(found) != 1)}, not a whole number of samples",
                 "send PCM16: two bytes for each sample",
             )
         return found

@@ -1,0 +1,95 @@
+"""What a command prints, to readers that take no more of it, or not every character."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from voiceloop.bundled import bundled
+
+pytestmark = pytest.mark.real
+
+SCENARIO = Path(__file__).parent / "data" / "scenarios" / "barge_in.toml"
+ASK = ["ask", str(bundled("models/starter/demo.wav")), "--pace", "max"]
+COMMANDS = {
+    "config": ["config"],
+    "models": ["models", "list"],
+    "replay": ["replay", str(SCENARIO)],
+    "ask": ASK,
+}
+INTERRUPTED = """
+import importlib.abc, os, signal, sys
+
+class Impatient(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "voiceloop.config":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Impatient())
+from voiceloop.__main__ import main
+sys.exit(main())
+"""
+
+
+def run(words: list[str], stdout: int, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "voiceloop", *words],
+        env=os.environ | environment,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+# What is buffered fails later. A conversation shows each line at once.
+either_way = pytest.mark.parametrize(
+    ("command", "unbuffered"),
+    [(command, value) for command in COMMANDS for value in ("1", "") if value or command != "ask"],
+)
+
+
+@either_way
+def test_a_reader_that_has_gone_ends_a_command_in_silence(command: str, unbuffered: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = run(COMMANDS[command], write, PYTHONUNBUFFERED=unbuffered)
+    finally:
+        os.close(write)
+    told = [line for line in done.stderr.splitlines() if "loading" not in line]
+    assert (done.returncode, told) == (141, [])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@either_way
+def test_output_that_finds_no_room_is_one_line_and_a_hint(command: str, unbuffered: str) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        done = run(COMMANDS[command], full, PYTHONUNBUFFERED=unbuffered)
+    finally:
+        os.close(full)
+    told = [line for line in done.stderr.splitlines() if "loading" not in line]
+    assert done.returncode == 2
+    assert told == [
+        "voiceloop: the output cannot be written: No space left on device",
+        "hint: make room or choose another disk",
+    ]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_characters_that_a_terminal_does_not_have_are_no_failure(command: str) -> None:
+    done = run(COMMANDS[command], subprocess.PIPE, PYTHONIOENCODING="ascii:strict")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii() and "Traceback" not in done.stderr
+
+
+def test_ctrl_c_is_one_line_while_the_commands_are_being_imported() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, "config"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "voiceloop: interrupted\n")
