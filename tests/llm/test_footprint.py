@@ -132,10 +132,10 @@ class Odd(torch.Tensor):
 
 def test_weights_of_a_class_of_their_own_are_left_to_transformers(workshop: Workshop) -> None:
     model = drawn(config("llama", workshop.vocab), torch.float32)
-    assert hf._is_lean(model, 64)
+    assert hf._is_lean(model)
     part = next(part for part in model.modules() if isinstance(part, nn.Linear))
     part.weight = nn.Parameter(part.weight.detach().as_subclass(Odd), requires_grad=False)
-    assert not hf._is_lean(model, 64)
+    assert not hf._is_lean(model)
 
 
 def test_weights_are_rounded_on_cuda_alone(workshop: Workshop) -> None:

@@ -32,7 +32,8 @@ from voiceloop.engines import Steps
 from voiceloop.tts.alignment import PacedWords
 from voiceloop.tts.delivery import deliver
 from voiceloop.tts.text import sayable
-from voiceloop.tts.vocoder import Vocoder, fix_weights, windows
+from voiceloop.tts.vocoder import Vocoder, fix_weights
+from voiceloop.tts.windows import windows
 from voiceloop.types import Clause, Pcm, SpeechChunk, Word
 
 TURBO = WhisperConfig(
