@@ -101,4 +101,5 @@ def test_interrupted_while_it_loads_it_ends(
     held.unlink()
     assert process.wait(PATIENCE_S) == 130
     _, told = process.communicate()
-    assert told.splitlines()[-1] == "voiceloop: interrupted"
+    # What the other models log of their loading may come after it.
+    assert "voiceloop: interrupted" in told.splitlines()

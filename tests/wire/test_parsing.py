@@ -285,10 +285,10 @@ def test_audio_that_is_not_base64_is_refused(text: str) -> None:
 
 
 def test_half_a_sample_and_too_many_are_refused() -> None:
-    with pytest.raises(ProtocolError, match="not whole samples"):
+    with pytest.raises(ProtocolError, match="not a whole number of samples"):
         parse_binary(b"123")
     assert (
-        "not whole samples"
+        "not a whole number of samples"
         in refusal({"type": "input_audio_buffer.append", "audio": "AAAA"}).message
     )
     assert parse_binary(bytes(MAX_BYTES)).audio == bytes(MAX_BYTES)

@@ -7,7 +7,9 @@ not know which weights belong to which layer.
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +18,8 @@ from torch import Tensor, nn
 from voiceloop.config import Quantize
 from voiceloop.errors import EngineError, MissingExtra
 
+TORCHAO = "torchao.quantization"
+"""Imported where it is wanted: it is an extra, and takes seconds."""
 GROUPS = (128, 64, 32)
 """Weights that share a scale, in 4 bits: as many as fit into a row without a rest."""
 
@@ -45,12 +49,11 @@ class WeightOnly:
     """torchao's product of weights in 8 or 4 bits with activations as they are."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, how: Quantize) -> None:
-        from torchao.quantization import Int8WeightOnlyConfig, quantize_
-
+        ao: Any = import_module(TORCHAO)
         holder = nn.Linear(*weight.shape[::-1], bias=False, device="meta")
         holder.weight = nn.Parameter(weight.detach(), requires_grad=False)
         if how == "int8":
-            quantize_(holder, Int8WeightOnlyConfig(set_inductor_config=False))
+            ao.quantize_(holder, ao.Int8WeightOnlyConfig(set_inductor_config=False))
             self.nbytes = weight.numel()
         else:
             self.nbytes = _in_four_bits(holder, weight)
@@ -71,14 +74,13 @@ def group_of(width: int) -> int | None:
 
 def _in_four_bits(holder: nn.Linear, weight: Tensor) -> int:
     """Round the holder's weight, if its rows divide; returns the bytes that it takes then."""
-    from torchao.quantization import Int4WeightOnlyConfig, quantize_
-    from torchao.quantization.quantize_.workflows import Int4PackingFormat
-
+    ao: Any = import_module(TORCHAO)
+    packings: Any = import_module(f"{TORCHAO}.quantize_.workflows").Int4PackingFormat
     group = group_of(weight.shape[1])
     if group is None:
         return weight.nbytes
     holder.to(torch.bfloat16)  # the only type that the kernel knows
-    packing = Int4PackingFormat.TILE_PACKED_TO_4D  # torch's own kernel: no other library
-    config = Int4WeightOnlyConfig(group, set_inductor_config=False, int4_packing_format=packing)
-    quantize_(holder, config)
+    packing = packings.TILE_PACKED_TO_4D  # torch's own kernel: no other library
+    config = ao.Int4WeightOnlyConfig(group, set_inductor_config=False, int4_packing_format=packing)
+    ao.quantize_(holder, config)
     return weight.numel() // 2 + 4 * weight.numel() // group

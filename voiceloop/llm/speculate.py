@@ -189,6 +189,7 @@ class Speculator:
         self._forget(len(ids) + n)
         return Step(tuple(tokens), k, n, start=len(ids) - 1, rows=n + 1)
 
+    @torch.inference_mode()
     def plan(
         self,
         ids: Sequence[int],
@@ -214,6 +215,7 @@ class Speculator:
         keep = len(x) + 1 if watched is None else len(x) + 1 + len(ids) - watched
         return Plan(tokens, start, self.cache, keep, x, noise, position, watched)
 
+    @torch.inference_mode()
     def settle(self, plan: Plan, logits: Tensor) -> Step:
         """Decide by the logits that the planned pass gave, [plan.keep, vocab].
 
