@@ -207,7 +207,7 @@ def test_a_round_needs_no_values_before_its_one_copy(
     brought there after the one copy to it."""
     work = at_work(kind, workshop, sampling, "meta")
     work.inputs.load(a_round(17, workshop.vocab, 0))
-    for k in LENGTHS:
+    for k in LENGTHS if kind == "llama" else (0, 2):
         with Staying("meta"):
             if k:
                 work.draft(k, 64)
