@@ -104,7 +104,10 @@ def feed(
 class _Layer:
     """One layer; projections of the same input are one."""
 
-    sight: Sight
+    window: int | None
+    """Of `checkpoint.Sight`."""
+    table: int | None
+    """Which of the tables tells its positions, if any does."""
     attention_norm: Norm
     qkv: Linear
     q_norm: Norm | None
@@ -134,8 +137,9 @@ class LeanDecoder:
         self._heads = model.heads, model.groups, model.dim
         self._gate, self._scale = GATES[model.activation], model.attention_scale
         with torch.inference_mode():
-            self._rotary = _rotary_tables(model, capacity)
-            taken = _Taken(model, how)
+            told = [sight for sight in dict.fromkeys(model.sights) if sight.rotary is not None]
+            self._rotary = [_rotary_table(sight, capacity) for sight in told]
+            taken = _Taken(model, how, told)
             self._layers = [taken.layer(index) for index in range(len(model.sights))]
             self._norm = taken.norm(NORM)
             self._embedding = taken.wide(model.weights.pop(EMBEDDING))
@@ -172,10 +176,7 @@ class LeanDecoder:
 
     def _pass(self, ids: Tensor, rows: Rows, keep: int) -> Tensor:
         queries, groups, dim = self._heads
-        angles = {
-            sight: (cos[rows.positions], sin[rows.positions])
-            for sight, (cos, sin) in self._rotary.items()
-        }
+        angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
         x = F.embedding(ids, self._embedding)
         if self._multiplier is not None:
             x = x * self._multiplier
@@ -185,10 +186,10 @@ class LeanDecoder:
             if layer.q_norm is not None and layer.k_norm is not None:
                 q.copy_(layer.q_norm(q))
                 k.copy_(layer.k_norm(k))
-            if layer.sight in angles:
-                cos, sin = angles[layer.sight]
+            if layer.table is not None:
+                cos, sin = angles[layer.table]
                 torch.addcmul(qk * cos, qk.roll(dim // 2, -1), sin, out=qk)
-            attended = rows.attend(index, q, qkv[:, queries:], layer.sight.window, self._scale)
+            attended = rows.attend(index, q, qkv[:, queries:], layer.window, self._scale)
             x = _added(x, attended, layer.out, layer.out_norm)
             gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, -1)
             x = _added(x, self._gate(gate).mul_(up), layer.down, layer.down_norm)
@@ -200,18 +201,14 @@ def _added(to: Tensor, x: Tensor, weights: Linear, norm: Norm | None) -> Tensor:
     return weights.add(x, to) if norm is None else norm(weights(x)).add_(to)
 
 
-def _rotary_tables(model: Checkpoint, capacity: int) -> dict[Sight, tuple[Tensor, Tensor]]:
-    """Cosines and sines for each kind of layer that tells positions, [capacity, 1, dim]."""
-    tables: dict[Sight, tuple[Tensor, Tensor]] = {}
-    for sight in {*model.sights}:
-        if sight.rotary is None:
-            continue
-        cos, sin = sight.rotary(capacity)
-        # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
-        sign = torch.ones_like(sin)
-        sign[:, : model.dim // 2] = -1
-        tables[sight] = cos.unsqueeze(1), (sin * sign).unsqueeze(1)
-    return tables
+def _rotary_table(sight: Sight, capacity: int) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of layers that tell positions so, [capacity, 1, dim]."""
+    assert sight.rotary is not None
+    cos, sin = sight.rotary(capacity)
+    # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
+    sign = torch.ones_like(sin)
+    sign[:, : sin.shape[1] // 2] = -1
+    return cos.unsqueeze(1), (sin * sign).unsqueeze(1)
 
 
 def _padded(head: Tensor, vocab: int) -> Tensor:
@@ -232,8 +229,10 @@ class _Taken:
     fused.
     """
 
-    def __init__(self, model: Checkpoint, how: Quantize) -> None:
+    def __init__(self, model: Checkpoint, how: Quantize, told: Sequence[Sight]) -> None:
+        """`told` are the kinds of layers that tell positions."""
         self._model = model
+        self._told = told
         self._how: Quantize = how
 
     def wide(self, weight: Tensor) -> Tensor:
@@ -248,6 +247,7 @@ class _Taken:
     def layer(self, index: int) -> _Layer:
         """Take a layer's weights out."""
         weights, prefix = self._model.weights, f"model.layers.{index}."
+        sight = self._model.sights[index]
 
         def biased(name: str) -> bool:
             return f"{prefix}{name}.bias" in weights
@@ -270,7 +270,8 @@ class _Taken:
         # that of the one behind the first.
         both = f"{prefix}pre_feedforward_layernorm.weight" in weights
         return _Layer(
-            sight=self._model.sights[index],
+            window=sight.window,
+            table=self._told.index(sight) if sight in self._told else None,
             attention_norm=norm("input_layernorm"),
             qkv=product(*(f"self_attn.{which}_proj" for which in "qkv")),
             q_norm=norm_if_any("self_attn.q_norm"),
