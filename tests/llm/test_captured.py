@@ -45,7 +45,8 @@ EVERY_NAME = [*MODE_NAMES, "rejection"]
 @pytest.mark.parametrize("draft", ["unsteady", "same", "random", "none"])
 def test_conversations_go_as_they_go_without(workshop: Workshop, draft: str, count: int) -> None:
     """Whatever is said, cancelled, revised and heard."""
-    rng, replays = random.Random(draft), Anew.replays
+    rng, replays, compared = random.Random(draft), Anew.replays, 0
+    call = workshop.tokenizer.convert_tokens_to_ids("<tool_call>")
     texts = ["What is", "What is the capital of France?", "Tell me.", "No", "🌍 " * 9]
     for case in range(count):
         models = workshop.decoder(), workshop.draft(draft)
@@ -75,8 +76,13 @@ def test_conversations_go_as_they_go_without(workshop: Workshop, draft: str, cou
             if plain.ids != made.ids or rng.random() < 0.5:
                 tokens = rng.randrange(common + 1)
                 assert plain.heard(tokens) == made.heard(tokens)
+            # What follows a call is not taken back by what was heard, if only one has got there.
+            if plain.ids != made.ids and call in (*plain.ids, *made.ids):
+                assert plain.ids[: len(made.ids)] == made.ids[: len(plain.ids)]
+                break
             assert plain.ids == made.ids
-    assert Anew.replays > replays + 10 * count
+            compared += 1
+    assert Anew.replays > replays + 10 * count and compared > 6 * count
 
 
 @pytest.mark.parametrize("sampling", EVERY, ids=EVERY_NAME)
