@@ -23,6 +23,8 @@ EXPECTED = re.compile(
     r"WebSocket connection to .* failed: *($|.*ERR_CONNECTION_REFUSED)"
     # It asks for the page's icon when all else has been loaded.
     r"|(WebSocket connection to .* failed|Failed to load resource): .*\b(401|403|503)\b"
+    # It asked why it was not let in, and by then it would have been.
+    r"|Failed to load resource: .*\b426\b"
     r"|WebSocket connection to .* failed: HTTP Authentication failed"
     r"|Failed to load resource: net::ERR_(CONNECTION_(REFUSED|RESET|CLOSED)|EMPTY_RESPONSE)"
 )

@@ -82,7 +82,7 @@ class Reply:
                 async with anyio.create_task_group() as stages:
                     stages.start_soon(speech.run, cut, to_play)
                     stages.start_soon(self._play, spoken)
-                    await anyio.lowlevel.checkpoint()  # they stand ready before anything is thought
+                    # Nothing here waits: what is called off before its first step has to get in.
                     yield self._think(to_speak)
                 await self.gate.opened()  # what is written, or says nothing, may be over before
                 await self._resources.player.drain()
@@ -100,6 +100,7 @@ class Reply:
             aclosing(self._thoughts()) as thoughts,
             aclosing(clauses(thoughts, thinking.language)) as cut,
         ):
+            await anyio.lowlevel.checkpoint()  # the other stages stand ready first
             async for found in cut:
                 if not isinstance(found, Clause):
                     yield found
