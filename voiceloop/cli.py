@@ -27,6 +27,7 @@ from voiceloop.bench import command as bench
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog import command as catalog
 from voiceloop.config import SECTIONS, Config, flatten
+from voiceloop.drafting.command import TrainDraft, train_draft
 from voiceloop.errors import AudioError, ConfigError, DeviceError, MissingExtra, VoiceloopError
 from voiceloop.flags import Command, Commands, parse
 from voiceloop.outputs import keep, replacing
@@ -560,6 +561,7 @@ def print_error(error: VoiceloopError) -> None:
 COMMANDS: Commands = {
     "talk": (Talk, talk),
     "serve": (Serve, serve),
+    "train-draft": (TrainDraft, train_draft),
     "ask": (Ask, ask),
     "transcribe": (Transcribe, transcribe),
     "say": (Say, say),

@@ -41,6 +41,14 @@ from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, decoder
 from voiceloop.llm.draftlength import DraftLength
 from voiceloop.llm.drafts import ModelDraft
+from voiceloop.llm.featuredraft import (
+    FUSE,
+    DraftCard,
+    DraftShape,
+    FeatureDraft,
+    FeatureModel,
+    LoadedHead,
+)
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
@@ -89,6 +97,8 @@ def build_tokenizer(template: str = TEMPLATE, vocab: int = 340) -> PreTrainedTok
 
 SIZES = {"hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 2}
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12}
+LAYER = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+"""Of a layer that drafts."""
 LLAMA = SIZES | HEADS | {"max_position_embeddings": CONTEXT}
 
 
@@ -250,7 +260,8 @@ class Workshop:
     tokenizer: Any
     template: ChatTemplate
     _models: dict[tuple[str, int], PreTrainedModel] = field(default_factory=dict)
-    _decoders: dict[tuple[str, int], Decoder] = field(default_factory=dict)
+    _decoders: dict[tuple[str, int, bool], Decoder] = field(default_factory=dict)
+    _layers: dict[str, FeatureModel] = field(default_factory=dict)
 
     @property
     def vocab(self) -> int:
@@ -262,12 +273,38 @@ class Workshop:
             self._models[kind, seed] = build_model(kind, self.vocab, seed)
         return self._models[kind, seed]
 
-    def decoder(self, kind: str = "llama", seed: int = 0) -> Decoder:
+    def decoder(self, kind: str = "llama", seed: int = 0, *, features: bool = False) -> Decoder:
         """The decoder of the same model; it keeps nothing of what it is fed."""
-        if (kind, seed) not in self._decoders:
+        if (kind, seed, features) not in self._decoders:
             whole = copy.deepcopy(self.model(kind, seed))
-            self._decoders[kind, seed] = decoder(whole, self.vocab, CONTEXT)
-        return self._decoders[kind, seed]
+            made = decoder(whole, self.vocab, CONTEXT, features=features)
+            self._decoders[kind, seed, features] = made
+        return self._decoders[kind, seed, features]
+
+    def layer(self, kind: str = "llama") -> FeatureModel:
+        """A layer that drafts for the decoder of that kind with features, from random weights; it
+        mostly guesses that what was said last is said again."""
+        if kind in self._layers:
+            return self._layers[kind]
+        model: Any = self.model(kind)
+        hidden, generator = model.config.hidden_size, torch.Generator().manual_seed(3)
+        heads, groups = LAYER["num_attention_heads"], LAYER["num_key_value_heads"]
+        shape = DraftShape(
+            hidden=hidden, heads=heads, groups=groups, dim=LAYER["head_dim"], inner=24
+        )
+        weights = {
+            name: torch.randn(size, generator=generator, dtype=torch.float64) / size[-1] ** 0.5 / 4
+            if len(size) > 1
+            else torch.ones(size, dtype=torch.float64)
+            for name, size in shape.weights().items()
+        }
+        weights[FUSE][:, hidden:] += torch.eye(hidden, dtype=torch.float64)
+        tokens = torch.arange(1, self.vocab, 2)
+        head = LoadedHead("layer", DraftCard(kind, "", shape), weights, tokens)
+        rows = model.get_output_embeddings().weight.detach()[tokens]
+        made = FeatureModel(head, rows, self.decoder(kind, features=True), CONTEXT)
+        self._layers[kind] = made
+        return made
 
     def single(self, kind: str) -> tuple[PreTrainedModel, Decoder]:
         """Both in float32."""
@@ -294,7 +331,7 @@ class Workshop:
     def conversation(
         self,
         target: Decoder,
-        draft: Decoder | None = None,
+        draft: Decoder | FeatureModel | None = None,
         sampling: Sampling | None = None,
         *,
         length: int | None = None,
@@ -311,11 +348,16 @@ class Workshop:
         eos = frozenset([self.tokenizer.eos_token_id]) if eos is None else eos
         placed = captured and captured.work.draft_model
         slots = placed.slots if placed else None
-        proposes = None if draft is None else ModelDraft(draft, sampling, capacity, eos, slots)
+        cache = KvCache(capacity, captured and captured.work.target.slots)
+        proposes: ModelDraft | None = None
+        if isinstance(draft, FeatureModel):
+            proposes = FeatureDraft(draft, cache, sampling, capacity, eos)
+        elif draft is not None:
+            proposes = ModelDraft(draft, sampling, capacity, eos, slots)
         lengths = DraftLength(length, 0.1)
         template = template or self.template
         speculator = Speculator(
-            *(target, proposes, lengths, sampling, capacity), captured=captured, ends=template.ends
+            *(target, proposes, lengths, sampling, cache), captured=captured, ends=template.ends
         )
         return SpeculativeConversation(
             speculator,

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from voiceloop.llm.cache import Slots
+from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.captured import Captured, FixedRound, Placed
 from voiceloop.llm.draftlength import DraftLength
 from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
+from voiceloop.llm.featuredraft import FeatureDraft, FeatureModel
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.stats import Step
@@ -50,18 +51,23 @@ CAPTURED = False
 def speculator(
     target: Any, draft: Any, sampling: Sampling, length: int | None, **options: Any
 ) -> Speculator:
-    """With `draft` a decoder, "ngram", or None."""
+    """With `draft` a decoder, a trained layer, "ngram", or None."""
     rounds = options.pop("captured", None) or (
-        captured(target, draft, sampling) if CAPTURED else None
+        captured(target, draft, sampling)
+        if CAPTURED and not isinstance(draft, FeatureModel)
+        else None
     )
     proposes: Draft | None = None
-    if draft == "ngram":
+    cache = KvCache(CAPACITY, rounds and rounds.work.target.slots)
+    if isinstance(draft, FeatureModel):
+        proposes = FeatureDraft(draft, cache, sampling, CAPACITY)
+    elif draft == "ngram":
         proposes = NgramDraft(target.device)
     elif draft is not None:
         placed = rounds and rounds.work.draft_model
         proposes = ModelDraft(draft, sampling, CAPACITY, slots=placed.slots if placed else None)
     lengths = DraftLength(length, 0.1)
-    return Speculator(target, proposes, lengths, sampling, CAPACITY, captured=rounds, **options)
+    return Speculator(target, proposes, lengths, sampling, cache, captured=rounds, **options)
 
 
 class Anew:

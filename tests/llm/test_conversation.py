@@ -22,10 +22,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.llm.conftest import CONTEXT, HEADS, TEMPLATE, build_tokenizer
+from tests.llm.conftest import CONTEXT, HEADS, LAYER, TEMPLATE, build_tokenizer
 from tests.llm.replies import captured
 from voiceloop.errors import EngineError, OutOfMemory
 from voiceloop.llm.cache import CachePool, KvCache
+from voiceloop.llm.featuredraft import FeatureDraft, FeatureModel
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate, special_tokens
 from voiceloop.llm.wording import BROKEN_OFF
@@ -605,6 +606,11 @@ def test_a_model_without_a_usable_template_is_an_error(workshop):
 # ---- anything at any time
 
 
+def row(heads):
+    """Bytes of keys and values of a token in a layer, in double precision."""
+    return 2 * heads["num_key_value_heads"] * heads["head_dim"] * 8
+
+
 class Talk(RuleBasedStateMachine):
     """Several conversations over fewer buffers prefill, reply, revise, are cancelled and cut in any
     order; their caches stay right, and idle ones give their buffers up."""
@@ -617,7 +623,7 @@ class Talk(RuleBasedStateMachine):
     )
 
     @initialize(
-        draft=st.sampled_from(["same", "random", "unsteady"]),
+        draft=st.sampled_from(["same", "random", "unsteady", "layer"]),
         length=st.sampled_from([None, 1, 5]),
         kept=st.integers(0, 3),
         slots=st.integers(0, 3),
@@ -626,11 +632,18 @@ class Talk(RuleBasedStateMachine):
         """`kept` is how many idle conversations the budget is good for; where there are slots,
         rounds are captured."""
         workshop, self.turns = self.workshop, [0, 0, 0]
+        if trained := draft == "layer":
+            self.models = workshop.decoder(features=True), workshop.layer()
+            slots = 0
+        else:
+            self.models = workshop.decoder(), workshop.draft(draft)
         # Two layers of keys and values in double precision, for both models.
-        self.group = 2 * 200 * 2 * (2 * HEADS["num_key_value_heads"] * HEADS["head_dim"]) * 8
+        self.group = 200 * 2 * 2 * row(HEADS)
+        if trained:  # the target's two, its features, and the one layer
+            hidden = self.models[1].hidden
+            self.group = 200 * (2 * row(HEADS) + hidden * 8 + row(LAYER))
         self.budget = kept * self.group
         self.pool = pool = CachePool(self.budget)
-        self.models = (workshop.decoder(), workshop.draft(draft))
         rounds = captured(*self.models, self.sampling, slots, 200) if slots else None
         self.conversations = [
             workshop.conversation(
@@ -680,7 +693,13 @@ class Talk(RuleBasedStateMachine):
                     continue
                 fresh = KvCache(200)
                 ids = torch.tensor(conversation.ids[: cache.length])
-                getattr(model, "inner", model).forward(ids, fresh, 1)
+                if isinstance(model, FeatureModel):
+                    self.models[0].forward(ids, target := KvCache(200), 1)
+                    draft = FeatureDraft(model, target, Sampling(), 200)
+                    exhaust(draft.prefill(ids.tolist()))
+                    fresh = draft.cache
+                else:
+                    getattr(model, "inner", model).forward(ids, fresh, 1)
                 for layer, pair in cache._layers.items():
                     for live, anew in zip(pair, fresh._layers[layer], strict=True):
                         rows = slice(0, cache.length)

@@ -123,13 +123,18 @@ def test_every_architecture_says_the_same_with_every_kind_of_draft(
     drafted, accepted, found = Counter(), Counter(), 0
     for prompt in prompts(workshop.vocab, count):
         plain = say(speculator(target, None, sampling, 4), prompt, tokens).ids
-        for name, draft in (("ngram", "ngram"), ("model", Told(target, len(prompt), plain))):
-            made = speculator(target, draft, sampling, 4)
+        drafts = [("ngram", "ngram"), ("model", Told(target, len(prompt), plain))]
+        if precision == "double":
+            drafts.append(("layer", workshop.layer(kind)))
+        for name, draft in drafts:
+            told = workshop.decoder(kind, features=True) if name == "layer" else target
+            made = speculator(told, draft, sampling, 4)
             reply = say(made, prompt, tokens).ids
             drafted[name] += made.stats.total.drafted
             accepted[name] += made.stats.total.accepted
             found += ties(exact, sampling, prompt, plain, reply)
     assert 0 < accepted["model"] < drafted["model"]
+    assert drafted["layer"] > 0 or precision == "single"
     assert drafted["ngram"] > 0 or count < 100  # few prompts may never repeat themselves
     assert not found or precision == "single"
     seen = f"{found} ties, {dict(accepted)} of {dict(drafted)}"

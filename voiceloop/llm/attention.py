@@ -28,6 +28,10 @@ BUCKETS = (256, 512, 1024, 2048)
 """Rows that a masked pass of fixed shape looks at: the fewest of these that hold the sequence."""
 
 
+FEATURES = -1
+"""Where a cache keeps what the head is given, [rows, 1, hidden], beside the layers' own rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a pass of fixed shape puts its rows, told by numbers that lie on the device."""
@@ -77,6 +81,10 @@ class Rows(Protocol):
         """
         ...
 
+    def keep(self, features: Tensor) -> None:
+        """Write what the head is given for each row, [rows, hidden]."""
+        ...
+
 
 class Following:
     """The next rows of a cache, which still has to `advance` over them."""
@@ -94,6 +102,10 @@ class Following:
         if window not in self._masks:
             self._masks[window] = self._mask(q, states, window)
         return masked(q, seen, self._masks[window], scale)
+
+    def keep(self, features: Tensor) -> None:
+        """See `Rows.keep`."""
+        self._cache.extend(FEATURES, features.unsqueeze(1))
 
     def _mask(self, q: Tensor, states: Tensor, window: int | None) -> Tensor | None:
         rows, end = len(q), self.positions.stop
@@ -124,6 +136,10 @@ class Placed:
             fold = folds(q, states)
             self._masks[window] = hidden(self.positions, places, window, fold, q.dtype)
         return masked(q, place.seen(buffer), self._masks[window], scale)
+
+    def keep(self, features: Tensor) -> None:
+        """See `Rows.keep`."""
+        self._place.write(FEATURES, self.positions, features.unsqueeze(1))
 
 
 def folds(q: Tensor, states: Tensor) -> int:

@@ -84,6 +84,10 @@ class KvCache:
             buffer[self.length : end] = state
         return [buffer[:end] for buffer in self._layers[layer]]
 
+    def written(self, layer: int) -> tuple[Tensor, ...]:
+        """A layer's buffers, whose first `length` rows count; it has been written to."""
+        return self._layers[layer]
+
     def advance(self, rows: int) -> None:
         """Count `rows` more, which every layer has written."""
         self.length += rows

@@ -139,7 +139,7 @@ def read_checkpoint(
         return None
     if missing := [name for name in shapes if name not in weights]:
         raise ValueError(f"the weights lack {missing[0]}")
-    told = Sight(lambda positions: _rotary(positions, dim, theta, dtype, device))
+    told = Sight(lambda positions: rotary_table(positions, dim, theta, dtype, device))
     untold = Sight(None)
     return Checkpoint(
         sights=tuple(told if tells else untold for tells in _tells(config)),
@@ -241,7 +241,7 @@ def _shapes(config: Mapping[str, Any], dim: int) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _rotary(
+def rotary_table(
     positions: int, dim: int, theta: float, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """Rotary embeddings (Su et al. 2021).

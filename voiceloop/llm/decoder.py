@@ -43,6 +43,8 @@ class Decoder(Protocol):
     device: torch.device
     dtype: torch.dtype
     """Of weights, and of the rows of a cache."""
+    embedding: Tensor
+    """Of the tokens, [vocab or more, hidden]."""
     by_reach: bool
     """Whether a pass at a place looks at all rows within its reach, or only at those that are."""
 
@@ -60,23 +62,28 @@ class Decoder(Protocol):
 
 
 def decoder(
-    model: Checkpoint | PreTrainedModel, vocab: int, capacity: int, how: Quantize = "none"
+    model: Checkpoint | PreTrainedModel,
+    vocab: int,
+    capacity: int,
+    how: Quantize = "none",
+    *,
+    features: bool = False,
 ) -> Decoder:
     """The quickest decoder there is for `model`, which may lose its weights to it.
 
     Logits are cut to the first `vocab` tokens: what lies beyond is padding. `capacity` is the
-    longest sequence, `how` what matrices are rounded to. Raises EngineError where the model's
-    cannot be.
+    longest sequence, `how` what matrices are rounded to; with `features`, caches keep what the head
+    is given. Raises EngineError where the model's matrices cannot be rounded.
     """
     if isinstance(model, Checkpoint):
-        return LeanDecoder(model, vocab, capacity, how)
+        return LeanDecoder(model, vocab, capacity, how, features=features)
     from voiceloop.llm.hf import TransformersDecoder, checkpoint_of
 
     if taken := checkpoint_of(model):
-        return LeanDecoder(taken, vocab, capacity, how)
+        return LeanDecoder(taken, vocab, capacity, how, features=features)
     if how != "none":
         raise unquantizable(model.config.model_type)
-    return TransformersDecoder(model, vocab)
+    return TransformersDecoder(model, vocab, features=features)
 
 
 def chunk(device: torch.device) -> int:
@@ -124,16 +131,24 @@ class LeanDecoder:
     """Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3: RMSNorm, rotary positions in all or most
     layers, grouped queries, a gate; in some of them windows, and norms of what layers give.
 
-    Of its attributes six are those of every decoder; the others are what a pass needs.
+    Of its attributes seven are those of every decoder; the others are what a pass needs.
     """
 
     def __init__(
-        self, model: Checkpoint, vocab: int, capacity: int, how: Quantize = "none"
+        self,
+        model: Checkpoint,
+        vocab: int,
+        capacity: int,
+        how: Quantize = "none",
+        *,
+        features: bool = False,
     ) -> None:
-        """`model` loses its weights; `how` they are kept changes what it says."""
+        """`model` loses its weights; `how` they are kept changes what it says. With `features`,
+        caches keep what the head is given."""
         self.vocab = vocab
         self.parameters = model.parameters
         self.dtype = model.dtype
+        self._features = features
         self._heads = model.heads, model.groups, model.dim
         self._gate, self._scale = GATES[model.activation], model.attention_scale
         with torch.inference_mode():
@@ -141,9 +156,10 @@ class LeanDecoder:
             self._rotary = [_rotary_table(sight, capacity) for sight in told]
             taken = _Taken(model, how, told)
             self._layers = [taken.layer(index) for index in range(len(model.sights))]
-            self._norm = taken.norm(NORM)
-            self._embedding = taken.wide(model.weights.pop(EMBEDDING))
-            self.device = self._embedding.device
+            self.normed = taken.norm(NORM)
+            """Of what the layers give, what the head is given."""
+            self.embedding = taken.wide(model.weights.pop(EMBEDDING))
+            self.device = self.embedding.device
             self._multiplier = (
                 None
                 if model.embedding_scale is None
@@ -151,7 +167,7 @@ class LeanDecoder:
             )
             head = model.weights.pop(HEAD, None)
             self._head = linear(
-                _padded(self._embedding if head is None else taken.wide(head), vocab), None, how
+                _padded(self.embedding if head is None else taken.wide(head), vocab), None, how
             )
         matrices = [self._head]
         for layer in self._layers:
@@ -175,13 +191,26 @@ class LeanDecoder:
         return self._pass(ids, Placed(place, len(ids)), keep)
 
     def _pass(self, ids: Tensor, rows: Rows, keep: int) -> Tensor:
-        queries, groups, dim = self._heads
-        angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
-        x = F.embedding(ids, self._embedding)
+        x = F.embedding(ids, self.embedding)
         if self._multiplier is not None:
             x = x * self._multiplier
+        x = self.through(x, rows)
+        if not self._features:
+            return self.head(self.normed(x[-keep:]))
+        features = self.normed(x)
+        rows.keep(features)
+        return self.head(features[-keep:])
+
+    def head(self, features: Tensor) -> Tensor:
+        """Logits, [rows, vocab]."""
+        return self._head(features)[:, : self.vocab]
+
+    def through(self, x: Tensor, rows: Rows) -> Tensor:
+        """What all layers make of `x` [rows, hidden]: the same shape."""
+        queries, groups, dim = self._heads
+        angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
         for index, layer in enumerate(self._layers):
-            qkv = layer.qkv(layer.attention_norm(x)).view(len(ids), queries + 2 * groups, dim)
+            qkv = layer.qkv(layer.attention_norm(x)).view(len(x), queries + 2 * groups, dim)
             q, k, qk = qkv[:, :queries], qkv[:, queries:-groups], qkv[:, :-groups]
             if layer.q_norm is not None and layer.k_norm is not None:
                 q.copy_(layer.q_norm(q))
@@ -193,7 +222,7 @@ class LeanDecoder:
             x = _added(x, attended, layer.out, layer.out_norm)
             gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, -1)
             x = _added(x, self._gate(gate).mul_(up), layer.down, layer.down_norm)
-        return self._head(self._norm(x[-keep:]))[:, : self.vocab]
+        return x
 
 
 def _added(to: Tensor, x: Tensor, weights: Linear, norm: Norm | None) -> Tensor:

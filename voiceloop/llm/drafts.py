@@ -94,18 +94,12 @@ class ModelDraft:
         self, ids: Sequence[int], k: int, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
         """See `Draft.propose`. Nothing waits for the device between the tokens."""
-        self.rollback(len(ids) - 1)  # a round that was cancelled has seen all of them
-        # After a round in which all were accepted, the last of them has not been seen either; both
-        # go in one pass. More is there only after rounds without draft tokens.
-        if self.cache.length < len(ids) - 2:
-            yield from self.prefill(ids[:-1])
-            yield None
-        unseen, x = torch.tensor(ids[self.cache.length :], device=self._model.device), self._tokens
+        unseen = yield from self._unseen(ids)
+        x = self._tokens
         for i in range(k):
             if i > 0:
                 yield None
-            logits = self._model.forward(unseen, self.cache, 1)
-            scores = warp(penalties.apply(logits, x[:i]), self._sampling)
+            scores = warp(penalties.apply(self._logits(unseen), x[:i]), self._sampling)
             if self._sampling.rejects:
                 torch.softmax(scores, -1, out=self._q_row(i, k, scores))
             unseen = x[i : i + 1]
@@ -122,6 +116,20 @@ class ModelDraft:
     def release(self) -> None:
         """See `Draft.release`."""
         self.cache.release()
+
+    def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
+        """Get ready to draft what follows `ids`: those that the first pass has to see."""
+        self.rollback(len(ids) - 1)  # a round that was cancelled has seen all of them
+        # After a round in which all were accepted, the last of them has not been seen either; both
+        # go in one pass. More is there only after rounds without draft tokens.
+        if self.cache.length < len(ids) - 2:
+            yield from self.prefill(ids[:-1])
+            yield None
+        return torch.tensor(ids[self.cache.length :], device=self._model.device)
+
+    def _logits(self, unseen: Tensor) -> Tensor:
+        """Those after the last of these tokens, [1, vocab]."""
+        return self._model.forward(unseen, self.cache, 1)
 
     def _q_row(self, i: int, k: int, like: Tensor) -> Tensor:
         """Where the distribution of number `i` of a round's `k` tokens is kept, [1, vocab]."""

@@ -10,9 +10,11 @@ from dataclasses import replace
 from random import SystemRandom
 
 import torch
+from torch import Tensor
 
 from voiceloop.bundled import bundled
 from voiceloop.calibration.keeping import cache_folder, recall
+from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig, Quantize
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.cache import MIB, CachePool, KvCache, Slots
@@ -21,6 +23,15 @@ from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, decoder
 from voiceloop.llm.draftlength import EVERY, DraftLength
 from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
+from voiceloop.llm.featuredraft import (
+    FeatureDraft,
+    FeatureModel,
+    LoadedHead,
+    check_head,
+    head_rows,
+    is_head,
+    load_head,
+)
 from voiceloop.llm.fingerprint import fingerprint
 from voiceloop.llm.footprint import slots_for
 from voiceloop.llm.graphs import Capture, CudaGraphs
@@ -50,12 +61,12 @@ class SpeculativeLlm:
     def __init__(
         self,
         target: Loaded,
-        draft: Loaded | None,
+        draft: Loaded | LoadedHead | None,
         config: LlmConfig,
         capture: Capture | None = None,
     ) -> None:
         """`target` and `draft` give up their weights. Rounds are captured on CUDA, or where it is
-        said how.
+        said how, but for a draft that was trained for the target.
 
         Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights
         that compute nothing, OutOfMemory.
@@ -68,19 +79,35 @@ class SpeculativeLlm:
         self.fingerprint = fingerprint(target.model, self._template)
         self.calibrations = recall(self.fingerprint, cache_folder())
         self.system = system_prompt(config, self._template)
-        vocab = _vocabulary(target)
-        if draft is not None:
-            _check_pair(target, draft)
-        limits = [model.longest for model in (target, draft) if model and model.longest]
+        vocab = vocabulary(target)
+        model = draft if isinstance(draft, Loaded) else None
+        trained = draft if isinstance(draft, LoadedHead) else None
+        rows: Tensor | None = None
+        if trained is not None:
+            check_head(trained, target, self.fingerprint, vocab)
+            rows = head_rows(target, trained.tokens)
+        if model is not None:
+            _check_pair(target, model)
+        limits = [one.longest for one in (target, model) if one and one.longest]
         self._capacity = min(config.context, *limits)
-        self._target = _checked(target, vocab, self._capacity, config.quantize)
-        self._draft = draft and _checked(draft, vocab, self._capacity, config.quantize)
+        self._target = _checked(
+            target, vocab, self._capacity, config.quantize, features=trained is not None
+        )
+        self._draft = model and _checked(model, vocab, self._capacity, config.quantize)
+        self._trained = (
+            None
+            if trained is None or rows is None
+            else FeatureModel(trained, rows, self._target, self._capacity)
+        )
         self._pool = CachePool(config.cache_mb * MIB)
-        if capture is None and self._target.device.type == "cuda":
+        if trained is not None:
+            capture = None
+        elif capture is None and self._target.device.type == "cuda":
             capture = CudaGraphs()
         self._captured = capture and self._rounds(capture)
         fixed = config.num_speculative_tokens
-        step = self._draft.parameters / self._target.parameters if self._draft else 0.0
+        drafts = self._draft or self._trained
+        step = drafts.parameters / self._target.parameters if drafts else 0.0
         # What a round costs and gives is much the same in all conversations.
         self._length = DraftLength(
             None if fixed == "auto" else fixed,
@@ -138,13 +165,15 @@ class SpeculativeLlm:
 
     def _conversation(self, system: str, seed: int) -> SpeculativeConversation:
         config, sampling = self._config, self._sampling(seed)
-        draft = self._new_draft(sampling)
+        slots = self._captured and self._captured.work.target.slots
+        cache = KvCache(self._capacity, slots)
+        draft = self._new_draft(sampling, cache)
         speculator = Speculator(
             self._target,
             draft,
             self._length,
             sampling,
-            self._capacity,
+            cache,
             captured=self._captured,
             ends=self._template.ends,
         )
@@ -161,7 +190,10 @@ class SpeculativeLlm:
             stop=config.stop,
         )
 
-    def _new_draft(self, sampling: Sampling) -> Draft | None:
+    def _new_draft(self, sampling: Sampling, cache: KvCache) -> Draft | None:
+        """`cache` is the target's."""
+        if self._trained is not None:
+            return FeatureDraft(self._trained, cache, sampling, self._capacity, self._eos)
         if self._draft is not None:
             placed = self._captured and self._captured.work.draft_model
             slots = placed.slots if placed else None
@@ -185,8 +217,10 @@ def draft_of(config: LlmConfig) -> str:
     return config.draft
 
 
-def load_pair(config: LlmConfig, *, whole: bool = False) -> tuple[Loaded, Loaded | None]:
-    """The target that `config` names, and the draft if that is a model; `whole` as `load_model`.
+def load_pair(
+    config: LlmConfig, *, whole: bool = False
+) -> tuple[Loaded, Loaded | LoadedHead | None]:
+    """The target that `config` names, and the draft if it has weights; `whole` as `load_model`.
 
     Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a device that is not there.
     """
@@ -199,10 +233,12 @@ def load_pair(config: LlmConfig, *, whole: bool = False) -> tuple[Loaded, Loaded
         found = load_model(str(bundled(STARTER[role])), device, dtype, whole=whole)
         return replace(found, name=f"starter {role}")
 
-    draft = draft_of(config)
-    return load(config.target, "target"), (
-        None if draft in ("none", "ngram") else load(draft, "draft")
-    )
+    target, draft = load(config.target, "target"), draft_of(config)
+    if draft in ("none", "ngram"):
+        return target, None
+    if draft != "starter" and is_head(folder := find(draft, "llm")):
+        return target, load_head(draft, folder, device)
+    return target, load(draft, "draft")
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
@@ -225,7 +261,7 @@ def speculative(config: LlmConfig) -> SpeculativeLlm:
     return SpeculativeLlm(*load_pair(config), config)
 
 
-def _vocabulary(loaded: Loaded) -> int:
+def vocabulary(loaded: Loaded) -> int:
     """Number of tokens there are; models often have more rows, for padding."""
     tokens = max(loaded.tokenizer.get_vocab().values()) + 1
     if tokens > loaded.rows:
@@ -242,7 +278,7 @@ def _check_pair(target: Loaded, draft: Loaded) -> None:
             f"'{draft.name}' cannot draft for '{target.name}': their vocabularies differ",
             "choose a draft of the same model family, or set llm.draft to none",
         )
-    _vocabulary(draft)
+    vocabulary(draft)
     if draft.parameters > target.parameters:
         raise EngineError(
             f"the draft '{draft.name}' is larger than its target '{target.name}'",
@@ -250,10 +286,12 @@ def _check_pair(target: Loaded, draft: Loaded) -> None:
         )
 
 
-def _checked(loaded: Loaded, vocab: int, capacity: int, how: Quantize) -> Decoder:
+def _checked(
+    loaded: Loaded, vocab: int, capacity: int, how: Quantize, *, features: bool = False
+) -> Decoder:
     """The model's decoder, if it computes numbers."""
     with memory_for_model(loaded.name):
-        built = decoder(loaded.model, vocab, capacity, how)
+        built = decoder(loaded.model, vocab, capacity, how, features=features)
         ids = torch.zeros(4, dtype=torch.long, device=built.device)
         finite = bool(built.forward(ids, KvCache(4), 1).isfinite().all())
     if not finite:

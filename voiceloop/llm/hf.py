@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from voiceloop.llm.attention import Place, hidden
+from voiceloop.llm.attention import FEATURES, Place, hidden
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, LEAN, Checkpoint, Rotary, Sight
 from voiceloop.llm.kernels import GATES
@@ -131,7 +131,8 @@ class TransformersDecoder:
     The rows are kept all the same, for a rollback uncovers them.
     """
 
-    def __init__(self, model: PreTrainedModel, vocab: int) -> None:
+    def __init__(self, model: PreTrainedModel, vocab: int, *, features: bool = False) -> None:
+        """With `features`, caches keep what the head is given."""
         self.vocab = vocab
         self.parameters = model.num_parameters()
         self.device, self.dtype = model.device, model.dtype
@@ -142,10 +143,15 @@ class TransformersDecoder:
         self._kinds = _kinds(config)
         self._window = getattr(config, "sliding_window", None)
         self._chunk = getattr(config, "attention_chunk_size", None) or 0
-        embedding: Tensor = self._model.get_input_embeddings().weight
+        self.embedding: Tensor = self._model.get_input_embeddings().weight.detach()
         # Of an embedding that is not the head too, only rows are read.
-        tied = embedding is self._model.get_output_embeddings().weight
-        looked_up = 0 if tied else embedding.nbytes
+        embedding, head = self._model.get_input_embeddings(), self._model.get_output_embeddings()
+        looked_up = 0 if embedding.weight is head.weight else self.embedding.nbytes
+        self._found = list[Any]()
+        """What the head was given in this pass."""
+        if features:
+            body = self._model.base_model
+            body.register_forward_hook(lambda _, __, found: self._found.append(found))
         self.pass_bytes = sum(weight.nbytes for weight in model.parameters()) - looked_up
 
     @torch.inference_mode()
@@ -153,6 +159,8 @@ class TransformersDecoder:
         """See `Decoder.forward`."""
         layers = [_Following(cache, index) for index in range(self._layers)]
         logits = self._pass(ids, layers, keep)
+        for features in self._features():
+            cache.extend(FEATURES, features)
         cache.advance(len(ids))
         return logits
 
@@ -168,7 +176,15 @@ class TransformersDecoder:
         mask = masks if len(masks) > 1 else next(iter(masks.values()))
         layers = [_Placed(place, positions, index) for index in range(self._layers)]
         options = {"position_ids": positions.unsqueeze(0), "attention_mask": mask}
-        return self._pass(ids, layers, keep, **options)
+        logits = self._pass(ids, layers, keep, **options)
+        for features in self._features():
+            place.write(FEATURES, positions, features)
+        return logits
+
+    def _features(self) -> list[Tensor]:
+        """What the head was given, [rows, 1, hidden], if that is wanted."""
+        found, self._found = self._found, []
+        return [one.last_hidden_state[0].unsqueeze(1) for one in found]
 
     def _mask(self, kind: str, positions: Tensor, reach: int) -> Tensor:
         """What layers of a kind do not see, [1, 1, rows, reach]."""

@@ -102,18 +102,17 @@ class Speculator:
         draft: Draft | None,
         length: DraftLength,
         sampling: Sampling,
-        capacity: int,
+        cache: KvCache,
         stopwatch: Callable[[torch.device], Stopwatch] = Stopwatch,
         captured: Captured | None = None,
         ends: Sequence[int] = (),
     ) -> None:
-        """`capacity` is the longest sequence; `length` may be that of other conversations, too.
+        """`cache` is the target's, empty; `length` may be that of other conversations, too.
         `ends` are the tokens whose probability `ending` tells.
 
         Rounds are those that are `captured`, for as long as there is a slot for the conversation.
         """
-        self.cache = KvCache(capacity, captured and captured.work.target.slots)
-        """The target's."""
+        self.cache = cache
         self.stats = Stats()
         self._target, self._draft, self._length = target, draft, length
         self._penalties = Penalties(sampling, target.vocab, target.device)

@@ -1,0 +1,153 @@
+"""A layer that was trained for a target: its rows, what it takes from the target, its files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from tests.llm.replies import GREEDY, MODE_NAMES, MODES, REJECTION, prompts, run, say, speculator
+from voiceloop.errors import EngineError, ModelCorrupt
+from voiceloop.llm.attention import FEATURES
+from voiceloop.llm.cache import KvCache
+from voiceloop.llm.featuredraft import (
+    CARD,
+    FUSE,
+    TOKENS,
+    WEIGHTS,
+    DraftCard,
+    DraftShape,
+    FeatureDraft,
+    check_head,
+    is_head,
+    load_head,
+)
+from voiceloop.llm.loading import of_transformers
+from voiceloop.llm.sampling import Penalties, Sampling
+
+pytestmark = pytest.mark.models
+
+CPU = torch.device("cpu")
+SHAPE = DraftShape(hidden=8, heads=2, groups=1, dim=4, inner=8)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "windowed-gemma2"])
+def test_a_cache_keeps_what_the_head_was_given_in_whatever_pieces(workshop, kind):
+    (ids,) = prompts(workshop.vocab, 1)
+    model = workshop.model(kind)
+    whole = model.base_model(torch.tensor([ids])).last_hidden_state[0]
+    decoder = workshop.decoder(kind, features=True)
+    for pieces in ([len(ids)], [3, 1, len(ids) - 4]):
+        cache = KvCache(64)
+        for piece in torch.tensor(ids).split(pieces):
+            decoder.forward(piece, cache, 1)
+        kept = cache.written(FEATURES)[0][: len(ids), 0]
+        assert torch.allclose(kept, whole, atol=1e-5)  # transformers normalises in float32
+
+
+def test_the_first_guess_is_that_of_the_layer_over_all_the_targets_features(workshop):
+    (ids,) = prompts(workshop.vocab, 1)
+    target, model = workshop.decoder(features=True), workshop.layer()
+    target.forward(torch.tensor(ids[:-1]), cache := KvCache(64), 1)
+    features = cache.written(FEATURES)[0][: len(ids) - 1, 0]
+    before = torch.cat((torch.zeros(1, model.hidden, dtype=features.dtype), features))
+    logits, _ = model.forward(torch.tensor(ids), before, KvCache(64))
+    for seen in (0, 1, len(ids) - 3):
+        draft = FeatureDraft(model, cache, GREEDY, 64)
+        run(draft.prefill(ids[:seen]))
+        x = run(draft.propose(ids, 3, None, Penalties(GREEDY, workshop.vocab, CPU)))
+        assert draft.length == len(ids) < draft.cache.length
+        assert int(x.tokens[0]) == int(logits.argmax())
+        draft.rollback(len(ids))
+        assert draft.cache.length == len(ids)
+
+
+@pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
+def test_replies_are_the_targets_own(workshop, sampling):
+    target, layer = workshop.decoder(features=True), workshop.layer()
+    drafted = accepted = 0
+    for prompt in prompts(workshop.vocab, 12):
+        expected = say(speculator(workshop.decoder(), None, sampling, None), prompt, 48).ids
+        for length in (1, 3, 8, None):
+            made = speculator(target, layer, sampling, length)
+            assert say(made, prompt, 48).ids == expected
+            drafted += made.stats.total.drafted
+            accepted += made.stats.total.accepted
+    assert 0 < accepted < drafted
+
+
+def test_in_rejection_sampling_it_is_verified_by_what_it_was_drawn_from(workshop):
+    """A target that is as unsure as can be accepts whatever is drawn from that."""
+    (ids,) = prompts(workshop.vocab, 1)
+    sampling = replace(REJECTION, temperature=1.0)
+    target, model = workshop.decoder(features=True), workshop.layer()
+    target.forward(torch.tensor(ids[:-1]), cache := KvCache(64), 1)
+    draft = FeatureDraft(model, cache, sampling, 64)
+    noise = torch.zeros(4, workshop.vocab, dtype=torch.float64)
+    x = run(draft.propose(ids, 4, noise, Penalties(Sampling(), workshop.vocab, CPU)))
+    assert x.q is not None
+    never = torch.ones(workshop.vocab, dtype=torch.bool)
+    never[model.tokens] = False
+    assert float(x.q[:, never].sum()) == 0
+    assert torch.allclose(x.q.sum(-1), torch.ones(4, dtype=x.q.dtype))
+    assert (x.q.gather(1, x.tokens.unsqueeze(1)) > 0).all()
+
+
+# ---- files
+
+
+def written(folder, shape=SHAPE, card=None, **changed):
+    generator = torch.Generator().manual_seed(0)
+    weights = {
+        name: torch.randn(size, generator=generator) for name, size in shape.weights().items()
+    }
+    weights |= {TOKENS: torch.tensor([1, 4, 7], dtype=torch.int32)} | changed
+    folder.mkdir(exist_ok=True)
+    save_file(
+        {name: weight for name, weight in weights.items() if weight is not None}, folder / WEIGHTS
+    )
+    card = card or DraftCard("some-model", "f" * 32, shape)
+    (folder / CARD).write_bytes(msgspec.json.encode(card))
+    return folder
+
+
+def test_what_is_written_is_read(tmp_path):
+    folder = written(tmp_path / "draft")
+    assert is_head(folder) and not is_head(tmp_path)
+    head = load_head("mine", folder, CPU)
+    assert head.tokens.tolist() == [1, 4, 7]
+    assert head.weights[FUSE].shape == (8, 16)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / CARD).write_text("{"),
+        lambda folder: (folder / CARD).write_text('{"kind": 1}'),
+        lambda folder: (folder / WEIGHTS).unlink(),
+        lambda folder: (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:200]),
+        lambda folder: written(folder, **{FUSE: torch.zeros(8, 8)}),
+        lambda folder: written(folder, **{TOKENS: None}),
+        lambda folder: written(folder, **{TOKENS: torch.zeros(0, dtype=torch.int32)}),
+        lambda folder: written(folder, more=torch.zeros(1)),
+    ],
+)
+def test_a_damaged_draft_is_said_to_be_one(tmp_path, damage):
+    folder = written(tmp_path / "draft")
+    damage(folder)
+    with pytest.raises(ModelCorrupt, match="the draft 'mine' is damaged: ") as caught:
+        load_head("mine", folder, CPU)
+    assert "\n" not in caught.value.message and caught.value.hint
+
+
+def test_a_draft_of_another_target_is_refused(workshop, tmp_path):
+    head = load_head("mine", written(tmp_path / "draft"), CPU)
+    target = of_transformers("my model", workshop.model(), workshop.tokenizer)
+    check_head(head, target, "f" * 32, 8)
+    for fingerprint, vocab in (("e" * 32, 8), ("f" * 32, 7)):
+        with pytest.raises(EngineError, match="was trained for some-model") as caught:
+            check_head(head, target, fingerprint, vocab)
+        assert "train-draft" in caught.value.hint

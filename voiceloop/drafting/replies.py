@@ -1,0 +1,194 @@
+"""The target's own replies, in batches, with what it makes of each token: a draft learns from them.
+
+A batch is one growing block of tokens in which each dialogue has a row, with holes where others
+are longer: so a second turn costs no more than its own words, and the features of all tokens fall
+out of the passes that chose them. Finished batches are files of their own, each written whole or
+not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+from voiceloop.llm.sampling import Sampling, warp
+from voiceloop.llm.template import ChatTemplate
+
+LONGEST = 64
+"""Tokens of a reply."""
+ENOUGH = 0.85
+"""Once so many of a batch have ended their replies, the others are cut short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """Dialogues one behind the other."""
+
+    ids: Tensor
+    """All tokens, int64 [tokens]."""
+    features: Tensor
+    """What the target's head is given after each, [tokens, hidden]."""
+    chosen: Tensor
+    """Whether the target chose the token, bool [tokens]."""
+    lengths: Tensor
+    """Of each dialogue, int64 [dialogues]."""
+
+    def save(self, path: Path) -> None:
+        """Write a file, whole or not at all."""
+        part = path.with_suffix(".part")
+        tensors = {name: getattr(self, name).contiguous() for name in self.__slots__}
+        save_file(tensors, part)
+        os.replace(part, path)
+
+
+def load_replies(path: Path) -> Replies | None:
+    """What `save` wrote; None for a file that is something else."""
+    try:
+        found = load_file(path)
+        return Replies(**found)
+    except (OSError, SafetensorError, TypeError):
+        return None
+
+
+class Generator:
+    """Lets the target reply to many at once."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        template: ChatTemplate,
+        eos: frozenset[int],
+        system: str,
+        sampling: Sampling,
+        vocab: int,
+    ) -> None:
+        """`vocab` is the number of tokens there are; `sampling` has no other penalty than that of
+        repetition."""
+        self._model, self._head = cast(Any, model).base_model, model.get_output_embeddings()
+        self._device = model.device
+        self._template, self._eos, self._vocab = template, eos, vocab
+        self._opening = template.opening(system)
+        self._sampling = sampling
+
+    @torch.inference_mode()
+    def replies(self, said: Sequence[Sequence[str]], seed: int) -> Replies:
+        """The replies to dialogues of user's turns; the sampling noise follows from `seed`."""
+        block = _Block(self._model, len(said), self._device)
+        block.open(self._opening)
+        noise = torch.Generator(self._device).manual_seed(seed)
+        ended = [False] * len(said)
+        for turn in range(max(map(len, said))):
+            asked = [
+                self._asked(turns[turn], turn, end) if turn < len(turns) else []
+                for turns, end in zip(said, ended, strict=True)
+            ]
+            features = block.feed(asked)
+            ended = self._reply(block, features, [bool(ids) for ids in asked], noise)
+        return block.replies()
+
+    def _asked(self, text: str, turn: int, ended: bool) -> list[int]:
+        """What stands between two replies, the last of which the model may have `ended` itself."""
+        template = self._template
+        before = template.reply_to_user if turn else []
+        return [*before[ended:], *template.content(text), *template.user_to_reply]
+
+    def _reply(
+        self, block: _Block, features: Tensor, asked: list[bool], noise: torch.Generator
+    ) -> list[bool]:
+        """Reply where something was asked; whose replies came to their ends."""
+        begun = going = torch.tensor(asked, device=self._device)
+        ends = torch.tensor(sorted(self._eos), device=self._device)
+        for _ in range(LONGEST):
+            logits = self._head(features)[:, : self._vocab].float()
+            chosen = self._choose(logits, block, noise)
+            features = block.add(chosen, going)
+            going = going & ~torch.isin(chosen, ends)
+            if int(going.sum()) <= (1 - ENOUGH) * int(begun.sum()):
+                break
+        return (begun & ~going).tolist()
+
+    def _choose(self, logits: Tensor, block: _Block, noise: torch.Generator) -> Tensor:
+        penalty = self._sampling.repetition_penalty
+        if penalty != 1:
+            said = torch.zeros_like(logits).scatter_add_(1, block.ids, block.mask.float()) > 0
+            lowered = torch.where(logits > 0, logits / penalty, logits * penalty)
+            logits = torch.where(said, lowered, logits)
+        scores = warp(logits, self._sampling)
+        if self._sampling.temperature == 0:
+            return scores.argmax(-1)
+        uniform = torch.rand(scores.shape, generator=noise, device=self._device)
+        return (scores - (-uniform.clamp_min(1e-20).log()).log()).argmax(-1)
+
+
+class _Block:
+    """Rows of tokens with holes, and the caches and features that belong to them."""
+
+    def __init__(self, model: Any, rows: int, device: torch.device) -> None:
+        self._model, self._rows, self._device = model, rows, device
+        self._cache = DynamicCache()
+        self.ids = torch.empty(rows, 0, dtype=torch.long, device=device)
+        self.mask = torch.empty(rows, 0, dtype=torch.long, device=device)
+        self._chosen = list[Tensor]()
+        self._features = list[Tensor]()
+
+    def open(self, ids: list[int]) -> None:
+        """All rows begin with `ids`, which are computed once."""
+        if not ids:
+            return
+        found = self._model(
+            input_ids=torch.tensor([ids], device=self._device),
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+        self._cache.batch_repeat_interleave(self._rows)
+        begun = torch.tensor([ids], device=self._device).expand(self._rows, -1)
+        self._keep(begun, torch.ones_like(begun), chosen=False)
+        self._features.append(found.last_hidden_state.expand(self._rows, -1, -1).half().cpu())
+
+    def feed(self, texts: list[list[int]]) -> Tensor:
+        """Add what a row is given, at its right; features of the last tokens, [rows, hidden]."""
+        longest = max(map(len, texts))
+        ids = torch.tensor([[0] * (longest - len(text)) + text for text in texts])
+        mask = torch.tensor([[0] * (longest - len(text)) + [1] * len(text) for text in texts])
+        return self._pass(ids.to(self._device), mask.to(self._device), chosen=False)
+
+    def add(self, tokens: Tensor, rows: Tensor) -> Tensor:
+        """Add a chosen token to each of `rows`, bool [rows]; features as `feed`."""
+        return self._pass(tokens.unsqueeze(1), rows.long().unsqueeze(1), chosen=True)
+
+    def _pass(self, ids: Tensor, mask: Tensor, *, chosen: bool) -> Tensor:
+        self._keep(ids, mask, chosen=chosen)
+        positions = (self.mask.cumsum(1) - 1).clamp_min(0)[:, -ids.shape[1] :]
+        found = self._model(
+            input_ids=ids,
+            attention_mask=self.mask,
+            position_ids=positions,
+            past_key_values=self._cache,
+            use_cache=True,
+        ).last_hidden_state
+        self._features.append(found.half().cpu())
+        return found[:, -1]
+
+    def _keep(self, ids: Tensor, mask: Tensor, *, chosen: bool) -> None:
+        self.ids = torch.cat((self.ids, ids), 1)
+        self.mask = torch.cat((self.mask, mask), 1)
+        self._chosen.append(torch.full_like(ids, chosen, dtype=torch.bool))
+
+    def replies(self) -> Replies:
+        """All rows without their holes."""
+        there = self.mask.bool().cpu()
+        return Replies(
+            ids=self.ids.cpu()[there],
+            features=torch.cat(self._features, 1)[there],
+            chosen=torch.cat(self._chosen, 1).cpu()[there],
+            lengths=there.sum(1),
+        )

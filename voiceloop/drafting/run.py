@@ -1,0 +1,130 @@
+"""One training from its target to the draft's folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from safetensors.torch import save_file
+from transformers import PreTrainedModel
+
+from voiceloop.config import LlmConfig
+from voiceloop.drafting.replies import Generator
+from voiceloop.drafting.requests import Dialogues
+from voiceloop.drafting.store import State, Store
+from voiceloop.drafting.train import Learner, Tell, common_tokens, generate, train
+from voiceloop.errors import EngineError
+from voiceloop.llm.engine import system_prompt, vocabulary
+from voiceloop.llm.featuredraft import CARD, TOKENS, WEIGHTS, DraftCard, DraftShape
+from voiceloop.llm.fingerprint import fingerprint
+from voiceloop.llm.loading import Loaded
+from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.template import ChatTemplate
+
+WARM = 0.8
+"""Temperature of every other batch of replies."""
+GENERATING = 0.5
+"""How much of the time goes into replies."""
+
+
+class Training:
+    """A draft for one target."""
+
+    def __init__(self, target: Loaded, config: LlmConfig) -> None:
+        """Raises EngineError for a model that no draft can be trained for."""
+        assert isinstance(target.model, PreTrainedModel), "it was asked for whole"
+        self._model, self._target = target.model, target
+        self._template = ChatTemplate(target.tokenizer, target.name)
+        self._vocab = vocabulary(target)
+        self.system = system_prompt(config, self._template)
+        self.fingerprint = fingerprint(target.model, self._template)
+        self._sampling = Sampling(
+            temperature=config.temperature,
+            top_k=config.top_k,
+            top_p=config.top_p,
+            min_p=config.min_p,
+            repetition_penalty=config.repetition_penalty,
+        )
+        if getattr(target.model, "hf_quantizer", None) is not None:
+            raise EngineError(
+                f"the weights of '{target.name}' are quantised; a draft is trained for plain ones",
+                "name the model that they were made from",
+            )
+
+    def run(
+        self,
+        asked: Dialogues,
+        store: Store,
+        state: State,
+        seconds: float,
+        tokens: int,
+        folder: Path,
+        tell: Tell,
+    ) -> DraftCard:
+        """Train for so many seconds in all, and write the draft into `folder`."""
+        generate(
+            self._generator(self._sampling),
+            self._generator(
+                replace(self._sampling, temperature=max(WARM, self._sampling.temperature))
+            ),
+            asked.training,
+            asked.held_out,
+            store,
+            state,
+            seconds * GENERATING,
+            tell,
+        )
+        held_out, learned = store.held_out(), store.learned()
+        assert held_out is not None, "it was generated first"
+        if learned is not None:
+            kept = learned["tokens"]
+        else:
+            kept = common_tokens(store.batches(), tokens, self._vocab)
+        shape = self._shape()
+        learner = Learner(self._model, shape, kept, held_out)
+        if learned is not None:
+            learner.go_on(learned)
+        train(learner, store, state, seconds - state.generating_s, tell)
+        return self._write(learner, shape, state, folder)
+
+    def _generator(self, sampling: Sampling) -> Generator:
+        return Generator(
+            self._model, self._template, self._target.eos, self.system, sampling, self._vocab
+        )
+
+    def _shape(self) -> DraftShape:
+        """A layer like the target's own, but half as wide in the middle."""
+        config: Any = cast(Any, self._model.config).get_text_config()
+        hidden, heads = config.hidden_size, config.num_attention_heads
+        return DraftShape(
+            hidden=hidden,
+            heads=heads,
+            groups=getattr(config, "num_key_value_heads", None) or heads,
+            dim=getattr(config, "head_dim", None) or hidden // heads,
+            inner=2 * hidden,
+        )
+
+    def _write(self, learner: Learner, shape: DraftShape, state: State, folder: Path) -> DraftCard:
+        last = state.curve[-1] if state.curve else {}
+        accepted = tuple(rate for name, rate in last.items() if name.startswith("accepted"))
+        card = DraftCard(
+            target=self._target.name,
+            fingerprint=self.fingerprint,
+            shape=shape,
+            minutes=round((state.generating_s + state.training_s) / 60, 1),
+            accepted=accepted,
+        )
+        weights = {
+            name: weight.detach().cpu().half().contiguous()
+            for name, weight in learner.layer.weights().items()
+        }
+        part = folder / f"{WEIGHTS}.part"
+        save_file(weights | {TOKENS: learner.tokens.int()}, part)
+        os.replace(part, folder / WEIGHTS)
+        part = folder / f"{CARD}.part"
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(card), indent=2) + b"\n")
+        os.replace(part, folder / CARD)
+        return card

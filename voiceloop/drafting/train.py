@@ -1,0 +1,225 @@
+"""Training a feature draft: the target replies, then a layer learns to guess what it says.
+
+Half of the time goes into replies. What is asked, which noise a batch has and in what order batches
+are learned follow from numbers, so that a training that is stopped goes on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from voiceloop.drafting.feature import STEPS, Batch, FeatureLayer, acceptance, losses
+from voiceloop.drafting.replies import Generator, Replies
+from voiceloop.drafting.store import State, Store
+from voiceloop.llm.featuredraft import DraftShape
+
+BESIDE = 64
+"""Dialogues that are replied to at once."""
+ROWS = 2048
+"""Tokens of a step, about."""
+RATE = 1e-3
+"""Of learning, at first; it falls along half a cosine."""
+WARM_UP_S = 20.0
+KEEP_S = 60.0
+"""How often what has been learned is kept, and measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told while it goes on."""
+
+    doing: str
+    done: float
+    """Of all there is to do for it, up to 1."""
+    figures: str
+    left_s: float
+
+
+Tell = Callable[[Told], None]
+
+
+def generate(
+    generator: Generator,
+    hot: Generator,
+    training: Sequence[Sequence[str]],
+    held_out: Sequence[Sequence[str]],
+    store: Store,
+    state: State,
+    seconds: float,
+    tell: Tell,
+) -> None:
+    """Have the target reply until it has taken `seconds` in all or everything has been asked.
+
+    Every other batch is by `hot`, which says what is less likely too.
+    """
+    begun = time.perf_counter()
+    if store.held_out() is None:
+        store.hold_out(generator.replies(held_out, 0))
+    batches = math.ceil(len(training) / BESIDE)
+    tokens, fresh_s = 0, 0.0
+    for number in range(batches):
+        if store.has(number):
+            continue
+        if state.generating_s >= seconds:
+            return
+        asked = training[number * BESIDE : (number + 1) * BESIDE]
+        replies = (hot if number % 2 else generator).replies(asked, number + 1)
+        store.add(number, replies)
+        now = time.perf_counter()
+        state.generating_s += now - begun
+        fresh_s += now - begun
+        begun = now
+        store.keep(state)
+        tokens += int(replies.chosen.sum())
+        done = max(state.generating_s / seconds, (number + 1) / batches)
+        left = min(seconds - state.generating_s, (batches - number - 1) * fresh_s / (number + 1))
+        rate = f"{tokens / fresh_s:.0f} tokens/s, {number + 1} of {batches} batches"
+        tell(Told("replies", min(1.0, done), rate, max(0.0, left)))
+
+
+def common_tokens(batches: Iterator[Replies], count: int, vocab: int) -> Tensor:
+    """The `count` tokens that replies are made of most often, in order of their ids: int64. What
+    no reply has is filled up by the lowest ids, which tokenizers give to what is common."""
+    counts = torch.zeros(vocab, dtype=torch.float64)
+    for replies in batches:
+        chosen = replies.ids[replies.chosen]
+        counts += torch.bincount(chosen, minlength=vocab)[:vocab]
+    counts -= torch.arange(vocab, dtype=torch.float64) / vocab / 2
+    return counts.topk(min(count, vocab)).indices.sort().values
+
+
+class Learner:
+    """A layer that learns from replies."""
+
+    def __init__(
+        self, model: PreTrainedModel, shape: DraftShape, tokens: Tensor, held_out: Replies
+    ) -> None:
+        device = model.device
+        embedding: Tensor = cast(Any, model).get_input_embeddings().weight.detach()
+        self._embedding = embedding  # as it is: some models scale what they take from it
+        head: Tensor = cast(Any, model).get_output_embeddings().weight.detach()
+        self._head = head[tokens.to(device)].float()
+        self.tokens = tokens
+        self._places = torch.full((len(embedding),), -1, device=device)
+        self._places[tokens.to(device)] = torch.arange(len(tokens), device=device)
+        self._device = device
+        self._held_out = held_out
+        seen = held_out.features.float()
+        size = float(embedding[held_out.ids.to(device)].float().square().mean().sqrt())
+        torch.manual_seed(0)
+        self.layer = FeatureLayer(shape, size, seen.square().mean(0).sqrt().cpu()).to(device)
+        self._optimizer = torch.optim.AdamW(
+            self.layer.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.01
+        )
+
+    def learned(self) -> dict[str, Any]:
+        """All that it goes on from."""
+        return {
+            "layer": self.layer.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "tokens": self.tokens,
+        }
+
+    def go_on(self, learned: dict[str, Any]) -> None:
+        """Go on from what `learned` gave."""
+        self.layer.load_state_dict(learned["layer"])
+        self._optimizer.load_state_dict(learned["optimizer"])
+
+    def step(self, batch: Batch, done: float, seconds: float) -> float:
+        """Learn from a batch, where so much of all is `done`, after so many seconds: the loss."""
+        rate = RATE * min(1.0, seconds / WARM_UP_S + 0.01) * (0.5 + 0.5 * math.cos(math.pi * done))
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        loss = losses(batch, self.layer(batch), self._head)
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.layer.parameters(), 1.0)
+        self._optimizer.step()
+        return float(loss.detach())
+
+    @torch.no_grad()
+    def acceptance(self) -> list[float]:
+        """On the held-out replies, if the target is greedy and penalises nothing: how often the
+        first guess is right, the second where the first was, and so on."""
+        total = torch.zeros(1 + STEPS, dtype=torch.float64)
+        for batch, chosen in self._gone_through([self._held_out], shuffled=None):
+            total += acceptance(batch, self.layer(batch), self._head, chosen)
+        return [float(a / b) if b else 0.0 for a, b in zip(total[1:], total[:-1], strict=True)]
+
+    def batches(self, replies: Sequence[Replies], seed: int) -> Iterator[Batch]:
+        """All of the replies once, in an order of their own."""
+        for batch, _ in self._gone_through(replies, shuffled=random.Random(seed)):
+            yield batch
+
+    def _gone_through(
+        self, replies: Sequence[Replies], shuffled: random.Random | None
+    ) -> Iterator[tuple[Batch, Tensor]]:
+        whole = [
+            piece
+            for some in replies
+            for piece in zip(
+                some.ids.split(some.lengths.tolist()),
+                some.features.split(some.lengths.tolist()),
+                some.chosen.split(some.lengths.tolist()),
+                strict=True,
+            )
+        ]
+        whole.sort(key=lambda piece: len(piece[0]))
+        beside, groups = list[tuple[Tensor, Tensor, Tensor]](), list[Any]()
+        for piece in whole:  # those alike in length go together, and little is filled up
+            if beside and (len(beside) + 1) * len(piece[0]) > ROWS:
+                groups.append(beside)
+                beside = []
+            beside = [*beside, piece]
+        groups.append(beside)
+        if shuffled is not None:
+            shuffled.shuffle(groups)
+        for group in groups:
+            yield self._batch(group)
+
+    def _batch(self, group: list[tuple[Tensor, Tensor, Tensor]]) -> tuple[Batch, Tensor]:
+        def filled(parts: list[Tensor]) -> Tensor:
+            return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True).to(self._device)
+
+        ids = filled([piece[0] for piece in group])
+        following = torch.nn.functional.pad(ids, (0, 1))[:, 1:]
+        counts = torch.nn.functional.pad(filled([piece[2] for piece in group]), (0, 1))[:, 1:]
+        features = filled([piece[1] for piece in group]).float()
+        embedded = self._embedding[ids].float()
+        return Batch(embedded, features, counts), self._places[following]
+
+
+def train(learner: Learner, store: Store, state: State, seconds: float, tell: Tell) -> None:
+    """Learn until it has taken `seconds` in all."""
+    replies = list(store.batches())
+    begun = told = time.perf_counter()
+    while state.training_s < seconds:
+        for batch in learner.batches(replies, state.steps):
+            loss = learner.step(batch, min(1.0, state.training_s / seconds), state.training_s)
+            state.steps += 1
+            now = time.perf_counter()
+            state.training_s += now - begun
+            begun = now
+            if now - told >= KEEP_S or state.training_s >= seconds:
+                found = learner.acceptance()
+                minutes = (state.generating_s + state.training_s) / 60
+                named = {f"accepted_{at + 1}": round(a, 4) for at, a in enumerate(found)}
+                state.curve.append({"minutes": round(minutes, 2), "loss": round(loss, 4), **named})
+                store.keep_learned(learner.learned())
+                store.keep(state)
+                rates = " ".join(f"{a:.2f}" for a in found)
+                told = time.perf_counter()
+                figures = f"step {state.steps}, accepted {rates}"
+                left = max(0.0, seconds - state.training_s)
+                tell(Told("learning", min(1.0, state.training_s / seconds), figures, left))
+            if state.training_s >= seconds:
+                return
