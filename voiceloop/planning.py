@@ -88,6 +88,7 @@ class _Models:
 
 
 def _footprint(name: str, role: str) -> Footprint | None:
+    """None where nothing tells, as of a trained draft, which is small beside its target."""
     starter = bundled(STARTER[role]) if name == "starter" else None
     return read_footprint(starter or find(name, "llm"))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import pytest
 import torch
 
@@ -26,7 +29,7 @@ def learner(features: torch.Tensor, embedding: torch.Tensor) -> FeatureLayer:
 
 
 def test_each_chained_step_is_what_the_draft_computes_when_it_follows_itself():
-    model = build_model("llama", VOCAB, 0, torch.float32)
+    model: Any = build_model("llama", VOCAB, 0, torch.float32)
     head = model.get_output_embeddings().weight.detach().clone()
     target = decoder(model, VOCAB, CONTEXT, features=True)
     ids = torch.randint(VOCAB, (2, 20), generator=torch.Generator().manual_seed(2))
@@ -82,7 +85,7 @@ def test_it_learns_what_follows():
     after = rates()
     # Half of the tokens are none that it can choose.
     assert before[0] < 0.2 and 0.45 < after[0] <= 0.55
-    assert all(a >= b for a, b in zip(after, after[1:], strict=False))
+    assert all(a >= b for a, b in pairwise(after))
 
 
 def test_what_the_target_did_not_choose_counts_for_nothing():

@@ -38,9 +38,9 @@ from voiceloop.llm.attention import Place
 from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.captured import Captured
 from voiceloop.llm.conversation import SpeculativeConversation
-from voiceloop.llm.decoder import Decoder, decoder
+from voiceloop.llm.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.draftlength import DraftLength
-from voiceloop.llm.drafts import ModelDraft
+from voiceloop.llm.drafts import ChainDraft, ModelDraft
 from voiceloop.llm.featuredraft import (
     FUSE,
     DraftCard,
@@ -260,7 +260,7 @@ class Workshop:
     tokenizer: Any
     template: ChatTemplate
     _models: dict[tuple[str, int], PreTrainedModel] = field(default_factory=dict)
-    _decoders: dict[tuple[str, int, bool], Decoder] = field(default_factory=dict)
+    _decoders: dict[tuple[str, int, bool], TargetDecoder] = field(default_factory=dict)
     _layers: dict[str, FeatureModel] = field(default_factory=dict)
 
     @property
@@ -273,7 +273,9 @@ class Workshop:
             self._models[kind, seed] = build_model(kind, self.vocab, seed)
         return self._models[kind, seed]
 
-    def decoder(self, kind: str = "llama", seed: int = 0, *, features: bool = False) -> Decoder:
+    def decoder(
+        self, kind: str = "llama", seed: int = 0, *, features: bool = False
+    ) -> TargetDecoder:
         """The decoder of the same model; it keeps nothing of what it is fed."""
         if (kind, seed, features) not in self._decoders:
             whole = copy.deepcopy(self.model(kind, seed))
@@ -349,7 +351,7 @@ class Workshop:
         placed = captured and captured.work.draft_model
         slots = placed.slots if placed else None
         cache = KvCache(capacity, captured and captured.work.target.slots)
-        proposes: ModelDraft | None = None
+        proposes: ChainDraft | None = None
         if isinstance(draft, FeatureModel):
             proposes = FeatureDraft(draft, cache, sampling, capacity, eos)
         elif draft is not None:

@@ -140,7 +140,7 @@ def test_half_precision_weights_are_single_precision_on_a_cpu(workshop, folders,
     model.save_pretrained(tmp_path)
     workshop.tokenizer.save_pretrained(tmp_path)
     llm = build(tmp_path)
-    assert isinstance(llm._target, LeanDecoder) and llm._target._embedding.dtype == torch.float32
+    assert isinstance(llm._target, LeanDecoder) and llm._target.embedding.dtype == torch.float32
 
 
 # ---- what goes wrong

@@ -99,8 +99,8 @@ def test_in_rejection_sampling_it_is_verified_by_what_it_was_drawn_from(workshop
 # ---- files
 
 
-def written(folder, shape=SHAPE, card=None, **changed):
-    generator = torch.Generator().manual_seed(0)
+def written(folder, **changed):
+    shape, generator = SHAPE, torch.Generator().manual_seed(0)
     weights = {
         name: torch.randn(size, generator=generator) for name, size in shape.weights().items()
     }
@@ -109,7 +109,7 @@ def written(folder, shape=SHAPE, card=None, **changed):
     save_file(
         {name: weight for name, weight in weights.items() if weight is not None}, folder / WEIGHTS
     )
-    card = card or DraftCard("some-model", "f" * 32, shape)
+    card = DraftCard("some-model", "f" * 32, shape)
     (folder / CARD).write_bytes(msgspec.json.encode(card))
     return folder
 

@@ -48,7 +48,7 @@ def test_the_estimate_is_what_the_tensors_take(
     built = decoder(loaded.model, loaded.rows, 128)
     assert isinstance(built, LeanDecoder)
     told = footprint.weights("cpu", dtype, "none")
-    taken = built.pass_bytes + built._embedding.nbytes
+    taken = built.pass_bytes + built.embedding.nbytes
     assert taken == pytest.approx(told, rel=0.03)
     cache = KvCache(1)
     built.forward(torch.zeros(1, dtype=torch.long), cache, 1)

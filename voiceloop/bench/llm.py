@@ -1,4 +1,4 @@
-"""`voiceloop bench llm`: five ways of decoding, side by side in one process, as one record."""
+"""`voiceloop bench llm`: ways of decoding, side by side in one process, as one record."""
 
 from __future__ import annotations
 
@@ -105,14 +105,17 @@ def compare(subjects: Subjects, texts: Sequence[str], plan: Plan, progress: Prog
         assistant = subjects.draft if draft else None
         return TransformersMode(subjects.target, assistant, length, config, pair.eos)
 
+    took: dict[int, float] = {}
+
     modes: dict[str, Mode] = {
         "plain": OurMode(pair.plain().conversation(), config.max_new_tokens),
         "speculative": OurMode(pair.conversation(), config.max_new_tokens),
         "hf_plain": transformers(None, draft=False),
     }
-    took = try_lengths(transformers, prompts[:SEARCHED], plan.limit_s / 4, progress)
-    best = best_length(took)
-    modes |= {"hf_assisted": transformers(best), "hf_assisted_default": transformers(None)}
+    if subjects.draft is not None:  # else transformers knows no such draft
+        took = try_lengths(transformers, prompts[:SEARCHED], plan.limit_s / 4, progress)
+        assisted = transformers(best_length(took))
+        modes |= {"hf_assisted": assisted, "hf_assisted_default": transformers(None)}
     for name, mode in modes.items():
         progress(f"warming up {name}")
         mode.answer(prompts[0])
@@ -130,10 +133,10 @@ def compare(subjects: Subjects, texts: Sequence[str], plan: Plan, progress: Prog
             "target": subjects.names[0],
             "draft": subjects.names[1],
             "target_parameters": subjects.target.num_parameters(),
-            "draft_parameters": subjects.draft.num_parameters(),
+            "draft_parameters": subjects.draft_parameters,
             "synthetic_acceptance": plan.acceptance if plan.synthetic else None,
             "num_speculative_tokens": config.num_speculative_tokens,
-            "hf_draft_length": best,
+            "hf_draft_length": best_length(took) if took else None,
             "hf_draft_lengths_tried": sorted(took),
             "prompts": len(prompts),
             "replies": len(answers["plain"]),

@@ -11,16 +11,19 @@ from typing import TypeVar, cast
 
 import torch
 from msgspec.structs import replace
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from voiceloop.bench.gpu.captures import Captures
 from voiceloop.bench.synthetic import synthetic_pair
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, OutOfMemory
-from voiceloop.llm.cache import MIB, CachePool
+from voiceloop.llm.attention import Place
+from voiceloop.llm.cache import MIB, CachePool, KvCache
 from voiceloop.llm.captured import Captured
 from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
+from voiceloop.llm.featuredraft import FeatureModel, LoadedHead
 from voiceloop.llm.graphs import Capture, CudaGraphs
 from voiceloop.llm.loading import Loaded
 
@@ -29,17 +32,23 @@ class Pair(SpeculativeLlm):
     """The engine over a target and a draft, and a way to each of them alone."""
 
     def __init__(
-        self, target: Loaded, draft: Loaded, config: LlmConfig, capture: Capture | None = None
+        self,
+        target: Loaded,
+        draft: Loaded | LoadedHead,
+        config: LlmConfig,
+        capture: Capture | None = None,
     ) -> None:
         """`target` and `draft` give up their weights; raises as `SpeculativeLlm` does."""
-        if capture is None and cast(PreTrainedModel, target.model).device.type == "cuda":
+        on_gpu = cast(PreTrainedModel, target.model).device.type == "cuda"
+        if capture is None and on_gpu and isinstance(draft, Loaded):
             capture = CudaGraphs()
         self.captures = capture and Captures(capture)
         """What was captured; None where rounds are not."""
         super().__init__(target, draft, config, self.captures)
         self.eos = target.eos
-        assert self._draft is not None
-        self.decoders: tuple[Decoder, Decoder] = self._target, self._draft
+        drafts = self._draft or (self._trained and Alone(self._trained))
+        assert drafts is not None, "something drafts"
+        self.decoders: tuple[Decoder, Decoder] = self._target, drafts
 
     def plain(self) -> SpeculativeLlm:
         """The same target without a draft."""
@@ -57,6 +66,31 @@ class Pair(SpeculativeLlm):
         return (*before, *template.content(text.strip()), *template.user_to_reply)
 
 
+class Alone:
+    """A trained layer as a decoder, beside features of nothing: it takes as long as with those of
+    its target, and says nothing of use."""
+
+    by_reach = True
+
+    def __init__(self, layer: FeatureModel) -> None:
+        self.vocab, self.parameters, self.pass_bytes = (
+            layer.vocab,
+            layer.parameters,
+            layer.pass_bytes,
+        )
+        self.device, self.dtype = layer.device, layer.dtype
+        self._layer = layer
+
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        """See `Decoder.forward`; `keep` is 1."""
+        features = torch.zeros(len(ids), self._layer.hidden, dtype=self.dtype, device=self.device)
+        return self._layer.forward(ids, features, cache)[0]
+
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        """Rounds with a trained layer are not captured."""
+        raise NotImplementedError
+
+
 EngineT = TypeVar("EngineT")
 
 
@@ -65,7 +99,7 @@ def without_draft(llm: EngineT) -> EngineT:
     if not isinstance(llm, SpeculativeLlm):
         return llm
     alone = copy.copy(llm)
-    alone._draft = None
+    alone._draft = alone._trained = None
     alone._config = replace(llm._config, draft="none")
     alone._length = copy.deepcopy(llm._length)  # its rounds would fade what is known of drafts
     # Groups of one pool have equally many caches.
@@ -90,7 +124,9 @@ class Subjects:
     pair: Pair
     target: PreTrainedModel
     """As transformers runs it."""
-    draft: PreTrainedModel
+    draft: PreTrainedModel | None
+    """None where transformers has no such draft."""
+    draft_parameters: int
     names: tuple[str, str]
     """What the target and the draft are called."""
 
@@ -105,7 +141,7 @@ def load_subjects(config: LlmConfig, synthetic: str | None, acceptance: float) -
 
 def load_models(
     config: LlmConfig, synthetic: str | None, acceptance: float
-) -> tuple[Loaded, Loaded]:
+) -> tuple[Loaded, Loaded | LoadedHead]:
     """Load target and draft, or build those of a `synthetic` pair.
 
     Raises what loading raises, and ConfigError where nothing is to be drafted.
@@ -128,17 +164,17 @@ def load_models(
     return target, draft
 
 
-def subjects(target: Loaded, draft: Loaded, config: LlmConfig) -> Subjects:
+def subjects(target: Loaded, draft: Loaded | LoadedHead, config: LlmConfig) -> Subjects:
     """Both engines over a loaded pair, which gives up its weights."""
     try:
-        copies = _copy(target), _copy(draft)
+        copies = _copy(target), _copy(draft) if isinstance(draft, Loaded) else None
         pair = Pair(target, draft, config)
     except (torch.OutOfMemoryError, OutOfMemory) as error:
         raise OutOfMemory(
             f"'{target.name}' and '{draft.name}' do not fit into memory twice",
             "choose smaller models: transformers' modes need a copy of their own",
         ) from error
-    return Subjects(pair, *copies, (target.name, draft.name))
+    return Subjects(pair, *copies, pair.decoders[1].parameters, (target.name, draft.name))
 
 
 def _copy(loaded: Loaded) -> PreTrainedModel:

@@ -73,7 +73,10 @@ class Generator:
     ) -> None:
         """`vocab` is the number of tokens there are; `sampling` has no other penalty than that of
         repetition."""
-        self._model, self._head = cast(Any, model).base_model, model.get_output_embeddings()
+        self._model, self._head = (
+            cast(Any, model).base_model,
+            cast(Any, model.get_output_embeddings()),
+        )
         self._device = model.device
         self._template, self._eos, self._vocab = template, eos, vocab
         self._opening = template.opening(system)

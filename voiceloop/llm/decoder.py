@@ -43,8 +43,6 @@ class Decoder(Protocol):
     device: torch.device
     dtype: torch.dtype
     """Of weights, and of the rows of a cache."""
-    embedding: Tensor
-    """Of the tokens, [vocab or more, hidden]."""
     by_reach: bool
     """Whether a pass at a place looks at all rows within its reach, or only at those that are."""
 
@@ -61,6 +59,13 @@ class Decoder(Protocol):
         ...
 
 
+class TargetDecoder(Decoder, Protocol):
+    """One that a draft may have been trained for."""
+
+    embedding: Tensor
+    """Of the tokens, [vocab or more, hidden]."""
+
+
 def decoder(
     model: Checkpoint | PreTrainedModel,
     vocab: int,
@@ -68,7 +73,7 @@ def decoder(
     how: Quantize = "none",
     *,
     features: bool = False,
-) -> Decoder:
+) -> TargetDecoder:
     """The quickest decoder there is for `model`, which may lose its weights to it.
 
     Logits are cut to the first `vocab` tokens: what lies beyond is padding. `capacity` is the

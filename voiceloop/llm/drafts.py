@@ -6,6 +6,7 @@ module knows neither the target nor the clock.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from functools import cached_property
 from typing import Protocol
@@ -52,12 +53,13 @@ class Draft(Protocol):
         ...
 
 
-class ModelDraft:
-    """A smaller model with the target's vocabulary, which warps and chooses as the target does."""
+class ChainDraft(ABC):
+    """Chooses one token after the other, each from a distribution over the target's vocabulary,
+    which it warps and chooses from as the target does."""
 
     def __init__(
         self,
-        model: Decoder,
+        device: torch.device,
         sampling: Sampling,
         capacity: int,
         ends: frozenset[int] = frozenset(),
@@ -69,8 +71,8 @@ class ModelDraft:
         """
         self.cache = KvCache(capacity, slots)
         # Elsewhere it would take a wait for the device to know that a token ends the reply.
-        self._ends = ends if model.device.type == "cpu" else frozenset[int]()
-        self._model = model
+        self._ends = ends if device.type == "cpu" else frozenset[int]()
+        self._device = device
         self._sampling = sampling
         self._q: Tensor | None = None
         """In rejection sampling, the distributions of the tokens, [k or more, vocab]."""
@@ -78,24 +80,19 @@ class ModelDraft:
     @cached_property
     def _tokens(self) -> Tensor:
         """Those of a round; made as `Speculator` makes its rows."""
-        return torch.empty(self.cache.capacity, dtype=torch.long, device=self._model.device)
+        return torch.empty(self.cache.capacity, dtype=torch.long, device=self._device)
 
     @property
     def length(self) -> int:
         """See `Draft.length`."""
         return self.cache.length
 
-    def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """See `Draft.prefill`."""
-        yield from feed(self._model, self.cache, ids)
-
     @torch.inference_mode()
     def propose(
         self, ids: Sequence[int], k: int, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
         """See `Draft.propose`. Nothing waits for the device between the tokens."""
-        unseen = yield from self._unseen(ids)
-        x = self._tokens
+        unseen, x = (yield from self._unseen(ids)), self._tokens
         for i in range(k):
             if i > 0:
                 yield None
@@ -117,25 +114,51 @@ class ModelDraft:
         """See `Draft.release`."""
         self.cache.release()
 
+    @abstractmethod
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
         """Get ready to draft what follows `ids`: those that the first pass has to see."""
-        self.rollback(len(ids) - 1)  # a round that was cancelled has seen all of them
-        # After a round in which all were accepted, the last of them has not been seen either; both
-        # go in one pass. More is there only after rounds without draft tokens.
-        if self.cache.length < len(ids) - 2:
-            yield from self.prefill(ids[:-1])
-            yield None
-        return torch.tensor(ids[self.cache.length :], device=self._model.device)
 
+    @abstractmethod
     def _logits(self, unseen: Tensor) -> Tensor:
         """Those after the last of these tokens, [1, vocab]."""
-        return self._model.forward(unseen, self.cache, 1)
 
     def _q_row(self, i: int, k: int, like: Tensor) -> Tensor:
         """Where the distribution of number `i` of a round's `k` tokens is kept, [1, vocab]."""
         if self._q is None or len(self._q) < k:
             self._q = like.new_empty(k, like.shape[-1])
         return self._q[i : i + 1]
+
+
+class ModelDraft(ChainDraft):
+    """A smaller model with the target's vocabulary."""
+
+    def __init__(
+        self,
+        model: Decoder,
+        sampling: Sampling,
+        capacity: int,
+        ends: frozenset[int] = frozenset(),
+        slots: Slots | None = None,
+    ) -> None:
+        """See `ChainDraft`."""
+        super().__init__(model.device, sampling, capacity, ends, slots)
+        self._model = model
+
+    def prefill(self, ids: Sequence[int]) -> Steps[None]:
+        """See `Draft.prefill`."""
+        yield from feed(self._model, self.cache, ids)
+
+    def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
+        self.rollback(len(ids) - 1)  # a round that was cancelled has seen all of them
+        # After a round in which all were accepted, the last of them has not been seen either; both
+        # go in one pass. More is there only after rounds without draft tokens.
+        if self.cache.length < len(ids) - 2:
+            yield from self.prefill(ids[:-1])
+            yield None
+        return torch.tensor(ids[self.cache.length :], device=self._device)
+
+    def _logits(self, unseen: Tensor) -> Tensor:
+        return self._model.forward(unseen, self.cache, 1)
 
 
 class NgramDraft:

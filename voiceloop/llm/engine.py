@@ -6,6 +6,7 @@ a conversation is, `speculate` and `conversation` know.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from random import SystemRandom
 
@@ -20,9 +21,9 @@ from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.cache import MIB, CachePool, KvCache, Slots
 from voiceloop.llm.captured import LENGTHS, Captured, FixedRound, Placed
 from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
-from voiceloop.llm.decoder import Decoder, decoder
+from voiceloop.llm.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.draftlength import EVERY, DraftLength
-from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
+from voiceloop.llm.drafts import ChainDraft, Draft, ModelDraft, NgramDraft
 from voiceloop.llm.featuredraft import (
     FeatureDraft,
     FeatureModel,
@@ -44,8 +45,12 @@ from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.wording import SPOKEN
 from voiceloop.placement import URGENT, own_stream, torch_device
 
+logger = logging.getLogger(__name__)
+
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""
+TRAINED: dict[str, str] = {}
+"""Drafts that ship, by the name of their target."""
 _ROW_COST = {"cpu": 0.06}
 """What each further row of a target pass costs next to the first; elsewhere next to nothing."""
 
@@ -177,7 +182,7 @@ class SpeculativeLlm:
             captured=self._captured,
             ends=self._template.ends,
         )
-        own = (draft.cache,) if isinstance(draft, ModelDraft) else ()
+        own = (draft.cache,) if isinstance(draft, ChainDraft) else ()
         return SpeculativeConversation(
             speculator,
             self._template,
@@ -198,7 +203,8 @@ class SpeculativeLlm:
             placed = self._captured and self._captured.work.draft_model
             slots = placed.slots if placed else None
             return ModelDraft(self._draft, sampling, self._capacity, self._eos, slots)
-        return NgramDraft(self._target.device) if draft_of(self._config) == "ngram" else None
+        # Whatever else is to draft has been loaded, or is for another copy of the target.
+        return None if draft_of(self._config) == "none" else NgramDraft(self._target.device)
 
 
 def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
@@ -209,12 +215,15 @@ def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
 
 
 def draft_of(config: LlmConfig) -> str:
-    """What `config` says is to draft: `none`, `ngram`, `starter`, or a model."""
+    """What `config` says is to draft: `none`, `ngram`, `starter`, a model, or a trained draft."""
     if config.num_speculative_tokens == 0:
         return "none"
-    if config.draft == "auto":
-        return "starter" if config.target == "starter" else "ngram"
-    return config.draft
+    if config.draft != "auto":
+        return config.draft
+    if config.target == "starter":
+        return "starter"
+    shipped = TRAINED.get(config.target)
+    return str(bundled(shipped)) if shipped else "ngram"
 
 
 def load_pair(
@@ -236,9 +245,15 @@ def load_pair(
     target, draft = load(config.target, "target"), draft_of(config)
     if draft in ("none", "ngram"):
         return target, None
-    if draft != "starter" and is_head(folder := find(draft, "llm")):
-        return target, load_head(draft, folder, device)
-    return target, load(draft, "draft")
+    if draft == "starter" or not is_head(folder := find(draft, "llm")):
+        return target, load(draft, "draft")
+    head = load_head(draft, folder, device)
+    if config.draft == "auto":
+        template = ChatTemplate(target.tokenizer, target.name)
+        if head.card.fingerprint != fingerprint(target.model, template):
+            logger.info("the draft that ships for %s is another copy's", config.target)
+            return target, None
+    return target, head
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
@@ -288,7 +303,7 @@ def _check_pair(target: Loaded, draft: Loaded) -> None:
 
 def _checked(
     loaded: Loaded, vocab: int, capacity: int, how: Quantize, *, features: bool = False
-) -> Decoder:
+) -> TargetDecoder:
     """The model's decoder, if it computes numbers."""
     with memory_for_model(loaded.name):
         built = decoder(loaded.model, vocab, capacity, how, features=features)

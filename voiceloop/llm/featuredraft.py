@@ -26,8 +26,8 @@ from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.attention import FEATURES, Following
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight, rotary_table
-from voiceloop.llm.decoder import Decoder, LeanDecoder, chunk
-from voiceloop.llm.drafts import ModelDraft
+from voiceloop.llm.decoder import LeanDecoder, TargetDecoder, chunk
+from voiceloop.llm.drafts import ChainDraft
 from voiceloop.llm.kernels import linear
 from voiceloop.llm.loading import Loaded
 from voiceloop.llm.sampling import Sampling
@@ -146,12 +146,14 @@ def head_rows(target: Loaded, tokens: Tensor) -> Tensor:
 class FeatureModel:
     """The layer with its target's embedding and head."""
 
-    def __init__(self, head: LoadedHead, rows: Tensor, target: Decoder, capacity: int) -> None:
+    def __init__(
+        self, head: LoadedHead, rows: Tensor, target: TargetDecoder, capacity: int
+    ) -> None:
         """`rows` are from `head_rows`, `target` is the decoder that was built since."""
         shape, dtype = head.card.shape, target.dtype
         weights = {name: weight.to(dtype) for name, weight in head.weights.items()}
         self._fuse = linear(weights.pop(FUSE))
-        self._embedding = target.embedding
+        self.embedding = target.embedding
 
         def rotary(positions: int) -> tuple[Tensor, Tensor]:
             return rotary_table(positions, shape.dim, shape.theta, dtype, target.device)
@@ -170,14 +172,17 @@ class FeatureModel:
         self.vocab = target.vocab
         self.device = target.device
         self.hidden = shape.hidden
+        self.dtype = dtype
         self.parameters = sum(weight.numel() for weight in head.weights.values()) + rows.numel()
+        self.pass_bytes = self._fuse.nbytes + self._layer.pass_bytes
+        """Of large matrices, as `Decoder.pass_bytes`."""
 
     @torch.inference_mode()
     def forward(self, ids: Tensor, features: Tensor, cache: KvCache) -> tuple[Tensor, Tensor]:
         """Feed `ids` [rows] behind what `cache` holds, beside the features before them, [rows,
         hidden]. Returns the logits after the last, [1, vocab], -inf for what it never chooses, and
         the feature behind it, [1, hidden]."""
-        x = self._fuse(torch.cat((F.embedding(ids, self._embedding), features), -1))
+        x = self._fuse(torch.cat((F.embedding(ids, self.embedding), features), -1))
         found = self._layer.through(x, Following(cache, len(ids)))[-1:]
         cache.advance(len(ids))
         feature = self._layer.normed(found)
@@ -186,7 +191,7 @@ class FeatureModel:
         return every.index_copy_(1, self.tokens, logits), feature
 
 
-class FeatureDraft(ModelDraft):
+class FeatureDraft(ChainDraft):
     """See `Draft`; `features` is the target's cache of the conversation."""
 
     def __init__(
@@ -197,7 +202,7 @@ class FeatureDraft(ModelDraft):
         capacity: int,
         ends: frozenset[int] = frozenset(),
     ) -> None:
-        super().__init__(model, sampling, capacity, ends)
+        super().__init__(model.device, sampling, capacity, ends)
         self._layer, self._features = model, features
         self._sure = 0
         """Rows that stand on the target's features."""
@@ -212,7 +217,7 @@ class FeatureDraft(ModelDraft):
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
         """See `Draft.prefill`. It goes no further than the target."""
         self.rollback(self._sure)
-        end, most = min(len(ids), self._features.length + 1), chunk(self._layer.device)
+        end, most = min(len(ids), self._features.length + 1), chunk(self._device)
         while self._sure < end:
             self._feed(ids[self._sure : min(end, self._sure + most)])
             yield None
@@ -230,9 +235,9 @@ class FeatureDraft(ModelDraft):
 
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
         self.rollback(len(ids) - 1)
-        if self._sure < len(ids) - chunk(self._layer.device):
+        if self._sure < len(ids) - chunk(self._device):
             yield from self.prefill(ids[:-1])
-        return torch.tensor(ids[self._sure :], device=self._layer.device)
+        return torch.tensor(ids[self._sure :], device=self._device)
 
     def _logits(self, unseen: Tensor) -> Tensor:
         if self._last is None:
@@ -243,7 +248,7 @@ class FeatureDraft(ModelDraft):
         return logits
 
     def _feed(self, ids: Sequence[int]) -> None:
-        self._fed(torch.tensor(ids, device=self._layer.device))
+        self._fed(torch.tensor(ids, device=self._device))
         self._sure = self.cache.length
 
     def _fed(self, ids: Tensor) -> tuple[Tensor, Tensor]:

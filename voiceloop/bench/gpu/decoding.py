@@ -42,7 +42,7 @@ def figures_of(
     return {
         **found,
         "bandwidth": floor(bandwidth, (target, draft), found),
-        "gpu": _on_gpu(pair, prompt) | {"most_memory_mb": memory} if on_gpu else None,
+        "gpu": _on_gpu(pair, prompt) | {"most_memory_mb": memory} if pair.captures else None,
     }
 
 
@@ -54,7 +54,7 @@ def most_memory_mb() -> float:
 def _on_gpu(pair: Pair, prompt: Prompt) -> dict[str, Any]:
     """What a round asks of the GPU, and what its graphs took."""
     work = profiled_rounds(pair, prompt)
-    assert pair.captures is not None, "there is a GPU"
+    assert pair.captures is not None, "rounds are captured"
     return {
         "kernels_per_round": round(work.kernels, 1),
         "launches_per_round": round(work.launches, 1),

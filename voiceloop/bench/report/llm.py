@@ -73,7 +73,11 @@ def report(record: Record) -> Report:
             Picture(
                 "Acceptance by position of the draft token in its round",
                 acceptance_chart(found),
-                key={LABELS["speculative"]: "p1", LABELS["hf_assisted"]: "p4"},
+                key={
+                    LABELS[name]: kind
+                    for name, kind in (("speculative", "p1"), ("hf_assisted", "p4"))
+                    if name in found["modes"]
+                },
             ),
             Picture(
                 "Milliseconds of a token after the first",
@@ -133,7 +137,6 @@ def _remarks(record: Record) -> list[str]:
             f" the measured step times and acceptance predict {speedup['predicted']:.2f}."
         )
     one = steps["target_pass_ms"]["1"]
-    best = counted(settings["hf_draft_length"], "draft token", "draft tokens")
     lines += [
         f"One pass of the target takes {one:.2f} ms, one draft token"
         f" {steps['draft_step_ms']:.2f} ms (c = {steps['draft_step_ms'] / one:.2f}), the rest of"
@@ -143,9 +146,13 @@ def _remarks(record: Record) -> list[str]:
         f" {bandwidth['share_reached']:.0%} of that speed"
         + (", so the weights stay in a cache." if bandwidth["share_reached"] > 1 else "."),
         *(_on_gpu(found["gpu"], bandwidth) if found["gpu"] else ()),
-        f"The best constant length of transformers' drafts is {best} a round; by default it drafts"
-        " 20, fewer where the draft is unsure.",
     ]
+    if settings["hf_draft_length"] is not None:
+        best = counted(settings["hf_draft_length"], "draft token", "draft tokens")
+        lines.append(
+            f"The best constant length of transformers' drafts is {best} a round; by default it"
+            " drafts 20, fewer where the draft is unsure."
+        )
     return lines
 
 
@@ -207,6 +214,7 @@ def acceptance_chart(found: Values) -> str:
             if tested >= FEW
         ]
         for name in ("speculative", "hf_assisted")
+        if name in found["modes"]
     }
     places = max((len(columns) for columns in shown.values()), default=0)
     step = min(110.0, (svg.WIDTH - svg.SIDE - 30) / max(1, places))
