@@ -101,9 +101,11 @@ class LlmConfig(Object, frozen=True):
     `voiceloop models list`), a folder, a GGUF file, or a repository of the hub. For `openai`: its
     name there."""
     draft: str = "auto"
-    """What drafts tokens: a smaller model named like the target, `ngram` (what was said before, no
-    second model), `none`; `auto` is the starter's own draft for the starter target, `ngram` for
-    others."""
+    """What drafts tokens: a smaller model named like the target, the folder of a draft that was
+    trained for it (`voiceloop train-draft`), `ngram` (what was said before, no second model),
+    `none`; `auto` is a draft that ships for the target, else `ngram`."""
+    draft_tokenizer: str = ""
+    """Where the draft's tokenizer is, if not in its folder: another folder, or a model by name."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
     """Draft tokens a round; `auto` follows measured step costs and acceptance."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
@@ -311,7 +313,15 @@ SECTIONS = tuple(dict.fromkeys(key.partition(".")[0] for key in KEYS if "." in k
 """The names of the sections that settings stand in."""
 GUARDED = frozenset(
     {key for key in KEYS if key.endswith(".engine") or key.startswith("server.")}
-    | {"asr.model", "llm.base_url", "llm.target", "llm.draft", "tts.model", "turns.sound"}
+    | {
+        "asr.model",
+        "llm.base_url",
+        "llm.target",
+        "llm.draft",
+        "llm.draft_tokenizer",
+        "tts.model",
+        "turns.sound",
+    }
 )
 """What a file that merely lies in the current folder may not set: code that is loaded, weights that
 are read or fetched by a name of the file's own, where what is said is sent, and the limits that

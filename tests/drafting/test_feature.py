@@ -41,6 +41,14 @@ def test_each_chained_step_is_what_the_draft_computes_when_it_follows_itself():
     batch = Batch(target.embedding[ids], features, torch.ones(2, 20, dtype=torch.bool))
     with torch.no_grad():
         found = layer(batch)
+    # Where little counts, only that and what it stands on is worked out.
+    late = torch.zeros(2, 20, dtype=torch.bool)
+    late[:, 11:] = True
+    some = Batch(batch.embedded, features, late)
+    assert some.start == 11 - STEPS
+    with torch.no_grad():
+        for step, (own, all_of_it) in enumerate(zip(layer(some), found, strict=True)):
+            assert torch.allclose(own[:, step:], all_of_it[:, some.start + step :], atol=1e-5)
     loaded = LoadedHead("layer", DraftCard("", "", SHAPE), layer.weights(), TOKENS)
     drafts = FeatureModel(loaded, head[TOKENS], target, CONTEXT)
     for row in range(2):

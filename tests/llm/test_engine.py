@@ -240,14 +240,26 @@ def test_a_model_with_a_window_says_the_same_with_a_draft_and_without(
     assert same(pair, alone, talk)
 
 
-def test_a_draft_with_another_vocabulary_is_refused(workshop, folders, tmp_path):
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_draft_with_another_vocabulary_drafts_all_the_same(workshop, folders, tmp_path, beside):
+    """Its tokenizer is in its folder, or elsewhere."""
     tokenizer = copy.deepcopy(workshop.tokenizer)
     tokenizer.add_tokens(["<other>"])
-    model = LlamaForCausalLM.from_pretrained(folders / "draft")
+    config = LlamaForCausalLM.from_pretrained(folders / "draft").config
+    config.num_hidden_layers = 1
+    model = LlamaForCausalLM(config)
     model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    explained(
-        EngineError, "vocabularies differ", folders / "target", save(tmp_path, model, tokenizer)
-    )
+    if beside:
+        model.save_pretrained(tmp_path / "draft")
+        tokenizer.save_pretrained(tmp_path / "elsewhere")
+        draft, where = tmp_path / "draft", str(tmp_path / "elsewhere")
+    else:
+        draft, where = save(tmp_path, model, tokenizer), ""
+    _, alone = said(build(folders / "target"))
+    pair = build(folders / "target", draft, num_speculative_tokens=3, draft_tokenizer=where)
+    _, talk = said(pair)
+    assert talk.counters.drafted > 0
+    assert same(pair, alone, talk)
 
 
 def test_a_vocabulary_padded_to_another_length_is_no_other_vocabulary(workshop, folders, tmp_path):

@@ -34,7 +34,22 @@ class Batch:
     features: Tensor
     """Of the target behind each token, the same shape."""
     counts: Tensor
-    """Whether the target chose the token behind this one's next: bool [dialogues, tokens]."""
+    """Whether the target chose the token that follows each: bool [dialogues, tokens]."""
+
+    @property
+    def start(self) -> int:
+        """The row from which on features are worked out: before it nothing counts, and rows are
+        keys and values alone."""
+        places = self.counts.any(0).nonzero()
+        return max(0, int(places[0]) - STEPS) if len(places) else 0
+
+    @property
+    def rows(self) -> Tensor:
+        """Which of the rows from `start` on count: bool [dialogues, tokens - start]. The first of a
+        dialogue do not, for want of features to stand on."""
+        counts = self.counts[:, self.start :].clone()
+        counts[:, :STEPS] = False
+        return counts
 
 
 class FeatureLayer(nn.Module):
@@ -73,34 +88,42 @@ class FeatureLayer(nn.Module):
         self.register_buffer("feature_size", feature_sizes.square().mean().sqrt())
 
     def forward(self, batch: Batch) -> list[Tensor]:
-        """The features behind each token's next, as each of the chained steps has them: `STEPS`
-        times [dialogues, tokens, hidden]. Number s of a row stands on s features of its own."""
-        embedded = batch.embedded / self.embedding_size
+        """The features behind each token from `batch.start` on, as each of the chained steps has
+        them: `STEPS` times [dialogues, tokens - start, hidden]. Number s stands on s features of
+        the layer's own."""
+        embedded, start = batch.embedded / self.embedding_size, batch.start
         # Row j is token j beside what the target had before it.
         before = F.pad(batch.features, (0, 0, 1, 0))[:, :-1]
-        tables = rotary(embedded.shape[1], self.shape, embedded.device)
+        cos, sin = rotary(embedded.shape[1], self.shape, embedded.device)
         found, seen = list[Tensor](), list[tuple[Tensor, Tensor]]()
-        for _ in range(STEPS):
+        for step in range(STEPS):
+            if step == 1:
+                embedded, cos, sin = embedded[:, start:], cos[start:], sin[start:]
             x = self.fuse(torch.cat((embedded, before / self.feature_size), -1))
-            x = self._layer(x, seen, tables)
+            x = self._layer(x, seen, (cos, sin), 0 if step else start)
             found.append(self.norm(x))
             before = F.pad(found[-1], (0, 0, 1, 0))[:, :-1]
         return found
 
     def _layer(
-        self, x: Tensor, seen: list[tuple[Tensor, Tensor]], tables: tuple[Tensor, Tensor]
+        self,
+        x: Tensor,
+        seen: list[tuple[Tensor, Tensor]],
+        tables: tuple[Tensor, Tensor],
+        start: int,
     ) -> Tensor:
-        shape, (dialogues, tokens, _) = self.shape, x.shape
+        """The layer over the rows from `start` on; all are seen."""
+        shape = self.shape
         normed = self.attention_norm(x)
 
         def heads(projected: Tensor, count: int) -> Tensor:
-            return projected.view(dialogues, tokens, count, shape.dim).transpose(1, 2)
+            return projected.unflatten(-1, (count, shape.dim)).transpose(1, 2)
 
-        q = turned(heads(self.q(normed), shape.heads), *tables)
         k = turned(heads(self.k(normed), shape.groups), *tables)
         seen.append((k, heads(self.v(normed), shape.groups)))
-        attended = _attend(q, seen).transpose(1, 2).reshape(dialogues, tokens, -1)
-        x = x + self.out(attended)
+        x, normed = x[:, start:], normed[:, start:]
+        q = turned(heads(self.q(normed), shape.heads), *(table[start:] for table in tables))
+        x = x + self.out(_attend(q, seen).transpose(1, 2).flatten(2))
         normed = self.mlp_norm(x)
         return x + self.down(F.silu(self.gate(normed)) * self.up(normed))
 
@@ -141,21 +164,22 @@ def turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
-    """Attention of the last of the chained steps: [dialogues, heads, tokens, dim].
+    """Attention of the last of the chained steps: the shape of `q` [dialogues, heads, rows, dim],
+    the last rows of the sequence; so are those of every step but the first, which has all.
 
     A row of step s stands for a token that follows s drafted ones: it sees the first step's rows of
     those before them, and of each of them the row of its own step.
     """
     (keys, values), later = seen[0], len(seen) - 1
-    fold, tokens = q.shape[1] // keys.shape[1], q.shape[2]
+    fold, rows, tokens = q.shape[1] // keys.shape[1], q.shape[2], keys.shape[2]
 
     def spread(x: Tensor, back: int) -> Tensor:
         """For each query's head, the row `back` tokens before."""
         x = x.repeat_interleave(fold, 1)
-        return F.pad(x, (0, 0, back, 0))[:, :, :tokens] if back else x
+        return F.pad(x, (0, 0, back, 0))[:, :, :rows] if back else x
 
     places = torch.arange(tokens, device=q.device)
-    unseen = places > places.unsqueeze(1) - later
+    unseen = places > places[tokens - rows :].unsqueeze(1) - later
     scores = q @ spread(keys, 0).transpose(2, 3)
     parts = [scores.masked_fill(unseen, float("-inf"))]
     for step, (key, _) in enumerate(seen[1:], 1):
@@ -171,9 +195,8 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
 def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
     """How far the steps are from the target: its distribution over the drafted tokens, whose rows
     of the head are `head` [tokens, hidden], and its features."""
-    counts = batch.counts.clone()
-    counts[:, :STEPS] = False
-    truth = batch.features[counts]
+    counts = batch.rows
+    truth = batch.features[:, batch.start :][counts]
     wanted = (truth @ head.t()).softmax(-1)
     total = truth.new_zeros(())
     for step, features in enumerate(found):
@@ -189,11 +212,10 @@ def acceptance(batch: Batch, found: list[Tensor], head: Tensor, chosen: Tensor) 
     """How many rows there were to guess, and of how many of them the first, the first two, … of
     the steps chose what the target chose: float64 [1 + STEPS].
 
-    `chosen` [dialogues, tokens] are the places, among the tokens of `head`, of those that the
-    target chose behind each token's next; below 0 what none of them is.
+    `chosen` [dialogues, tokens] are the places, among the tokens of `head`, of those that follow
+    each; below 0 of those that are none of them.
     """
-    counts = batch.counts.clone()
-    counts[:, :STEPS] = False
+    counts, chosen = batch.rows, chosen[:, batch.start :]
     dialogue, place = counts.nonzero(as_tuple=True)
     right = torch.ones(len(place), dtype=torch.bool, device=place.device)
     reached = [float(len(place))]

@@ -93,6 +93,7 @@ class ChainDraft(ABC):
     ) -> Generator[None, None, DraftTokens]:
         """See `Draft.propose`. Nothing waits for the device between the tokens."""
         unseen, x = (yield from self._unseen(ids)), self._tokens
+        k = k if len(unseen) else 0
         for i in range(k):
             if i > 0:
                 yield None
@@ -116,7 +117,8 @@ class ChainDraft(ABC):
 
     @abstractmethod
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
-        """Get ready to draft what follows `ids`: those that the first pass has to see."""
+        """Get ready to draft what follows `ids`: those that the first pass has to see; none where
+        nothing can be drafted."""
 
     @abstractmethod
     def _logits(self, unseen: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from random import SystemRandom
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,6 +43,8 @@ from voiceloop.llm.quantized import check_quantize
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.textdraft import MOST, SharedDraft, TextDraft
+from voiceloop.llm.translation import Translation, shared
 from voiceloop.llm.wording import SPOKEN
 from voiceloop.placement import URGENT, own_stream, torch_device
 
@@ -93,19 +96,22 @@ class SpeculativeLlm:
             rows = head_rows(target, trained.tokens)
         if model is not None:
             _check_pair(target, model)
+        self._draft_tokenizer: Any = model and model.tokenizer
+        self._same = self._in_common(target, model)
         limits = [one.longest for one in (target, model) if one and one.longest]
         self._capacity = min(config.context, *limits)
         self._target = _checked(
             target, vocab, self._capacity, config.quantize, features=trained is not None
         )
-        self._draft = model and _checked(model, vocab, self._capacity, config.quantize)
+        own = vocab if model is None or self._same is None else vocabulary(model)
+        self._draft = model and _checked(model, own, self._capacity, config.quantize)
         self._trained = (
             None
             if trained is None or rows is None
             else FeatureModel(trained, rows, self._target, self._capacity)
         )
         self._pool = CachePool(config.cache_mb * MIB)
-        if trained is not None:
+        if trained is not None or self._same is not None:
             capture = None
         elif capture is None and self._target.device.type == "cuda":
             capture = CudaGraphs()
@@ -182,7 +188,7 @@ class SpeculativeLlm:
             captured=self._captured,
             ends=self._template.ends,
         )
-        own = (draft.cache,) if isinstance(draft, ChainDraft) else ()
+        own = (draft.cache,) if isinstance(draft, ChainDraft | TextDraft) else ()
         return SpeculativeConversation(
             speculator,
             self._template,
@@ -199,12 +205,33 @@ class SpeculativeLlm:
         """`cache` is the target's."""
         if self._trained is not None:
             return FeatureDraft(self._trained, cache, sampling, self._capacity, self._eos)
+        if self._draft is not None and self._same is not None:
+            return self._translated(self._draft, self._same, sampling)
         if self._draft is not None:
             placed = self._captured and self._captured.work.draft_model
             slots = placed.slots if placed else None
             return ModelDraft(self._draft, sampling, self._capacity, self._eos, slots)
         # Whatever else is to draft has been loaded, or is for another copy of the target.
         return None if draft_of(self._config) == "none" else NgramDraft(self._target.device)
+
+    @staticmethod
+    def _in_common(target: Loaded, model: Loaded | None) -> dict[int, int] | None:
+        """The target's ids of the tokens that a draft of another vocabulary shares with it, by the
+        draft's; None where the vocabulary is the same."""
+        if model is None or target.tokenizer.get_vocab() == model.tokenizer.get_vocab():
+            return None
+        vocab = vocabulary(target)
+        same = shared(target.tokenizer.get_vocab(), model.tokenizer.get_vocab())
+        return {own: meant for own, meant in same.items() if meant < vocab}
+
+    def _translated(self, model: Decoder, same: dict[int, int], sampling: Sampling) -> Draft:
+        """A draft with another tokenizer."""
+        translation = Translation(self._tokenizer, self._draft_tokenizer)
+        if len(same) >= MOST * model.vocab:
+            vocab = self._target.vocab
+            return SharedDraft(model, translation, same, vocab, sampling, self._capacity, self._eos)
+        tokenizers = self._tokenizer, self._draft_tokenizer
+        return TextDraft(model, translation, *tokenizers, self._capacity)
 
 
 def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
@@ -237,8 +264,9 @@ def load_pair(
     check_quantize(config.quantize, device)
 
     def load(name: str, role: str) -> Loaded:
+        tokenizer = config.draft_tokenizer if role == "draft" else ""
         if name != "starter":
-            return load_model(name, device, dtype, whole=whole)
+            return load_model(name, device, dtype, whole=whole, tokenizer=tokenizer)
         found = load_model(str(bundled(STARTER[role])), device, dtype, whole=whole)
         return replace(found, name=f"starter {role}")
 
@@ -288,11 +316,6 @@ def vocabulary(loaded: Loaded) -> int:
 
 
 def _check_pair(target: Loaded, draft: Loaded) -> None:
-    if target.tokenizer.get_vocab() != draft.tokenizer.get_vocab():
-        raise EngineError(
-            f"'{draft.name}' cannot draft for '{target.name}': their vocabularies differ",
-            "choose a draft of the same model family, or set llm.draft to none",
-        )
     vocabulary(draft)
     if draft.parameters > target.parameters:
         raise EngineError(

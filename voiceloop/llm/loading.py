@@ -64,13 +64,19 @@ def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> Loaded
 
 
 def load_model(
-    name: str, device: torch.device, dtype: torch.dtype | None, *, whole: bool = False
+    name: str,
+    device: torch.device,
+    dtype: torch.dtype | None,
+    *,
+    whole: bool = False,
+    tokenizer: str = "",
 ) -> Loaded:
     """Load the model called `name`, as `catalog.names.find` knows names.
 
     `dtype` None is the checkpoint's own. `whole` asks for transformers' own model, whatever else
-    would do. Raises what `find` raises, ModelCorrupt, OutOfMemory, and EngineError for a model that
-    is not a causal language model with attention in every layer.
+    would do; `tokenizer` names the folder of its tokenizer, if that is another. Raises what `find`
+    raises, ModelCorrupt, OutOfMemory, and EngineError for a model that is not a causal language
+    model with attention in every layer.
     """
     folder = find(name, "llm")
     if not (folder / "config.json").is_file():
@@ -79,8 +85,8 @@ def load_model(
         )
     with _explained(name), memory_for_model(name):
         check_format(name, read_json(folder / "config.json"))
-        read = None if whole else _read(name, folder, device, dtype)
-        return read or _load(name, folder, device, dtype)
+        read = None if whole or tokenizer else _read(name, folder, device, dtype)
+        return read or _load(name, folder, device, dtype, find(tokenizer or name, "llm"))
 
 
 def _read(
@@ -109,15 +115,17 @@ def _read(
     )
 
 
-def _load(name: str, folder: Path, device: torch.device, dtype: torch.dtype | None) -> Loaded:
-    """Any model, through transformers."""
+def _load(
+    name: str, folder: Path, device: torch.device, dtype: torch.dtype | None, tokenizers: Path
+) -> Loaded:
+    """Any model, through transformers; `tokenizers` is the folder of its tokenizer."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
     config = AutoConfig.from_pretrained(folder)
     _check_attention(name, config)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(tokenizers)
     model, report = cast(Any, AutoModelForCausalLM).from_pretrained(
         folder,
         config=config,

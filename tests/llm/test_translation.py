@@ -1,0 +1,231 @@
+"""A sequence of one tokenizer's tokens in those of another, and drafts that guess that way."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from tests.llm.conftest import CONTEXT, CORPUS, Scripted, build_model, build_tokenizer
+from tests.llm.replies import CAPACITY, MODE_NAMES, MODES, REJECTION, prompts, run, say, speculator
+from voiceloop.llm.cache import KvCache
+from voiceloop.llm.decoder import decoder
+from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.sampling import Penalties, Sampling
+from voiceloop.llm.speculate import Speculator
+from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.textdraft import SharedDraft, TextDraft
+from voiceloop.llm.translation import Translation, shared
+
+pytestmark = pytest.mark.models
+
+CPU = torch.device("cpu")
+KINDS = ("bytes", "pieces", "unigram", "characters")
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+
+
+def tokenizer(kind: str) -> Any:
+    """Another way to cut the same text."""
+    alphabet = sorted(
+        {c for text in CORPUS for c in text} | set("abcdefghijklmnopqrstuvwxyz ▁é🌍\n")
+    )
+    match kind:
+        case "bytes":
+            return build_tokenizer(vocab=300)
+        case "pieces":
+            raw = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>"))
+            bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
+            trainer: Any = trainers.BpeTrainer(
+                vocab_size=420, special_tokens=["<unk>", *SPECIAL, *bytes_]
+            )
+        case "unigram":
+            raw = Tokenizer(models.Unigram())
+            trainer = trainers.UnigramTrainer(
+                vocab_size=200, special_tokens=["<unk>", *SPECIAL], unk_token="<unk>",
+                initial_alphabet=alphabet,
+            )  # fmt: skip
+        case _:
+            raw = Tokenizer(models.WordLevel(unk_token="<unk>"))
+            raw.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+            raw.decoder = decoders.Fuse()
+            trainer = trainers.WordLevelTrainer(special_tokens=["<unk>", *SPECIAL])
+            raw.train_from_iterator([*CORPUS, " ".join(alphabet)], trainer)
+            return PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>")
+    raw.pre_tokenizer = pre_tokenizers.Metaspace()
+    raw.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    raw.train_from_iterator(CORPUS, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>")
+
+
+TOKENIZERS = {kind: tokenizer(kind) for kind in KINDS}
+SOURCE = build_tokenizer()
+LETTERS = "the capital of France is Paris. a  b\n what?"
+
+
+def text_of(tokenizer: Any, ids: list[int]) -> str:
+    return tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=60, deadline=None)
+@given(
+    text=st.text(alphabet=LETTERS, max_size=40),
+    cuts=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=4),
+)
+def test_what_is_translated_says_the_same_however_it_grew(kind, text, cuts):
+    other = TOKENIZERS[kind]
+    ids = SOURCE.encode(text, add_special_tokens=False)
+    translation = Translation(SOURCE, other)
+    for back, on in cuts:
+        translation.translate(ids[:on])
+        translation.rollback(back)
+    own = translation.translate(ids)
+    assert own == Translation(SOURCE, other).translate(ids)
+    assert translation.certain
+    assert text_of(other, own).removeprefix(" ") == text.removeprefix(" ")
+
+
+def test_special_tokens_are_those_of_the_same_name_and_characters_are_never_cut():
+    text = "<|im_start|>user\nHello 🌍!<|im_end|>\n"
+    ids = SOURCE.encode(text, add_special_tokens=False)
+    for kind in ("bytes", "pieces"):
+        other = TOKENIZERS[kind]
+        translation, lengths = Translation(SOURCE, other), []
+        for end in range(1, len(ids) + 1):
+            own = translation.translate(ids[:end])
+            lengths.append(len(own))
+            assert "\ufffd" not in text_of(other, own)
+            if "\ufffd" in text_of(SOURCE, ids[:end]):
+                assert not translation.certain
+        names = [other.convert_ids_to_tokens(index) for index in own]
+        assert names[0] == "<|im_start|>" and "<|im_end|>" in names
+        assert lengths != list(range(1, len(ids) + 1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_guess_comes_back_as_the_sources_tokens(kind):
+    translation = Translation(SOURCE, TOKENIZERS[kind])
+    whole = SOURCE.encode("The capital of France is Paris.", add_special_tokens=False)
+    for known in range(1, len(whole)):
+        translation.translate(whole[:known])
+        rest = text_of(SOURCE, whole)[len(text_of(SOURCE, whole[:known])) :]
+        assert translation.back(rest) == whole[known:]
+
+
+def test_tokens_are_shared_where_they_mean_the_same_bytes():
+    pieces, own = TOKENIZERS["pieces"].get_vocab(), SOURCE.get_vocab()
+    same = shared(own, pieces)
+    names = {index: text for text, index in own.items()}
+    found = {text: names[same[index]] for text, index in pieces.items() if index in same}
+    assert found["▁the"] == "Ġthe" and found["<|im_end|>"] == "<|im_end|>"
+    assert found["a"] == "a" and "<unk>" not in found
+    assert names[same[pieces["<0x0A>"]]] == "Ċ"
+
+
+# ---- drafts
+
+
+def made(workshop: Any, kind: str, how: str, target: Any, sampling: Sampling, length: int | None):
+    other = TOKENIZERS[kind]
+    model = decoder(build_model("llama", len(other), 5), len(other), CONTEXT)
+    translation = Translation(workshop.tokenizer, other)
+    vocab, cache = target.vocab, KvCache(CAPACITY)
+    if how == "shared":
+        same = shared(workshop.tokenizer.get_vocab(), other.get_vocab())
+        draft: Any = SharedDraft(model, translation, same, vocab, sampling, CAPACITY)
+    else:
+        draft = TextDraft(model, translation, workshop.tokenizer, other, CAPACITY)
+    return Speculator(target, draft, DraftLength(length, 0.1), sampling, cache), draft
+
+
+@pytest.mark.parametrize("how", ["shared", "text"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sampling", [*MODES, REJECTION], ids=[*MODE_NAMES, "rejection"])
+def test_with_another_tokenizer_replies_are_the_targets_own(workshop, sampling, kind, how):
+    target, drafted = workshop.decoder(), 0
+    for prompt in prompts(workshop.vocab, 3):
+        for length in (1, 4, None):
+            speaks, _ = made(workshop, kind, how, target, sampling, length)
+            reply = say(speaks, prompt, 32).ids
+            if not sampling.rejects:
+                plain = speculator(workshop.decoder(), None, sampling, None)
+                assert reply == say(plain, prompt, 32).ids
+            drafted += speaks.stats.total.drafted
+    assert drafted > 0
+
+
+@pytest.mark.parametrize("kind", ["bytes", "pieces", "unigram"])
+def test_in_text_a_draft_that_would_say_the_same_words_is_right(workshop, kind):
+    text = "The capital of France is Paris. Once upon a time there was a sailor. 🌍 Thank you."
+    text = text if kind != "unigram" else text.replace("🌍", "")
+    source, other = workshop.tokenizer, TOKENIZERS[kind]
+    other.chat_template = source.chat_template
+    target, template = workshop.scripted(text), workshop.template
+    cache, translation = KvCache(CAPACITY), Translation(source, other)
+    own = Scripted(ChatTemplate(other, "other"), other, [text])
+    own._header = Translation(source, other).translate(template.user_to_reply)
+    said = Translation(source, other).translate(source.encode(text))
+    own._replies = [[*said, other.eos_token_id]]
+    draft = TextDraft(own, translation, source, other, CAPACITY)
+    speaks = Speculator(target, draft, DraftLength(4, 0.1), Sampling(), cache)
+    prompt = [*template.opening(""), *template.content("Hello."), *template.user_to_reply]
+    reply = say(speaks, prompt, len(source.encode(text)) + 1).ids
+    assert source.decode(reply).startswith(text)
+    assert speaks.stats.total.accepted > 0.8 * speaks.stats.total.tested > 0
+
+
+def test_shared_tokens_are_proposed_from_the_drafts_own_distribution_over_them(workshop):
+    sampling, target = Sampling(1.0, verification="rejection"), workshop.decoder()
+    (prompt,) = prompts(workshop.vocab, 1)
+    _, draft = made(workshop, "pieces", "shared", target, sampling, 4)
+    noise = torch.zeros(4, workshop.vocab, dtype=torch.float64)
+    x = run(draft.propose(prompt, 4, noise, Penalties(sampling, workshop.vocab, CPU)))
+    same = shared(workshop.tokenizer.get_vocab(), TOKENIZERS["pieces"].get_vocab())
+    meant = torch.tensor(sorted(same.values()))
+    assert torch.allclose(x.q[:, meant].sum(-1), torch.ones(4, dtype=torch.float64))
+    assert set(x.tokens.tolist()) <= set(same.values())
+
+
+@pytest.mark.parametrize("how", ["shared", "text"])
+def test_whatever_is_cut_back_the_draft_goes_on_as_if_it_had_never_been(workshop, how):
+    chance, target = random.Random(4), workshop.decoder()
+    sampling = Sampling()
+    _, live = made(workshop, "pieces", how, target, sampling, 4)
+    words = [workshop.tokenizer.encode(text) for text in CORPUS]
+    ids: list[int] = []
+    for _ in range(60):
+        match chance.randrange(4):
+            case 0:
+                ids = ids[: chance.randrange(len(ids) + 1)]
+                live.rollback(len(ids))
+            case 1:
+                steps = live.prefill(ids)
+                for _ in range(chance.randrange(3)):
+                    next(steps, None)
+                steps.close()
+            case _:
+                ids = [*ids, *chance.choice(words)[: chance.randrange(1, 9)]][:200]
+        if not ids:
+            continue
+        _, fresh = made(workshop, "pieces", how, target, sampling, 4)
+        penalties = Penalties(sampling, workshop.vocab, CPU)
+        expected = run(fresh.propose(ids, 3, None, penalties)).tokens
+        assert torch.equal(run(live.propose(ids, 3, None, penalties)).tokens, expected)
+
+
+@pytest.mark.parametrize("how", ["shared", "text"])
+def test_what_is_too_long_in_the_drafts_tokens_is_not_drafted(workshop, how):
+    target, sampling = workshop.decoder(), Sampling()
+    speaks, draft = made(workshop, "characters", how, target, sampling, 4)
+    prompt = workshop.tokenizer.encode("the capital of France is Paris. " * 20)[:300]
+    assert len(draft._reader.translation.translate(prompt)) > CAPACITY
+    plain = speculator(workshop.decoder(), None, sampling, None)
+    assert say(speaks, prompt, 8).ids == say(plain, prompt, 8).ids
