@@ -34,7 +34,7 @@ ORDER = (
     ("loading",),
     ("wire",),
     ("server",),
-    ("bench",),
+    ("bench", "drafting"),
     ("replay",),
     ("cli",),
     ("__main__",),
@@ -45,8 +45,9 @@ RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 ROOMS = {
     "torch": (
         *("asr/", "catalog/convert.py", "llm/", "placement.py", "planning.py", "tts/", "bench/"),
+        "drafting/",
     ),
-    "transformers": ("catalog/convert.py", "llm/", "bench/"),
+    "transformers": ("catalog/convert.py", "llm/", "bench/", "drafting/"),
     "accelerate": (),
     "torchao": ("llm/quantized.py",),
     "gguf": ("catalog/convert.py",),

@@ -170,7 +170,7 @@ def test_in_text_a_draft_that_would_say_the_same_words_is_right(workshop, kind):
     other.chat_template = source.chat_template
     target, template = workshop.scripted(text), workshop.template
     cache, translation = KvCache(CAPACITY), Translation(source, other)
-    own = Scripted(ChatTemplate(other, "other"), other, [text])
+    own: Any = Scripted(ChatTemplate(other, "other"), other, [text])
     own._header = Translation(source, other).translate(template.user_to_reply)
     said = Translation(source, other).translate(source.encode(text))
     own._replies = [[*said, other.eos_token_id]]

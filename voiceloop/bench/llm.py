@@ -103,7 +103,8 @@ def compare(subjects: Subjects, texts: Sequence[str], plan: Plan, progress: Prog
 
     def transformers(length: int | None, *, draft: bool = True) -> TransformersMode:
         assistant = subjects.draft if draft else None
-        return TransformersMode(subjects.target, assistant, length, config, pair.eos)
+        tokenizers = subjects.tokenizers if draft else None
+        return TransformersMode(subjects.target, assistant, length, config, pair.eos, tokenizers)
 
     took: dict[int, float] = {}
 

@@ -96,10 +96,12 @@ class TransformersMode:
         length: int | None,
         config: LlmConfig,
         eos: frozenset[int],
+        tokenizers: tuple[Any, Any] | None = None,
     ) -> None:
         """`length` draft tokens a round, always; None leaves transformers its own defaults.
 
-        Those are 20 draft tokens, fewer where the assistant is not sure of one.
+        Those are 20 draft tokens, fewer where the assistant is not sure of one. `tokenizers` are
+        those of target and assistant, where they differ.
         """
         transformers_logging.set_verbosity_error()  # it warns of how it calls itself
         self._target = cast(Any, target)
@@ -122,7 +124,13 @@ class TransformersMode:
                 "num_assistant_tokens_schedule": "constant",
                 "assistant_confidence_threshold": 0.0,
             }
-        self._drafting = GenerationConfig(**common, **drafting)
+        own = common
+        self._tokenizers: dict[str, Any] = {}
+        if tokenizers is not None:
+            ours, theirs = tokenizers
+            self._tokenizers = {"tokenizer": ours, "assistant_tokenizer": theirs}
+            own = {"eos_token_id": theirs.eos_token_id, "pad_token_id": theirs.eos_token_id}
+        self._drafting = GenerationConfig(**own, **drafting)
 
     def answer(self, prompt: Prompt) -> Answer:
         """See `Mode.answer`.
@@ -157,7 +165,7 @@ class TransformersMode:
 
     def _generate(self, ids: Tensor, **options: Any) -> Tensor:
         if self._assistant is not None:
-            options["assistant_model"] = self._assistant
+            options |= {"assistant_model": self._assistant, **self._tokenizers}
         with torch.inference_mode():
             return self._target.generate(
                 ids,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from msgspec.structs import replace
@@ -40,19 +40,27 @@ class Pair(SpeculativeLlm):
     ) -> None:
         """`target` and `draft` give up their weights; raises as `SpeculativeLlm` does."""
         on_gpu = cast(PreTrainedModel, target.model).device.type == "cuda"
-        if capture is None and on_gpu and isinstance(draft, Loaded):
+        same = isinstance(draft, Loaded) and _vocabulary(target) == _vocabulary(draft)
+        if capture is None and on_gpu and same:
             capture = CudaGraphs()
         self.captures = capture and Captures(capture)
         """What was captured; None where rounds are not."""
         super().__init__(target, draft, config, self.captures)
         self.eos = target.eos
-        drafts = self._draft or (self._trained and Alone(self._trained))
+        drafts: Decoder | None = self._draft or (self._trained and Alone(self._trained))
         assert drafts is not None, "something drafts"
+        if self._same is not None:
+            drafts = Foreign(drafts, self._target.vocab)
         self.decoders: tuple[Decoder, Decoder] = self._target, drafts
 
     def plain(self) -> SpeculativeLlm:
         """The same target without a draft."""
         return without_draft(self)
+
+    @property
+    def translates(self) -> bool:
+        """Whether the draft has another vocabulary."""
+        return self._same is not None
 
     @property
     def captured(self) -> Captured | None:
@@ -64,6 +72,24 @@ class Pair(SpeculativeLlm):
         template = self._template
         before = template.opening(self.system)
         return (*before, *template.content(text.strip()), *template.user_to_reply)
+
+
+class Foreign:
+    """A draft with another vocabulary, which is given what ids there are."""
+
+    def __init__(self, draft: Decoder, vocab: int) -> None:
+        """`vocab` is the target's."""
+        self.vocab, self.parameters, self.pass_bytes = vocab, draft.parameters, draft.pass_bytes
+        self.device, self.dtype, self.by_reach = draft.device, draft.dtype, draft.by_reach
+        self._draft = draft
+
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        """See `Decoder.forward`."""
+        return self._draft.forward(ids % self._draft.vocab, cache, keep)[:, : self.vocab]
+
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        """Its rounds are not captured."""
+        raise NotImplementedError
 
 
 class Alone:
@@ -127,6 +153,8 @@ class Subjects:
     draft: PreTrainedModel | None
     """None where transformers has no such draft."""
     draft_parameters: int
+    tokenizers: tuple[Any, Any] | None
+    """Of target and draft, where they differ."""
     names: tuple[str, str]
     """What the target and the draft are called."""
 
@@ -174,7 +202,15 @@ def subjects(target: Loaded, draft: Loaded | LoadedHead, config: LlmConfig) -> S
             f"'{target.name}' and '{draft.name}' do not fit into memory twice",
             "choose smaller models: transformers' modes need a copy of their own",
         ) from error
-    return Subjects(pair, *copies, pair.decoders[1].parameters, (target.name, draft.name))
+    tokenizers: tuple[Any, Any] | None = None
+    if isinstance(draft, Loaded) and pair.translates:
+        tokenizers = target.tokenizer, draft.tokenizer
+    names = target.name, draft.name
+    return Subjects(pair, *copies, pair.decoders[1].parameters, tokenizers, names)
+
+
+def _vocabulary(loaded: Loaded) -> dict[str, int]:
+    return loaded.tokenizer.get_vocab()
 
 
 def _copy(loaded: Loaded) -> PreTrainedModel:

@@ -53,7 +53,10 @@ class Batch:
 
 
 class FeatureLayer(nn.Module):
-    """One layer of the Llama family over embeddings and features; weights are begun at random."""
+    """One layer of the Llama family over embeddings and features; weights are begun at random.
+
+    Its attributes are the parts of such a layer.
+    """
 
     def __init__(self, shape: DraftShape, embedding_size: float, feature_sizes: Tensor) -> None:
         """`embedding_size` is the root of the mean square of embeddings; `feature_sizes` that of

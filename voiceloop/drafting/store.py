@@ -81,10 +81,6 @@ class Store:
         path = self._folder / "learned.pt"
         return torch.load(path, weights_only=True) if path.exists() else None
 
-    def forget_learned(self) -> None:
-        """Begin anew."""
-        (self._folder / "learned.pt").unlink(missing_ok=True)
-
     def batches(self) -> Iterator[Replies]:
         """The replies to train on, batch by batch."""
         for path in sorted(self._folder.glob("replies-*.safetensors")):
