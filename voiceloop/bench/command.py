@@ -54,6 +54,9 @@ class BenchLlm(Bench, frozen=True, kw_only=True):
     """Questions, one on a line; none: held-out ones of the starter models' domain."""
     max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N")] = 64
     """Longest reply, in tokens."""
+    drafts: Literal["all"] | None = None
+    """Compare every draft that fits the target, and tell which is best: what is configured, what
+    was said before, what was trained, what has been pulled."""
     repeats: Annotated[int, tyro.conf.arg(metavar="N")] = 3
     """Times that each mode answers each prompt, if there is time enough."""
     sampled: bool = False
@@ -165,6 +168,14 @@ def bench_llm(command: BenchLlm) -> int:
             repeats=command.repeats,
             price_per_hour=command.price_per_hour,
         )
+        if command.drafts and command.synthetic:
+            raise ConfigError(
+                "synthetic models have one draft", "leave out --drafts, or --synthetic"
+            )
+        if command.drafts:
+            from voiceloop.bench import drafts
+
+            return drafts.measure(plan, progress), {}
         return measure(plan, progress), {}
 
     return _measured(command, run, [command.prompts and command.prompts.parent])
@@ -246,13 +257,14 @@ def _measured(
 
     set_threads(command.settings)
     from voiceloop.bench.progress import Progress
-    from voiceloop.bench.report import draw, latency, llm, load, speech
+    from voiceloop.bench.report import drafts, draw, latency, llm, load, speech
 
     folder = draw.open_folder(command.report) if command.report else None
     with Progress(sys.stderr) as progress:
         record, beside = run(progress)
     reports = {
         "llm": llm.report,
+        "drafts": drafts.report,
         "latency": latency.report,
         "asr": speech.of_asr,
         "tts": speech.of_tts,

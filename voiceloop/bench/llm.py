@@ -87,7 +87,7 @@ def measure(plan: Plan, progress: Progress) -> Record:
 
     Raises what loading raises, and ConfigError for a plan that cannot be carried out.
     """
-    _check(plan)
+    check(plan)
     texts = _texts(plan)
     progress("loading the models")
     return compare(
@@ -150,7 +150,8 @@ def compare(subjects: Subjects, texts: Sequence[str], plan: Plan, progress: Prog
     )
 
 
-def _check(plan: Plan) -> None:
+def check(plan: Plan) -> None:
+    """Raise ConfigError for a plan that cannot be carried out."""
     if plan.synthetic and plan.prompts:
         raise ConfigError(
             "synthetic models know no words, so they cannot be given prompts",

@@ -14,9 +14,10 @@ from transformers import PreTrainedModel
 
 import voiceloop
 from voiceloop.config import Config
+from voiceloop.llm.decoder import Decoder
 
 
-def describe(model: PreTrainedModel) -> dict[str, object]:
+def describe(model: PreTrainedModel | Decoder) -> dict[str, object]:
     """The machine as `model` meets it, now."""
     device = model.device
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None

@@ -69,9 +69,7 @@ class Pair(SpeculativeLlm):
 
     def prompt(self, text: str) -> tuple[int, ...]:
         """Token ids of a conversation up to where the reply to `text` begins."""
-        template = self._template
-        before = template.opening(self.system)
-        return (*before, *template.content(text.strip()), *template.user_to_reply)
+        return prompt_of(self, text)
 
 
 class Foreign:
@@ -115,6 +113,18 @@ class Alone:
     def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
         """Rounds with a trained layer are not captured."""
         raise NotImplementedError
+
+
+def prompt_of(llm: SpeculativeLlm, text: str) -> tuple[int, ...]:
+    """Token ids of a conversation up to where the reply to `text` begins."""
+    template = llm._template
+    before = template.opening(llm.system)
+    return (*before, *template.content(text.strip()), *template.user_to_reply)
+
+
+def target_of(llm: SpeculativeLlm) -> Decoder:
+    """The decoder of its target."""
+    return llm._target
 
 
 EngineT = TypeVar("EngineT")

@@ -128,8 +128,8 @@ class TransformersDecoder:
     """Any causal model whose layers attend to rows of a cache, by transformers' own forward.
 
     Layers with a sliding window too: their masks are transformers', and hide what lies before it.
-    The rows are kept all the same, for a rollback uncovers them. Of its attributes seven are those of
-    every decoder.
+    The rows are kept all the same, for a rollback uncovers them. Of its attributes seven are those
+    of every decoder.
     """
 
     def __init__(self, model: PreTrainedModel, vocab: int, *, features: bool = False) -> None:
