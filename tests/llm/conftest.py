@@ -54,6 +54,19 @@ from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
 
 CONTEXT = 512
+BOTH_WAYS = ("llama", "gpt2", "windowed-gemma3")
+"""Kinds of models that are tried in captured rounds as well; the others in `make test-full`."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        case = getattr(item, "callspec", None)
+        told = {} if case is None else case.params
+        if told.get("_rounds") == "captured" and told.get("kind", "llama") not in BOTH_WAYS:
+            item.add_marker(pytest.mark.full)
+
+
 TEMPLATE = """\
 {%- for message in messages -%}
 {%- if message.role == 'tool' -%}

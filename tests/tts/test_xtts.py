@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.tts.conftest import MakeVoice, change_config
@@ -100,6 +100,7 @@ def test_chunks_join_to_the_whole_with_its_last_sample(
 
 
 @settings(max_examples=8)
+@example("'ac")
 @given(st.text("abcdefghij ,.'ß", min_size=1, max_size=60))
 def test_any_text_at_any_speed_is_said_as_in_one_decode(
     folder: Path, whole: Callable[..., Pcm], text: str
@@ -107,7 +108,12 @@ def test_any_text_at_any_speed_is_said_as_in_one_decode(
     engine, said = open_voice(folder, speed=SPEED), text.strip()
     audio = joined(say(engine, clause(said)))
     if any(map(str.isalnum, said)):
-        expected, _ = trim(whole(said, speed=SPEED), engine.rate)
+        try:
+            in_one = whole(said, speed=SPEED)
+        except RuntimeError as error:  # the library cannot say a single token that fast
+            assert "should be greater than 0" in str(error) and len(audio) < 2 * TOKEN
+            return
+        expected, _ = trim(in_one, engine.rate)
         assert audio.shape == expected.shape
         assert np.abs(audio - expected).max(initial=0) < 1e-5
     else:

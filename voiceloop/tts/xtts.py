@@ -226,6 +226,8 @@ class _Stretch:
         frames = torch.cat(list(latents)).T[None]
         certain = len(latents)
         for scale in self._scales:
+            if frames.shape[-1] * scale < 1:  # a single token, said faster than it lasts
+                continue
             frames = interpolate(frames, scale_factor=[scale], mode="linear")
             # Frame i is made of the two around (i + 1/2) / scale - 1/2.
             certain = max(0, floor((certain - 1) * scale))
