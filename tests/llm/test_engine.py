@@ -26,6 +26,7 @@ from voiceloop.errors import (
     VoiceloopError,
 )
 from voiceloop.llm.decoder import LeanDecoder
+from voiceloop.llm.drafters import ModelDrafter
 from voiceloop.llm.engine import SpeculativeLlm, load_pair, speculative, system_prompt
 from voiceloop.llm.hf import TransformersDecoder
 from voiceloop.llm.sampling import Sampling
@@ -266,8 +267,8 @@ def test_a_vocabulary_padded_to_another_length_is_no_other_vocabulary(workshop, 
     model = LlamaForCausalLM.from_pretrained(folders / "target")
     model.resize_token_embeddings(workshop.vocab + 22, mean_resizing=False)
     llm = build(save(tmp_path, model, workshop.tokenizer), folders / "draft", context=200)
-    assert llm._draft is not None
-    assert llm._draft.vocab == llm._target.vocab == workshop.vocab
+    assert isinstance(llm._drafter, ModelDrafter)
+    assert llm._drafter.model.vocab == llm._target.vocab == workshop.vocab
 
 
 def test_a_draft_larger_than_its_target_is_refused(workshop, folders, tmp_path):

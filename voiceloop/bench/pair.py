@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import torch
-from msgspec.structs import replace
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -22,6 +21,7 @@ from voiceloop.llm.attention import Place
 from voiceloop.llm.cache import MIB, CachePool, KvCache
 from voiceloop.llm.captured import Captured
 from voiceloop.llm.decoder import Decoder
+from voiceloop.llm.drafters import LayerDrafter, ModelDrafter, TranslatedDrafter
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
 from voiceloop.llm.featuredraft import FeatureModel, LoadedHead
 from voiceloop.llm.graphs import Capture, CudaGraphs
@@ -47,10 +47,15 @@ class Pair(SpeculativeLlm):
         """What was captured; None where rounds are not."""
         super().__init__(target, draft, config, self.captures)
         self.eos = target.eos
-        drafts: Decoder | None = self._draft or (self._trained and Alone(self._trained))
-        assert drafts is not None, "something drafts"
-        if self._same is not None:
-            drafts = Foreign(drafts, self._target.vocab)
+        match self._drafter:
+            case ModelDrafter(model=model):
+                drafts: Decoder = model
+            case TranslatedDrafter(model=model):
+                drafts = Foreign(model, self._target.vocab)
+            case LayerDrafter(model=layer):
+                drafts = Alone(layer)
+            case _:
+                raise AssertionError("a model drafts")
         self.decoders: tuple[Decoder, Decoder] = self._target, drafts
 
     def plain(self) -> SpeculativeLlm:
@@ -60,7 +65,7 @@ class Pair(SpeculativeLlm):
     @property
     def translates(self) -> bool:
         """Whether the draft has another vocabulary."""
-        return self._same is not None
+        return isinstance(self._drafter, TranslatedDrafter)
 
     @property
     def captured(self) -> Captured | None:
@@ -135,8 +140,7 @@ def without_draft(llm: EngineT) -> EngineT:
     if not isinstance(llm, SpeculativeLlm):
         return llm
     alone = copy.copy(llm)
-    alone._draft = alone._trained = None
-    alone._config = replace(llm._config, draft="none")
+    alone._drafter = None
     alone._length = copy.deepcopy(llm._length)  # its rounds would fade what is known of drafts
     # Groups of one pool have equally many caches.
     alone._pool = CachePool(llm._config.cache_mb * MIB)

@@ -29,6 +29,11 @@ class Draft(Protocol):
         """Tokens of the sequence that it has seen."""
         ...
 
+    @property
+    def caches(self) -> tuple[KvCache, ...]:
+        """Its buffers, which the conversation holds while it computes."""
+        ...
+
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
         """Get ready for a sequence that begins with `ids`."""
         ...
@@ -86,6 +91,11 @@ class ChainDraft(ABC):
     def length(self) -> int:
         """See `Draft.length`."""
         return self.cache.length
+
+    @property
+    def caches(self) -> tuple[KvCache, ...]:
+        """See `Draft.caches`."""
+        return (self.cache,)
 
     @torch.inference_mode()
     def propose(
@@ -171,6 +181,8 @@ class NgramDraft:
 
     LONGEST, SHORTEST = 4, 2
     """Tokens of the n-grams that are looked up."""
+
+    caches: tuple[KvCache, ...] = ()
 
     def __init__(self, device: torch.device) -> None:
         """`device` is the target's."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from random import SystemRandom
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,10 +22,15 @@ from voiceloop.llm.cache import MIB, CachePool, KvCache, Slots
 from voiceloop.llm.captured import LENGTHS, Captured, FixedRound, Placed
 from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, TargetDecoder, decoder
+from voiceloop.llm.drafters import (
+    Drafter,
+    LayerDrafter,
+    ModelDrafter,
+    NgramDrafter,
+    TranslatedDrafter,
+)
 from voiceloop.llm.draftlength import EVERY, DraftLength
-from voiceloop.llm.drafts import ChainDraft, Draft, ModelDraft, NgramDraft
 from voiceloop.llm.featuredraft import (
-    FeatureDraft,
     FeatureModel,
     LoadedHead,
     check_head,
@@ -43,8 +47,7 @@ from voiceloop.llm.quantized import check_quantize
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
-from voiceloop.llm.textdraft import MOST, SharedDraft, TextDraft
-from voiceloop.llm.translation import Translation, shared
+from voiceloop.llm.translation import shared
 from voiceloop.llm.wording import SPOKEN
 from voiceloop.placement import URGENT, own_stream, torch_device
 
@@ -88,37 +91,25 @@ class SpeculativeLlm:
         self.calibrations = recall(self.fingerprint, cache_folder())
         self.system = system_prompt(config, self._template)
         vocab = vocabulary(target)
-        model = draft if isinstance(draft, Loaded) else None
-        trained = draft if isinstance(draft, LoadedHead) else None
+        if isinstance(draft, Loaded):
+            _check_size(target, draft)
+        longest = draft.longest if isinstance(draft, Loaded) else None
+        self._capacity = min(config.context, *filter(None, (target.longest, longest)))
         rows: Tensor | None = None
-        if trained is not None:
-            check_head(trained, target, self.fingerprint, vocab)
-            rows = head_rows(target, trained.tokens)
-        if model is not None:
-            _check_pair(target, model)
-        self._draft_tokenizer: Any = model and model.tokenizer
-        self._same = self._in_common(target, model)
-        limits = [one.longest for one in (target, model) if one and one.longest]
-        self._capacity = min(config.context, *limits)
+        if isinstance(draft, LoadedHead):
+            check_head(draft, target, self.fingerprint, vocab)
+            rows = head_rows(target, draft.tokens)
         self._target = _checked(
-            target, vocab, self._capacity, config.quantize, features=trained is not None
+            target, vocab, self._capacity, config.quantize, features=rows is not None
         )
-        own = vocab if model is None or self._same is None else vocabulary(model)
-        self._draft = model and _checked(model, own, self._capacity, config.quantize)
-        self._trained = (
-            None
-            if trained is None or rows is None
-            else FeatureModel(trained, rows, self._target, self._capacity)
-        )
+        self._drafter = self._drafts(target, draft, rows, vocab)
         self._pool = CachePool(config.cache_mb * MIB)
-        if trained is not None or self._same is not None:
-            capture = None
-        elif capture is None and self._target.device.type == "cuda":
+        if capture is None and self._target.device.type == "cuda":
             capture = CudaGraphs()
-        self._captured = capture and self._rounds(capture)
+        captures = self._drafter is None or self._drafter.captures
+        self._captured = self._rounds(capture) if capture is not None and captures else None
         fixed = config.num_speculative_tokens
-        drafts = self._draft or self._trained
-        step = drafts.parameters / self._target.parameters if drafts else 0.0
+        step = self._drafter.parameters / self._target.parameters if self._drafter else 0.0
         # What a round costs and gives is much the same in all conversations.
         self._length = DraftLength(
             None if fixed == "auto" else fixed,
@@ -150,7 +141,8 @@ class SpeculativeLlm:
         What is usual is captured on this thread and its stream, which are to be the model's own.
         """
         torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each length
-        models = [self._target, *([self._draft] if self._draft else [])]
+        drafter = self._drafter
+        models = [self._target, *([drafter.model] if isinstance(drafter, ModelDrafter) else [])]
         group = self._capacity * sum(map(_row_bytes, models))
         count = slots_for(self._config.cache_mb * MIB, group)
         target, *draft = (Placed(model, Slots(count, self._capacity)) for model in models)
@@ -176,9 +168,11 @@ class SpeculativeLlm:
 
     def _conversation(self, system: str, seed: int) -> SpeculativeConversation:
         config, sampling = self._config, self._sampling(seed)
-        slots = self._captured and self._captured.work.target.slots
-        cache = KvCache(self._capacity, slots)
-        draft = self._new_draft(sampling, cache)
+        work = self._captured and self._captured.work
+        cache = KvCache(self._capacity, work and work.target.slots)
+        slots = work.draft_model.slots if work and work.draft_model else None
+        drafter = self._drafter
+        draft = None if drafter is None else drafter.draft(sampling, cache, slots)
         speculator = Speculator(
             self._target,
             draft,
@@ -188,50 +182,41 @@ class SpeculativeLlm:
             captured=self._captured,
             ends=self._template.ends,
         )
-        own = (draft.cache,) if isinstance(draft, ChainDraft | TextDraft) else ()
         return SpeculativeConversation(
             speculator,
             self._template,
             self._tokenizer,
             pool=self._pool,
-            caches=(speculator.cache, *own),
+            caches=(cache, *(() if draft is None else draft.caches)),
             eos=self._eos,
             system=system,
             max_new_tokens=config.max_new_tokens,
             stop=config.stop,
         )
 
-    def _new_draft(self, sampling: Sampling, cache: KvCache) -> Draft | None:
-        """`cache` is the target's."""
-        if self._trained is not None:
-            return FeatureDraft(self._trained, cache, sampling, self._capacity, self._eos)
-        if self._draft is not None and self._same is not None:
-            return self._translated(self._draft, self._same, sampling)
-        if self._draft is not None:
-            placed = self._captured and self._captured.work.draft_model
-            slots = placed.slots if placed else None
-            return ModelDraft(self._draft, sampling, self._capacity, self._eos, slots)
-        # Whatever else is to draft has been loaded, or is for another copy of the target.
-        return None if draft_of(self._config) == "none" else NgramDraft(self._target.device)
-
-    @staticmethod
-    def _in_common(target: Loaded, model: Loaded | None) -> dict[int, int] | None:
-        """The target's ids of the tokens that a draft of another vocabulary shares with it, by the
-        draft's; None where the vocabulary is the same."""
-        if model is None or target.tokenizer.get_vocab() == model.tokenizer.get_vocab():
-            return None
-        vocab = vocabulary(target)
-        same = shared(target.tokenizer.get_vocab(), model.tokenizer.get_vocab())
-        return {own: meant for own, meant in same.items() if meant < vocab}
-
-    def _translated(self, model: Decoder, same: dict[int, int], sampling: Sampling) -> Draft:
-        """A draft with another tokenizer."""
-        translation = Translation(self._tokenizer, self._draft_tokenizer)
-        if len(same) >= MOST * model.vocab:
-            vocab = self._target.vocab
-            return SharedDraft(model, translation, same, vocab, sampling, self._capacity, self._eos)
-        tokenizers = self._tokenizer, self._draft_tokenizer
-        return TextDraft(model, translation, *tokenizers, self._capacity)
+    def _drafts(
+        self,
+        target: Loaded,
+        draft: Loaded | LoadedHead | None,
+        rows: Tensor | None,
+        vocab: int,
+    ) -> Drafter | None:
+        """What drafts; `rows` are of the target's head, for a draft that was trained for it."""
+        config, capacity, ends = self._config, self._capacity, self._eos
+        if draft is None:
+            # Whatever else is to draft has been loaded, or is for another copy of the target.
+            return None if draft_of(config) == "none" else NgramDrafter(self._target.device)
+        if isinstance(draft, LoadedHead):
+            assert rows is not None, "they were kept"
+            return LayerDrafter(FeatureModel(draft, rows, self._target, capacity), capacity, ends)
+        ours, theirs = target.tokenizer.get_vocab(), draft.tokenizer.get_vocab()
+        if ours == theirs:
+            model = _checked(draft, vocab, capacity, config.quantize)
+            return ModelDrafter(model, capacity, ends)
+        model = _checked(draft, vocabulary(draft), capacity, config.quantize)
+        same = {own: meant for own, meant in shared(ours, theirs).items() if meant < vocab}
+        tokenizers = target.tokenizer, draft.tokenizer
+        return TranslatedDrafter(model, tokenizers, same, vocab, capacity, ends)
 
 
 def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
@@ -315,7 +300,7 @@ def vocabulary(loaded: Loaded) -> int:
     return tokens
 
 
-def _check_pair(target: Loaded, draft: Loaded) -> None:
+def _check_size(target: Loaded, draft: Loaded) -> None:
     vocabulary(draft)
     if draft.parameters > target.parameters:
         raise EngineError(

@@ -159,6 +159,11 @@ class TextDraft:
         """See `Draft.release`."""
         self._reader.release()
 
+    @property
+    def caches(self) -> tuple[KvCache, ...]:
+        """See `Draft.caches`."""
+        return (self.cache,)
+
     @torch.inference_mode()
     def propose(
         self, ids: Sequence[int], k: int, noise: Tensor | None, penalties: Penalties
