@@ -22,7 +22,7 @@ from voiceloop.bench.pair import prompt_of, target_of
 from voiceloop.bench.record import Record, share
 from voiceloop.catalog.store import Store
 from voiceloop.config import LlmConfig
-from voiceloop.errors import EngineError
+from voiceloop.errors import EngineError, ModelNotFound
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair
 from voiceloop.llm.stats import LlmCounters
@@ -102,7 +102,8 @@ def _kinds(config: LlmConfig, progress: Progress) -> tuple[list[_Kind], dict[str
         except EngineError as error:
             if name == PLAIN:
                 raise
-            refused[name] = error.message
+            if not isinstance(error, ModelNotFound):  # else it is no language model
+                refused[name] = error.message
             continue
         kinds.append(_Kind(name, llm, llm.conversation()))
     return kinds, refused
