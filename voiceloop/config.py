@@ -103,7 +103,7 @@ class LlmConfig(Object, frozen=True):
     draft: str = "auto"
     """What drafts tokens: a smaller model named like the target, the folder of a draft that was
     trained for it (`voiceloop train-draft`), `ngram` (what was said before, no second model),
-    `none`; `auto` is a draft that ships for the target, else `ngram`."""
+    `none`; `auto` is the starter's own draft for the starter target, `ngram` for others."""
     draft_tokenizer: str = ""
     """Where the draft's tokenizer is, if not in its folder: another folder, or a model by name."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"

@@ -6,7 +6,6 @@ a conversation is, `speculate` and `conversation` know.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from random import SystemRandom
 
@@ -51,12 +50,8 @@ from voiceloop.llm.translation import shared
 from voiceloop.llm.wording import SPOKEN
 from voiceloop.placement import URGENT, own_stream, torch_device
 
-logger = logging.getLogger(__name__)
-
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""
-TRAINED: dict[str, str] = {}
-"""Drafts that ship, by the name of their target."""
 _ROW_COST = {"cpu": 0.06}
 """What each further row of a target pass costs next to the first; elsewhere next to nothing."""
 
@@ -204,7 +199,6 @@ class SpeculativeLlm:
         """What drafts; `rows` are of the target's head, for a draft that was trained for it."""
         config, capacity, ends = self._config, self._capacity, self._eos
         if draft is None:
-            # Whatever else is to draft has been loaded, or is for another copy of the target.
             return None if draft_of(config) == "none" else NgramDrafter(self._target.device)
         if isinstance(draft, LoadedHead):
             assert rows is not None, "they were kept"
@@ -230,12 +224,9 @@ def draft_of(config: LlmConfig) -> str:
     """What `config` says is to draft: `none`, `ngram`, `starter`, a model, or a trained draft."""
     if config.num_speculative_tokens == 0:
         return "none"
-    if config.draft != "auto":
-        return config.draft
-    if config.target == "starter":
-        return "starter"
-    shipped = TRAINED.get(config.target)
-    return str(bundled(shipped)) if shipped else "ngram"
+    if config.draft == "auto":
+        return "starter" if config.target == "starter" else "ngram"
+    return config.draft
 
 
 def load_pair(
@@ -260,13 +251,7 @@ def load_pair(
         return target, None
     if draft == "starter" or not is_head(folder := find(draft, "llm")):
         return target, load(draft, "draft")
-    head = load_head(draft, folder, device)
-    if config.draft == "auto":
-        template = ChatTemplate(target.tokenizer, target.name)
-        if head.card.fingerprint != fingerprint(target.model, template):
-            logger.info("the draft that ships for %s is another copy's", config.target)
-            return target, None
-    return target, head
+    return target, load_head(draft, folder, device)
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
