@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tests.llm.conftest import build_model, build_tokenizer
 from voiceloop.cli import main
 from voiceloop.config import LlmConfig
+from voiceloop.drafting.replies import load_replies
 from voiceloop.drafting.requests import HELD_OUT, dialogues
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
 from voiceloop.llm.featuredraft import CARD, WEIGHTS, LoadedHead
@@ -63,7 +64,9 @@ def test_a_draft_is_trained_goes_on_after_a_stop_and_changes_no_reply(
     # What was cut off in the middle of a write, and a batch that was damaged since, are no loss.
     (out / "training" / "replies-00000.safetensors").write_bytes(b"half")
     (out / "training" / "learned.part").write_bytes(b"half")
-    assert main([*argv, *TINY, "--minutes", "0.15"]) == 0
+    more = (first["generating_s"] + first["training_s"] + 3) / 60
+    assert main([*argv, *TINY, "--minutes", f"{more:.4f}"]) == 0
+    assert load_replies(out / "training" / "replies-00000.safetensors") is not None
     capsys.readouterr()
     then = json.loads((out / "training" / "state.json").read_text())
     assert then["steps"] > first["steps"]

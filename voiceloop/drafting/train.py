@@ -69,7 +69,7 @@ def generate(
     for number in range(batches):
         if store.has(number):
             continue
-        if state.generating_s >= seconds:
+        if state.generating_s >= seconds and not store.damaged(number):
             return
         asked = training[number * BESIDE : (number + 1) * BESIDE]
         replies = (hot if number % 2 else generator).replies(asked, number + 1)
@@ -199,10 +199,10 @@ class Learner:
 
 
 def train(learner: Learner, store: Store, state: State, seconds: float, tell: Tell) -> None:
-    """Learn until it has taken `seconds` in all."""
+    """Learn until it has taken `seconds` in all, from one batch at least."""
     replies = list(store.batches())
     begun = told = time.perf_counter()
-    while state.training_s < seconds:
+    while True:
         for batch in learner.batches(replies, state.steps):
             loss = learner.step(batch, min(1.0, state.training_s / seconds), state.training_s)
             state.steps += 1
