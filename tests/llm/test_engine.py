@@ -271,6 +271,13 @@ def test_a_vocabulary_padded_to_another_length_is_no_other_vocabulary(workshop, 
     assert llm._drafter.model.vocab == llm._target.vocab == workshop.vocab
 
 
+@pytest.mark.parametrize("draft", ["none", "ngram", "starter"])
+def test_a_tokenizer_that_nothing_would_use_is_refused(folders, draft):
+    with pytest.raises(EngineError, match="takes no other tokenizer") as caught:
+        build(folders / "target", draft, draft_tokenizer=str(folders / "target"))
+    assert caught.value.hint
+
+
 def test_a_draft_larger_than_its_target_is_refused(workshop, folders, tmp_path):
     config = LlamaForCausalLM.from_pretrained(folders / "target").config
     config.num_hidden_layers = 1

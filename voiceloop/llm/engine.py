@@ -246,12 +246,20 @@ def load_pair(
         found = load_model(str(bundled(STARTER[role])), device, dtype, whole=whole)
         return replace(found, name=f"starter {role}")
 
-    target, draft = load(config.target, "target"), draft_of(config)
+    draft = draft_of(config)
+    folder = None if draft in ("none", "ngram", "starter") else find(draft, "llm")
+    trained = folder is not None and is_head(folder)
+    if config.draft_tokenizer and (folder is None or trained):
+        raise EngineError(
+            f"llm.draft_tokenizer is set, and the draft '{draft}' takes no other tokenizer",
+            "leave it out, or name a model with llm.draft",
+        )
+    target = load(config.target, "target")
     if draft in ("none", "ngram"):
         return target, None
-    if draft == "starter" or not is_head(folder := find(draft, "llm")):
-        return target, load(draft, "draft")
-    return target, load_head(draft, folder, device)
+    if folder is not None and trained:
+        return target, load_head(draft, folder, device)
+    return target, load(draft, "draft")
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
