@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from voiceloop.llm.checkpoint import rotary_table
 from voiceloop.llm.featuredraft import DraftShape
 
 STEPS = 4
@@ -97,7 +98,9 @@ class FeatureLayer(nn.Module):
         embedded, start = batch.embedded / self.embedding_size, batch.start
         # Row j is token j beside what the target had before it.
         before = F.pad(batch.features, (0, 0, 1, 0))[:, :-1]
-        cos, sin = rotary(embedded.shape[1], self.shape, embedded.device)
+        cos, sin = rotary_table(
+            embedded.shape[1], self.shape.dim, self.shape.theta, embedded.dtype, embedded.device
+        )
         found, seen = list[Tensor](), list[tuple[Tensor, Tensor]]()
         for step in range(STEPS):
             if step == 1:
@@ -150,14 +153,6 @@ class FeatureLayer(nn.Module):
             f"{prefix}mlp.down_proj.weight": self.down.weight,
             "model.norm.weight": self.norm.weight,
         }
-
-
-def rotary(tokens: int, shape: DraftShape, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of positions, each [tokens, dim]."""
-    steps = torch.arange(0, shape.dim, 2, dtype=torch.float32, device=device) / shape.dim
-    places = torch.arange(tokens, dtype=torch.float32, device=device)
-    angles = torch.outer(places, 1.0 / shape.theta**steps).repeat(1, 2)
-    return angles.cos(), angles.sin()
 
 
 def turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

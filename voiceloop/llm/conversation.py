@@ -22,6 +22,7 @@ from voiceloop.llm.output import Call, Output, Speech
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.stats import LlmCounters, Step
 from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.translation import common
 from voiceloop.llm.wording import BROKEN_OFF
 from voiceloop.types import TokenBurst, Tool, ToolCall
 
@@ -212,7 +213,7 @@ class SpeculativeConversation:
         for turn in turns:
             ids = ids + turn
             starts.append(len(ids))
-        same = _common(self._ids, ids)
+        same = common(self._ids, ids)
         self._truncate(same)
         self._ids += ids[same:]
         self._starts = starts
@@ -259,7 +260,7 @@ class SpeculativeConversation:
         self._make_room(len(tail) + len(self._template.user_to_reply))
         self._asked.said = said
         start = self._starts[-1]
-        same = _common(self._ids[start:], tail)
+        same = common(self._ids[start:], tail)
         self._truncate(start + same)
         self._ids += tail[same:]
 
@@ -357,12 +358,6 @@ def _deliver(
             reply.calls += 1
             call_id = f"call_{reply.turn}_{reply.calls}"
             yield ToolCall(reply.turn, call_id, item.name, item.arguments, item.ids, item.problem)
-
-
-def _common(a: Sequence[int], b: Sequence[int]) -> int:
-    """Length of the longest common beginning."""
-    pairs = enumerate(zip(a, b, strict=False))
-    return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
 
 
 def _too_long(what: str, capacity: int) -> EngineError:

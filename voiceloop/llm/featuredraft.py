@@ -219,7 +219,8 @@ class FeatureDraft(ChainDraft):
         self.rollback(self._sure)
         end, most = min(len(ids), self._features.length + 1), chunk(self._device)
         while self._sure < end:
-            self._feed(ids[self._sure : min(end, self._sure + most)])
+            piece = ids[self._sure : min(end, self._sure + most)]
+            self._fed(torch.tensor(piece, device=self._device))
             yield None
 
     def rollback(self, length: int) -> None:
@@ -242,14 +243,9 @@ class FeatureDraft(ChainDraft):
     def _logits(self, unseen: Tensor) -> Tensor:
         if self._last is None:
             logits, self._last = self._fed(unseen)
-            self._sure = self.cache.length
         else:
             logits, self._last = self._layer.forward(unseen, self._last, self.cache)
         return logits
-
-    def _feed(self, ids: Sequence[int]) -> None:
-        self._fed(torch.tensor(ids, device=self._device))
-        self._sure = self.cache.length
 
     def _fed(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Feed tokens beside the target's features."""
@@ -258,4 +254,6 @@ class FeatureDraft(ChainDraft):
         before = rows[max(0, start - 1) : start + len(ids) - 1, 0]
         if start == 0:  # nothing is before the first token
             before = F.pad(before, (0, 0, 1, 0))
-        return self._layer.forward(ids, before, self.cache)
+        found = self._layer.forward(ids, before, self.cache)
+        self._sure = self.cache.length
+        return found

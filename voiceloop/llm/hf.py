@@ -198,6 +198,7 @@ class TransformersDecoder:
         return mask[None, None]
 
     def _pass(self, ids: Tensor, layers: Sequence[_Layer], keep: int, **options: Any) -> Tensor:
+        self._found.clear()  # a pass that failed may have left some
         output = self._model(
             input_ids=ids.unsqueeze(0),
             past_key_values=Cache(layers=list(layers)),

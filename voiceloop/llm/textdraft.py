@@ -14,7 +14,7 @@ from torch import Tensor
 
 from voiceloop.engines import Steps
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import Decoder, feed
+from voiceloop.llm.decoder import Decoder, chunk, feed
 from voiceloop.llm.drafts import ChainDraft
 from voiceloop.llm.sampling import Penalties, Sampling
 from voiceloop.llm.template import special_tokens
@@ -47,7 +47,7 @@ class _Reader:
         most = min(self.cache.length, len(self._fed), len(own) - 1)
         same = next((i for i in range(most) if self._fed[i] != own[i]), max(0, most))
         self.cache.rollback(same)
-        self._fed, self.length = own, len(ids)
+        self._fed = own
         return own[same:]
 
     def read(self, ids: Sequence[int]) -> Steps[None]:
@@ -55,6 +55,16 @@ class _Reader:
         if self.unseen(ids):
             yield from feed(self._model, self.cache, self._fed)
         self.length = len(ids)
+
+    def last(self, ids: Sequence[int]) -> Generator[None, None, list[int]]:
+        """What `unseen` gives, but no more than goes into a step: the rest is read before."""
+        own = self.unseen(ids)
+        if len(own) > chunk(self._model.device):
+            yield from feed(self._model, self.cache, self._fed[:-1])
+            yield None
+            own = own[-1:]
+        self.length = len(ids)
+        return own
 
     def chose(self, token: int) -> None:
         """The draft goes on with a token of its own, which it is then fed."""
@@ -72,75 +82,11 @@ class _Reader:
         self.length, self._fed = 0, []
 
 
-class SharedDraft(ChainDraft):
-    """A model that drafts the tokens which it has in common with the target."""
+class _Translated:
+    """What drafts have in common whose model reads a translation; see `Draft`."""
 
-    def __init__(
-        self,
-        model: Decoder,
-        translation: Translation,
-        same: Mapping[int, int],
-        vocab: int,
-        sampling: Sampling,
-        capacity: int,
-        ends: frozenset[int] = frozenset(),
-    ) -> None:
-        """`same` are the target's ids of such tokens, by the draft's; `vocab` is the target's."""
-        super().__init__(model.device, sampling, capacity, ends)
-        self._model, self._vocab = model, vocab
-        self._reader = _Reader(model, self.cache, translation)
-        own, target = zip(*sorted(same.items()), strict=True)
-        self._own = torch.tensor(own, device=model.device)
-        self._target = torch.tensor(target, device=model.device)
-        self._meant = torch.zeros(vocab, dtype=torch.long, device=model.device)
-        self._meant[self._target] = self._own
-        self._first = True
-
-    @property
-    def length(self) -> int:
-        """See `Draft.length`."""
-        return self._reader.length
-
-    def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """See `Draft.prefill`."""
-        yield from self._reader.read(ids)
-
-    def rollback(self, length: int) -> None:
-        """See `Draft.rollback`."""
-        self._reader.rollback(length)
-
-    def release(self) -> None:
-        """See `Draft.release`."""
-        self._reader.release()
-
-    def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
-        yield from ()
-        self._first = True
-        return torch.tensor(self._reader.unseen(ids), device=self._device)
-
-    def _logits(self, unseen: Tensor) -> Tensor:
-        if not self._first:  # it is a token that this draft chose, as the target has it
-            unseen = self._meant[unseen]
-            self._reader.chose(int(unseen))
-        self._first = False
-        logits = self._model.forward(unseen, self.cache, 1)
-        every = logits.new_full((1, self._vocab), -torch.inf)
-        return every.index_copy_(1, self._target, logits.index_select(1, self._own))
-
-
-class TextDraft:
-    """A model whose likeliest words are the guess; see `Draft`."""
-
-    def __init__(
-        self, model: Decoder, translation: Translation, target: object, own: object, capacity: int
-    ) -> None:
-        """`target` and `own` are the tokenizers."""
-        self.cache = KvCache(capacity)
-        self._model, self._translation, self._tokenizer = model, translation, own
-        self._reader = _Reader(model, self.cache, translation)
-        specials = {text: index for index, text in special_tokens(target).items()}
-        self._special = {index: specials.get(text) for index, text in special_tokens(own).items()}
-        """What the draft's special tokens are to the target, which may know none of the name."""
+    def __init__(self, reader: _Reader) -> None:
+        self._reader = reader
 
     @property
     def length(self) -> int:
@@ -162,7 +108,61 @@ class TextDraft:
     @property
     def caches(self) -> tuple[KvCache, ...]:
         """See `Draft.caches`."""
-        return (self.cache,)
+        return (self._reader.cache,)
+
+
+class SharedDraft(_Translated, ChainDraft):
+    """A model that drafts the tokens which it has in common with the target."""
+
+    def __init__(
+        self,
+        model: Decoder,
+        translation: Translation,
+        same: Mapping[int, int],
+        vocab: int,
+        sampling: Sampling,
+        capacity: int,
+        ends: frozenset[int] = frozenset(),
+    ) -> None:
+        """`same` are the target's ids of such tokens, by the draft's; `vocab` is the target's."""
+        ChainDraft.__init__(self, model.device, sampling, capacity, ends)
+        _Translated.__init__(self, _Reader(model, self.cache, translation))
+        self._model, self._vocab = model, vocab
+        own, target = zip(*sorted(same.items()), strict=True)
+        self._own = torch.tensor(own, device=model.device)
+        self._target = torch.tensor(target, device=model.device)
+        self._meant = torch.zeros(vocab, dtype=torch.long, device=model.device)
+        self._meant[self._target] = self._own
+        self._first = True
+
+    def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
+        self._first = True
+        own = yield from self._reader.last(ids)
+        return torch.tensor(own, device=self._device)
+
+    def _logits(self, unseen: Tensor) -> Tensor:
+        if not self._first:  # it is a token that this draft chose, as the target has it
+            unseen = self._meant[unseen]
+            self._reader.chose(int(unseen))
+        self._first = False
+        logits = self._model.forward(unseen, self.cache, 1)
+        every = logits.new_full((1, self._vocab), -torch.inf)
+        return every.index_copy_(1, self._target, logits.index_select(1, self._own))
+
+
+class TextDraft(_Translated):
+    """A model whose likeliest words are the guess; see `Draft`."""
+
+    def __init__(
+        self, model: Decoder, translation: Translation, target: object, own: object, capacity: int
+    ) -> None:
+        """`target` and `own` are the tokenizers."""
+        self.cache = KvCache(capacity)
+        super().__init__(_Reader(model, self.cache, translation))
+        self._model, self._translation, self._tokenizer = model, translation, own
+        specials = {text: index for index, text in special_tokens(target).items()}
+        self._special = {index: specials.get(text) for index, text in special_tokens(own).items()}
+        """What the draft's special tokens are to the target, which may know none of the name."""
 
     @torch.inference_mode()
     def propose(
@@ -170,7 +170,7 @@ class TextDraft:
     ) -> Generator[None, None, DraftTokens]:
         """See `Draft.propose`. Nothing is proposed within a character; the target's noise means
         nothing to another vocabulary, so the guess is the likeliest text."""
-        own = self._reader.unseen(ids)
+        own = yield from self._reader.last(ids)
         unseen, guess, x = torch.tensor(own, device=self._model.device), list[int](), list[int]()
         while own and self._translation.certain and len(guess) < 2 * k and len(x) <= k:
             if guess:

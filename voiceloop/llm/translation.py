@@ -63,7 +63,7 @@ class Translation:
 
     def translate(self, ids: Sequence[int]) -> list[int]:
         """All of `ids` in the other's tokens, but for a last character that is not whole."""
-        same = _common(self._ids, ids)
+        same = common(self._ids, ids)
         self.rollback(same)
         for token in ids[same:]:
             self._points.append(self._after(self._points[-1], token))
@@ -172,7 +172,7 @@ def _bytes_of_characters() -> dict[str, int]:
     return table | {chr(256 + at): byte for at, byte in enumerate(rest)}
 
 
-def _common(a: Sequence[int], b: Sequence[int]) -> int:
+def common(a: Sequence[int], b: Sequence[int]) -> int:
     """Length of the longest common beginning."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
