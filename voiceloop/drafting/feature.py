@@ -105,7 +105,7 @@ class FeatureLayer(nn.Module):
         for step in range(STEPS):
             if step == 1:
                 embedded, cos, sin = embedded[:, start:], cos[start:], sin[start:]
-            x = self.fuse(torch.cat((embedded, before / self.feature_size), -1))
+            x = self.fuse(torch.cat((embedded, before / self.feature_size), -1)).float()
             x = self._layer(x, seen, (cos, sin), 0 if step else start)
             found.append(self.norm(x))
             before = F.pad(found[-1], (0, 0, 1, 0))[:, :-1]
@@ -182,7 +182,7 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
     parts = [scores.masked_fill(unseen, float("-inf"))]
     for step, (key, _) in enumerate(seen[1:], 1):
         parts.append((q * spread(key, later - step)).sum(-1, keepdim=True))
-    chances = (torch.cat(parts, -1) * q.shape[-1] ** -0.5).softmax(-1)
+    chances = (torch.cat(parts, -1).float() * q.shape[-1] ** -0.5).softmax(-1)
     attended = chances[..., :tokens] @ spread(values, 0)
     for step, (_, value) in enumerate(seen[1:], 1):
         at = tokens + step - 1
@@ -195,11 +195,11 @@ def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
     of the head are `head` [tokens, hidden], and its features."""
     counts = batch.rows
     truth = batch.features[:, batch.start :][counts]
-    wanted = (truth @ head.t()).softmax(-1)
+    wanted = (truth @ head.t()).float().softmax(-1)
     total = truth.new_zeros(())
     for step, features in enumerate(found):
         own = features[counts]
-        apart = -(wanted * (own @ head.t()).log_softmax(-1)).sum(-1).mean()
+        apart = -(wanted * (own @ head.t()).float().log_softmax(-1)).sum(-1).mean()
         off = F.smooth_l1_loss(own, truth)
         total = total + FADE**step * (apart + FEATURES * off)
     return total

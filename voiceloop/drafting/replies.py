@@ -18,7 +18,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel
+from transformers import Cache, DynamicLayer, PreTrainedModel
 
 from voiceloop.llm.sampling import Sampling, warp
 from voiceloop.llm.template import ChatTemplate
@@ -122,9 +122,10 @@ class Generator:
     def _choose(self, logits: Tensor, block: _Block, noise: torch.Generator) -> Tensor:
         penalty = self._sampling.repetition_penalty
         if penalty != 1:
-            said = torch.zeros_like(logits).scatter_add_(1, block.ids, block.mask.float()) > 0
-            lowered = torch.where(logits > 0, logits / penalty, logits * penalty)
-            logits = torch.where(said, lowered, logits)
+            # Holes count as what is in the last column, which is none where a reply goes on.
+            said = torch.where(block.mask.bool(), block.ids, block.ids[:, -1:])
+            found = logits.gather(1, said)
+            logits.scatter_(1, said, torch.where(found > 0, found / penalty, found * penalty))
         scores = warp(logits, self._sampling)
         if self._sampling.temperature == 0:
             return scores.argmax(-1)
@@ -132,12 +133,45 @@ class Generator:
         return (scores - (-uniform.clamp_min(1e-20).log()).log()).argmax(-1)
 
 
+class _Growing(DynamicLayer):
+    """Keys and values in buffers with room at their ends: each token would copy all before it."""
+
+    ROOM = LONGEST
+    """Rows that are added at once where there is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._buffers: tuple[Tensor, Tensor] | None = None
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """See `DynamicLayer.update`."""
+        begun = self.get_seq_length()
+        end = begun + key_states.shape[-2]
+        if self._buffers is None or not _holds(self._buffers[0], len(key_states), end):
+            shape = *key_states.shape[:-2], end + self.ROOM, key_states.shape[-1]
+            keys, values = key_states.new_empty(shape), value_states.new_empty(shape)
+            if begun:
+                keys[..., :begun, :], values[..., :begun, :] = self.keys, self.values
+            self._buffers = keys, values
+        keys, values = self._buffers
+        keys[..., begun:end, :], values[..., begun:end, :] = key_states, value_states
+        self.keys, self.values = keys[..., :end, :], values[..., :end, :]
+        self.is_initialized = True
+        return self.keys, self.values
+
+
+def _holds(buffer: Tensor, sequences: int, rows: int) -> bool:
+    return len(buffer) == sequences and buffer.shape[-2] >= rows
+
+
 class _Block:
     """Rows of tokens with holes, and the caches and features that belong to them."""
 
     def __init__(self, model: Any, rows: int, device: torch.device) -> None:
         self._model, self._rows, self._device = model, rows, device
-        self._cache = DynamicCache()
+        self._cache = Cache(layer_class_to_replicate=_Growing)
         self.ids = torch.empty(rows, 0, dtype=torch.long, device=device)
         self.mask = torch.empty(rows, 0, dtype=torch.long, device=device)
         self._chosen = list[Tensor]()

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+import torch
 from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from voiceloop.config import LlmConfig
+from voiceloop.drafting.precision import halves
 from voiceloop.drafting.replies import Generator
 from voiceloop.drafting.requests import Dialogues
 from voiceloop.drafting.store import State, Store
@@ -53,6 +55,8 @@ class Training:
                 f"the weights of '{target.name}' are quantised; a draft is trained for plain ones",
                 "name the model that they were made from",
             )
+        if target.model.dtype == torch.float32 and halves(target.model.device):
+            target.model.to(torch.bfloat16)
 
     def run(
         self,

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from voiceloop.drafting.precision import halves
 from voiceloop.drafting.feature import STEPS, Batch, FeatureLayer, acceptance, losses
 from voiceloop.drafting.replies import Generator, Replies
 from voiceloop.drafting.store import State, Store
@@ -59,20 +60,23 @@ def generate(
 ) -> None:
     """Have the target reply until it has taken `seconds` in all or everything has been asked.
 
-    Every other batch is by `hot`, which says what is less likely too.
+    Every other batch is by `hot`, which says what is less likely too. Once everything was asked it
+    is asked again, the other way round.
     """
     begun = time.perf_counter()
     if store.held_out() is None:
         store.hold_out(generator.replies(held_out, 0))
-    batches = math.ceil(len(training) / BESIDE)
+    once = math.ceil(len(training) / BESIDE)
+    batches = 2 * once
     tokens, fresh_s = 0, 0.0
     for number in range(batches):
         if store.has(number):
             continue
         if state.generating_s >= seconds and not store.damaged(number):
             return
-        asked = training[number * BESIDE : (number + 1) * BESIDE]
-        replies = (hot if number % 2 else generator).replies(asked, number + 1)
+        again, place = divmod(number, once)
+        asked = training[place * BESIDE : (place + 1) * BESIDE]
+        replies = (hot if (place + again) % 2 else generator).replies(asked, number + 1)
         store.add(number, replies)
         now = time.perf_counter()
         state.generating_s += now - begun
@@ -112,6 +116,9 @@ class Learner:
         self._places = torch.full((len(embedding),), -1, device=device)
         self._places[tokens.to(device)] = torch.arange(len(tokens), device=device)
         self._device = device
+        self._quick = torch.autocast(
+            device.type, torch.bfloat16, enabled=halves(device)
+        )
         self._held_out = held_out
         seen = held_out.features.float()
         size = float(embedding[held_out.ids.to(device)].float().square().mean().sqrt())
@@ -139,7 +146,8 @@ class Learner:
         rate = RATE * min(1.0, seconds / WARM_UP_S + 0.01) * (0.5 + 0.5 * math.cos(math.pi * done))
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        loss = losses(batch, self.layer(batch), self._head)
+        with self._quick:
+            loss = losses(batch, self.layer(batch), self._head)
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.layer.parameters(), 1.0)
@@ -152,7 +160,9 @@ class Learner:
         first guess is right, the second where the first was, and so on."""
         total = torch.zeros(1 + STEPS, dtype=torch.float64)
         for batch, chosen in self._gone_through([self._held_out], shuffled=None):
-            total += acceptance(batch, self.layer(batch), self._head, chosen)
+            with self._quick:
+                found = self.layer(batch)
+            total += acceptance(batch, found, self._head, chosen)
         return [float(a / b) if b else 0.0 for a, b in zip(total[1:], total[:-1], strict=True)]
 
     def batches(self, replies: Sequence[Replies], seed: int) -> Iterator[Batch]:
