@@ -39,7 +39,7 @@ from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.captured import Captured
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, TargetDecoder, decoder
-from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.draftpolicy import DraftPolicy
 from voiceloop.llm.drafts import ChainDraft, ModelDraft
 from voiceloop.llm.featuredraft import (
     FUSE,
@@ -369,7 +369,7 @@ class Workshop:
             proposes = FeatureDraft(draft, cache, sampling, capacity, eos)
         elif draft is not None:
             proposes = ModelDraft(draft, sampling, capacity, eos, slots)
-        lengths = DraftLength(length, 0.1)
+        lengths = DraftPolicy(length, 0.1)
         template = template or self.template
         speculator = Speculator(
             *(target, proposes, lengths, sampling, cache), captured=captured, ends=template.ends

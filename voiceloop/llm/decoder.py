@@ -17,11 +17,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from voiceloop.config import Quantize
-from voiceloop.llm.attention import Following, Place, Placed, Rows, has_kernel
+from voiceloop.llm.attention import Branching, Following, Place, Placed, Rows, has_kernel
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
 from voiceloop.llm.kernels import GATES, Linear, Norm, linear
 from voiceloop.llm.quantized import unquantizable
+from voiceloop.llm.tree import Tree
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -51,6 +52,11 @@ class Decoder(Protocol):
 
         Returns the logits after each of the last `keep` of them, [keep, vocab].
         """
+        ...
+
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        """The same where the last of the rows are the nodes of a tree, some of which the cache may
+        hold already, at its end."""
         ...
 
     def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
@@ -187,6 +193,13 @@ class LeanDecoder:
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""
         logits = self._pass(ids, Following(cache, len(ids)), keep)
+        cache.advance(len(ids))
+        return logits
+
+    @torch.inference_mode()
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        """See `Decoder.forward_tree`."""
+        logits = self._pass(ids, Branching(cache, len(ids), tree, self.device), keep)
         cache.advance(len(ids))
         return logits
 

@@ -28,7 +28,7 @@ from voiceloop.llm.drafters import (
     NgramDrafter,
     TranslatedDrafter,
 )
-from voiceloop.llm.draftlength import EVERY, DraftLength
+from voiceloop.llm.draftpolicy import EVERY, DraftPolicy
 from voiceloop.llm.featuredraft import (
     FeatureModel,
     LoadedHead,
@@ -106,7 +106,7 @@ class SpeculativeLlm:
         fixed = config.num_speculative_tokens
         step = self._drafter.parameters / self._target.parameters if self._drafter else 0.0
         # What a round costs and gives is much the same in all conversations.
-        self._length = DraftLength(
+        self._length = DraftPolicy(
             None if fixed == "auto" else fixed,
             step,
             _ROW_COST.get(self._target.device.type, 0.02),
