@@ -108,6 +108,9 @@ class LlmConfig(Object, frozen=True):
     """Where the draft's tokenizer is, if not in its folder: another folder, or a model by name."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
     """Draft tokens a round; `auto` follows measured step costs and acceptance."""
+    draft_tree: Literal["auto", "off"] = "auto"
+    """Whether several tokens are drafted for one place where that is measured to pay; only where
+    the number of draft tokens is `auto`, and not in rejection sampling."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where both models run; `auto` takes the GPU where there is one: CUDA's, else Apple's."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"

@@ -33,7 +33,7 @@ _CHUNKS = {"cuda": 512}
 """The same on devices that read all weights again for each of these in next to no time."""
 
 
-class Decoder(Protocol):
+class CausalModel(Protocol):
     """A model that extends a sequence."""
 
     vocab: int
@@ -54,13 +54,17 @@ class Decoder(Protocol):
         """
         ...
 
+
+class Decoder(CausalModel, Protocol):
+    """One that also extends several at once, and at places that stay."""
+
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
-        """The same where the last of the rows are the nodes of a tree, some of which the cache may
+        """`forward` where the last of the rows are the nodes of a tree, some of which the cache may
         hold already, at its end."""
         ...
 
     def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
-        """The same at a place: its shapes depend on `len(ids)`, `keep` and `place.reach` alone, it
+        """`forward` at a place: its shapes depend on `len(ids)`, `keep` and `place.reach` alone, it
         reads nothing back from the device, and no cache learns of the rows."""
         ...
 
@@ -103,7 +107,7 @@ def chunk(device: torch.device) -> int:
 
 
 def feed(
-    model: Decoder, cache: KvCache, ids: Sequence[int]
+    model: CausalModel, cache: KvCache, ids: Sequence[int]
 ) -> Generator[None, None, Tensor | None]:
     """Extend `cache` to all of `ids`, whose beginning it holds; pauses between chunks.
 

@@ -58,7 +58,8 @@ class DraftPolicy:
         """
         self._fixed = fixed
         self._lengths = lengths
-        self._branches = branches
+        self.branches = branches
+        """Whether it may be a tree."""
         self._costs = _Costs(step_cost, row_cost)
         self._chances = _Chances()
         self._best = dict[int, Tree]()
@@ -74,7 +75,7 @@ class DraftPolicy:
         if self._rounds_with >= self.RECHECK and left <= 0:
             return chain(0)
         most = left if left > 0 else MOST
-        best = self._best_tree(most) if self._branches else self._best_chain(most)
+        best = self._best_tree(most) if self.branches else self._best_chain(most)
         plain = self._costs.target(1)
         more = self._costs.step + self._costs.target(2) - plain
         probing = self._rounds_without * plain >= self.PROBE * max(plain, more)

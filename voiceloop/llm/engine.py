@@ -106,11 +106,12 @@ class SpeculativeLlm:
         fixed = config.num_speculative_tokens
         step = self._drafter.parameters / self._target.parameters if self._drafter else 0.0
         # What a round costs and gives is much the same in all conversations.
-        self._length = DraftPolicy(
+        self._policy = DraftPolicy(
             None if fixed == "auto" else fixed,
             step,
             _ROW_COST.get(self._target.device.type, 0.02),
             LENGTHS if self._captured else EVERY,
+            branches=self._branches(),
         )
 
     def conversation(
@@ -124,6 +125,13 @@ class SpeculativeLlm:
             return self._conversation(
                 self.system if system is None else system, self._seed() if seed is None else seed
             )
+
+    def _branches(self) -> bool:
+        """Whether drafts may be trees. What is captured is a chain, and so is what is rejected by
+        the rule for one."""
+        drafter, config = self._drafter, self._config
+        able = drafter is not None and drafter.branches and self._captured is None
+        return able and config.draft_tree == "auto" and not self._sampling(0).rejects
 
     def _seed(self) -> int:
         """The configured one, or one of its own for each conversation."""
@@ -171,7 +179,7 @@ class SpeculativeLlm:
         speculator = Speculator(
             self._target,
             draft,
-            self._length,
+            self._policy,
             sampling,
             cache,
             captured=self._captured,
