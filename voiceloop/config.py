@@ -103,7 +103,8 @@ class LlmConfig(Object, frozen=True):
     draft: str = "auto"
     """What drafts tokens: a smaller model named like the target, the folder of a draft that was
     trained for it (`voiceloop train-draft`), `ngram` (what was said before, no second model),
-    `none`; `auto` is the starter's own draft for the starter target, `ngram` for others."""
+    `none`; `auto` is the starter's own draft for the starter target, for others the trained draft
+    that ships for them (SmolLM2-135M-Instruct has one), or `ngram`."""
     draft_tokenizer: str = ""
     """Where the draft's tokenizer is, if not in its folder: another folder, or a model by name."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
@@ -128,7 +129,7 @@ class LlmConfig(Object, frozen=True):
     min_p: Fraction = 0.0
     """Sample among the tokens at least this likely next to the likeliest; 0 keeps all."""
     repetition_penalty: Annotated[float, Meta(ge=0.01)] = 1.0
-    """Makes tokens of prompt and reply less likely where above 1."""
+    """Makes tokens that the reply has used less likely where above 1."""
     presence_penalty: Penalty = 0.0
     """Taken from the score of tokens that the reply has used."""
     frequency_penalty: Penalty = 0.0

@@ -23,7 +23,7 @@ from voiceloop.catalog.store import cards
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import OutOfMemory
 from voiceloop.llm.cache import MIB
-from voiceloop.llm.engine import STARTER, draft_of, placement
+from voiceloop.llm.engine import SHIPPED, STARTER, draft_of, placement
 from voiceloop.llm.footprint import Footprint, read_footprint, slots_for
 from voiceloop.memoryplan import Change, Part, Plan
 from voiceloop.placement import free_memory
@@ -70,7 +70,7 @@ class _Models:
     def of(cls, config: LlmConfig, device: torch.device, dtype: torch.dtype | None) -> _Models:
         """Those that `config` names."""
         draft = draft_of(config)
-        beside = None if draft in ("none", "ngram") else _footprint(draft, "draft")
+        beside = None if draft in ("none", "ngram", SHIPPED) else _footprint(draft, "draft")
         return cls(_footprint(config.target, "target"), beside, device, dtype)
 
     def parts(self, config: LlmConfig) -> Iterator[Part]:

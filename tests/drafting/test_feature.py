@@ -38,13 +38,14 @@ def test_each_chained_step_is_what_the_draft_computes_when_it_follows_itself():
         target.forward(row, cache, 1)
     features = torch.stack([cache.written(FEATURES)[0][:20, 0] for cache in caches])
     layer = learner(features.flatten(0, 1), target.embedding)
-    batch = Batch(target.embedding[ids], features, torch.ones(2, 20, dtype=torch.bool))
+    places = torch.where(ids % 2 == 0, ids // 2, -1)
+    batch = Batch(target.embedding[ids], features, torch.ones(2, 20, dtype=torch.bool), places)
     with torch.no_grad():
         found = layer(batch)
     # Where little counts, only that and what it stands on is worked out.
     late = torch.zeros(2, 20, dtype=torch.bool)
     late[:, 11:] = True
-    some = Batch(batch.embedded, features, late)
+    some = Batch(batch.embedded, features, late, places)
     assert some.start == 11 - STEPS
     with torch.no_grad():
         for step, (own, all_of_it) in enumerate(zip(layer(some), found, strict=True)):
@@ -73,14 +74,14 @@ def test_it_learns_what_follows():
     features = head[ids[:, 1:]]  # the head is right about the next token
     counts = torch.ones(rows, tokens, dtype=torch.bool)
     counts[:, -1] = False
-    batch = Batch(embedding[ids[:, :-1]], features, counts)
+    places = torch.where(ids[:, :-1] % 2 == 0, ids[:, :-1] // 2, -1)
+    batch = Batch(embedding[ids[:, :-1]], features, counts, places)
     layer = learner(features.flatten(0, 1), embedding)
-    places = torch.where(ids[:, 1:] % 2 == 0, ids[:, 1:] // 2, -1)
     rows_of_head = head[TOKENS]
 
     def rates() -> list[float]:
         with torch.no_grad():
-            reached = acceptance(batch, layer(batch), rows_of_head, places)
+            reached = acceptance(batch, layer(batch), rows_of_head, 1.0)
         return (reached[1:] / reached[0]).tolist()
 
     before = rates()
@@ -102,12 +103,25 @@ def test_what_the_target_did_not_choose_counts_for_nothing():
     counts = torch.zeros(1, 16, dtype=torch.bool)
     counts[0, 8:10] = True
     layer, head = learner(features[0], embedded), torch.randn(5, 48, generator=generator)
-    batch = Batch(embedded, features, counts)
+    places = torch.full((1, 16), -1)
+    batch = Batch(embedded, features, counts, places)
     loss = losses(batch, layer(batch), head)
     other = features.clone()
     other[0, 10:] += 1  # behind what counts
-    assert torch.equal(losses(Batch(embedded, other, counts), layer(batch), head), loss)
+    assert torch.equal(losses(Batch(embedded, other, counts, places), layer(batch), head), loss)
     other[0, 9] += 1
-    assert not torch.equal(losses(Batch(embedded, other, counts), layer(batch), head), loss)
-    none = acceptance(batch, layer(batch), head, torch.full((1, 16), -1))
+    assert not torch.equal(losses(Batch(embedded, other, counts, places), layer(batch), head), loss)
+    none = acceptance(batch, layer(batch), head, 1.0)
     assert none.tolist() == [2.0, 0, 0, 0, 0]
+
+
+def test_the_penalty_lies_on_guesses_of_what_the_reply_has_said():
+    counts = torch.zeros(1, 16, dtype=torch.bool)
+    counts[0, 6:15] = True
+    batch = Batch(torch.zeros(1, 16, 48), torch.zeros(1, 16, 48), counts, torch.full((1, 16), 2))
+    head = torch.eye(5, 48)
+    guesses = [(head[2] + head[3] / 2).expand(1, 16 - batch.start, 48)] * STEPS
+    right = acceptance(batch, guesses, head, 1.0).tolist()
+    assert right[:2] == [9.0, 9.0]
+    # Before the reply it was said all the time, which is no matter; in the reply it is, once.
+    assert acceptance(batch, guesses, head, 4.0).tolist() == [9.0, 1.0, 0.0, 0.0, 0.0]

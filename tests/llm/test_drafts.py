@@ -14,7 +14,7 @@ from tests.llm.distributions import CPU, Table
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.drafts import ModelDraft, NgramDraft
 from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
-from voiceloop.llm.tree import chain
+from voiceloop.llm.tree import ROOT, Tree, chain
 from voiceloop.llm.verify import DraftTokens
 
 pytestmark = pytest.mark.pure
@@ -130,6 +130,26 @@ def proposed(draft: NgramDraft, ids: list[int], count: int) -> list[int]:
     x = run(draft.propose(ids, chain(count), None, Penalties(Sampling(), 4, CPU)))
     assert x.q is None
     return x.tokens.tolist()
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=40), st.integers(1, 4), st.integers(1, 4))
+def test_paths_of_a_look_up_begin_with_all_that_followed_before(
+    ids: list[int], wide: int, deep: int
+) -> None:
+    """Those tokens first that followed more of the last ones, and these that did so last."""
+    firsts = dict[int, int]()
+    for size in range(NgramDraft.LONGEST, NgramDraft.SHORTEST - 1, -1):
+        for end in range(len(ids) - 1, size - 1, -1):
+            if len(ids) >= size and ids[end - size : end] == ids[-size:]:
+                firsts.setdefault(ids[end], end)
+    starts = list(firsts.values())[:wide]
+    parents = (ROOT,) * wide + tuple(range(wide * (deep - 1)))
+    x = run(NgramDraft(CPU).propose(ids, Tree(parents), None, Penalties(Sampling(), 4, CPU)))
+    paths = [[x.tokens[at] for at in path] for path in x.tree.paths if len(path) == deep]
+    expected = [[ids[s + i % (len(ids) - s)] for i in range(deep)] for s in starts]
+    assert len(x) == len(starts) * deep
+    assert sorted(paths) == sorted(expected)
+    assert [int(x.tokens[node]) for node in x.tree.children(ROOT)] == [e[0] for e in expected]
 
 
 changes = st.lists(

@@ -24,6 +24,7 @@ from voiceloop.llm.featuredraft import (
     check_head,
     is_head,
     load_head,
+    shipped_head,
 )
 from voiceloop.llm.loading import of_transformers
 from voiceloop.llm.sampling import Penalties, Sampling
@@ -106,7 +107,7 @@ def written(folder, **changed):
         name: torch.randn(size, generator=generator) for name, size in shape.weights().items()
     }
     weights |= {TOKENS: torch.tensor([1, 4, 7], dtype=torch.int32)} | changed
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     save_file(
         {name: weight for name, weight in weights.items() if weight is not None}, folder / WEIGHTS
     )
@@ -142,6 +143,15 @@ def test_a_damaged_draft_is_said_to_be_one(tmp_path, damage):
     with pytest.raises(ModelCorrupt, match="the draft 'mine' is damaged: ") as caught:
         load_head("mine", folder, CPU)
     assert "\n" not in caught.value.message and caught.value.hint
+
+
+def test_one_that_ships_is_found_by_the_weights_it_was_trained_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("voiceloop.llm.featuredraft.bundled", tmp_path.joinpath)
+    assert shipped_head("f" * 32, CPU) is None
+    written(tmp_path / "models" / "drafts" / "mine")
+    found = shipped_head("f" * 32, CPU)
+    assert found is not None and found.name == "mine"
+    assert shipped_head("e" * 32, CPU) is None
 
 
 def test_a_draft_of_another_target_is_refused(workshop, tmp_path):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import RepetitionPenaltyLogitsProcessor
 
 from tests.llm import replies
 from tests.llm.conftest import CONTEXT, KINDS, WINDOWED, build_model
@@ -224,7 +225,9 @@ def test_greedy_decoding_is_that_of_transformers_generate(
             attention_mask=torch.ones_like(ids),
             do_sample=False,
             max_new_tokens=tokens,
-            repetition_penalty=penalty,
+            logits_processor=[
+                RepetitionPenaltyLogitsProcessor(penalty, prompt_ignore_length=len(prompt))
+            ],
             eos_token_id=None,
             pad_token_id=0,
         )

@@ -116,12 +116,12 @@ def test_seed_turn_position_revision_and_stream_each_change_the_noise(
 
 
 def plainly_penalised(
-    logits: Sequence[float], sampling: Sampling, prompt: Sequence[int], reply: Sequence[int]
+    logits: Sequence[float], sampling: Sampling, reply: Sequence[int]
 ) -> list[float]:
     """By the definitions, token by token."""
     scores: list[float] = []
     for token, score in enumerate(logits):
-        if token in prompt or token in reply:
+        if token in reply:
             over = score / sampling.repetition_penalty
             score = score * sampling.repetition_penalty if score < 0 else over
         score -= sampling.frequency_penalty * reply.count(token)
@@ -157,7 +157,7 @@ def test_each_row_is_penalised_for_all_that_precedes_it(
     found = penalties.apply(logits, torch.tensor(x, dtype=torch.long))
     for back, (row, scores) in enumerate(zip(reversed(logits), reversed(found), strict=True)):
         before = reply + x[: len(x) - back]
-        expected = plainly_penalised(row.tolist(), sampling, prompt, before)
+        expected = plainly_penalised(row.tolist(), sampling, before)
         assert scores.tolist() == pytest.approx(expected, abs=1e-12)
         penalties.rollback(0)
         penalties.count(prompt + before, len(prompt))
@@ -185,7 +185,7 @@ def test_the_repetition_penalty_is_that_of_transformers(
 ) -> None:
     penalties, logits = Penalties(Sampling(repetition_penalty=1.7), VOCAB, CPU), rows_of(data, 1)
     penalties.count(ids, 1)
-    theirs = RepetitionPenaltyLogitsProcessor(1.7)(
+    theirs = RepetitionPenaltyLogitsProcessor(1.7, prompt_ignore_length=1)(
         torch.LongTensor([ids]), torch.FloatTensor(logits.float())
     )
     assert torch.allclose(penalties.apply(logits.float(), NONE), theirs)

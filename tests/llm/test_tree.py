@@ -118,23 +118,32 @@ MODES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("count", "tokens"),
+    [
+        pytest.param(4, 40, id="quick"),
+        pytest.param(500, 64, id="all", marks=pytest.mark.full),
+    ],
+)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["random", "unsteady", "second", "layer", "ngram"])
-@pytest.mark.parametrize("kind", ["llama", "windowed-gemma3", "gpt2"])
-def test_no_tree_changes_a_reply(workshop: Workshop, kind: str, name: str, mode: str) -> None:
+@pytest.mark.parametrize("kind", ["llama", "qwen3", "windowed-gemma3", "gpt2"])
+def test_no_tree_changes_a_reply(
+    workshop: Workshop, kind: str, name: str, mode: str, count: int, tokens: int
+) -> None:
     sampling, chance = MODES[mode], random.Random(8)
     layer = name == "layer"
     target = workshop.decoder(kind, features=layer)
     some = [BUSHY, Tree((ROOT, ROOT, 1)), chain(3), Tree((ROOT,) * 4), Tree((ROOT, 0, 0, 2, 2))]
     accepted, branched = 0, 0
-    for _ in range(4):
+    for _ in range(count):
         prompt = [chance.randrange(workshop.vocab) for _ in range(chance.randrange(2, 30))]
         prompt += prompt[: len(prompt) // 2]  # so that something was said before
         plain = Speculator(target, None, DraftPolicy(0, 0.1), sampling, KvCache(CONTEXT))
         cache, policy = KvCache(CONTEXT), Trees(some)
         draft = drafting(workshop, name, kind, cache, sampling)
         branching = Speculator(target, draft, policy, sampling, cache)  # type: ignore[arg-type]
-        assert said(branching, prompt, 40) == said(plain, prompt, 40)
+        assert said(branching, prompt, tokens) == said(plain, prompt, tokens)
         accepted += sum(map(len, policy.paths))
         branched += sum(path != tuple(range(len(path))) for path in policy.paths)
     if name == "unsteady":  # it is right often enough for the paths to be tried

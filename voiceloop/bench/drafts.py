@@ -18,13 +18,13 @@ from voiceloop.bench.figures import Answer, acceptance_by_position, paired, per_
 from voiceloop.bench.llm import PROMPTS, Plan, Progress, check, interleave, read_prompts
 from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import OurMode, Prompt
-from voiceloop.bench.pair import as_chain, prompt_of, target_of
+from voiceloop.bench.pair import as_chain, prompt_of, target_of, trained
 from voiceloop.bench.record import Record, share
 from voiceloop.catalog.store import Store
 from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelNotFound
 from voiceloop.llm.conversation import SpeculativeConversation
-from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair
+from voiceloop.llm.engine import SpeculativeLlm, load_pair
 from voiceloop.llm.stats import LlmCounters
 
 PLAIN = "none"
@@ -107,6 +107,8 @@ def _kinds(config: LlmConfig, progress: Progress) -> tuple[list[_Kind], dict[str
             if not isinstance(error, ModelNotFound):  # else it is no language model
                 refused[name] = error.message
             continue
+        if name == "auto" and not trained(llm):
+            continue  # none ships for the target, and n-grams are there
         kinds.append(_Kind(name, llm, llm.conversation()))
         if chained := as_chain(llm):
             kinds.append(_Kind(f"{name}{CHAIN}", chained, chained.conversation()))
@@ -116,8 +118,9 @@ def _kinds(config: LlmConfig, progress: Progress) -> tuple[list[_Kind], dict[str
 def _names(config: LlmConfig) -> list[str]:
     """What might draft for the target: what is configured, and all that is here."""
     here = [model.name for model in Store().models() if (model.folder / "config.json").is_file()]
-    shipped = draft_of(replace(config, draft="auto", num_speculative_tokens="auto"))
-    named = [PLAIN, "ngram", draft_of(config), shipped, "starter", *here]
+    named = [PLAIN, "ngram", config.draft, "auto", "starter", *here]
+    if config.target == "starter":  # whose own is "auto"
+        named = [name for name in named if name != "auto"]
     # A target drafts nothing for itself; the starter's draft only has its name.
     return [name for name in dict.fromkeys(named) if name == "starter" or name != config.target]
 

@@ -140,6 +140,11 @@ def without_draft(llm: EngineT) -> EngineT:
     return alone
 
 
+def trained(llm: SpeculativeLlm) -> bool:
+    """Whether what drafts was trained for the target."""
+    return isinstance(llm._drafter, LayerDrafter)
+
+
 def as_chain(llm: SpeculativeLlm) -> SpeculativeLlm | None:
     """The same models, which draft one token for each place; None where they do so anyway."""
     if not llm._policy.branches:
@@ -200,13 +205,15 @@ def load_models(
     if synthetic is not None:
         device, dtype = placement(config)
         return synthetic_pair(synthetic, acceptance, device, dtype or torch.bfloat16)
+    nothing = ConfigError(
+        f"no model is named that drafts for '{config.target}'",
+        "name one with --draft: a small model of the same family",
+    )
     if draft_of(config) in ("ngram", "none"):
-        raise ConfigError(
-            f"no model is named that drafts for '{config.target}'",
-            "name one with --draft: a small model of the same family",
-        )
+        raise nothing
     target, draft = load_pair(config, whole=True)
-    assert draft is not None
+    if draft is None:  # none ships for it
+        raise nothing
     return target, draft
 
 

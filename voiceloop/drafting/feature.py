@@ -36,6 +36,8 @@ class Batch:
     """Of the target behind each token, the same shape."""
     counts: Tensor
     """Whether the target chose the token that follows each: bool [dialogues, tokens]."""
+    places: Tensor
+    """Of each token among those that are drafted; below 0 of those that are not: the same shape."""
 
     @property
     def start(self) -> int:
@@ -91,9 +93,9 @@ class FeatureLayer(nn.Module):
         self.register_buffer("embedding_size", torch.tensor(embedding_size))
         self.register_buffer("feature_size", feature_sizes.square().mean().sqrt())
 
-    def forward(self, batch: Batch) -> list[Tensor]:
+    def forward(self, batch: Batch, steps: int = STEPS) -> list[Tensor]:
         """The features behind each token from `batch.start` on, as each of the chained steps has
-        them: `STEPS` times [dialogues, tokens - start, hidden]. Number s stands on s features of
+        them: `steps` times [dialogues, tokens - start, hidden]. Number s stands on s features of
         the layer's own."""
         embedded, start = batch.embedded / self.embedding_size, batch.start
         # Row j is token j beside what the target had before it.
@@ -102,7 +104,7 @@ class FeatureLayer(nn.Module):
             embedded.shape[1], self.shape.dim, self.shape.theta, embedded.dtype, embedded.device
         )
         found, seen = list[Tensor](), list[tuple[Tensor, Tensor]]()
-        for step in range(STEPS):
+        for step in range(steps):
             if step == 1:
                 embedded, cos, sin = embedded[:, start:], cos[start:], sin[start:]
             x = self.fuse(torch.cat((embedded, before / self.feature_size), -1)).float()
@@ -206,14 +208,15 @@ def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def acceptance(batch: Batch, found: list[Tensor], head: Tensor, chosen: Tensor) -> Tensor:
+def acceptance(batch: Batch, found: list[Tensor], head: Tensor, penalty: float) -> Tensor:
     """How many rows there were to guess, and of how many of them the first, the first two, … of
-    the steps chose what the target chose: float64 [1 + STEPS].
-
-    `chosen` [dialogues, tokens] are the places, among the tokens of `head`, of those that follow
-    each; below 0 of those that are none of them.
+    the steps chose what the target chose: float64 [1 + STEPS]. `penalty` is that of repetitions in
+    a reply, which lies upon guesses as on the target's choices; of dialogues with one reply.
     """
-    counts, chosen = batch.rows, chosen[:, batch.start :]
+    counts = batch.rows
+    chosen = F.pad(batch.places, (0, 1), value=-1)[:, batch.start + 1 :]
+    said = torch.where(F.pad(batch.counts, (1, -1)), batch.places, -1)
+    seen = F.one_hot(said + 1, len(head) + 1).cumsum(1)[:, batch.start :, 1:] > 0
     dialogue, place = counts.nonzero(as_tuple=True)
     right = torch.ones(len(place), dtype=torch.bool, device=place.device)
     reached = [float(len(place))]
@@ -221,7 +224,9 @@ def acceptance(batch: Batch, found: list[Tensor], head: Tensor, chosen: Tensor) 
         # A draft that begins at `place` has its step's row so many tokens on.
         at = (place + step).clamp_max(counts.shape[1] - 1)
         there = counts[dialogue, at] & (place + step < counts.shape[1])
-        guess = (found[step][dialogue, at] @ head.t()).argmax(-1)
+        logits = found[step][dialogue, at] @ head.t()
+        lowered = torch.where(logits > 0, logits / penalty, logits * penalty)
+        guess = torch.where(seen[dialogue, at], lowered, logits).argmax(-1)
         right = right & there & (guess == chosen[dialogue, at])
         reached.append(float(right.sum()))
     return torch.tensor(reached, dtype=torch.float64)

@@ -109,21 +109,21 @@ class Generator:
     ) -> list[bool]:
         """Reply where something was asked; whose replies came to their ends."""
         begun = going = torch.tensor(asked, device=self._device)
+        start = block.ids.shape[1]
         ends = torch.tensor(sorted(self._eos), device=self._device)
         for _ in range(LONGEST):
             logits = self._head(features)[:, : self._vocab].float()
-            chosen = self._choose(logits, block, noise)
+            chosen = self._choose(logits, block.ids[:, start:], noise)
             features = block.add(chosen, going)
             going = going & ~torch.isin(chosen, ends)
             if int(going.sum()) <= (1 - ENOUGH) * int(begun.sum()):
                 break
         return (begun & ~going).tolist()
 
-    def _choose(self, logits: Tensor, block: _Block, noise: torch.Generator) -> Tensor:
+    def _choose(self, logits: Tensor, said: Tensor, noise: torch.Generator) -> Tensor:
+        """`said` are the reply's tokens; of one that is over, more."""
         penalty = self._sampling.repetition_penalty
         if penalty != 1:
-            # Holes count as what is in the last column, which is none where a reply goes on.
-            said = torch.where(block.mask.bool(), block.ids, block.ids[:, -1:])
             found = logits.gather(1, said)
             logits.scatter_(1, said, torch.where(found > 0, found / penalty, found * penalty))
         scores = warp(logits, self._sampling)

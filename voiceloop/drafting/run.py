@@ -88,7 +88,8 @@ class Training:
         else:
             kept = common_tokens(store.batches(), tokens, self._vocab)
         shape = self._shape()
-        learner = Learner(self._model, shape, kept, held_out)
+        penalty = self._sampling.repetition_penalty
+        learner = Learner(self._model, shape, kept, held_out, penalty)
         if learned is not None:
             learner.go_on(learned)
         train(learner, store, state, seconds - state.generating_s, tell)

@@ -105,8 +105,15 @@ class Learner:
     """A layer that learns from replies."""
 
     def __init__(
-        self, model: PreTrainedModel, shape: DraftShape, tokens: Tensor, held_out: Replies
+        self,
+        model: PreTrainedModel,
+        shape: DraftShape,
+        tokens: Tensor,
+        held_out: Replies,
+        penalty: float = 1.0,
     ) -> None:
+        """`tokens` are what it chooses among; `held_out` are greedy, but for the `penalty` of
+        repetitions."""
         device = model.device
         embedding: Tensor = cast(Any, model).get_input_embeddings().weight.detach()
         self._embedding = embedding  # as it is: some models scale what they take from it
@@ -117,7 +124,7 @@ class Learner:
         self._places[tokens.to(device)] = torch.arange(len(tokens), device=device)
         self._device = device
         self._quick = torch.autocast(device.type, torch.bfloat16, enabled=halves(device))
-        self._held_out = held_out
+        self._held_out, self._penalty = held_out, penalty
         seen = held_out.features.float()
         size = float(embedding[held_out.ids.to(device)].float().square().mean().sqrt())
         torch.manual_seed(0)
@@ -140,12 +147,17 @@ class Learner:
         self._optimizer.load_state_dict(learned["optimizer"])
 
     def step(self, batch: Batch, done: float, seconds: float) -> float:
-        """Learn from a batch, where so much of all is `done`, after so many seconds: the loss."""
+        """Learn from a batch, where so much of all is `done`, after so many seconds: the loss.
+
+        At first only what follows the target's own features; each further step is as dear as that,
+        and learned when the one before it is known.
+        """
+        chained = min(STEPS, 1 + int(done * STEPS))
         rate = RATE * min(1.0, seconds / WARM_UP_S + 0.01) * (0.5 + 0.5 * math.cos(math.pi * done))
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         with self._quick:
-            loss = losses(batch, self.layer(batch), self._head)
+            loss = losses(batch, self.layer(batch, chained), self._head)
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.layer.parameters(), 1.0)
@@ -154,23 +166,22 @@ class Learner:
 
     @torch.no_grad()
     def acceptance(self) -> list[float]:
-        """On the held-out replies, if the target is greedy and penalises nothing: how often the
-        first guess is right, the second where the first was, and so on."""
+        """On the held-out replies: how often the first guess is right, the second where the first
+        was, and so on."""
         total = torch.zeros(1 + STEPS, dtype=torch.float64)
-        for batch, chosen in self._gone_through([self._held_out], shuffled=None):
+        for batch in self._gone_through([self._held_out], shuffled=None):
             with self._quick:
                 found = self.layer(batch)
-            total += acceptance(batch, found, self._head, chosen)
+            total += acceptance(batch, found, self._head, self._penalty)
         return [float(a / b) if b else 0.0 for a, b in zip(total[1:], total[:-1], strict=True)]
 
     def batches(self, replies: Sequence[Replies], seed: int) -> Iterator[Batch]:
         """All of the replies once, in an order of their own."""
-        for batch, _ in self._gone_through(replies, shuffled=random.Random(seed)):
-            yield batch
+        yield from self._gone_through(replies, shuffled=random.Random(seed))
 
     def _gone_through(
         self, replies: Sequence[Replies], shuffled: random.Random | None
-    ) -> Iterator[tuple[Batch, Tensor]]:
+    ) -> Iterator[Batch]:
         whole = [
             piece
             for some in replies
@@ -194,16 +205,15 @@ class Learner:
         for group in groups:
             yield self._batch(group)
 
-    def _batch(self, group: list[tuple[Tensor, Tensor, Tensor]]) -> tuple[Batch, Tensor]:
+    def _batch(self, group: list[tuple[Tensor, Tensor, Tensor]]) -> Batch:
         def filled(parts: list[Tensor]) -> Tensor:
             return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True).to(self._device)
 
         ids = filled([piece[0] for piece in group])
-        following = torch.nn.functional.pad(ids, (0, 1))[:, 1:]
         counts = torch.nn.functional.pad(filled([piece[2] for piece in group]), (0, 1))[:, 1:]
         features = filled([piece[1] for piece in group]).float()
         embedded = self._embedding[ids].float()
-        return Batch(embedded, features, counts), self._places[following]
+        return Batch(embedded, features, counts, self._places[ids])
 
 
 def train(learner: Learner, store: Store, state: State, seconds: float, tell: Tell) -> None:
@@ -212,7 +222,8 @@ def train(learner: Learner, store: Store, state: State, seconds: float, tell: Te
     begun = told = time.perf_counter()
     while True:
         for batch in learner.batches(replies, state.steps):
-            loss = learner.step(batch, min(1.0, state.training_s / seconds), state.training_s)
+            done = min(1.0, state.training_s / seconds) if seconds > 0 else 1.0
+            loss = learner.step(batch, done, state.training_s)
             state.steps += 1
             now = time.perf_counter()
             state.training_s += now - begun
@@ -228,6 +239,6 @@ def train(learner: Learner, store: Store, state: State, seconds: float, tell: Te
                 told = time.perf_counter()
                 figures = f"step {state.steps}, accepted {rates}"
                 left = max(0.0, seconds - state.training_s)
-                tell(Told("learning", min(1.0, state.training_s / seconds), figures, left))
+                tell(Told("learning", done, figures, left))
             if state.training_s >= seconds:
                 return

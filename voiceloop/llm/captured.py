@@ -23,7 +23,7 @@ from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.drafts import Draft, ModelDraft
 from voiceloop.llm.graphs import Capture, Graph
-from voiceloop.llm.sampling import Counts, Noise, Penalties, Sampling, Stream, choose, counted, warp
+from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, counted, warp
 from voiceloop.llm.tree import chain
 from voiceloop.llm.verify import Verifier, coupled, rejection
 
@@ -115,11 +115,11 @@ class FixedRound:
         assert self.draft_model is not None
         given, sampling, x = self.inputs, self.sampling, self.x
         decoder, slots = self.draft_model.decoder, self.draft_model.slots
-        counts, noise, recent = self._counts(), self._gumbel(k, drafting=True), given.recent
+        said, noise, recent = self._said(), self._gumbel(k, drafting=True), given.recent
         for i in range(k):
             place = Place(slots, given.draft_slot, given.length - 2 + i, reach)
             logits = decoder.forward_at(recent, place, 1)
-            scores = warp(self._penalties.apply(logits, x[:i], counts), sampling)
+            scores = warp(self._penalties.apply(logits, x[:i], said), sampling)
             if sampling.rejects:
                 self.q[i : i + 1] = scores.softmax(-1)
             x[i : i + 1] = choose(scores, None if noise is None else noise[i])
@@ -132,7 +132,7 @@ class FixedRound:
         rows = torch.cat((given.recent[1:], x))
         place = Place(slots, given.target_slot, given.length - 1, reach)
         logits = self.target.decoder.forward_at(rows, place, k + 1)
-        scores = warp(self._penalties.apply(logits, x, self._counts()), sampling)
+        scores = warp(self._penalties.apply(logits, x, self._said()), sampling)
         if sampling.rejects:
             p = self.p[: k + 1].copy_(scores.softmax(-1))
             q = None if self.draft_model is None else self.q[:k]
@@ -150,7 +150,7 @@ class FixedRound:
             return None
         return self._noise.gumbel(self.inputs.keys[Stream.CHOICE][:rows])
 
-    def _counts(self) -> Counts | None:
+    def _said(self) -> Tensor | None:
         if not self._penalties.counting:
             return None
         given = self.inputs

@@ -36,6 +36,7 @@ from voiceloop.llm.featuredraft import (
     head_rows,
     is_head,
     load_head,
+    shipped_head,
 )
 from voiceloop.llm.fingerprint import fingerprint
 from voiceloop.llm.footprint import slots_for
@@ -52,6 +53,7 @@ from voiceloop.placement import URGENT, own_stream, torch_device
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""
+SHIPPED = "shipped"
 _ROW_COST = {"cpu": 0.06}
 """What each further row of a target pass costs next to the first; elsewhere next to nothing."""
 
@@ -229,11 +231,12 @@ def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
 
 
 def draft_of(config: LlmConfig) -> str:
-    """What `config` says is to draft: `none`, `ngram`, `starter`, a model, or a trained draft."""
+    """What `config` says is to draft: `none`, `ngram`, `starter`, a model, or a trained draft; or
+    `SHIPPED`, which is one that ships for the target's weights, or else n-grams."""
     if config.num_speculative_tokens == 0:
         return "none"
     if config.draft == "auto":
-        return "starter" if config.target == "starter" else "ngram"
+        return "starter" if config.target == "starter" else SHIPPED
     return config.draft
 
 
@@ -255,7 +258,7 @@ def load_pair(
         return replace(found, name=f"starter {role}")
 
     draft = draft_of(config)
-    folder = None if draft in ("none", "ngram", "starter") else find(draft, "llm")
+    folder = None if draft in ("none", "ngram", "starter", SHIPPED) else find(draft, "llm")
     trained = folder is not None and is_head(folder)
     if config.draft_tokenizer and (folder is None or trained):
         raise EngineError(
@@ -265,6 +268,9 @@ def load_pair(
     target = load(config.target, "target")
     if draft in ("none", "ngram"):
         return target, None
+    if draft == SHIPPED:
+        template = ChatTemplate(target.tokenizer, target.name)
+        return target, shipped_head(fingerprint(target.model, template), device)
     if folder is not None and trained:
         return target, load_head(draft, folder, device)
     return target, load(draft, "draft")

@@ -21,6 +21,7 @@ from msgspec import Meta
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from voiceloop.bundled import bundled
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.attention import FEATURES, Branching, Following
@@ -123,6 +124,14 @@ def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
             f"the draft '{name}' is damaged: {said}", "copy it again, or train another"
         ) from error
     return LoadedHead(name, card, weights, tokens)
+
+
+def shipped_head(fingerprint: str, device: torch.device) -> LoadedHead | None:
+    """The draft that ships for a target of that fingerprint, if one does."""
+    for path in sorted(bundled("models/drafts").glob(f"*/{CARD}")):
+        if msgspec.json.decode(path.read_bytes(), type=DraftCard).fingerprint == fingerprint:
+            return load_head(path.parent.name, path.parent, device)
+    return None
 
 
 def check_head(head: LoadedHead, target: Loaded, fingerprint: str, vocab: int) -> None:

@@ -45,8 +45,9 @@ class Sampling:
     """Keep the tokens at least this likely next to the likeliest."""
     seed: int = 0
     repetition_penalty: float = 1.0
-    """Divides the positive logits, and multiplies the negative ones, of tokens in prompt or reply
-    (Keskar et al. 2019, CTRL, section 4.1, as transformers does it)."""
+    """Divides the positive logits, and multiplies the negative ones, of tokens that are in the
+    reply (Keskar et al. 2019, CTRL, section 4.1). For those of the prompt too, it would drive a
+    small model away from the very words of the conversation, more so with each turn."""
     presence_penalty: float = 0.0
     """Taken from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
     frequency_penalty: float = 0.0
@@ -64,28 +65,15 @@ class Sampling:
         return self.verification == "rejection" and self.temperature > 0
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Which tokens a sequence has."""
-
-    seen: Tensor
-    """Whether each token is in prompt or reply, bool [vocab]."""
-    said: Tensor
-    """How often each is in the reply, float32 [vocab]."""
-
-
-def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Counts:
-    """The tokens of the first `length` of `ids` (int64 [capacity]), whose reply begins at `start`;
-    both numbers are int64 [1] on the device, which nothing waits for."""
+def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
+    """How often each token is in a reply, float32 [vocab]: in the first `length` of `ids` (int64
+    [capacity]), from `start` on; both numbers are int64 [1] on the device, which nothing waits
+    for."""
     at = torch.arange(len(ids), device=ids.device)
-    known = at < length
-    none = torch.full_like(ids, vocab)
-    seen = torch.zeros(vocab + 1, dtype=torch.bool, device=ids.device)
+    reply = torch.where((at >= start) & (at < length), ids, torch.full_like(ids, vocab))
     said = torch.zeros(vocab + 1, device=ids.device)
-    seen.index_fill_(0, torch.where(known, ids, none), True)
-    reply = torch.where(known & (at >= start), ids, none)
     said.index_add_(0, reply, torch.ones(len(ids), device=ids.device))
-    return Counts(seen[:vocab], said[:vocab])
+    return said[:vocab]
 
 
 class Penalties:
@@ -107,12 +95,10 @@ class Penalties:
         self._length = self._start = 0
 
     @cached_property
-    def _counts(self) -> Counts:
-        """Made when they are first wanted, on the thread and stream that want them."""
-        return Counts(
-            torch.zeros(self._vocab, dtype=torch.bool, device=self._device),
-            torch.zeros(self._vocab, device=self._device),
-        )
+    def _said(self) -> Tensor:
+        """How often each token is in the reply, float32 [vocab]; made when it is first wanted, on
+        the thread and stream that want it."""
+        return torch.zeros(self._vocab, device=self._device)
 
     def count(self, ids: Sequence[int], start: int) -> None:
         """Know that the sequence is `ids`, its reply beginning at `start`.
@@ -123,13 +109,11 @@ class Penalties:
         if known or not self.counting:
             return
         if start != self._start or self._length == 0:
-            self._counts.seen.zero_()
-            self._counts.said.zero_()
+            self._said.zero_()
             self._length, self._start = 0, start
-        new = torch.tensor(ids[self._length :], dtype=torch.long, device=self._device)
-        reply = new[max(0, start - self._length) :]
-        self._counts.seen.index_fill_(0, new, True)
-        self._counts.said.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
+        new = ids[max(start, self._length) :]
+        reply = torch.tensor(new, dtype=torch.long, device=self._device)
+        self._said.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
         self._length = len(ids)
 
     def rollback(self, length: int) -> None:
@@ -141,23 +125,22 @@ class Penalties:
         self,
         logits: Tensor,
         x: Tensor,
-        counts: Counts | None = None,
+        said: Tensor | None = None,
         follows: Tensor | None = None,
     ) -> Tensor:
         """Penalised logits [rows, vocab], at least float32.
 
         Of the draft tokens `x` (int64 [k]), all of which are behind the counted sequence, a row
         comes after those that `follows` says, bool [rows, k]. Without it the last row follows all;
-        the row before it, all but the last; and so on. `counts` stand in for what `count` was told.
+        the row before it, all but the last; and so on. `said` stands in for what `count` was told.
         """
         if self.counting:
-            logits = self._penalised(exact(logits), x, counts or self._counts, follows)
+            said = self._said if said is None else said
+            logits = self._penalised(exact(logits), x, said, follows)
         return logits if self._bias is None else exact(logits) + self._bias
 
-    def _penalised(
-        self, logits: Tensor, x: Tensor, counts: Counts, follows: Tensor | None
-    ) -> Tensor:
-        scores = self._formula(logits, counts.seen, counts.said)
+    def _penalised(self, logits: Tensor, x: Tensor, said: Tensor, follows: Tensor | None) -> Tensor:
+        scores = self._formula(logits, said)
         rows, k = len(logits), len(x)
         if k == 0:
             return scores
@@ -166,15 +149,13 @@ class Penalties:
             follows = torch.ones(rows, k, device=logits.device).tril(k - rows)
         again = follows.float() @ (x.unsqueeze(1) == x).float()
         columns = x.expand(rows, k)
-        changed = self._formula(
-            logits.gather(1, columns), counts.seen[x] | (again > 0), counts.said[x] + again
-        )
+        changed = self._formula(logits.gather(1, columns), said[x] + again)
         return scores.scatter_(1, columns, changed)
 
-    def _formula(self, logits: Tensor, seen: Tensor, said: Tensor) -> Tensor:
+    def _formula(self, logits: Tensor, said: Tensor) -> Tensor:
         if self._repetition != 1:
             weaker = torch.where(logits < 0, logits * self._repetition, logits / self._repetition)
-            logits = torch.where(seen, weaker, logits)
+            logits = torch.where(said > 0, weaker, logits)
         said = said.to(logits.dtype)
         return logits - (self._frequency * said + self._presence * said.sign())
 
