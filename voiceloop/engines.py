@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from threading import Lock
 from typing import Literal, Protocol, TypeVar
 
 from voiceloop.errors import ConfigError
@@ -302,6 +303,11 @@ def registered(kind: Kind) -> list[str]:
     return sorted({entry.name for entry in entry_points(group=f"voiceloop.{kind}")})
 
 
+_importing = Lock()
+"""Engines are loaded on a thread each. Where two threads import modules that need one another,
+Python lets one of them see half of a module rather than wait for ever."""
+
+
 def load(kind: Kind, name: str, config: object) -> object:
     """Build the engine registered as `name` in group `voiceloop.<kind>`.
 
@@ -311,4 +317,6 @@ def load(kind: Kind, name: str, config: object) -> object:
     if name not in found:
         hint = suggestion(name, found)
         raise ConfigError(f"there is no {kind} engine called '{name}'", hint)
-    return found[name].load()(config)
+    with _importing:
+        build = found[name].load()
+    return build(config)
