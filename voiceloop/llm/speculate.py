@@ -25,6 +25,7 @@ from torch import Tensor
 from voiceloop.engines import Steps
 from voiceloop.llm.attention import followed
 from voiceloop.llm.cache import KvCache
+from voiceloop.llm.candidates import BestOf, Candidates, Followed
 from voiceloop.llm.captured import Captured, Rounds
 from voiceloop.llm.decoder import CHUNK, Decoder, chunk, feed
 from voiceloop.llm.draftpolicy import DraftPolicy
@@ -129,6 +130,9 @@ class Speculator:
         self._ending: tuple[int, float] | None = None
         """After how many ids one of them comes next, and how likely."""
         self._watches = _Watches(stopwatch(target.device), stopwatch(target.device))
+        self._candidates = Candidates(
+            *(target, cache, self._verifier, self._penalties), self.stats, self._watches.target
+        )
 
     @cached_property
     def _rows(self) -> Tensor:
@@ -267,9 +271,7 @@ class Speculator:
 
         `ending` is told after the first `watched` ids too, unless they were known before.
         """
-        self.stats.total.reused += min(self.cache.length, len(ids))
-        self._reply = _Reply(len(ids), position)
-        offered = self._verifier.begin(turn, old, position)
+        offered = self._begin(ids, old, turn, position)
         whole, kept, done, step = [*ids, *old], 0, False, Step()
         try:
             self._forget(len(ids) - 1)  # the last row's logits are needed
@@ -297,6 +299,41 @@ class Speculator:
         self.stats.total.carried += kept
         tokens = (*old[:kept], step.tokens[-1])
         return replace(step, tokens=tokens, tree=chain(len(offered)), path=range(kept))
+
+    @torch.inference_mode()
+    def begin_best(
+        self,
+        ids: Sequence[int],
+        how: BestOf,
+        follow: Callable[[], Followed],
+        turn: int,
+        position: int,
+        limit: int,
+        watched: int | None = None,
+    ) -> Generator[None, None, Step]:
+        """Begin a reply to the prompt `ids` by the best of several, see `Candidates.decode`.
+
+        The rest is as `revise` has it, but that nothing is kept of an earlier reply: behind another
+        prompt another candidate may be the best, and all of them are needed to tell.
+        """
+        x, done = self._begin(ids, (), turn, position), False
+        try:
+            self._forget(len(ids) - 1)  # the last row's logits are needed
+            yield from self._extend(ids[: max(0, len(ids) - chunk(self._target.device))])
+            plan = self.plan(ids, x, watched=watched)
+            with self._watches.target:
+                logits = self._logits(plan)
+                if plan.watched is not None:
+                    self._watch(plan.watched, logits[0])
+            rows, ms = len(plan.tokens), self._watches.target.take()
+            self.stats.target_pass(Step(start=plan.start, rows=rows, prompt=rows, target_ms=ms))
+            self.stats.total.target_passes += 1  # the first tokens come of it
+            step = yield from self._candidates.decode(logits[-1:], position, limit, how, follow)
+            done = True
+        finally:
+            if not done:
+                self.rollback(len(ids))
+        return step
 
     @torch.inference_mode()
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
@@ -346,6 +383,14 @@ class Speculator:
         """Seed of the tokens that are drawn; None for greedy decoding, which draws none."""
         sampling = self._verifier.sampling
         return sampling.seed if sampling.temperature else None
+
+    def _begin(
+        self, ids: Sequence[int], old: Sequence[int], turn: int, position: int
+    ) -> DraftTokens:
+        """A reply to the prompt `ids` begins; what can be verified of the `old` one."""
+        self.stats.total.reused += min(self.cache.length, len(ids))
+        self._reply = _Reply(len(ids), position)
+        return self._verifier.begin(turn, old, position)
 
     def _extend(self, ids: Sequence[int]) -> Steps[None]:
         """Compute the target's rows for all of `ids`, and pause if there was anything to do."""

@@ -135,8 +135,8 @@ class Verifier:
     ) -> None:
         """Of so many tokens of a turn the distribution is `remembered`."""
         self.sampling = sampling
-        self._device = device
-        self._noise = Noise(sampling.seed, vocab, device)
+        self._vocab, self._device = vocab, device
+        self._own = self._noise = Noise(sampling.seed, vocab, device)
         self._remembered = remembered
         self._turn: int | None = None
         self._revision = 0
@@ -152,6 +152,7 @@ class Verifier:
         Returns what can be verified of `old`, the tokens that were decided there before.
         """
         anew, self._turn = turn == self._turn, turn
+        self._noise = self._own
         x = torch.tensor(old, dtype=torch.long, device=self._device)
         if not self.sampling.rejects:
             return DraftTokens(x)
@@ -198,6 +199,26 @@ class Verifier:
         n, tokens = _on_host(*rejection(draft.tokens, p, draft.q, u, gumbel))
         self.remember(position, p[: n + 1])
         return range(n), tokens
+
+    def choices(
+        self, logits: Tensor, at: Sequence[int], seeds: Sequence[int], position: int
+    ) -> Tensor:
+        """What replies with these `seeds` choose as the turn's token number `position`, each by the
+        row of the `logits` [rows, vocab], penalised, that it is `at`: int64 [seeds]."""
+        assert not self.sampling.rejects, "what is chosen without a draft is another choice there"
+        scores = warp(logits, self.sampling)[list(at)]
+        if self.sampling.temperature == 0:
+            return choose(scores, None)
+        assert self._turn is not None
+        keys = [
+            Noise(seed, self._vocab, self._device).keys(Stream.CHOICE, self._turn, position, 1)
+            for seed in seeds
+        ]
+        return choose(scores, self._noise.gumbel(torch.cat(keys)))
+
+    def follow(self, seed: int) -> None:
+        """Draw what follows in this reply as one with another seed would."""
+        self._noise = Noise(seed, self._vocab, self._device)
 
     def remember(self, position: int, p: Tensor) -> None:
         """The turn's tokens from `position` on were drawn from the rows of `p`, [tokens, vocab]."""
