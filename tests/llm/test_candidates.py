@@ -163,6 +163,27 @@ def test_candidates_that_say_the_same_are_computed_once(workshop):
     )
 
 
+@pytest.mark.parametrize("draft", ["same", "unsteady", "wrong"])
+def test_as_long_as_all_say_the_same_they_share_a_draft(workshop, draft):
+    target, sure = workshop.decoder(), replace(PENALISED, temperature=0.01)
+    prompt, alone = max(
+        (
+            (prompt, ended(say(speculator(target, None, sure, None), prompt, LIMIT).ids))
+            for prompt in prompts(workshop.vocab, 9)
+        ),
+        key=lambda found: len(found[1]),
+    )
+    made = speculator(target, workshop.draft(draft), sure, 4)
+    judge = Judge()
+    step = begun(made, prompt, judge)
+    assert [list(one.tokens) for one in judge.shown] == [alone] * N
+    counters = made.stats.counters
+    assert counters.drafted > 0 and step.unchosen == 0
+    assert (counters.accepted > 0) == (draft != "wrong")
+    assert counters.target_passes == len(step.tokens) - counters.accepted
+    assert counters.wasted == counters.drafted - counters.accepted
+
+
 def test_what_candidates_cost_is_counted_once(workshop):
     target, prompt = workshop.decoder(), prompts(workshop.vocab, 2)[1]
     made = speculator(target, None, SAMPLED, None)

@@ -200,19 +200,16 @@ class Verifier:
         self.remember(position, p[: n + 1])
         return range(n), tokens
 
-    def choices(
-        self, logits: Tensor, at: Sequence[int], seeds: Sequence[int], position: int
-    ) -> Tensor:
-        """What replies with these `seeds` choose as the turn's token number `position`, each by the
-        row of the `logits` [rows, vocab], penalised, that it is `at`: int64 [seeds]."""
+    def choices(self, scores: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
+        """What replies with these `seeds` choose, each as the turn's token at its position, by
+        their rows of `scores` [seeds, vocab], warped: int64 [seeds]."""
         assert not self.sampling.rejects, "what is chosen without a draft is another choice there"
-        scores = warp(logits, self.sampling)[list(at)]
         if self.sampling.temperature == 0:
             return choose(scores, None)
         assert self._turn is not None
         keys = [
             Noise(seed, self._vocab, self._device).keys(Stream.CHOICE, self._turn, position, 1)
-            for seed in seeds
+            for seed, position in zip(seeds, positions, strict=True)
         ]
         return choose(scores, self._noise.gumbel(torch.cat(keys)))
 
