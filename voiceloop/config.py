@@ -328,6 +328,7 @@ GUARDED = frozenset(
         "llm.target",
         "llm.draft",
         "llm.draft_tokenizer",
+        "llm.scorer",
         "tts.model",
         "turns.sound",
     }

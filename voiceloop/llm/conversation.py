@@ -71,7 +71,10 @@ class _Reply:
 
 
 class SpeculativeConversation:
-    """See `voiceloop.engines.Conversation`."""
+    """See `voiceloop.engines.Conversation`.
+
+    Its attributes are what it was begun with, its ids, and whose turn it is.
+    """
 
     def __init__(
         self,

@@ -131,9 +131,6 @@ class Speculator:
         self._ending: tuple[int, float] | None = None
         """After how many ids one of them comes next, and how likely."""
         self._watches = _Watches(stopwatch(target.device), stopwatch(target.device))
-        self._candidates = Candidates(
-            *(target, cache, self._verifier, self._penalties), self.stats, self._watches.target
-        )
 
     @cached_property
     def _rows(self) -> Tensor:
@@ -350,7 +347,11 @@ class Speculator:
             rows, ms = len(plan.tokens), self._watches.target.take()
             self.stats.target_pass(Step(start=plan.start, rows=rows, prompt=rows, target_ms=ms))
             self.stats.total.target_passes += 1  # the first tokens come of it
-            step = yield from self._candidates.decode(
+            target, watch = self._target, self._watches.target
+            candidates = Candidates(
+                target, self.cache, self._verifier, self._penalties, self.stats, watch
+            )
+            step = yield from candidates.decode(
                 *(logits[-1:], position, limit, how, follow),
                 lambda said: self._guess([*ids, *said], limit - len(said) - 1),
             )
