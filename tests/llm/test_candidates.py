@@ -51,8 +51,8 @@ class Judge:
         return len(self.shown) == self._favourite + 1
 
 
-def begun(made: Speculator, prompt: Sequence[int], score: Any, limit: int = LIMIT) -> Step:
-    return run(made.begin_best(prompt, BestOf(N, score, clause=False), Until, 1, 0, limit))
+def begun(made: Speculator, prompt: Sequence[int], score: Any, count: int = N) -> Step:
+    return run(made.begin_best(prompt, BestOf(count, score, clause=False), Until, 1, 0, LIMIT))
 
 
 def ended(tokens: Sequence[int]) -> list[int]:
@@ -182,6 +182,35 @@ def test_as_long_as_all_say_the_same_they_share_a_draft(workshop, draft):
     assert (counters.accepted > 0) == (draft != "wrong")
     assert counters.target_passes == len(step.tokens) - counters.accepted
     assert counters.wasted == counters.drafted - counters.accepted
+
+
+@pytest.mark.parametrize("penalised", [False, True])
+def test_candidates_that_part_within_a_draft_are_those_of_their_seeds(workshop, penalised):
+    sampling = replace(PENALISED if penalised else SAMPLED, temperature=0.5)
+    target, parted = workshop.decoder(), 0
+    for prompt in prompts(workshop.vocab, 24):
+        made, judge = speculator(target, target, sampling, 6), Judge()
+        begun(made, prompt, judge)
+        alone = [
+            ended(say(speculator(target, None, seeded, None), prompt, LIMIT).ids)
+            for seeded in (replace(sampling, seed=seed) for seed in seeds(sampling.seed, N))
+        ]
+        assert [list(one.tokens) for one in judge.shown] == alone
+        parted += made.stats.counters.accepted > 0 and made.stats.counters.unchosen > 0
+    assert parted > 2
+
+
+def test_the_draft_knows_nothing_of_a_candidate_that_was_not_chosen(workshop):
+    target, guessed = workshop.decoder(), 0
+    for prompt in prompts(workshop.vocab, 9):
+        for favourite in range(2):
+            made = speculator(target, target, SAMPLED, 3)
+            judge = Judge(favourite)
+            step = begun(made, prompt, judge, 2)
+            caches_are_right(made, [*prompt, *step.tokens], (target, target))
+            one, other = judge.shown
+            guessed += len(one.tokens) != len(other.tokens)  # one is done, and the other goes on
+    assert guessed > 4
 
 
 def test_what_candidates_cost_is_counted_once(workshop):
