@@ -186,7 +186,7 @@ def test_as_long_as_all_say_the_same_they_share_a_draft(workshop, draft):
 
 @pytest.mark.parametrize("penalised", [False, True])
 def test_candidates_that_part_within_a_draft_are_those_of_their_seeds(workshop, penalised):
-    sampling = replace(PENALISED if penalised else SAMPLED, temperature=0.5)
+    sampling = replace(SAMPLED, temperature=0.5, frequency_penalty=-1.5 if penalised else 0.0)
     target, parted = workshop.decoder(), 0
     for prompt in prompts(workshop.vocab, 24):
         made, judge = speculator(target, target, sampling, 6), Judge()
