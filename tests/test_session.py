@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal, cast
 
 import anyio
 import pytest
@@ -627,6 +627,36 @@ async def test_a_stage_that_fails_ends_its_turn_and_not_the_session(where: str) 
     assert any(isinstance(e, Notice) and "synthesizer broke" in e.text for e in result.events)
     assert second.outcome == "done"
     assert second.heard == "The sea is deep."
+
+
+class Choosy(ScriptedLlm):
+    """Chooses its replies among several."""
+
+    def conversation(self, *, system: str = "", seed: int | None = None) -> ScriptedConversation:
+        return ChoosyConversation(self)
+
+
+class ChoosyConversation(ScriptedConversation):
+    def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        yield from self._chosen(super().reply(text, turn))
+
+    def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        yield from self._chosen(super().revise(text, turn))
+
+    def _chosen(self, steps: Steps[TokenBurst | ToolCall]) -> Steps[TokenBurst | ToolCall]:
+        timed: Any = next(steps)
+        told = replace(timed.value, unchosen=9, unchosen_ms=12.3)
+        yield cast(Any, replace(timed, value=told))
+        yield from steps
+
+
+async def test_what_it_cost_to_choose_among_replies_is_in_the_trace() -> None:
+    (trace,) = (await converse(*HESITANT, llm=Choosy(REPLIES))).traces
+    counters = trace.counters
+    assert (counters["unchosen"], counters["unchosen_ms"]) == (9, 12)
+    assert counters["wasted_tokens"] == len("I do not know.".split()) + 9
+    rounds = [span.args for span in trace.spans if span.name == "round"]
+    assert [args.get("unchosen") for args in rounds].count(9) == 2  # that of the dropped one, too
 
 
 class Unplugged(ScriptedLlm):

@@ -142,6 +142,15 @@ class LlmConfig(Object, frozen=True):
     more."""
     seed: Count | Literal["auto"] = "auto"
     """Seed of the sampling noise; `auto` draws one for each conversation, and traces tell it."""
+    best_of: Annotated[int, Meta(ge=1, le=16)] = 1
+    """Replies that are begun for each turn, of which the best is said: candidates with seeds of
+    their own, computed together, where tokens are sampled. 1 begins one, as it is."""
+    best_of_for: Literal["clause", "reply"] = "clause"
+    """What candidates are judged by: their first clauses, after which the best goes on alone, or
+    whole replies, which have to be there before the first word is said."""
+    scorer: str = "likelihood"
+    """What is best: `likelihood`, the target's mean log-likelihood of a token; `concise`, little
+    repetition and not too many words; or an entry point in group `voiceloop.scorer`."""
     max_new_tokens: Positive = 256
     """Longest reply, in tokens."""
     context: Positive = 2048
@@ -323,6 +332,7 @@ GUARDED = frozenset(
         "llm.target",
         "llm.draft",
         "llm.draft_tokenizer",
+        "llm.scorer",
         "tts.model",
         "turns.sound",
     }

@@ -92,6 +92,10 @@ class TokenBurst:
     ends: tuple[int, ...] = ()
     """For each id, characters of `text` up to its end; empty where unknown: then the ids share the
     text evenly."""
+    unchosen: int = 0
+    """Tokens of other replies that were begun so that the best could be chosen."""
+    unchosen_ms: float = 0.0
+    """Milliseconds that went into these."""
 
 
 @dataclass(frozen=True, slots=True)

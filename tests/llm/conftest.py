@@ -37,6 +37,7 @@ from transformers import (
 
 from voiceloop.llm.attention import Branches, Place
 from voiceloop.llm.cache import CachePool, KvCache
+from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.captured import Captured
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, TargetDecoder, decoder
@@ -282,6 +283,11 @@ class Scripted:
         chosen = [self._next(prefix[: len(prefix) - back]) for back in range(keep - 1, -1, -1)]
         return torch.nn.functional.one_hot(torch.tensor(chosen), self.vocab).double()
 
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        """Whoever draws from it at all, draws the same."""
+        assert tree.is_chain
+        return self.forward(ids, cache, keep)
+
     def _next(self, prefix: list[int]) -> int:
         n = len(self._header)
         begun = [i + n for i in range(len(prefix) - n + 1) if prefix[i : i + n] == self._header]
@@ -384,6 +390,7 @@ class Workshop:
         pool: CachePool | None = None,
         stop: tuple[str, ...] = (),
         captured: Captured | None = None,
+        best_of: BestOf | None = None,
     ) -> SpeculativeConversation:
         sampling = sampling or Sampling()
         eos = frozenset([self.tokenizer.eos_token_id]) if eos is None else eos
@@ -410,6 +417,7 @@ class Workshop:
             system=system,
             max_new_tokens=max_new_tokens,
             stop=stop,
+            best_of=best_of,
         )
 
 

@@ -26,8 +26,10 @@ from tests.llm.conftest import CONTEXT, HEADS, LAYER, TEMPLATE, Trees, build_tok
 from tests.llm.replies import captured
 from voiceloop.errors import EngineError, OutOfMemory
 from voiceloop.llm.cache import CachePool, KvCache
+from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.featuredraft import FeatureDraft, FeatureModel
 from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.scorers import likelihood
 from voiceloop.llm.template import ChatTemplate, special_tokens
 from voiceloop.llm.tree import ROOT, Tree, chain
 from voiceloop.llm.wording import BROKEN_OFF
@@ -631,10 +633,11 @@ class Talk(RuleBasedStateMachine):
         length=st.sampled_from([None, 1, 5, "trees"]),
         kept=st.integers(0, 3),
         slots=st.integers(0, 3),
+        best_of=st.sampled_from([None, "clause", "reply"]),
     )
-    def begin(self, draft, length, kept, slots):
+    def begin(self, draft, length, kept, slots, best_of=None):
         """`kept` is how many idle conversations the budget is good for; where there are slots,
-        rounds are captured."""
+        rounds are captured; `best_of` is what replies are chosen by among three, if they are."""
         workshop, self.turns = self.workshop, [0, 0, 0]
         if trained := draft == "layer":
             self.models = workshop.decoder(features=True), workshop.layer()
@@ -653,10 +656,12 @@ class Talk(RuleBasedStateMachine):
         self.budget = kept * self.group
         self.pool = pool = CachePool(self.budget)
         rounds = captured(*self.models, self.sampling, slots, 200) if slots else None
+        chosen = best_of and BestOf(3, likelihood, best_of == "clause")
         self.conversations = [
             workshop.conversation(
                 *self.models, self.sampling, length=length, policy=policy,
                 system="Be brief.", capacity=200, max_new_tokens=24, pool=pool, captured=rounds,
+                best_of=chosen,
             )
             for _ in self.turns
         ]  # fmt: skip

@@ -19,6 +19,7 @@ from tests.llm.ties import ties
 from voiceloop.catalog.fetch import Unreachable
 from voiceloop.config import LlmConfig
 from voiceloop.errors import (
+    ConfigError,
     EngineError,
     ModelCorrupt,
     ModelNotFound,
@@ -29,7 +30,7 @@ from voiceloop.llm.decoder import LeanDecoder
 from voiceloop.llm.drafters import ModelDrafter
 from voiceloop.llm.engine import SpeculativeLlm, load_pair, speculative, system_prompt
 from voiceloop.llm.hf import TransformersDecoder
-from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.sampling import Sampling, seeds
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.wording import SPOKEN
 from voiceloop.types import TokenBurst
@@ -276,6 +277,34 @@ def test_a_tokenizer_that_nothing_would_use_is_refused(folders, draft):
     with pytest.raises(EngineError, match="takes no other tokenizer") as caught:
         build(folders / "target", draft, draft_tokenizer=str(folders / "target"))
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "llm.best_of is 4, and at temperature 0 all replies are the same"),
+        (
+            {"temperature": 0.8, "verification": "rejection"},
+            "llm.best_of is 4, and with llm.verification rejection a reply depends on more",
+        ),
+        ({"temperature": 0.8, "scorer": "likelyhood"}, "there is no scorer called 'likelyhood'"),
+    ],
+)
+def test_a_choice_among_replies_that_would_be_none_is_refused(folders, options, message):
+    with pytest.raises(ConfigError) as caught:
+        build(folders / "target", best_of=4, **options)
+    assert caught.value.message.startswith(message) and caught.value.hint
+
+
+@pytest.mark.parametrize("by", ["clause", "reply"])
+def test_the_best_of_several_replies_is_that_of_one_of_their_seeds(folders, by):
+    options = {"max_new_tokens": 20, "context": 200, "temperature": 0.7, "seed": 5}
+    llm = build(folders / "target", folders / "draft", best_of=4, best_of_for=by, **options)
+    assert build(folders / "target", best_of=1, temperature=0)._best_of is None
+    _, talk = said(llm)
+    assert talk.counters.unchosen > 0
+    single = build(folders / "target", **options)
+    assert talk.ids in [said(single, seed=seed)[1].ids for seed in seeds(5, 4)]
 
 
 def test_a_draft_larger_than_its_target_is_refused(workshop, folders, tmp_path):

@@ -13,7 +13,7 @@ import inspect
 import logging
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 import torch
@@ -158,24 +158,31 @@ class Branches:
         root = end - len(tree)
         places = torch.arange(end)
         places[root:] = root + torch.tensor(tree.depths)
-        apart = torch.zeros(end, end, dtype=torch.bool)
-        apart[root:, root:] = ~followed(tree)[1:]
+        known = max(0, start - root)
+        apart = torch.zeros(rows, end, dtype=torch.bool)
+        apart[max(0, root - start) :, root:] = ~_ancestors(tree, known)
         self.places = places.to(device)
         """Positions of all rows, int64 [start + rows]: a node's tells its depth."""
         self.positions = self.places[start:]
         """Of the added ones, int64 [rows]."""
-        self.apart = apart[start:].to(device)
+        self.apart = apart.to(device)
         """Which of all rows each of the added does not see, whatever their positions."""
 
 
-@cache
+@lru_cache(maxsize=64)
 def followed(tree: Tree, device: torch.device = CPU) -> Tensor:
     """Which nodes are on the path to what a tree stands on, that is none, and on those to each of
     its nodes, itself included: bool [nodes + 1, nodes]."""
-    follows = torch.zeros(len(tree) + 1, len(tree), dtype=torch.bool)
-    for node, path in enumerate(tree.paths):
-        follows[node + 1, list(path)] = True
-    return follows.to(device)
+    return F.pad(_ancestors(tree, 0), (0, 0, 1, 0)).to(device)
+
+
+def _ancestors(tree: Tree, first: int) -> Tensor:
+    """Which nodes are on the path to each from number `first` on, itself included: bool
+    [nodes - first, nodes]."""
+    on_path = torch.zeros(len(tree) - first, len(tree), dtype=torch.bool)
+    for row, path in enumerate(tree.paths[first:]):
+        on_path[row, list(path)] = True
+    return on_path
 
 
 class Placed:

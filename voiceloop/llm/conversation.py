@@ -8,7 +8,7 @@ tokens are decided nor what becomes of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,12 +17,14 @@ from voiceloop.calibration.probability import bare
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
 from voiceloop.llm.cache import CachePool, Group
+from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.memory import memory_for
 from voiceloop.llm.output import Call, Output, Speech
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.stats import LlmCounters, Step
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.translation import common
+from voiceloop.llm.utterance import Utterance
 from voiceloop.llm.wording import BROKEN_OFF
 from voiceloop.types import TokenBurst, Tool, ToolCall
 
@@ -69,7 +71,10 @@ class _Reply:
 
 
 class SpeculativeConversation:
-    """See `voiceloop.engines.Conversation`."""
+    """See `voiceloop.engines.Conversation`.
+
+    Its attributes are what it was begun with, its ids, and whose turn it is.
+    """
 
     def __init__(
         self,
@@ -83,9 +88,11 @@ class SpeculativeConversation:
         system: str,
         max_new_tokens: int,
         stop: Sequence[str] = (),
+        best_of: BestOf | None = None,
     ) -> None:
         """`caches` are the speculator's, which `pool` may empty while they are not held. A reply
-        ends before the first of the `stop` strings."""
+        ends before the first of the `stop` strings. With `best_of` it
+        is the best of several."""
         self._speculator = speculator
         self._template = template
         self._tokenizer = tokenizer
@@ -93,6 +100,7 @@ class SpeculativeConversation:
         self._caches = caches
         self._eos = eos
         self._stop = tuple(stop)
+        self._best_of = best_of
         self._max_new_tokens = max_new_tokens
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
@@ -300,17 +308,8 @@ class SpeculativeConversation:
         """Let the target go on from the ids until the reply is over."""
         reply.finished = False
         base, last = len(self._ids), reply.chosen + self._max_new_tokens
-        output = Output(
-            self._tokenizer,
-            thinking=self._template.thinks_first,
-            stop=self._stop,
-            call=self._template.call,
-        )
-        # The last id leaves room for the target's own token after the old ones.
-        old = () if reply.returned else self._asked.old[: min(last, self._capacity - base) - 1]
-        step = yield from self._speculator.revise(
-            self._ids, old, reply.turn, reply.chosen, self._asked.bare
-        )
+        output = self._output()
+        step = yield from self._first(reply, min(self._max_new_tokens, self._capacity - base))
         ready = False
         while True:
             kept = self._keep(step.tokens, reply)
@@ -330,6 +329,26 @@ class SpeculativeConversation:
                 ready = True
             step = yield from self._speculator.round(self._ids, left)
 
+    def _first(self, reply: _Reply, most: int) -> Generator[None, None, Step]:
+        """The first step of a reply, of which `most` tokens are left."""
+        ids, watched, how = self._ids, self._asked.bare, self._best_of
+        if how is None:
+            # The last id leaves room for the target's own token after the old ones.
+            old = () if reply.returned else self._asked.old[: most - 1]
+            return self._speculator.revise(ids, old, reply.turn, reply.chosen, watched)
+
+        def follow() -> Utterance:
+            return Utterance(self._output(), self._eos, clause=how.clause)
+
+        return self._speculator.begin_best(
+            ids, how, follow, reply.turn, reply.chosen, most, watched
+        )
+
+    def _output(self) -> Output:
+        """What a new reply's tokens go through."""
+        thinking, call = self._template.thinks_first, self._template.call
+        return Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
+
     def _keep(self, ids: Sequence[int], reply: _Reply) -> Sequence[int]:
         """Add what comes before the end of the reply to the conversation."""
         end = next((i for i, token in enumerate(ids) if token in self._eos), len(ids))
@@ -344,16 +363,21 @@ class SpeculativeConversation:
 def _deliver(
     items: Sequence[Speech | Call], step: Step, reply: _Reply, base: int
 ) -> Steps[TokenBurst | ToolCall]:
-    """Hand out what one step gave; what it verified is told with the first words."""
+    """Hand out what one step gave; what it has cost is told with the first words."""
     if not items:
         yield None
     drafted, accepted = step.drafted, step.accepted
+    unchosen, unchosen_ms = step.unchosen, step.unchosen_ms
     for item in items:
         if isinstance(item, Speech):
             reply.spoken += [base + place for place in item.places]
             among = min(accepted, len(item.ids))
-            yield TokenBurst(reply.turn, item.ids, item.text, drafted, among, item.ends)
-            drafted = accepted = 0
+            yield TokenBurst(
+                *(reply.turn, item.ids, item.text, drafted, among, item.ends),
+                *(unchosen, unchosen_ms),
+            )
+            drafted = accepted = unchosen = 0
+            unchosen_ms = 0.0
         else:
             reply.calls += 1
             call_id = f"call_{reply.turn}_{reply.calls}"

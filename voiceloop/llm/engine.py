@@ -16,8 +16,9 @@ from voiceloop.bundled import bundled
 from voiceloop.calibration.keeping import cache_folder, recall
 from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig, Quantize
-from voiceloop.errors import EngineError, ModelCorrupt
+from voiceloop.errors import ConfigError, EngineError, ModelCorrupt
 from voiceloop.llm.cache import MIB, CachePool, KvCache, Slots
+from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.captured import LENGTHS, Captured, FixedRound, Placed
 from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, TargetDecoder, decoder
@@ -45,6 +46,7 @@ from voiceloop.llm.loading import Loaded, load_model
 from voiceloop.llm.memory import memory_for, memory_for_model
 from voiceloop.llm.quantized import check_quantize
 from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.scorers import scorer
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.translation import shared
@@ -77,10 +79,11 @@ class SpeculativeLlm:
         said how, but for a draft that was trained for the target.
 
         Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights
-        that compute nothing, OutOfMemory.
+        that compute nothing, OutOfMemory, and what `best_of` raises.
         """
         self.name = config.target
         self._config = config
+        self._best_of = best_of(config)
         self._tokenizer = target.tokenizer
         self._eos = target.eos
         self._template = ChatTemplate(target.tokenizer, target.name)
@@ -197,6 +200,7 @@ class SpeculativeLlm:
             system=system,
             max_new_tokens=config.max_new_tokens,
             stop=config.stop,
+            best_of=self._best_of,
         )
 
     def _drafts(
@@ -228,6 +232,28 @@ def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
     if config.system != "auto":
         return config.system
     return SPOKEN if config.target != "starter" and template.takes_system else ""
+
+
+def best_of(config: LlmConfig) -> BestOf | None:
+    """How `config` says that a reply is chosen among several; None where there is but one.
+
+    Raises ConfigError for a scorer that nobody registered, and where candidates would be all the
+    same or are not defined.
+    """
+    if config.best_of == 1:
+        return None
+    if config.temperature == 0:
+        raise ConfigError(
+            f"llm.best_of is {config.best_of}, and at temperature 0 all replies are the same",
+            "set llm.temperature, to 0.8 for example, or llm.best_of to 1",
+        )
+    if config.verification == "rejection":
+        raise ConfigError(
+            f"llm.best_of is {config.best_of}, and with llm.verification rejection a reply depends "
+            "on more than its seed",
+            "set llm.verification to coupled, or llm.best_of to 1",
+        )
+    return BestOf(config.best_of, scorer(config.scorer), config.best_of_for == "clause")
 
 
 def draft_of(config: LlmConfig) -> str:

@@ -254,6 +254,11 @@ class Noise:
         return numbers if self._place == self._device else numbers.float().to(self._device)
 
 
+def seeds(seed: int, count: int) -> list[int]:
+    """So many seeds, of which the first is `seed` and the others follow from it: 32 bits each."""
+    return [seed, *(_mixed(0, seed, number) & 0xFFFFFFFF for number in range(1, count))]
+
+
 def _bias(sampling: Sampling, vocab: int, device: torch.device) -> Tensor | None:
     """What is added to every row, [vocab]; None if nothing is."""
     added = dict(sampling.logit_bias) | dict.fromkeys(sampling.banned, -math.inf)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ from torch import Tensor
 from voiceloop.engines import Steps
 from voiceloop.llm.attention import followed
 from voiceloop.llm.cache import KvCache
+from voiceloop.llm.candidates import BestOf, Candidates, Followed, Guess
 from voiceloop.llm.captured import Captured, Rounds
 from voiceloop.llm.decoder import CHUNK, Decoder, chunk, feed
 from voiceloop.llm.draftpolicy import DraftPolicy
@@ -168,9 +170,7 @@ class Speculator:
         # Propose: x_1, …, x_k from the draft, one pass each.
         if self._draft is not None and tree:
             noise = self._verifier.noise(position, tree.depth + 1, drafting=True)
-            self._penalties.count(ids, self._reply.start)
-            proposal = self._draft.propose(ids, tree, noise, self._penalties)
-            x = yield from self._watches.draft.steps(proposal)
+            x = yield from self._proposed(self._draft, ids, tree, noise)
             yield None
         # Verify: p_1, …, p_k+1 from the target, all in one pass.
         plan = self.plan(ids, x, noise)
@@ -179,6 +179,29 @@ class Speculator:
             # Settle, by `verify.rejection`, which is the rest of Algorithm 1, or by `coupled`:
             # x_1, …, x_n are accepted, and a token of the target's own follows.
             return self.settle(plan, logits)
+
+    def _proposed(
+        self, draft: Draft, ids: Sequence[int], tree: Tree, noise: Tensor | None
+    ) -> Generator[None, None, DraftTokens]:
+        """What the draft proposes to follow `ids`, see `Draft.propose`."""
+        self._penalties.count(ids, self._reply.start)
+        proposal = draft.propose(ids, tree, noise, self._penalties)
+        return (yield from self._watches.draft.steps(proposal))
+
+    def _guess(self, ids: Sequence[int], limit: int) -> Generator[None, None, Guess]:
+        """The same for several replies at once, all of which begin with `ids`, as it is for the
+        first of them: at most `limit` tokens in a chain. Waits for the device."""
+        position, start, draft = self._reply.position(len(ids)), self._reply.start, self._draft
+        depth = 0 if draft is None else self._policy.next(position).cut(limit).depth
+        if draft is None or depth == 0:
+            return [], 0.0
+        noise = self._verifier.noise(position, depth, drafting=True)
+        x = yield from self._proposed(draft, ids, chain(depth), noise)
+        tokens: list[int] = cast(Any, x.tokens).tolist()
+        draft.rollback(len(ids))
+        self._penalties.rollback(start)
+        self._penalties.count(ids[:start], start)
+        return tokens, self._watches.draft.take()
 
     def _replayed(
         self, rounds: Rounds, ids: Sequence[int], k: int, position: int
@@ -267,9 +290,7 @@ class Speculator:
 
         `ending` is told after the first `watched` ids too, unless they were known before.
         """
-        self.stats.total.reused += min(self.cache.length, len(ids))
-        self._reply = _Reply(len(ids), position)
-        offered = self._verifier.begin(turn, old, position)
+        offered = self._begin(ids, old, turn, position)
         whole, kept, done, step = [*ids, *old], 0, False, Step()
         try:
             self._forget(len(ids) - 1)  # the last row's logits are needed
@@ -297,6 +318,50 @@ class Speculator:
         self.stats.total.carried += kept
         tokens = (*old[:kept], step.tokens[-1])
         return replace(step, tokens=tokens, tree=chain(len(offered)), path=range(kept))
+
+    @torch.inference_mode()
+    def begin_best(
+        self,
+        ids: Sequence[int],
+        how: BestOf,
+        follow: Callable[[], Followed],
+        turn: int,
+        position: int,
+        limit: int,
+        watched: int | None = None,
+    ) -> Generator[None, None, Step]:
+        """Begin a reply to the prompt `ids` by the best of several, see `Candidates.decode`.
+
+        The rest is as `revise` has it, but that nothing is kept of an earlier reply: behind another
+        prompt another candidate may be the best, and all of them are needed to tell.
+        """
+        x, done = self._begin(ids, (), turn, position), False
+        try:
+            self._forget(len(ids) - 1)  # the last row's logits are needed
+            yield from self._extend(ids[: max(0, len(ids) - chunk(self._target.device))])
+            plan = self.plan(ids, x, watched=watched)
+            with self._watches.target:
+                logits = self._logits(plan)
+                if plan.watched is not None:
+                    self._watch(plan.watched, logits[0])
+            rows, ms = len(plan.tokens), self._watches.target.take()
+            self.stats.target_pass(Step(start=plan.start, rows=rows, prompt=rows, target_ms=ms))
+            self.stats.total.target_passes += 1  # the first tokens come of it
+            target, watch = self._target, self._watches.target
+            candidates = Candidates(
+                target, self.cache, self._verifier, self._penalties, self.stats, watch
+            )
+            step = yield from candidates.decode(
+                *(logits[-1:], position, limit, how, follow),
+                lambda said: self._guess([*ids, *said], limit - len(said) - 1),
+            )
+            done = True
+        finally:
+            if not done:
+                self.rollback(len(ids))
+        if self._draft is not None:
+            self._draft.rollback(len(ids))  # what it has seen may be another candidate's
+        return step
 
     @torch.inference_mode()
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
@@ -346,6 +411,14 @@ class Speculator:
         """Seed of the tokens that are drawn; None for greedy decoding, which draws none."""
         sampling = self._verifier.sampling
         return sampling.seed if sampling.temperature else None
+
+    def _begin(
+        self, ids: Sequence[int], old: Sequence[int], turn: int, position: int
+    ) -> DraftTokens:
+        """A reply to the prompt `ids` begins; what can be verified of the `old` one."""
+        self.stats.total.reused += min(self.cache.length, len(ids))
+        self._reply = _Reply(len(ids), position)
+        return self._verifier.begin(turn, old, position)
 
     def _extend(self, ids: Sequence[int]) -> Steps[None]:
         """Compute the target's rows for all of `ids`, and pause if there was anything to do."""

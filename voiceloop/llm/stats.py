@@ -32,6 +32,10 @@ class Step:
     """Those among them that belong to the prompt."""
     draft_ms: float = 0.0
     target_ms: float = 0.0
+    unchosen: int = 0
+    """Tokens that the target has computed of candidates which were not chosen."""
+    unchosen_ms: float = 0.0
+    """Milliseconds that went into these."""
 
     @property
     def drafted(self) -> int:
@@ -80,6 +84,11 @@ class LlmCounters:
     """Milliseconds of both that went into draft tokens that were not accepted, and into what was
     rolled back. A pass takes about as long without its rejected rows: it counts for those that
     stay."""
+    unchosen: int = 0
+    """Tokens that the target has computed of candidates which were not chosen; `wasted` does not
+    count them."""
+    unchosen_ms: float = 0.0
+    """Milliseconds that went into these; the rows of a pass share its time."""
     dropped_turns: int = 0
     """Exchanges that were forgotten because the context was full."""
     evictions: int = 0
@@ -128,6 +137,18 @@ class Stats:
         """Add so many prompt tokens of the draft, and what they took."""
         self.total.draft_prefilled += tokens
         self.total.draft_ms += ms
+
+    def chosen(self, start: int, rows: Sequence[int]) -> tuple[int, float]:
+        """Of the candidates' rows, which are all from `start` on, these stay, counted from there.
+
+        Returns how many went, and what they took.
+        """
+        took = self._row_ms[start:]
+        kept = self._row_ms[start:] = [took[row] for row in rows]
+        count, ms = len(took) - len(kept), sum(took) - sum(kept)
+        self.total.unchosen += count
+        self.total.unchosen_ms += ms
+        return count, ms
 
     def rolled_back(self, length: int, known: int) -> None:
         """Of `known` rows in the target's cache, those from `length` on were for nothing."""

@@ -135,8 +135,8 @@ class Verifier:
     ) -> None:
         """Of so many tokens of a turn the distribution is `remembered`."""
         self.sampling = sampling
-        self._device = device
-        self._noise = Noise(sampling.seed, vocab, device)
+        self._vocab, self._device = vocab, device
+        self._own = self._noise = Noise(sampling.seed, vocab, device)
         self._remembered = remembered
         self._turn: int | None = None
         self._revision = 0
@@ -152,6 +152,7 @@ class Verifier:
         Returns what can be verified of `old`, the tokens that were decided there before.
         """
         anew, self._turn = turn == self._turn, turn
+        self._noise = self._own
         x = torch.tensor(old, dtype=torch.long, device=self._device)
         if not self.sampling.rejects:
             return DraftTokens(x)
@@ -198,6 +199,23 @@ class Verifier:
         n, tokens = _on_host(*rejection(draft.tokens, p, draft.q, u, gumbel))
         self.remember(position, p[: n + 1])
         return range(n), tokens
+
+    def choices(self, scores: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
+        """What replies with these `seeds` choose, each as the turn's token at its position, by
+        their rows of `scores` [seeds, vocab], warped: int64 [seeds]."""
+        assert not self.sampling.rejects, "what is chosen without a draft is another choice there"
+        if self.sampling.temperature == 0:
+            return choose(scores, None)
+        assert self._turn is not None
+        keys = [
+            Noise(seed, self._vocab, self._device).keys(Stream.CHOICE, self._turn, position, 1)
+            for seed, position in zip(seeds, positions, strict=True)
+        ]
+        return choose(scores, self._noise.gumbel(torch.cat(keys)))
+
+    def follow(self, seed: int) -> None:
+        """Draw what follows in this reply as one with another seed would."""
+        self._noise = Noise(seed, self._vocab, self._device)
 
     def remember(self, position: int, p: Tensor) -> None:
         """The turn's tokens from `position` on were drawn from the rows of `p`, [tokens, vocab]."""

@@ -168,7 +168,7 @@ class Reply:
             return
         self._resources.player.stop()
         recorder.count("replies_dropped")
-        recorder.count("wasted_tokens", thinking.tokens)
+        recorder.count("wasted_tokens", thinking.tokens + thinking.counts["unchosen"])
         recorder.retract(
             Mark.FIRST_BURST,
             Mark.FIRST_CLAUSE,
