@@ -108,6 +108,9 @@ class LlmConfig(Object, frozen=True):
     """Where the draft's tokenizer is, if not in its folder: another folder, or a model by name."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
     """Draft tokens a round; `auto` follows measured step costs and acceptance."""
+    branches: Annotated[int, Meta(ge=0, le=16)] = 0
+    """Replies that are begun in idle time to what the user is likely to say next, at most so many
+    at once; whichever begins as the real one does is its draft. 0 begins none."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where both models run; `auto` takes the GPU where there is one: CUDA's, else Apple's."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"

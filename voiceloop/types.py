@@ -92,6 +92,8 @@ class TokenBurst:
     ends: tuple[int, ...] = ()
     """For each id, characters of `text` up to its end; empty where unknown: then the ids share the
     text evenly."""
+    foreseen: int = 0
+    """Accepted draft tokens that were begun before the user had said what this answers."""
 
 
 @dataclass(frozen=True, slots=True)

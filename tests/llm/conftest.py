@@ -35,6 +35,7 @@ from transformers import (
 )
 
 from voiceloop.llm.attention import Place
+from voiceloop.llm.branches import Branches
 from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.captured import Captured
 from voiceloop.llm.conversation import SpeculativeConversation
@@ -358,6 +359,7 @@ class Workshop:
         pool: CachePool | None = None,
         stop: tuple[str, ...] = (),
         captured: Captured | None = None,
+        branches: int = 0,
     ) -> SpeculativeConversation:
         sampling = sampling or Sampling()
         eos = frozenset([self.tokenizer.eos_token_id]) if eos is None else eos
@@ -374,6 +376,11 @@ class Workshop:
         speculator = Speculator(
             *(target, proposes, lengths, sampling, cache), captured=captured, ends=template.ends
         )
+        ahead: Branches | None = None
+        if branches:
+            own = Speculator(target, None, lengths, sampling, KvCache(capacity))
+            counters = speculator.stats.total
+            ahead = Branches(target, own, template, self.tokenizer, eos, branches, counters)
         return SpeculativeConversation(
             speculator,
             template,
@@ -384,6 +391,7 @@ class Workshop:
             system=system,
             max_new_tokens=max_new_tokens,
             stop=stop,
+            branches=ahead,
         )
 
 

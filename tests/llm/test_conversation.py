@@ -627,8 +627,9 @@ class Talk(RuleBasedStateMachine):
         length=st.sampled_from([None, 1, 5]),
         kept=st.integers(0, 3),
         slots=st.integers(0, 3),
+        branches=st.integers(0, 2),
     )
-    def begin(self, draft, length, kept, slots):
+    def begin(self, draft, length, kept, slots, branches):
         """`kept` is how many idle conversations the budget is good for; where there are slots,
         rounds are captured."""
         workshop, self.turns = self.workshop, [0, 0, 0]
@@ -648,10 +649,22 @@ class Talk(RuleBasedStateMachine):
         self.conversations = [
             workshop.conversation(
                 *self.models, self.sampling, length=length, system="Be brief.",
-                capacity=200, max_new_tokens=24, pool=pool, captured=rounds,
+                capacity=200, max_new_tokens=24, pool=pool, captured=rounds, branches=branches,
             )
             for _ in self.turns
         ]  # fmt: skip
+        self.looks = [iter(()) for _ in self.turns]
+
+    @rule(which=which, text=texts, after=st.booleans())
+    def ahead(self, which, text, after):
+        """Something is begun ahead, which goes on beside all else."""
+        turn = self.turns[which] + after
+        self.looks[which] = self.conversations[which].ahead(text, turn) or iter(())
+
+    @rule(which=which, steps=st.integers(0, 40))
+    def look(self, which, steps):
+        for _ in itertools.islice(self.looks[which], steps):
+            pass
 
     @rule(which=which, text=texts, steps=st.integers(0, 4), same=st.booleans())
     def prefill(self, which, text, steps, same):
@@ -743,7 +756,7 @@ def live_tensors() -> tuple[int, int]:
 def test_memory_is_flat_however_long_conversations_go_on(workshop, slots):
     rng, talk = random.Random(2), Talk()
     talk.workshop = workshop
-    talk.begin("unsteady", None, 2, slots)
+    talk.begin("unsteady", None, 2, slots, 0)
     texts = ["What", "What is the capital?", "Tell me a story. " * 6, "🌍?"]
     held = []
     for operation in range(1000):

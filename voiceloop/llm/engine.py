@@ -17,6 +17,7 @@ from voiceloop.calibration.keeping import cache_folder, recall
 from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig, Quantize
 from voiceloop.errors import EngineError, ModelCorrupt
+from voiceloop.llm.branches import Branches
 from voiceloop.llm.cache import MIB, CachePool, KvCache, Slots
 from voiceloop.llm.captured import LENGTHS, Captured, FixedRound, Placed
 from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
@@ -187,6 +188,22 @@ class SpeculativeLlm:
             system=system,
             max_new_tokens=config.max_new_tokens,
             stop=config.stop,
+            branches=self._branches(sampling, speculator) if config.branches else None,
+        )
+
+    def _branches(self, sampling: Sampling, speculator: Speculator) -> Branches | None:
+        """Replies that are begun ahead; in rejection sampling none can be."""
+        if sampling.rejects:
+            return None
+        own = Speculator(self._target, None, self._length, sampling, KvCache(self._capacity))
+        return Branches(
+            self._target,
+            own,
+            self._template,
+            self._tokenizer,
+            self._eos,
+            self._config.branches,
+            speculator.stats.total,
         )
 
     def _drafts(

@@ -26,6 +26,8 @@ class Step:
     """Those among them that belong to the prompt."""
     draft_ms: float = 0.0
     target_ms: float = 0.0
+    foreseen: int = 0
+    """Accepted draft tokens that were a branch's."""
 
 
 @dataclass(slots=True)
@@ -67,6 +69,16 @@ class LlmCounters:
     """Exchanges that were forgotten because the context was full."""
     evictions: int = 0
     """Times the caches were given up to another conversation."""
+    branch_hits: int = 0
+    """Replies that began with all of one that was begun before the user had said what it is to."""
+    branch_accepted: int = 0
+    """Tokens of those that stand, or of the beginning of one."""
+    branch_tokens: int = 0
+    """Tokens of all that were begun so; what was not accepted of them was for nothing."""
+    branch_ms: float = 0.0
+    """Milliseconds that this took, with the search for what the user may say."""
+    branch_processor_ms: float = 0.0
+    """Milliseconds of processor time that it took on the model's thread."""
 
 
 class Stats:

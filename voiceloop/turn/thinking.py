@@ -149,5 +149,7 @@ class Thinking:
             self._recorder.span(Lane.DECODE, f"call {item.name}", begun, now)
             return
         facts = {"tokens": len(item.ids), "drafted": item.drafted, "accepted": item.accepted}
+        if item.foreseen:
+            facts["foreseen"] = item.foreseen
         self.counts.update(facts)
         self._recorder.span(Lane.DECODE, "round", begun, now, **facts, text=item.text)
