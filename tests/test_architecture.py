@@ -100,7 +100,7 @@ PURE = (
     "llm/parts.py",
     "llm/address.py",
     "llm/chatstream.py",
-    "llm/draftlength.py",
+    "llm/draftpolicy.py",
     "llm/messages.py",
     "llm/sampling.py",
     "llm/stats.py",

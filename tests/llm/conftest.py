@@ -7,6 +7,7 @@ float64, so that no two ways of computing a logit can disagree about which is th
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,13 +35,13 @@ from transformers import (
     SmolLM3Config,
 )
 
-from voiceloop.llm.attention import Place
-from voiceloop.llm.branches import Branches
+from voiceloop.llm.ahead import Ahead
+from voiceloop.llm.attention import Branches, Place
 from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.captured import Captured
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decoder import Decoder, TargetDecoder, decoder
-from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.draftpolicy import DraftPolicy
 from voiceloop.llm.drafts import ChainDraft, ModelDraft
 from voiceloop.llm.featuredraft import (
     FUSE,
@@ -53,6 +54,7 @@ from voiceloop.llm.featuredraft import (
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.tree import Tree
 
 CONTEXT = 512
 BOTH_WAYS = ("llama", "gpt2", "windowed-gemma3")
@@ -215,14 +217,18 @@ class Wrong:
         self.dtype, self.by_reach, self.pass_bytes = inner.dtype, inner.by_reach, 0
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        start = torch.tensor([cache.length])
-        return self.off(self.inner.forward(ids, cache, keep), start + len(ids))
+        places = torch.arange(cache.length, cache.length + len(ids))
+        return self.off(self.inner.forward(ids, cache, keep), places[-keep:])
 
     def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
-        return self.off(self.inner.forward_at(ids, place, keep), place.start + len(ids))
+        return self.off(self.inner.forward_at(ids, place, keep), place.positions(len(ids))[-keep:])
 
-    def off(self, logits: Tensor, end: Tensor) -> Tensor:
-        """The logits of the last rows of a pass that ended there, made wrong."""
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        places = Branches(cache.length, len(ids), tree, ids.device).positions
+        return self.off(self.inner.forward_tree(ids, cache, tree, keep), places[-keep:])
+
+    def off(self, logits: Tensor, places: Tensor) -> Tensor:
+        """The logits after rows at these places, made wrong."""
         best = logits.argmax(-1, keepdim=True)
         return torch.full_like(logits, -1e4).scatter(-1, (best + 1) % self.vocab, 0.0)
 
@@ -230,9 +236,28 @@ class Wrong:
 class Unsteady(Wrong):
     """A draft that is right except at every third position."""
 
-    def off(self, logits: Tensor, end: Tensor) -> Tensor:
-        at = end + torch.arange(-len(logits), 0)
-        return torch.where((at % 3 == 0).unsqueeze(1), logits.roll(1, -1), logits)
+    def off(self, logits: Tensor, places: Tensor) -> Tensor:
+        return torch.where((places % 3 == 0).unsqueeze(1), logits.roll(1, -1), logits)
+
+
+class Trees(DraftPolicy):
+    """Always the same trees, one after the other."""
+
+    def __init__(self, trees: Sequence[Tree]) -> None:
+        super().__init__(None, 0.1)
+        self.trees, self.rounds = trees, 0
+        self.paths = list[tuple[int, ...]]()
+        """What was accepted."""
+
+    def next(self, position: int) -> Tree:
+        self.rounds += 1
+        return self.trees[self.rounds % len(self.trees)]
+
+    def observe(
+        self, tree: Tree, accepted: Sequence[int], draft_ms: float, target_ms: float
+    ) -> None:
+        assert not accepted or tree.paths[accepted[-1]] == tuple(accepted)
+        self.paths.append(tuple(accepted))
 
 
 class Scripted:
@@ -351,6 +376,7 @@ class Workshop:
         sampling: Sampling | None = None,
         *,
         length: int | None = None,
+        policy: DraftPolicy | None = None,
         system: str = "",
         max_new_tokens: int = 32,
         capacity: int = CONTEXT,
@@ -371,16 +397,16 @@ class Workshop:
             proposes = FeatureDraft(draft, cache, sampling, capacity, eos)
         elif draft is not None:
             proposes = ModelDraft(draft, sampling, capacity, eos, slots)
-        lengths = DraftLength(length, 0.1)
+        policy = policy or DraftPolicy(length, 0.1)
         template = template or self.template
         speculator = Speculator(
-            *(target, proposes, lengths, sampling, cache), captured=captured, ends=template.ends
+            *(target, proposes, policy, sampling, cache), captured=captured, ends=template.ends
         )
-        ahead: Branches | None = None
+        ahead: Ahead | None = None
         if branches:
-            own = Speculator(target, None, lengths, sampling, KvCache(capacity))
+            own = Speculator(target, None, policy, sampling, KvCache(capacity))
             counters = speculator.stats.total
-            ahead = Branches(target, own, template, self.tokenizer, eos, branches, counters)
+            ahead = Ahead(target, own, template, self.tokenizer, eos, branches, counters)
         return SpeculativeConversation(
             speculator,
             template,
@@ -391,7 +417,7 @@ class Workshop:
             system=system,
             max_new_tokens=max_new_tokens,
             stop=stop,
-            branches=ahead,
+            ahead=ahead,
         )
 
 

@@ -11,7 +11,7 @@ import torch
 
 from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.captured import Captured, FixedRound, Placed
-from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.draftpolicy import DraftPolicy
 from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.featuredraft import FeatureDraft, FeatureModel
 from voiceloop.llm.sampling import Sampling
@@ -66,7 +66,7 @@ def speculator(
     elif draft is not None:
         placed = rounds and rounds.work.draft_model
         proposes = ModelDraft(draft, sampling, CAPACITY, slots=placed.slots if placed else None)
-    lengths = DraftLength(length, 0.1)
+    lengths = DraftPolicy(length, 0.1)
     return Speculator(target, proposes, lengths, sampling, cache, captured=rounds, **options)
 
 

@@ -22,13 +22,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.llm.conftest import CONTEXT, HEADS, LAYER, TEMPLATE, build_tokenizer
+from tests.llm.conftest import CONTEXT, HEADS, LAYER, TEMPLATE, Trees, build_tokenizer
 from tests.llm.replies import captured
 from voiceloop.errors import EngineError, OutOfMemory
 from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.featuredraft import FeatureDraft, FeatureModel
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate, special_tokens
+from voiceloop.llm.tree import ROOT, Tree, chain
 from voiceloop.llm.wording import BROKEN_OFF
 from voiceloop.types import TokenBurst, Tool, ToolCall
 
@@ -611,6 +612,9 @@ def row(heads):
     return 2 * heads["num_key_value_heads"] * heads["head_dim"] * 8
 
 
+SOME = [Tree((ROOT, ROOT, 1, 1, 3)), chain(2), Tree((ROOT,) * 3), Tree((ROOT, ROOT, 0, 1, 2, 3))]
+
+
 class Talk(RuleBasedStateMachine):
     """Several conversations over fewer buffers prefill, reply, revise, are cancelled and cut in any
     order; their caches stay right, and idle ones give their buffers up."""
@@ -624,7 +628,7 @@ class Talk(RuleBasedStateMachine):
 
     @initialize(
         draft=st.sampled_from(["same", "random", "unsteady", "layer"]),
-        length=st.sampled_from([None, 1, 5]),
+        length=st.sampled_from([None, 1, 5, "trees"]),
         kept=st.integers(0, 3),
         slots=st.integers(0, 3),
         branches=st.integers(0, 2),
@@ -636,7 +640,11 @@ class Talk(RuleBasedStateMachine):
         if trained := draft == "layer":
             self.models = workshop.decoder(features=True), workshop.layer()
             slots = 0
+        if length == "trees":
+            length, policy, slots = None, Trees(SOME), 0
         else:
+            policy = None
+        if not trained:
             self.models = workshop.decoder(), workshop.draft(draft)
         # Two layers of keys and values in double precision, for both models.
         self.group = 200 * 2 * 2 * row(HEADS)
@@ -648,8 +656,9 @@ class Talk(RuleBasedStateMachine):
         rounds = captured(*self.models, self.sampling, slots, 200) if slots else None
         self.conversations = [
             workshop.conversation(
-                *self.models, self.sampling, length=length, system="Be brief.",
-                capacity=200, max_new_tokens=24, pool=pool, captured=rounds, branches=branches,
+                *self.models, self.sampling, length=length, policy=policy,
+                system="Be brief.", capacity=200, max_new_tokens=24, pool=pool, captured=rounds,
+                branches=branches,
             )
             for _ in self.turns
         ]  # fmt: skip

@@ -14,6 +14,7 @@ from tests.llm.distributions import CPU, Table
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.drafts import ModelDraft, NgramDraft
 from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
+from voiceloop.llm.tree import chain
 from voiceloop.llm.verify import DraftTokens
 
 pytestmark = pytest.mark.pure
@@ -56,7 +57,7 @@ def test_each_token_is_drawn_from_the_distribution_that_is_handed_in(
     run(draft.prefill(ids[:seen]))
     penalties.count(ids, 6)
     given_noise = noise if sampling.temperature else None
-    x = run(draft.propose(ids, count, given_noise, penalties))
+    x = run(draft.propose(ids, chain(count), given_noise, penalties))
     assert len(x) == count and (x.q is None) == (sampling is not REJECTION)
     known = list(ids)
     for index, token in enumerate(x.tokens.tolist()):
@@ -74,7 +75,7 @@ def test_each_token_is_drawn_from_the_distribution_that_is_handed_in(
 def test_a_step_of_a_models_drafting_is_at_most_one_pass() -> None:
     model, ids = Counting(8, 3), [i % 8 for i in range(200)]
     draft, penalties = ModelDraft(model, Sampling(), 256), Penalties(Sampling(), 8, CPU)
-    for _ in draft.propose(ids, 4, None, penalties):
+    for _ in draft.propose(ids, chain(4), None, penalties):
         assert model.passes <= 1
         model.passes = 0
     assert model.passes == 1
@@ -90,7 +91,7 @@ def test_nothing_is_drafted_after_the_end_of_a_reply(sampling: Sampling) -> None
         draft = ModelDraft(Table(8, 3), sampling, 32, frozenset(ends))
         penalties.count(ids, 2)
         given_noise = noise if sampling.temperature else None
-        return run(draft.propose(ids, count, given_noise, penalties))
+        return run(draft.propose(ids, chain(count), given_noise, penalties))
 
     free = drafted(set())
     for place, end in enumerate(free.tokens.tolist()):
@@ -126,7 +127,7 @@ def looked_up(ids: list[int], count: int) -> list[int]:
 
 
 def proposed(draft: NgramDraft, ids: list[int], count: int) -> list[int]:
-    x = run(draft.propose(ids, count, None, Penalties(Sampling(), 4, CPU)))
+    x = run(draft.propose(ids, chain(count), None, Penalties(Sampling(), 4, CPU)))
     assert x.q is None
     return x.tokens.tolist()
 

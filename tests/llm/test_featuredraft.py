@@ -27,6 +27,7 @@ from voiceloop.llm.featuredraft import (
 )
 from voiceloop.llm.loading import of_transformers
 from voiceloop.llm.sampling import Penalties, Sampling
+from voiceloop.llm.tree import chain
 
 pytestmark = pytest.mark.models
 
@@ -58,7 +59,7 @@ def test_the_first_guess_is_that_of_the_layer_over_all_the_targets_features(work
     for seen in (0, 1, len(ids) - 3):
         draft = FeatureDraft(model, cache, GREEDY, 64)
         run(draft.prefill(ids[:seen]))
-        x = run(draft.propose(ids, 3, None, Penalties(GREEDY, workshop.vocab, CPU)))
+        x = run(draft.propose(ids, chain(3), None, Penalties(GREEDY, workshop.vocab, CPU)))
         assert draft.length == len(ids) < draft.cache.length
         assert int(x.tokens[0]) == int(logits.argmax())
         draft.rollback(len(ids))
@@ -87,7 +88,7 @@ def test_in_rejection_sampling_it_is_verified_by_what_it_was_drawn_from(workshop
     target.forward(torch.tensor(ids[:-1]), cache := KvCache(64), 1)
     draft = FeatureDraft(model, cache, sampling, 64)
     noise = torch.zeros(4, workshop.vocab, dtype=torch.float64)
-    x = run(draft.propose(ids, 4, noise, Penalties(Sampling(), workshop.vocab, CPU)))
+    x = run(draft.propose(ids, chain(4), noise, Penalties(Sampling(), workshop.vocab, CPU)))
     assert x.q is not None
     never = torch.ones(workshop.vocab, dtype=torch.bool)
     never[model.tokens] = False

@@ -30,7 +30,7 @@ from tests.llm.replies import (
 )
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.decoder import CHUNK
-from voiceloop.llm.draftlength import MOST, DraftLength
+from voiceloop.llm.draftpolicy import MOST, DraftPolicy
 from voiceloop.llm.drafts import ModelDraft
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.speculate import Speculator
@@ -396,7 +396,7 @@ def test_the_number_of_draft_tokens_follows_from_the_times_alone(workshop):
 
     assert schedule(1.0) == schedule(1.0)
     good = schedule(1.0, "same")
-    assert good[0] < DraftLength.FIRST_CLAUSE and max(good) == MOST
+    assert good[0] < DraftPolicy.FIRST_CLAUSE and max(good) == MOST
     assert sum(schedule(60.0)) < 0.2 * sum(schedule(1.0))
 
 

@@ -7,11 +7,13 @@ from itertools import pairwise
 import pytest
 
 from voiceloop.llm.stats import LlmCounters, Stats, Step
+from voiceloop.llm.tree import chain
 
 pytestmark = pytest.mark.pure
 
 PROMPT = Step((7,), start=0, rows=4, prompt=4, target_ms=8.0)
-ROUND = Step((1, 2, 3), drafted=5, accepted=2, start=4, rows=3, draft_ms=5.0, target_ms=6.0)
+FIVE = chain(5)
+ROUND = Step((1, 2, 3), FIVE, range(2), start=4, rows=3, draft_ms=5.0, target_ms=6.0)
 
 
 def test_a_prompt_and_a_round_add_up() -> None:
@@ -36,7 +38,7 @@ def test_a_prompt_and_a_round_add_up() -> None:
 def test_of_accepted_tokens_it_is_known_which_they_were() -> None:
     stats = Stats()
     for accepted in (3, 0, 1, 5):
-        stats.round(Step((0,), drafted=5, accepted=accepted, rows=accepted + 1))
+        stats.round(Step((0,), FIVE, range(accepted), rows=accepted + 1))
     assert stats.counters.accepted_by_position == (3, 2, 2, 1, 1)
     assert stats.counters.tested == 4 + 1 + 2 + 5
 
@@ -60,7 +62,7 @@ def test_what_was_rolled_back_is_not_counted_again() -> None:
     wasted_ms = stats.counters.wasted_ms
     # A pass over rows 1 to 3, two of which are rejected before it is known what they took.
     stats.rolled_back(2, known=4)
-    stats.round(Step((5,), drafted=2, start=1, rows=1, target_ms=3.0))
+    stats.round(Step((5,), chain(2), start=1, rows=1, target_ms=3.0))
     assert stats.counters.wasted == 3 + 2
     assert stats.counters.wasted_ms == wasted_ms == pytest.approx(6.0)
 

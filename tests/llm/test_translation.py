@@ -16,12 +16,13 @@ from tests.llm.conftest import CONTEXT, CORPUS, Scripted, build_model, build_tok
 from tests.llm.replies import CAPACITY, MODE_NAMES, MODES, REJECTION, prompts, run, say, speculator
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.decoder import decoder
-from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.draftpolicy import DraftPolicy
 from voiceloop.llm.sampling import Penalties, Sampling
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.textdraft import SharedDraft, TextDraft
 from voiceloop.llm.translation import Translation, shared
+from voiceloop.llm.tree import chain
 
 pytestmark = pytest.mark.models
 
@@ -143,7 +144,7 @@ def made(workshop: Any, kind: str, how: str, target: Any, sampling: Sampling, le
         draft: Any = SharedDraft(model, translation, same, vocab, sampling, CAPACITY)
     else:
         draft = TextDraft(model, translation, workshop.tokenizer, other, CAPACITY)
-    return Speculator(target, draft, DraftLength(length, 0.1), sampling, cache), draft
+    return Speculator(target, draft, DraftPolicy(length, 0.1), sampling, cache), draft
 
 
 @pytest.mark.parametrize("how", ["shared", "text"])
@@ -175,7 +176,7 @@ def test_in_text_a_draft_that_would_say_the_same_words_is_right(workshop, kind):
     said = Translation(source, other).translate(source.encode(text))
     own._replies = [[*said, other.eos_token_id]]
     draft = TextDraft(own, translation, source, other, CAPACITY)
-    speaks = Speculator(target, draft, DraftLength(4, 0.1), Sampling(), cache)
+    speaks = Speculator(target, draft, DraftPolicy(4, 0.1), Sampling(), cache)
     prompt = [*template.opening(""), *template.content("Hello."), *template.user_to_reply]
     reply = say(speaks, prompt, len(source.encode(text)) + 1).ids
     assert source.decode(reply).startswith(text)
@@ -187,7 +188,7 @@ def test_shared_tokens_are_proposed_from_the_drafts_own_distribution_over_them(w
     (prompt,) = prompts(workshop.vocab, 1)
     _, draft = made(workshop, "pieces", "shared", target, sampling, 4)
     noise = torch.zeros(4, workshop.vocab, dtype=torch.float64)
-    x = run(draft.propose(prompt, 4, noise, Penalties(sampling, workshop.vocab, CPU)))
+    x = run(draft.propose(prompt, chain(4), noise, Penalties(sampling, workshop.vocab, CPU)))
     same = shared(workshop.tokenizer.get_vocab(), TOKENIZERS["pieces"].get_vocab())
     meant = torch.tensor(sorted(same.values()))
     assert torch.allclose(x.q[:, meant].sum(-1), torch.ones(4, dtype=torch.float64))
@@ -217,8 +218,8 @@ def test_whatever_is_cut_back_the_draft_goes_on_as_if_it_had_never_been(workshop
             continue
         _, fresh = made(workshop, "pieces", how, target, sampling, 4)
         penalties = Penalties(sampling, workshop.vocab, CPU)
-        expected = run(fresh.propose(ids, 3, None, penalties)).tokens
-        assert torch.equal(run(live.propose(ids, 3, None, penalties)).tokens, expected)
+        expected = run(fresh.propose(ids, chain(3), None, penalties)).tokens
+        assert torch.equal(run(live.propose(ids, chain(3), None, penalties)).tokens, expected)
 
 
 @pytest.mark.parametrize("how", ["shared", "text"])

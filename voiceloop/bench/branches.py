@@ -27,7 +27,7 @@ from voiceloop.bench.pair import target_of
 from voiceloop.bench.record import Record, share
 from voiceloop.bench.utterances import Line, Utterance, draw_voice, speak
 from voiceloop.errors import ConfigError
-from voiceloop.llm.branches import TOKENS
+from voiceloop.llm.ahead import TOKENS
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
 from voiceloop.types import TokenBurst

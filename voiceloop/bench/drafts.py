@@ -18,7 +18,7 @@ from voiceloop.bench.figures import Answer, acceptance_by_position, paired, per_
 from voiceloop.bench.llm import PROMPTS, Plan, Progress, check, interleave, read_prompts
 from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import OurMode, Prompt
-from voiceloop.bench.pair import prompt_of, target_of
+from voiceloop.bench.pair import as_chain, prompt_of, target_of
 from voiceloop.bench.record import Record, share
 from voiceloop.catalog.store import Store
 from voiceloop.config import LlmConfig
@@ -28,6 +28,8 @@ from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair
 from voiceloop.llm.stats import LlmCounters
 
 PLAIN = "none"
+CHAIN = " (chain)"
+"""What is said of a kind that drafts one token for each place, beside the same in trees."""
 SAMPLES = 1000
 """Draws of replies, by which a ratio's interval is found."""
 
@@ -106,6 +108,8 @@ def _kinds(config: LlmConfig, progress: Progress) -> tuple[list[_Kind], dict[str
                 refused[name] = error.message
             continue
         kinds.append(_Kind(name, llm, llm.conversation()))
+        if chained := as_chain(llm):
+            kinds.append(_Kind(f"{name}{CHAIN}", chained, chained.conversation()))
     return kinds, refused
 
 

@@ -18,6 +18,8 @@ class Verified:
     drafted: int
     accepted: int | None
     """None where the reply ended within the round, and it is not known what else would stand."""
+    tested: int | None = None
+    """Places whose draft tokens it judged; None where there was one for each place."""
     beyond: int = 0
     """Tokens that it had room for after the one that ended the reply."""
 
@@ -92,13 +94,14 @@ def acceptance_by_position(rounds: Sequence[Verified]) -> list[tuple[int, int]]:
     none. So `stood / tested` is the acceptance that the formula of Leviathan et al. (2023,
     section 3.1) asks for.
     """
-    known = [(one.drafted, one.accepted) for one in rounds if one.accepted is not None]
+    known = [
+        (min(one.drafted, one.accepted + 1) if one.tested is None else one.tested, one.accepted)
+        for one in rounds
+        if one.accepted is not None
+    ]
     return [
-        (
-            sum(drafted > place and accepted >= place for drafted, accepted in known),
-            sum(accepted > place for _, accepted in known),
-        )
-        for place in range(max((drafted for drafted, _ in known), default=0))
+        (sum(tested > place for tested, _ in known), sum(stood > place for _, stood in known))
+        for place in range(max((tested for tested, _ in known), default=0))
     ]
 
 

@@ -75,7 +75,11 @@ class OurMode:
         tokens = min(len(reply) + 1, self._most)
         first_s = (end if first is None else first) - began
         rounds = [
-            Verified(after.drafted - before.drafted, after.accepted - before.accepted)
+            Verified(
+                after.drafted - before.drafted,
+                after.accepted - before.accepted,
+                after.tested - before.tested,
+            )
             for before, after in pairwise(counts)
             if after.target_passes > before.target_passes
         ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import torch
+from msgspec.structs import replace
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -17,10 +18,9 @@ from voiceloop.bench.gpu.captures import Captures
 from voiceloop.bench.synthetic import synthetic_pair
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, OutOfMemory
-from voiceloop.llm.attention import Place
 from voiceloop.llm.cache import MIB, CachePool, KvCache
 from voiceloop.llm.captured import Captured
-from voiceloop.llm.decoder import Decoder
+from voiceloop.llm.decoder import CausalModel, Decoder
 from voiceloop.llm.drafters import LayerDrafter, ModelDrafter, TranslatedDrafter
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
 from voiceloop.llm.featuredraft import FeatureModel, LoadedHead
@@ -45,18 +45,19 @@ class Pair(SpeculativeLlm):
             capture = CudaGraphs()
         self.captures = capture and Captures(capture)
         """What was captured; None where rounds are not."""
-        super().__init__(target, draft, config, self.captures)
+        # What is predicted, and what transformers does beside it, are chains.
+        super().__init__(target, draft, replace(config, draft_tree="off"), self.captures)
         self.eos = target.eos
         match self._drafter:
             case ModelDrafter(model=model):
-                drafts: Decoder = model
+                drafts: CausalModel = model
             case TranslatedDrafter(model=model):
                 drafts = Foreign(model, self._target.vocab)
             case LayerDrafter(model=layer):
                 drafts = Alone(layer)
             case _:
                 raise AssertionError("a model drafts")
-        self.decoders: tuple[Decoder, Decoder] = self._target, drafts
+        self.decoders: tuple[Decoder, CausalModel] = self._target, drafts
 
     def plain(self) -> SpeculativeLlm:
         """The same target without a draft."""
@@ -80,7 +81,7 @@ class Pair(SpeculativeLlm):
 class Foreign:
     """A draft with another vocabulary, which is given what ids there are."""
 
-    def __init__(self, draft: Decoder, vocab: int) -> None:
+    def __init__(self, draft: CausalModel, vocab: int) -> None:
         """`vocab` is the target's."""
         self.vocab, self.parameters, self.pass_bytes = vocab, draft.parameters, draft.pass_bytes
         self.device, self.dtype, self.by_reach = draft.device, draft.dtype, draft.by_reach
@@ -89,10 +90,6 @@ class Foreign:
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""
         return self._draft.forward(ids % self._draft.vocab, cache, keep)[:, : self.vocab]
-
-    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
-        """Its rounds are not captured."""
-        raise NotImplementedError
 
 
 class Alone:
@@ -114,10 +111,6 @@ class Alone:
         """See `Decoder.forward`; `keep` is 1."""
         features = torch.zeros(len(ids), self._layer.hidden, dtype=self.dtype, device=self.device)
         return self._layer.forward(ids, features, cache)[0]
-
-    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
-        """Rounds with a trained layer are not captured."""
-        raise NotImplementedError
 
 
 def prompt_of(llm: SpeculativeLlm, text: str) -> tuple[int, ...]:
@@ -141,10 +134,21 @@ def without_draft(llm: EngineT) -> EngineT:
         return llm
     alone = copy.copy(llm)
     alone._drafter = None
-    alone._length = copy.deepcopy(llm._length)  # its rounds would fade what is known of drafts
+    alone._policy = copy.deepcopy(llm._policy)  # its rounds would fade what is known of drafts
     # Groups of one pool have equally many caches.
     alone._pool = CachePool(llm._config.cache_mb * MIB)
     return alone
+
+
+def as_chain(llm: SpeculativeLlm) -> SpeculativeLlm | None:
+    """The same models, which draft one token for each place; None where they do so anyway."""
+    if not llm._policy.branches:
+        return None
+    chained = copy.copy(llm)
+    chained._policy = copy.deepcopy(llm._policy)
+    chained._policy.branches = False
+    chained._pool = CachePool(llm._config.cache_mb * MIB)
+    return chained
 
 
 def without_graphs(llm: EngineT) -> EngineT:
@@ -152,7 +156,7 @@ def without_graphs(llm: EngineT) -> EngineT:
     plainly = copy.copy(llm)
     assert isinstance(plainly, SpeculativeLlm)
     plainly._captured = None
-    plainly._length = copy.deepcopy(plainly._length)
+    plainly._policy = copy.deepcopy(plainly._policy)
     plainly._pool = CachePool(plainly._config.cache_mb * MIB)
     return plainly
 

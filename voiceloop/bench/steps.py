@@ -17,7 +17,7 @@ import torch
 from voiceloop.bench.figures import StepCosts
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.captured import MOST, Captured, Round
-from voiceloop.llm.decoder import Decoder, feed
+from voiceloop.llm.decoder import CausalModel, feed
 from voiceloop.llm.sampling import Stream
 
 REPEATS = 15
@@ -28,8 +28,8 @@ MEMORY = 2**30
 
 @torch.inference_mode()
 def time_steps(
-    target: Decoder,
-    draft: Decoder,
+    target: CausalModel,
+    draft: CausalModel,
     prompt: Sequence[int],
     reply: Sequence[int],
     drafted: Collection[int],
@@ -66,7 +66,7 @@ Times = dict[int, list[float]]
 
 
 def _time_passes(
-    target: Decoder, draft: Decoder, middle: Sequence[int], counts: Sequence[int]
+    target: CausalModel, draft: CausalModel, middle: Sequence[int], counts: Sequence[int]
 ) -> tuple[Times, Times]:
     """Passes of the target, and for each draft token that of the draft."""
     capacity = len(middle) + counts[-1] + 1

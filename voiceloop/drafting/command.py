@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class TrainDraft(Command, frozen=True, kw_only=True):
     """Train a draft for a language model, which makes its replies come faster and changes none.
 
-    Half of the time the model replies to requests, then a small layer learns to guess what it says.
-    Stopped in between, the same command goes on. `llm.draft` names the folder afterwards.
+    At first the model replies to requests, then a small layer learns to guess what it says. Stopped
+    in between, the same command goes on. `llm.draft` names the folder afterwards.
     """
 
     uses = ("llm",)

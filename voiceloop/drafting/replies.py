@@ -152,7 +152,7 @@ class _Growing(DynamicLayer):
         if self._buffers is None or not _holds(self._buffers[0], len(key_states), end):
             shape = *key_states.shape[:-2], end + self.ROOM, key_states.shape[-1]
             keys, values = key_states.new_empty(shape), value_states.new_empty(shape)
-            if begun:
+            if self.keys is not None and self.values is not None:
                 keys[..., :begun, :], values[..., :begun, :] = self.keys, self.values
             self._buffers = keys, values
         keys, values = self._buffers

@@ -28,7 +28,7 @@ from voiceloop.llm.template import ChatTemplate
 
 WARM = 0.8
 """Temperature of every other batch of replies."""
-GENERATING = 0.5
+GENERATING = 0.4
 """How much of the time goes into replies."""
 
 
@@ -56,7 +56,7 @@ class Training:
                 "name the model that they were made from",
             )
         if target.model.dtype == torch.float32 and halves(target.model.device):
-            target.model.to(torch.bfloat16)
+            cast(Any, target.model).to(torch.bfloat16)
 
     def run(
         self,

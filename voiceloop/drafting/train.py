@@ -1,7 +1,7 @@
 """Training a feature draft: the target replies, then a layer learns to guess what it says.
 
-Half of the time goes into replies. What is asked, which noise a batch has and in what order batches
-are learned follow from numbers, so that a training that is stopped goes on as if it had not been.
+What is asked, which noise a batch has and in what order batches are learned follow from numbers, so
+that a training that is stopped goes on as if it had not been.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from voiceloop.drafting.precision import halves
 from voiceloop.drafting.feature import STEPS, Batch, FeatureLayer, acceptance, losses
+from voiceloop.drafting.precision import halves
 from voiceloop.drafting.replies import Generator, Replies
 from voiceloop.drafting.store import State, Store
 from voiceloop.llm.featuredraft import DraftShape
@@ -116,9 +116,7 @@ class Learner:
         self._places = torch.full((len(embedding),), -1, device=device)
         self._places[tokens.to(device)] = torch.arange(len(tokens), device=device)
         self._device = device
-        self._quick = torch.autocast(
-            device.type, torch.bfloat16, enabled=halves(device)
-        )
+        self._quick = torch.autocast(device.type, torch.bfloat16, enabled=halves(device))
         self._held_out = held_out
         seen = held_out.features.float()
         size = float(embedding[held_out.ids.to(device)].float().square().mean().sqrt())

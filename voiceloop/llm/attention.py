@@ -13,7 +13,7 @@ import inspect
 import logging
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 import torch
@@ -21,9 +21,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from voiceloop.llm.cache import KvCache, Slots
+from voiceloop.llm.tree import Tree
 
 logger = logging.getLogger(__name__)
 
+CPU = torch.device("cpu")
 BUCKETS = (256, 512, 1024, 2048)
 """Rows that a masked pass of fixed shape looks at: the fewest of these that hold the sequence."""
 
@@ -115,6 +117,67 @@ class Following:
         return hidden(places[self.positions], places, window, folds(q, states), q.dtype)
 
 
+class Branching:
+    """The next rows of a cache, of which the last are nodes of a tree, see `Branches`."""
+
+    def __init__(self, cache: KvCache, rows: int, tree: Tree, device: torch.device) -> None:
+        self._rows = Branches(cache.length, rows, tree, device)
+        self.positions = self._rows.positions
+        self._cache = cache
+        self._masks: dict[int | None, Tensor] = {}
+
+    def attend(
+        self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
+    ) -> Tensor:
+        """See `Rows.attend`."""
+        (seen,) = self._cache.extend(layer, states)
+        if window not in self._masks:
+            self._masks[window] = hidden(
+                self.positions,
+                self._rows.places,
+                window,
+                folds(q, states),
+                q.dtype,
+                self._rows.apart,
+            )
+        return masked(q, seen, self._masks[window], scale)
+
+    def keep(self, features: Tensor) -> None:
+        """See `Rows.keep`."""
+        self._cache.extend(FEATURES, features.unsqueeze(1))
+
+
+class Branches:
+    """Where rows are of which the last are the nodes of a tree, and what they see: what the tree
+    stands on, and of its nodes those on their paths."""
+
+    def __init__(self, start: int, rows: int, tree: Tree, device: torch.device) -> None:
+        """`rows` are added behind `start` others. The last rows of all are the tree's nodes, in
+        their order; some of these may be there already."""
+        end = start + rows
+        root = end - len(tree)
+        places = torch.arange(end)
+        places[root:] = root + torch.tensor(tree.depths)
+        apart = torch.zeros(end, end, dtype=torch.bool)
+        apart[root:, root:] = ~followed(tree)[1:]
+        self.places = places.to(device)
+        """Positions of all rows, int64 [start + rows]: a node's tells its depth."""
+        self.positions = self.places[start:]
+        """Of the added ones, int64 [rows]."""
+        self.apart = apart[start:].to(device)
+        """Which of all rows each of the added does not see, whatever their positions."""
+
+
+@lru_cache(256)
+def followed(tree: Tree, device: torch.device = CPU) -> Tensor:
+    """Which nodes are on the path to what a tree stands on, that is none, and on those to each of
+    its nodes, itself included: bool [nodes + 1, nodes]."""
+    follows = torch.zeros(len(tree) + 1, len(tree), dtype=torch.bool)
+    for node, path in enumerate(tree.paths):
+        follows[node + 1, list(path)] = True
+    return follows.to(device)
+
+
 class Placed:
     """Rows of a fixed number at a place."""
 
@@ -163,12 +226,20 @@ def masked(q: Tensor, seen: Tensor, mask: Tensor | None, scale: float | None) ->
 
 
 def hidden(
-    positions: Tensor, places: Tensor, window: int | None, fold: int, dtype: torch.dtype
+    positions: Tensor,
+    places: Tensor,
+    window: int | None,
+    fold: int,
+    dtype: torch.dtype,
+    apart: Tensor | None = None,
 ) -> Tensor:
     """What rows at `positions` do not see of the rows at `places`: [rows * fold, places], 0 where
-    a row does see and -inf where it does not. A row sees the last `window` up to itself, or all."""
+    a row does see and -inf where it does not. A row sees the last `window` up to itself, or all,
+    but none that is `apart` from it, bool [rows, places]."""
     back = positions.unsqueeze(1) - places
     unseen = back < 0 if window is None else (back < 0) | (back >= window)
+    if apart is not None:
+        unseen |= apart
     nothing = torch.zeros(unseen.shape, dtype=dtype, device=unseen.device)
     return nothing.masked_fill_(unseen, -math.inf).repeat_interleave(fold, 0)
 

@@ -14,6 +14,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor
 
 from voiceloop.errors import OutOfMemory
@@ -95,6 +96,17 @@ class KvCache:
     def rollback(self, length: int) -> None:
         """Forget the rows from `length` on; nothing is forgotten where there are fewer."""
         self.length = min(self.length, length)
+
+    def keep(self, start: int, rows: Sequence[int]) -> None:
+        """Of the rows from `start` on keep these alone, counted from there, in ascending order."""
+        moved = next((at for at, row in enumerate(rows) if row != at), len(rows))
+        self.length = start + len(rows)
+        if moved == len(rows):
+            return
+        for buffers in self._layers.values():
+            for buffer in buffers:
+                source = torch.tensor(rows[moved:], device=buffer.device) + start
+                buffer[start + moved : self.length] = buffer.index_select(0, source)
 
     def release(self) -> None:
         """Forget everything and free the buffers."""

@@ -24,6 +24,7 @@ from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.drafts import Draft, ModelDraft
 from voiceloop.llm.graphs import Capture, Graph
 from voiceloop.llm.sampling import Counts, Noise, Penalties, Sampling, Stream, choose, counted, warp
+from voiceloop.llm.tree import chain
 from voiceloop.llm.verify import Verifier, coupled, rejection
 
 LENGTHS = (0, 1, 2, 3, 4, 6, 8)
@@ -292,7 +293,7 @@ class Rounds:
                 yield from draft.prefill(ids[:-1])
         elif draft is not None and k > 0:
             self._penalties.count(ids, start)
-            offered = yield from draft.propose(ids, k, None, self._penalties)
+            offered = yield from draft.propose(ids, chain(k), None, self._penalties)
             k = _fitting(len(offered))
             x = offered.tokens[:k]
         assert self._cache.slot is not None and slot is not None

@@ -16,7 +16,7 @@ from typing import Any
 from voiceloop.calibration.probability import bare
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
-from voiceloop.llm.branches import Branches
+from voiceloop.llm.ahead import Ahead
 from voiceloop.llm.cache import CachePool, Group
 from voiceloop.llm.memory import memory_for
 from voiceloop.llm.output import Call, Output, Speech
@@ -85,10 +85,11 @@ class SpeculativeConversation:
         system: str,
         max_new_tokens: int,
         stop: Sequence[str] = (),
-        branches: Branches | None = None,
+        ahead: Ahead | None = None,
     ) -> None:
         """`caches` are the speculator's, which `pool` may empty while they are not held. A reply
-        ends before the first of the `stop` strings. Without `branches` nothing is begun ahead."""
+        ends before the first of the `stop` strings. Without `ahead` nothing is begun
+        before it is asked for."""
         self._speculator = speculator
         self._template = template
         self._tokenizer = tokenizer
@@ -97,7 +98,7 @@ class SpeculativeConversation:
         self._eos = eos
         self._stop = tuple(stop)
         self._max_new_tokens = max_new_tokens
-        self._branches = branches
+        self._ahead = ahead
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
         """Where each exchange's user text begins; the last is the current one's."""
@@ -169,11 +170,11 @@ class SpeculativeConversation:
 
     def ahead(self, text: str, turn: int) -> Steps[int] | None:
         """See `Conversation.ahead`."""
-        if self._branches is None:
+        if self._ahead is None:
             return None
         before, carried = self._before(turn)
         said, cache = f"{carried} {text}".strip(), self._speculator.cache
-        return self._look_ahead(self._branches.grow(before, said, turn, self._ids, cache))
+        return self._look_ahead(self._ahead.grow(before, said, turn, self._ids, cache))
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
@@ -264,8 +265,8 @@ class SpeculativeConversation:
 
     def _begin(self, turn: int) -> None:
         """Go on with the user's `turn`, or close the exchange before it."""
-        if self._branches is not None:
-            self._branches.begin(turn)
+        if self._ahead is not None:
+            self._ahead.begin(turn)
         reply, self._reply = self._reply, None
         asked = self._asked
         if turn == asked.turn:
@@ -365,15 +366,15 @@ class SpeculativeConversation:
 
     def _begun_ahead(self, reply: _Reply) -> Sequence[int]:
         """How a branch goes on that begins like the reply; empty where there is none."""
-        if self._branches is None or reply.returned:
+        if self._ahead is None or reply.returned:
             return ()
-        return self._branches.after(reply.own)
+        return self._ahead.after(reply.own)
 
     def _offer(self, branch: Sequence[int]) -> Step:
         """One step with the rest of a branch as its draft."""
-        assert self._branches is not None
+        assert self._ahead is not None
         step = self._speculator.offer(self._ids, branch)
-        self._branches.verified(len(branch), step.accepted)
+        self._ahead.verified(len(branch), step.accepted)
         return replace(step, foreseen=step.accepted)
 
     def _keep(self, ids: Sequence[int], reply: _Reply) -> Sequence[int]:

@@ -17,11 +17,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from voiceloop.config import Quantize
-from voiceloop.llm.attention import Following, Place, Placed, Rows, has_kernel
+from voiceloop.llm.attention import Branching, Following, Place, Placed, Rows, has_kernel
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
 from voiceloop.llm.kernels import GATES, Linear, Norm, linear
 from voiceloop.llm.quantized import unquantizable
+from voiceloop.llm.tree import Tree
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -32,7 +33,7 @@ _CHUNKS = {"cuda": 512}
 """The same on devices that read all weights again for each of these in next to no time."""
 
 
-class Decoder(Protocol):
+class CausalModel(Protocol):
     """A model that extends a sequence."""
 
     vocab: int
@@ -53,8 +54,17 @@ class Decoder(Protocol):
         """
         ...
 
+
+class Decoder(CausalModel, Protocol):
+    """One that also extends several at once, and at places that stay."""
+
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        """`forward` where the last of the rows are the nodes of a tree, some of which the cache may
+        hold already, at its end."""
+        ...
+
     def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
-        """The same at a place: its shapes depend on `len(ids)`, `keep` and `place.reach` alone, it
+        """`forward` at a place: its shapes depend on `len(ids)`, `keep` and `place.reach` alone, it
         reads nothing back from the device, and no cache learns of the rows."""
         ...
 
@@ -97,7 +107,7 @@ def chunk(device: torch.device) -> int:
 
 
 def feed(
-    model: Decoder, cache: KvCache, ids: Sequence[int]
+    model: CausalModel, cache: KvCache, ids: Sequence[int]
 ) -> Generator[None, None, Tensor | None]:
     """Extend `cache` to all of `ids`, whose beginning it holds; pauses between chunks.
 
@@ -187,6 +197,13 @@ class LeanDecoder:
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""
         logits = self._pass(ids, Following(cache, len(ids)), keep)
+        cache.advance(len(ids))
+        return logits
+
+    @torch.inference_mode()
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        """See `Decoder.forward_tree`."""
+        logits = self._pass(ids, Branching(cache, len(ids), tree, self.device), keep)
         cache.advance(len(ids))
         return logits
 

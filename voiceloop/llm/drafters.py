@@ -26,6 +26,8 @@ class Drafter(Protocol):
     """Weights that a draft token takes."""
     captures: bool
     """Whether rounds with it can be captured."""
+    branches: bool
+    """Whether it proposes trees."""
 
     def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> Draft:
         """One for a conversation, of which `cache` is the target's; `slots` are its own model's,
@@ -36,7 +38,7 @@ class Drafter(Protocol):
 class ModelDrafter:
     """A smaller model of the target's vocabulary."""
 
-    captures = True
+    captures = branches = True
 
     def __init__(self, model: Decoder, capacity: int, ends: frozenset[int]) -> None:
         """As `ModelDraft` takes them."""
@@ -51,7 +53,7 @@ class ModelDrafter:
 class LayerDrafter:
     """A layer that was trained for the target."""
 
-    captures = False
+    captures, branches = False, True
 
     def __init__(self, model: FeatureModel, capacity: int, ends: frozenset[int]) -> None:
         """As `FeatureDraft` takes them."""
@@ -66,7 +68,7 @@ class LayerDrafter:
 class TranslatedDrafter:
     """A model with another tokenizer."""
 
-    captures = False
+    captures = branches = False
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class TranslatedDrafter:
 class NgramDrafter:
     """What was said before, which needs no model."""
 
-    captures = True
+    captures = branches = True
     parameters = 0
 
     def __init__(self, device: torch.device) -> None:

@@ -15,9 +15,11 @@ import torch
 from torch import Tensor
 
 from voiceloop.engines import Steps
+from voiceloop.llm.attention import followed
 from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.decoder import Decoder, feed
 from voiceloop.llm.sampling import Penalties, Sampling, choose, warp
+from voiceloop.llm.tree import ROOT, Tree
 from voiceloop.llm.verify import DraftTokens
 
 
@@ -39,11 +41,12 @@ class Draft(Protocol):
         ...
 
     def propose(
-        self, ids: Sequence[int], k: int, noise: Tensor | None, penalties: Penalties
+        self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose at most `k` tokens that follow `ids`; pauses between forward passes.
+        """Propose tokens that follow `ids`, for as many of a tree's nodes as there are any; pauses
+        between forward passes.
 
-        `noise` is Gumbel noise for these positions, [k or more, vocab], to choose with: the
+        `noise` is Gumbel noise for these positions, [depth or more, vocab], to choose with: the
         target's own in coupled verification; None if the target is greedy. `penalties` have
         counted `ids`. Whoever closes this at a pause rolls back to where the ids end.
         """
@@ -99,11 +102,11 @@ class ChainDraft(ABC):
 
     @torch.inference_mode()
     def propose(
-        self, ids: Sequence[int], k: int, noise: Tensor | None, penalties: Penalties
+        self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
         """See `Draft.propose`. Nothing waits for the device between the tokens."""
         unseen, x = (yield from self._unseen(ids)), self._tokens
-        k = k if len(unseen) else 0
+        k = tree.depth if len(unseen) else 0
         for i in range(k):
             if i > 0:
                 yield None
@@ -141,7 +144,50 @@ class ChainDraft(ABC):
         return self._q[i : i + 1]
 
 
-class ModelDraft(ChainDraft):
+class TreeDraft(ChainDraft):
+    """One that also proposes several tokens for one place: those likeliest by its distribution, or
+    those that the noise there prefers."""
+
+    @torch.inference_mode()
+    def propose(
+        self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
+    ) -> Generator[None, None, DraftTokens]:
+        """See `Draft.propose`. A pass for each level, over the nodes of the one before that
+        something follows; what these leave is forgotten at the end."""
+        if tree.is_chain:
+            return (yield from super().propose(ids, tree, noise, penalties))
+        unseen, x = (yield from self._unseen(ids)), self._tokens
+        if not len(unseen):
+            return DraftTokens(unseen)
+        before, parents = list[int](), [ROOT]
+        for depth, level in enumerate(tree.levels):
+            x_known = x[: level[0]]
+            if depth == 0:
+                scores = penalties.apply(self._logits(unseen), x_known)
+            else:
+                yield None
+                passed = tree.inner[: tree.inner.index(parents[-1]) + 1]
+                after = [before.index(tree.parents[node]) for node in parents]
+                logits = self._branch(x[parents], tree.only(passed), after)
+                follows = followed(tree, self._device)[[p + 1 for p in parents], : level[0]]
+                scores = penalties.apply(logits, x_known, follows=follows)
+            scores = warp(scores, self._sampling)
+            if noise is not None:
+                scores = scores + noise[depth]
+            ranks = [tree.ranks[node] for node in level]
+            rows = [parents.index(tree.parents[node]) for node in level]
+            x[list(level)] = scores.topk(max(ranks) + 1, -1).indices[rows, ranks]
+            before, parents = parents, [node for node in level if tree.children(node)]
+        self.rollback(len(ids))
+        return DraftTokens(x[: len(tree)], branches=tree)
+
+    @abstractmethod
+    def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
+        """The logits after the last nodes of a tree, whose `tokens` these are, [nodes, vocab]; the
+        others were in passes before. Each is `after` one of the rows of the last pass."""
+
+
+class ModelDraft(TreeDraft):
     """A smaller model with the target's vocabulary."""
 
     def __init__(
@@ -171,6 +217,9 @@ class ModelDraft(ChainDraft):
 
     def _logits(self, unseen: Tensor) -> Tensor:
         return self._model.forward(unseen, self.cache, 1)
+
+    def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
+        return self._model.forward_tree(tokens, self.cache, tree, len(tokens))
 
 
 class NgramDraft:
@@ -202,16 +251,25 @@ class NgramDraft:
         yield None
 
     def propose(
-        self, ids: Sequence[int], k: int, noise: Tensor | None, penalties: Penalties
+        self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """See `Draft.propose`. It proposes nothing where nothing is repeated."""
+        """See `Draft.propose`. It proposes nothing where nothing is repeated, and as many paths as
+        there are different tokens that followed."""
         self._index(ids)
         yield from ()
-        start = next(filter(None, map(self._latest, range(self.LONGEST, self.SHORTEST - 1, -1))), 0)
-        # What runs into the end of the sequence is repeated: the tokens follow their own pattern.
-        period = len(ids) - start
-        copied = [self._ids[start + i % period] for i in range(k)] if start else []
-        return DraftTokens(torch.tensor(copied, dtype=torch.long, device=self._device))
+        firsts = tree.children(ROOT)
+        starts = self._starts(len(firsts))
+        paths = [
+            self._copied(at, tree.below(node)) for at, node in zip(starts, firsts, strict=False)
+        ]
+        # Numbered by depth, as trees are.
+        nodes = [(depth, at) for at, path in enumerate(paths) for depth in range(len(path))]
+        nodes.sort()
+        numbers = {node: number for number, node in enumerate(nodes)}
+        found = Tree(tuple(numbers.get((depth - 1, at), ROOT) for depth, at in nodes))
+        x = [paths[at][depth] for depth, at in nodes]
+        tokens = torch.tensor(x, dtype=torch.long, device=self._device)
+        return DraftTokens(tokens, branches=None if found.is_chain else found)
 
     def rollback(self, length: int) -> None:
         """See `Draft.rollback`."""
@@ -239,7 +297,19 @@ class NgramDraft:
         sizes = range(self.SHORTEST, min(self.LONGEST, end) + 1)
         return [tuple(self._ids[end - size : end]) for size in sizes]
 
-    def _latest(self, size: int) -> int:
-        """Where the last `size` tokens ended when they occurred before; 0 if they never did."""
-        ends = self._ends.get(tuple(self._ids[-size:]))
-        return ends[-1] if ends else 0
+    def _starts(self, most: int) -> list[int]:
+        """Where the last few tokens went on in different ways when they occurred before: after the
+        longest of them first, and where they last did."""
+        found = dict[int, int]()
+        for size in range(self.LONGEST, self.SHORTEST - 1, -1):
+            for end in reversed(self._ends.get(tuple(self._ids[-size:]), ())):
+                if len(found) >= most:
+                    break
+                found.setdefault(self._ids[end], end)
+        return list(found.values())
+
+    def _copied(self, start: int, count: int) -> list[int]:
+        """The tokens from `start` on. What runs into the end of the sequence is repeated: they
+        follow their own pattern."""
+        period = len(self._ids) - start
+        return [self._ids[start + i % period] for i in range(count)]

@@ -6,6 +6,7 @@ a conversation is, `speculate` and `conversation` know.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from random import SystemRandom
 
@@ -17,7 +18,7 @@ from voiceloop.calibration.keeping import cache_folder, recall
 from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig, Quantize
 from voiceloop.errors import EngineError, ModelCorrupt
-from voiceloop.llm.branches import Branches
+from voiceloop.llm.ahead import Ahead
 from voiceloop.llm.cache import MIB, CachePool, KvCache, Slots
 from voiceloop.llm.captured import LENGTHS, Captured, FixedRound, Placed
 from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
@@ -29,7 +30,7 @@ from voiceloop.llm.drafters import (
     NgramDrafter,
     TranslatedDrafter,
 )
-from voiceloop.llm.draftlength import EVERY, DraftLength
+from voiceloop.llm.draftpolicy import EVERY, DraftPolicy
 from voiceloop.llm.featuredraft import (
     FeatureModel,
     LoadedHead,
@@ -107,11 +108,12 @@ class SpeculativeLlm:
         fixed = config.num_speculative_tokens
         step = self._drafter.parameters / self._target.parameters if self._drafter else 0.0
         # What a round costs and gives is much the same in all conversations.
-        self._length = DraftLength(
+        self._policy = DraftPolicy(
             None if fixed == "auto" else fixed,
             step,
             _ROW_COST.get(self._target.device.type, 0.02),
             LENGTHS if self._captured else EVERY,
+            branches=self._branches(),
         )
 
     def conversation(
@@ -125,6 +127,13 @@ class SpeculativeLlm:
             return self._conversation(
                 self.system if system is None else system, self._seed() if seed is None else seed
             )
+
+    def _branches(self) -> bool:
+        """Whether drafts may be trees. What is captured is a chain, and so is what is rejected by
+        the rule for one."""
+        drafter, config = self._drafter, self._config
+        able = drafter is not None and drafter.branches and self._captured is None
+        return able and config.draft_tree == "auto" and not self._sampling(0).rejects
 
     def _seed(self) -> int:
         """The configured one, or one of its own for each conversation."""
@@ -172,7 +181,7 @@ class SpeculativeLlm:
         speculator = Speculator(
             self._target,
             draft,
-            self._length,
+            self._policy,
             sampling,
             cache,
             captured=self._captured,
@@ -188,23 +197,20 @@ class SpeculativeLlm:
             system=system,
             max_new_tokens=config.max_new_tokens,
             stop=config.stop,
-            branches=self._branches(sampling, speculator) if config.branches else None,
+            ahead=self._ahead(sampling, speculator) if config.branches else None,
         )
 
-    def _branches(self, sampling: Sampling, speculator: Speculator) -> Branches | None:
-        """Replies that are begun ahead; in rejection sampling none can be."""
+    def _ahead(self, sampling: Sampling, speculator: Speculator) -> Ahead | None:
+        """What begins replies ahead; in rejection sampling nothing can."""
         if sampling.rejects:
             return None
-        own = Speculator(self._target, None, self._length, sampling, KvCache(self._capacity))
-        return Branches(
-            self._target,
-            own,
-            self._template,
-            self._tokenizer,
-            self._eos,
-            self._config.branches,
-            speculator.stats.total,
-        )
+        cache = KvCache(self._capacity)
+        drafter = self._drafter
+        draft = None if drafter is None else drafter.draft(sampling, cache, None)
+        # What drafts are worth to texts that nobody says is not what they are worth.
+        own = Speculator(self._target, draft, deepcopy(self._policy), sampling, cache)
+        most, counters = self._config.branches, speculator.stats.total
+        return Ahead(self._target, own, self._template, self._tokenizer, self._eos, most, counters)
 
     def _drafts(
         self,

@@ -23,14 +23,15 @@ from torch import Tensor
 
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError, ModelCorrupt
-from voiceloop.llm.attention import FEATURES, Following
+from voiceloop.llm.attention import FEATURES, Branching, Following
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight, rotary_table
 from voiceloop.llm.decoder import LeanDecoder, TargetDecoder, chunk
-from voiceloop.llm.drafts import ChainDraft
+from voiceloop.llm.drafts import TreeDraft
 from voiceloop.llm.kernels import linear
 from voiceloop.llm.loading import Loaded
 from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.tree import Tree
 
 CARD, WEIGHTS = "draft.json", "draft.safetensors"
 FUSE, TOKENS = "fuse.weight", "tokens"
@@ -178,20 +179,29 @@ class FeatureModel:
         """Of large matrices, as `Decoder.pass_bytes`."""
 
     @torch.inference_mode()
-    def forward(self, ids: Tensor, features: Tensor, cache: KvCache) -> tuple[Tensor, Tensor]:
+    def forward(
+        self,
+        ids: Tensor,
+        features: Tensor,
+        cache: KvCache,
+        tree: Tree | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Feed `ids` [rows] behind what `cache` holds, beside the features before them, [rows,
         hidden]. Returns the logits after the last, [1, vocab], -inf for what it never chooses, and
-        the feature behind it, [1, hidden]."""
+        the feature behind it, [1, hidden]; after all where they are the last nodes of a `tree`."""
         x = self._fuse(torch.cat((F.embedding(ids, self.embedding), features), -1))
-        found = self._layer.through(x, Following(cache, len(ids)))[-1:]
+        if tree is None:
+            found = self._layer.through(x, Following(cache, len(ids)))[-1:]
+        else:
+            found = self._layer.through(x, Branching(cache, len(ids), tree, self.device))
         cache.advance(len(ids))
         feature = self._layer.normed(found)
         logits = self._layer.head(feature)
-        every = logits.new_full((1, self.vocab), -torch.inf)
+        every = logits.new_full((len(logits), self.vocab), -torch.inf)
         return every.index_copy_(1, self.tokens, logits), feature
 
 
-class FeatureDraft(ChainDraft):
+class FeatureDraft(TreeDraft):
     """See `Draft`; `features` is the target's cache of the conversation."""
 
     def __init__(
@@ -245,6 +255,12 @@ class FeatureDraft(ChainDraft):
             logits, self._last = self._fed(unseen)
         else:
             logits, self._last = self._layer.forward(unseen, self._last, self.cache)
+        return logits
+
+    def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
+        assert self._last is not None, "the first level stands on the target's feature"
+        features = self._last[list(after)]
+        logits, self._last = self._layer.forward(tokens, features, self.cache, tree)
         return logits
 
     def _fed(self, ids: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from voiceloop.llm.attention import FEATURES, Place, hidden
+from voiceloop.llm.attention import FEATURES, Branches, Place, hidden
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, LEAN, Checkpoint, Rotary, Sight
 from voiceloop.llm.kernels import GATES
+from voiceloop.llm.tree import Tree
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 """What transformers calls layers that see everything, and those that see a window."""
@@ -159,7 +160,21 @@ class TransformersDecoder:
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""
         layers = [_Following(cache, index) for index in range(self._layers)]
-        logits = self._pass(ids, layers, keep)
+        return self._followed(ids, cache, layers, keep)
+
+    @torch.inference_mode()
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        """See `Decoder.forward_tree`."""
+        branches = Branches(cache.length, len(ids), tree, self.device)
+        layers = [_Following(cache, index) for index in range(self._layers)]
+        options = self._seen(branches.positions, branches.places, branches.apart)
+        return self._followed(ids, cache, layers, keep, **options)
+
+    def _followed(
+        self, ids: Tensor, cache: KvCache, layers: Sequence[_Layer], keep: int, **options: Any
+    ) -> Tensor:
+        """A pass over the next rows of a cache."""
+        logits = self._pass(ids, layers, keep, **options)
         for features in self._features():
             cache.extend(FEATURES, features)
         cache.advance(len(ids))
@@ -172,11 +187,8 @@ class TransformersDecoder:
         Positions and masks are worked out here: transformers would ask the cache for its length.
         """
         positions = place.positions(len(ids))
-        masks = {kind: self._mask(kind, positions, place.reach) for kind in self._kinds}
-        # Where all layers are of a kind, they take the mask itself.
-        mask = masks if len(masks) > 1 else next(iter(masks.values()))
+        options = self._seen(positions, torch.arange(place.reach, device=positions.device))
         layers = [_Placed(place, positions, index) for index in range(self._layers)]
-        options = {"position_ids": positions.unsqueeze(0), "attention_mask": mask}
         logits = self._pass(ids, layers, keep, **options)
         for features in self._features():
             place.write(FEATURES, positions, features)
@@ -187,14 +199,22 @@ class TransformersDecoder:
         found, self._found = self._found, []
         return [one.last_hidden_state[0].unsqueeze(1) for one in found]
 
-    def _mask(self, kind: str, positions: Tensor, reach: int) -> Tensor:
-        """What layers of a kind do not see, [1, 1, rows, reach]."""
-        places = torch.arange(reach, device=positions.device)
+    def _seen(
+        self, positions: Tensor, places: Tensor, apart: Tensor | None = None
+    ) -> dict[str, Any]:
+        """What tells the model where rows are and what they see, as `hidden` takes it."""
+        masks = {kind: self._mask(kind, positions, places, apart) for kind in self._kinds}
+        # Where all layers are of a kind, they take the mask itself.
+        mask = masks if len(masks) > 1 else next(iter(masks.values()))
+        return {"position_ids": positions.unsqueeze(0), "attention_mask": mask}
+
+    def _mask(self, kind: str, positions: Tensor, places: Tensor, apart: Tensor | None) -> Tensor:
+        """What layers of a kind do not see, [1, 1, rows, places]."""
         window = self._window if kind == SLIDING else None
-        mask = hidden(positions, places, window, 1, self._model.dtype)
+        mask = hidden(positions, places, window, 1, self._model.dtype, apart)
         if kind == "chunked_attention":
-            apart = positions.unsqueeze(1) // self._chunk != places // self._chunk
-            mask = mask.masked_fill(apart, -math.inf)
+            beyond = positions.unsqueeze(1) // self._chunk != places // self._chunk
+            mask = mask.masked_fill(beyond, -math.inf)
         return mask[None, None]
 
     def _pass(self, ids: Tensor, layers: Sequence[_Layer], keep: int, **options: Any) -> Tensor:

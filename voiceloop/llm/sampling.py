@@ -137,25 +137,34 @@ class Penalties:
         if length < self._length:
             self._length = 0  # all of it is counted anew
 
-    def apply(self, logits: Tensor, x: Tensor, counts: Counts | None = None) -> Tensor:
+    def apply(
+        self,
+        logits: Tensor,
+        x: Tensor,
+        counts: Counts | None = None,
+        follows: Tensor | None = None,
+    ) -> Tensor:
         """Penalised logits [rows, vocab], at least float32.
 
-        The last row follows the counted sequence and all of the draft tokens `x` (int64 [k]); the
-        row before it, all of them but the last; and so on. `counts` stand in for what `count` was
-        told.
+        Of the draft tokens `x` (int64 [k]), all of which are behind the counted sequence, a row
+        comes after those that `follows` says, bool [rows, k]. Without it the last row follows all;
+        the row before it, all but the last; and so on. `counts` stand in for what `count` was told.
         """
         if self.counting:
-            logits = self._penalised(exact(logits), x, counts or self._counts)
+            logits = self._penalised(exact(logits), x, counts or self._counts, follows)
         return logits if self._bias is None else exact(logits) + self._bias
 
-    def _penalised(self, logits: Tensor, x: Tensor, counts: Counts) -> Tensor:
+    def _penalised(
+        self, logits: Tensor, x: Tensor, counts: Counts, follows: Tensor | None
+    ) -> Tensor:
         scores = self._formula(logits, counts.seen, counts.said)
         rows, k = len(logits), len(x)
         if k == 0:
             return scores
-        # Draft tokens change a few columns only. follows[i, j]: row i comes after x_j.
-        follows = torch.ones(rows, k, device=logits.device).tril(k - rows)
-        again = follows @ (x.unsqueeze(1) == x).float()
+        # Draft tokens change a few columns only.
+        if follows is None:
+            follows = torch.ones(rows, k, device=logits.device).tril(k - rows)
+        again = follows.float() @ (x.unsqueeze(1) == x).float()
         columns = x.expand(rows, k)
         changed = self._formula(
             logits.gather(1, columns), counts.seen[x] | (again > 0), counts.said[x] + again

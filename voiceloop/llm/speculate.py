@@ -6,6 +6,8 @@
     verify    p_1, …, p_k+1 from the target, all in one pass
     settle    x_1, …, x_n are accepted, a token of the target's own follows, the rest is forgotten
 
+What is proposed may also be a tree: several tokens for one place, of which one path is accepted.
+
 The lines of it that accept are `verify.rejection`; `verify.coupled`, which stands there by default,
 accepts by another rule with the same law. What a round has cost is in `stats`. What tokens mean,
 which turns they belong to and when a reply is over, this module does not know.
@@ -21,14 +23,16 @@ import torch
 from torch import Tensor
 
 from voiceloop.engines import Steps
+from voiceloop.llm.attention import followed
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.captured import Captured, Rounds
 from voiceloop.llm.decoder import CHUNK, Decoder, chunk, feed
-from voiceloop.llm.draftlength import DraftLength
+from voiceloop.llm.draftpolicy import DraftPolicy
 from voiceloop.llm.drafts import Draft
 from voiceloop.llm.sampling import Penalties, Sampling
 from voiceloop.llm.stats import Stats, Step
 from voiceloop.llm.stopwatch import Stopwatch
+from voiceloop.llm.tree import Tree, chain
 from voiceloop.llm.verify import DraftTokens, Verifier
 
 CARRIED = CHUNK // 2
@@ -100,21 +104,21 @@ class Speculator:
         self,
         target: Decoder,
         draft: Draft | None,
-        length: DraftLength,
+        policy: DraftPolicy,
         sampling: Sampling,
         cache: KvCache,
         stopwatch: Callable[[torch.device], Stopwatch] = Stopwatch,
         captured: Captured | None = None,
         ends: Sequence[int] = (),
     ) -> None:
-        """`cache` is the target's, empty; `length` may be that of other conversations, too.
+        """`cache` is the target's, empty; `policy` may be that of other conversations, too.
         `ends` are the tokens whose probability `ending` tells.
 
         Rounds are those that are `captured`, for as long as there is a slot for the conversation.
         """
         self.cache = cache
         self.stats = Stats()
-        self._target, self._draft, self._length = target, draft, length
+        self._target, self._draft, self._policy = target, draft, policy
         self._penalties = Penalties(sampling, target.vocab, target.device)
         self._verifier = Verifier(sampling, target.vocab, target.device, remembered=CARRIED)
         self._rounds = captured and Rounds(
@@ -139,11 +143,11 @@ class Speculator:
         `ids` ends with the reply's last token, which is all that the target has not seen yet.
         """
         position = self._reply.position(len(ids))
-        k = min(self._length.next(position), limit - 1) if self._draft is not None else 0
+        tree = chain(0) if self._draft is None else self._policy.next(position).cut(limit - 1)
         if (rounds := self._rounds) is not None and rounds.ready(ids):
-            steps = self._replayed(rounds, ids, k, position)
+            steps = self._replayed(rounds, ids, len(tree), position)
         else:
-            steps = self._round(ids, k, position)
+            steps = self._round(ids, tree, position)
         step = Step(start=self.cache.length)  # all there is if this is closed at a pause, or fails
         try:
             step = yield from steps
@@ -152,26 +156,26 @@ class Speculator:
             draft_ms, target_ms = self._watches.draft.take(), self._watches.target.take()
             step = replace(step, draft_ms=draft_ms, target_ms=target_ms)
             self.stats.round(step)
-        self._length.observe(step.drafted, step.accepted, step.draft_ms, step.target_ms)
+        self._policy.observe(step.tree, step.path, step.draft_ms, step.target_ms)
         return step
 
-    def _round(self, ids: Sequence[int], k: int, position: int) -> Generator[None, None, Step]:
-        """The algorithm. Names are those of Leviathan et al. 2023, but for k, which is gamma there.
+    def _round(self, ids: Sequence[int], tree: Tree, position: int) -> Generator[None, None, Step]:
+        """The algorithm. Names are those of Leviathan et al. 2023, but that x may be a tree.
 
         The reply's token number `position` follows the ids.
         """
         x, noise = DraftTokens(self._rows[:0]), None
         # Propose: x_1, …, x_k from the draft, one pass each.
-        if self._draft is not None and k > 0:
-            noise = self._verifier.noise(position, k + 1, drafting=True)
+        if self._draft is not None and tree:
+            noise = self._verifier.noise(position, tree.depth + 1, drafting=True)
             self._penalties.count(ids, self._reply.start)
-            proposal = self._draft.propose(ids, k, noise, self._penalties)
+            proposal = self._draft.propose(ids, tree, noise, self._penalties)
             x = yield from self._watches.draft.steps(proposal)
             yield None
         # Verify: p_1, …, p_k+1 from the target, all in one pass.
         plan = self.plan(ids, x, noise)
         with self._watches.target:
-            logits = self._target.forward(plan.tokens, plan.slot, plan.keep)
+            logits = self._logits(plan)
             # Settle, by `verify.rejection`, which is the rest of Algorithm 1, or by `coupled`:
             # x_1, …, x_n are accepted, and a token of the target's own follows.
             return self.settle(plan, logits)
@@ -186,7 +190,7 @@ class Speculator:
             rounds.verify(k)
         n, tokens = rounds.settle()
         self._forget(len(ids) + n)
-        return Step(tuple(tokens), k, n, start=len(ids) - 1, rows=n + 1)
+        return Step(tuple(tokens), chain(k), range(n), start=len(ids) - 1, rows=n + 1)
 
     @torch.inference_mode()
     def plan(
@@ -208,7 +212,7 @@ class Speculator:
         tokens[len(unseen) :] = x.tokens
         self._penalties.count(ids, self._reply.start)
         if noise is None:
-            noise = self._verifier.noise(position, len(x) + 1)
+            noise = self._verifier.noise(position, x.tree.depth + 1)
         if watched is not None and not start < watched <= len(ids):
             watched = None
         keep = len(x) + 1 if watched is None else len(x) + 1 + len(ids) - watched
@@ -221,17 +225,20 @@ class Speculator:
         The target's cache is left without the rows of rejected tokens.
         """
         x, known = plan.x, plan.start + len(plan.tokens) - len(plan.x)
-        scores = self._penalties.apply(logits[-len(x) - 1 :], x.tokens)
-        n, tokens = self._verifier.verify(scores, x, plan.noise, plan.position)
+        follows = None if x.branches is None else followed(x.branches, logits.device)
+        scores = self._penalties.apply(logits[-len(x) - 1 :], x.tokens, follows=follows)
+        path, tokens = self._verifier.verify(scores, x, plan.noise, plan.position)
         if plan.watched is not None:
             self._watch(plan.watched, logits[0])
-        self._forget(known + n)
+        end = known + len(path)
+        self.stats.rolled_back(end, self.cache.length)
+        self.cache.keep(known, path)
         return Step(
             tokens=tuple(tokens),
-            drafted=len(x),
-            accepted=n,
+            tree=x.tree,
+            path=path,
             start=plan.start,
-            rows=known + n - plan.start,
+            rows=end - plan.start,
             prompt=max(0, self._reply.start - plan.start),
         )
 
@@ -275,7 +282,7 @@ class Speculator:
                 x = offered[kept : kept + most - (len(known) - self.cache.length)]
                 plan = self.plan(known, x, watched=watched)
                 with self._watches.target:
-                    logits = self._target.forward(plan.tokens, plan.slot, plan.keep)
+                    logits = self._logits(plan)
                     step = self.settle(plan, logits)
                 step = replace(step, target_ms=self._watches.target.take())
                 self.stats.target_pass(step)
@@ -289,7 +296,7 @@ class Speculator:
                 self.rollback(len(ids))  # nobody learns of what was accepted so far
         self.stats.total.carried += kept
         tokens = (*old[:kept], step.tokens[-1])
-        return replace(step, tokens=tokens, drafted=len(offered), accepted=kept)
+        return replace(step, tokens=tokens, tree=chain(len(offered)), path=range(kept))
 
     @torch.inference_mode()
     def offer(self, ids: Sequence[int], guess: Sequence[int]) -> Step:
@@ -301,7 +308,7 @@ class Speculator:
         x = DraftTokens(torch.tensor(guess, dtype=torch.long, device=self._target.device))
         plan = self.plan(ids, x)
         with self._watches.target:
-            step = self.settle(plan, self._target.forward(plan.tokens, plan.slot, plan.keep))
+            step = self.settle(plan, self._logits(plan))
         step = replace(step, target_ms=self._watches.target.take())
         self.stats.target_pass(step)
         return step
@@ -364,10 +371,18 @@ class Speculator:
             logits = yield from watch.steps(feed(self._target, self.cache, ids))
         finally:
             rows = self.cache.length - start
-            self.stats.target_pass(Step((), 0, 0, start, rows, prompt=rows, target_ms=watch.take()))
+            self.stats.target_pass(
+                Step(start=start, rows=rows, prompt=rows, target_ms=watch.take())
+            )
         assert logits is not None
         self._watch(len(ids), logits[-1])
         yield None
+
+    def _logits(self, plan: Plan) -> Tensor:
+        """The pass that is planned."""
+        if (tree := plan.x.branches) is None:
+            return self._target.forward(plan.tokens, plan.slot, plan.keep)
+        return self._target.forward_tree(plan.tokens, plan.slot, tree, plan.keep)
 
     def _watch(self, length: int, logits: Tensor) -> None:
         """Know what `ending` tells: now, because it takes a wait for the device, and whoever asks

@@ -5,7 +5,12 @@ This module knows neither models nor clocks: both are in the steps that are pass
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+from voiceloop.llm.tree import Tree, chain
+
+NOTHING = chain(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +20,10 @@ class Step:
     tokens: tuple[int, ...] = ()
     """What was decided: the accepted draft tokens and one more. None where the pass only read, or
     was cut off."""
-    drafted: int = 0
-    """Draft tokens that were verified."""
-    accepted: int = 0
+    tree: Tree = NOTHING
+    """Which of the draft tokens that were verified follows which."""
+    path: Sequence[int] = ()
+    """Those among them that were accepted."""
     start: int = 0
     """Position of the first row that the target computed."""
     rows: int = 0
@@ -28,6 +34,16 @@ class Step:
     target_ms: float = 0.0
     foreseen: int = 0
     """Accepted draft tokens that were a branch's."""
+
+    @property
+    def drafted(self) -> int:
+        """Draft tokens that were verified."""
+        return len(self.tree)
+
+    @property
+    def accepted(self) -> int:
+        """Draft tokens that were accepted."""
+        return len(self.path)
 
 
 @dataclass(slots=True)
@@ -40,7 +56,8 @@ class LlmCounters:
     drafted: int = 0
     """Draft tokens that were handed to the target."""
     tested: int = 0
-    """Those among them that the target got to judge: all up to the first that was rejected."""
+    """Places for which the target got to judge draft tokens: all up to the first where none was
+    accepted."""
     accepted: int = 0
     accepted_by_position: tuple[int, ...] = ()
     """Accepted draft tokens that were the first of their round, the second, …"""
@@ -98,11 +115,11 @@ class Stats:
     def round(self, step: Step) -> None:
         """Add a round, or what came of one that was cut off."""
         self.target_pass(step)
-        total, each = self.total, step.draft_ms / max(1, step.drafted)
+        total, each = self.total, step.draft_ms / max(1, step.tree.depth)
         for row in range(1, step.accepted + 1):
             self._row_ms[-row] += each  # what drafting it took is lost with the row
         total.drafted += step.drafted
-        total.tested += min(step.accepted + 1, step.drafted)
+        total.tested += min(step.accepted + 1, step.tree.depth)
         total.accepted += step.accepted
         total.draft_ms += step.draft_ms
         total.wasted_ms += step.draft_ms - step.accepted * each

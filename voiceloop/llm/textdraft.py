@@ -19,6 +19,7 @@ from voiceloop.llm.drafts import ChainDraft
 from voiceloop.llm.sampling import Penalties, Sampling
 from voiceloop.llm.template import special_tokens
 from voiceloop.llm.translation import Translation
+from voiceloop.llm.tree import Tree
 from voiceloop.llm.verify import DraftTokens
 
 MOST = 0.5
@@ -166,11 +167,11 @@ class TextDraft(_Translated):
 
     @torch.inference_mode()
     def propose(
-        self, ids: Sequence[int], k: int, noise: Tensor | None, penalties: Penalties
+        self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
         """See `Draft.propose`. Nothing is proposed within a character; the target's noise means
         nothing to another vocabulary, so the guess is the likeliest text."""
-        own = yield from self._reader.last(ids)
+        own, k = (yield from self._reader.last(ids)), tree.depth
         unseen, guess, x = torch.tensor(own, device=self._model.device), list[int](), list[int]()
         while own and self._translation.certain and len(guess) < 2 * k and len(x) <= k:
             if guess:

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from voiceloop.llm.sampling import Noise, Sampling, Stream, choose, warp
+from voiceloop.llm.tree import ROOT, Tree, chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,19 @@ class DraftTokens:
     q: Tensor | None = None
     """The distribution that each was drawn from, [k, vocab]; None if none was drawn, or nobody
     asks."""
+    branches: Tree | None = None
+    """Which of them follows which, if they are no chain."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @property
+    def tree(self) -> Tree:
+        """Which of them follows which."""
+        return self.branches or chain(len(self))
+
     def __getitem__(self, part: slice) -> DraftTokens:
+        assert self.branches is None, "what remains need not be a tree"
         return DraftTokens(self.tokens[part], None if self.q is None else self.q[part])
 
 
@@ -76,6 +85,30 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
     """What p has more than q, unnormalised; p itself where rounding leaves nothing of that."""
     more = (p - q).clamp(min=0)
     return torch.where(more.sum(-1, keepdim=True) > 0, more, p)
+
+
+def branching(
+    x: Tensor, scores: Tensor, noise: Tensor | None, tree: Tree
+) -> tuple[list[int], list[int]]:
+    """The same rule for a tree (Miao et al. 2024, SpecInfer): from the root on, the target's choice
+    is looked for among what follows.
+
+    `x` are the nodes' tokens, int64 [nodes]; `scores` the target's after the root and after each
+    node, [nodes + 1, vocab]; `noise` is that of each depth, [depth + 1 or more, vocab]. Waits for
+    the device. Returns the nodes that are accepted, and the tokens: theirs and one more.
+    """
+    if noise is not None:
+        noise = noise[[0, *(depth + 1 for depth in tree.depths)]]
+    told = cast("list[int]", cast(Any, torch.cat((x, choose(scores, noise)))).tolist())
+    drafted, chosen = told[: len(x)], told[len(x) :]
+    path, token = list[int](), chosen[0]
+    tokens, children = [token], tree.children(ROOT)
+    while (node := next((at for at in children if drafted[at] == token), None)) is not None:
+        token = chosen[node + 1]
+        path.append(node)
+        tokens.append(token)
+        children = tree.children(node)
+    return path, tokens
 
 
 def _leading(accepted: Tensor) -> Tensor:
@@ -141,16 +174,20 @@ class Verifier:
 
     def verify(
         self, logits: Tensor, draft: DraftTokens, noise: Tensor | None, position: int
-    ) -> tuple[int, list[int]]:
-        """How many of `draft` are accepted, and the tokens that are decided: those and one more.
+    ) -> tuple[Sequence[int], list[int]]:
+        """Which of `draft` are accepted, and the tokens that are decided: those and one more.
 
         `logits` [k + 1, vocab] are the target's, penalised; `noise` is for at least as many of the
-        turn's tokens, from `position` on.
+        turn's tokens as may be decided, from `position` on.
         """
         scores = warp(logits, self.sampling)
+        if draft.branches is not None:
+            assert not self.sampling.rejects, "that rule is for chains"
+            return branching(draft.tokens, scores, noise, draft.branches)
         if not self.sampling.rejects:
             noise = None if noise is None else noise[: len(scores)]
-            return _on_host(*coupled(draft.tokens, scores, noise))
+            n, tokens = _on_host(*coupled(draft.tokens, scores, noise))
+            return range(n), tokens
         p = scores.softmax(-1)
         u = self._noise.uniform(self._keys(Stream.ACCEPT, position, len(draft)))
         keys = self._keys(Stream.RESIDUAL, position, len(draft) + 1)
@@ -160,7 +197,7 @@ class Verifier:
 
         n, tokens = _on_host(*rejection(draft.tokens, p, draft.q, u, gumbel))
         self.remember(position, p[: n + 1])
-        return n, tokens
+        return range(n), tokens
 
     def remember(self, position: int, p: Tensor) -> None:
         """The turn's tokens from `position` on were drawn from the rows of `p`, [tokens, vocab]."""

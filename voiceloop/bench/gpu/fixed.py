@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -83,7 +83,7 @@ def placed(device: torch.device, size: Size) -> Iterator[Row]:
     pair = _drawn(device, size, None)
     rng, largest, splits = random.Random(0), 0.0, 0
     for prompt in _prompts(pair, size):
-        for model in pair.decoders:
+        for model in cast("tuple[Decoder, Decoder]", pair.decoders):  # it drafts by a model
             whole = _split(model, prompt.ids, [len(prompt.ids)], None)
             for _ in range(4):
                 parts: list[int] = []

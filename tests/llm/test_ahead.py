@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.llm.test_conversation import exhaust, spoken
-from voiceloop.llm.branches import TOKENS
+from voiceloop.llm.ahead import TOKENS
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.sampling import Sampling
 
@@ -42,6 +42,16 @@ class Foretold:
         ends = range(len(prefix) - keep + 1, len(prefix) + 1)
         return torch.stack([self._next(prefix[:end]) for end in ends])
 
+    def forward_tree(self, ids, cache, tree, keep):
+        rows = cache.extend(0, ids.view(-1, 1, 1))[0].flatten().tolist()
+        cache.advance(len(ids))
+        self.rows += len(ids)
+        root = len(rows) - len(tree)
+        paths = tree.paths[len(tree) - keep :]
+        return torch.stack(
+            [self._next(rows[:root] + [rows[root + node] for node in path]) for path in paths]
+        )
+
     def _next(self, prefix):
         n = len(self._user)
         marks = (at + n for at in range(len(prefix)) if prefix[at : at + n] == self._user)
@@ -54,10 +64,10 @@ class Foretold:
 
 
 REPLIES = {
-    "Tell me a story.": "Once upon a time there was a sailor who was helpful.",
-    "What is it?": "It is the capital of France.",
+    "Tell me a story.": "Once upon a time.",
+    "What is it?": "It is the sea.",
     "What time is it?": "It is a quarter past nine.",
-    "Is it nine?": "It is the sea.",
+    "Is it nine?": "Thank you.",
 }
 
 
@@ -163,7 +173,7 @@ def test_what_is_shared_is_copied_and_not_computed_again(workshop):
     assert known > 100
     longest = max(map(len, map(workshop.template.encode, REPLIES))) + TOKENS
     assert model.rows - rows <= longest**2
-    assert conversation._branches._speculator.cache.nbytes == 0  # and nothing of it is kept
+    assert conversation._ahead._speculator.cache.nbytes == 0  # and nothing of it is kept
 
 
 def test_nothing_is_begun_where_there_is_no_room_or_nobody_wants_it(workshop):

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.draftlength import MOST, DraftLength
+from voiceloop.llm.draftpolicy import MOST, DraftPolicy
+from voiceloop.llm.tree import Tree, chain
 
 pytestmark = pytest.mark.pure
-LATER = DraftLength.FIRST_CLAUSE
+LATER = DraftPolicy.FIRST_CLAUSE
 Seen = list[tuple[int, int, float, float]]
 rounds = st.lists(
     st.integers(0, 8).flatmap(
@@ -22,10 +23,10 @@ rounds = st.lists(
 )
 
 
-def after(seen: Seen, fixed: int | None = None, cost: float = 0.15) -> DraftLength:
-    length = DraftLength(fixed, cost, 0.05)
+def after(seen: Seen, fixed: int | None = None, cost: float = 0.15) -> DraftPolicy:
+    length = DraftPolicy(fixed, cost, 0.05)
     for drafted, accepted, draft_ms, target_ms in seen:
-        length.observe(drafted, accepted, draft_ms, target_ms)
+        length.observe(chain(drafted), range(accepted), draft_ms, target_ms)
     return length
 
 
@@ -33,15 +34,15 @@ def after(seen: Seen, fixed: int | None = None, cost: float = 0.15) -> DraftLeng
 def test_a_length_is_in_bounds_and_follows_from_what_was_observed(
     seen: Seen, cost: float, position: int
 ) -> None:
-    length = after(seen, cost=cost).next(position)
-    left = DraftLength.FIRST_CLAUSE - position
+    length = len(after(seen, cost=cost).next(position))
+    left = DraftPolicy.FIRST_CLAUSE - position
     assert 0 <= length <= (left if left > 0 else MOST)
-    assert after(seen, cost=cost).next(position) == length
+    assert len(after(seen, cost=cost).next(position)) == length
 
 
 @given(rounds, st.integers(0, 9), st.integers(0, 200))
 def test_a_fixed_length_stays(seen: Seen, fixed: int, position: int) -> None:
-    assert after(seen, fixed).next(position) == fixed
+    assert after(seen, fixed).next(position) == chain(fixed)
 
 
 class World:
@@ -55,7 +56,8 @@ class World:
         self.tokens = self.ms = 0.0
         self.drafted: list[int] = []
 
-    def round(self, k: int) -> tuple[int, int, float, float]:
+    def round(self, tree: Tree) -> tuple[Tree, range, float, float]:
+        k = len(tree)
         accepted = 0
         while accepted < k and self.random.random() < self.rate:
             accepted += 1
@@ -63,9 +65,9 @@ class World:
         self.drafted.append(k)
         self.tokens += accepted + 1
         self.ms += sum(times)
-        return k, accepted, *times
+        return tree, range(accepted), *times
 
-    def play(self, length: DraftLength, rounds: int) -> float:
+    def play(self, length: DraftPolicy, rounds: int) -> float:
         """Tokens a millisecond over so many rounds."""
         self.tokens = self.ms = 0.0
         self.drafted.clear()
@@ -90,16 +92,16 @@ def test_in_the_long_run_it_is_nearly_as_quick_as_the_best_fixed_length(
     rate: float, step_ms: float, pass_ms: Callable[[int], float]
 ) -> None:
     world = World(rate, step_ms, pass_ms)
-    best = max(world.play(DraftLength(k, 0.1), 1000) for k in range(MOST + 1))
+    best = max(world.play(DraftPolicy(k, 0.1), 1000) for k in range(MOST + 1))
     # What a step and a row cost is not what it was told.
-    assert world.play(DraftLength(None, 0.1, 0.02), 1000) > 0.93 * best
+    assert world.play(DraftPolicy(None, 0.1, 0.02), 1000) > 0.93 * best
 
 
 def test_where_drafts_are_for_nothing_few_are_made_and_none_too_many_to_come_back() -> None:
-    length, useless = DraftLength(None, 0.1), World(0.0, 2.0, flat)
+    length, useless = DraftPolicy(None, 0.1), World(0.0, 2.0, flat)
     useless.play(length, 100)
     useless.play(length, 1000)
-    assert 0 < sum(useless.drafted) <= 1.2 * 1000 / DraftLength.PROBE
+    assert 0 < sum(useless.drafted) <= 1.2 * 1000 / DraftPolicy.PROBE
     assert max(useless.drafted) == 1
     good = World(0.95, 2.0, flat)
     good.play(length, 150)
@@ -107,21 +109,22 @@ def test_where_drafts_are_for_nothing_few_are_made_and_none_too_many_to_come_bac
 
 
 def test_what_a_pass_without_draft_tokens_takes_is_measured_but_not_in_the_first_clause() -> None:
-    length, world = DraftLength(None, 0.05), World(1.0, 0.1, flat)
-    assert 0 < length.next(1) < DraftLength.FIRST_CLAUSE
-    world.play(length, 3 * DraftLength.RECHECK)
+    length, world = DraftPolicy(None, 0.05), World(1.0, 0.1, flat)
+    assert 0 < len(length.next(1)) < DraftPolicy.FIRST_CLAUSE
+    world.play(length, 3 * DraftPolicy.RECHECK)
     assert world.drafted[0] == 0 and world.drafted.count(0) == 3
 
 
 def test_times_out_of_the_ordinary_do_not_count() -> None:
     usual: Seen = [(4, 3, 2.0, 10.0), (0, 0, 0.0, 9.0)] * 30
     hiccup: Seen = [(4, 3, 900.0, 9000.0), (0, 0, 0.0, 9000.0)]
-    assert after(usual + hiccup).next(LATER) == after([*usual, *usual[:2]]).next(LATER) > 0
+    found = after(usual + hiccup).next(LATER)
+    assert found and found == after([*usual, *usual[:2]]).next(LATER)
 
 
 def test_tokens_that_are_accepted_early_and_rejected_late_make_drafts_short() -> None:
     plain: Seen = [(0, 0, 0.0, 10.0)]
     early: Seen = [(8, 2, 8.0, 10.0)] * 60 + plain  # the third never is
     late: Seen = [(8, 8, 8.0, 10.0), (8, 0, 8.0, 10.0)] * 30 + plain
-    assert after(early).next(LATER) == 2
-    assert after(late).next(LATER) > 4
+    assert len(after(early).next(LATER)) == 2
+    assert len(after(late).next(LATER)) > 4

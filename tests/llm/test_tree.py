@@ -1,0 +1,247 @@
+"""Trees of draft tokens: what a node's row sees is its own path, and no tree changes a reply."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from voiceloop.llm.cache import KvCache
+from voiceloop.llm.draftpolicy import MOST, WIDEST, DraftPolicy
+from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
+from voiceloop.llm.featuredraft import FeatureDraft
+from voiceloop.llm.sampling import Penalties, Sampling, warp
+from voiceloop.llm.speculate import Speculator
+from voiceloop.llm.tree import ROOT, Tree, chain
+
+from .conftest import CONTEXT, KINDS, WINDOWED, Trees, Workshop, Wrong
+from .replies import run
+
+pytestmark = pytest.mark.models
+CPU = torch.device("cpu")
+BUSHY = Tree((ROOT, ROOT, ROOT, 0, 0, 1, 3, 3, 5, 7))
+LATER = DraftPolicy.FIRST_CLAUSE
+
+
+@st.composite
+def trees(draw: st.DrawFn, most: int = 12) -> Tree:
+    """Nodes numbered by depth, each behind any of the level before."""
+    parents, level, last = list[int](), [ROOT], ROOT
+    for size in draw(st.lists(st.integers(1, 4), min_size=1, max_size=5)):
+        chosen = sorted(draw(st.lists(st.sampled_from(level), min_size=size, max_size=size)))
+        level = list(range(last + 1, last + 1 + size))
+        last += size
+        parents += chosen
+    return Tree(tuple(parents[:most]))
+
+
+@given(trees())
+def test_a_trees_parts_agree(tree: Tree) -> None:
+    assert [len(path) for path in tree.paths] == [depth + 1 for depth in tree.depths]
+    assert sorted(node for level in tree.levels for node in level) == list(range(len(tree)))
+    for node, parent in enumerate(tree.parents):
+        assert tree.children(parent)[tree.ranks[node]] == node
+        assert tree.paths[node][:-1] == (() if parent == ROOT else tree.paths[parent])
+    assert tree.is_chain == (tree == chain(len(tree)))
+    for depth in range(1, tree.depth + 1):
+        assert tree.cut(depth).levels == tree.levels[:depth]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *WINDOWED])
+def test_a_node_is_computed_as_if_its_path_were_all_there_is(workshop: Workshop, kind: str) -> None:
+    decoder, chance = workshop.decoder(kind), random.Random(5)
+    prompt = [chance.randrange(workshop.vocab) for _ in range(21)]
+    drafted = [chance.randrange(workshop.vocab) for _ in BUSHY.parents]
+    cache = KvCache(CONTEXT)
+    decoder.forward(torch.tensor(prompt[:18]), cache, 1)
+    # What the tree stands on goes in the same pass, and the last level in one of its own.
+    last = BUSHY.levels[-1]
+    before = len(BUSHY) - len(last)
+    first = decoder.forward_tree(
+        torch.tensor(prompt[18:] + drafted[:before]), cache, BUSHY.only(range(before)), before + 1
+    )
+    second = decoder.forward_tree(torch.tensor(drafted[before:]), cache, BUSHY, len(last))
+    logits = torch.cat((first, second))
+    for node in (ROOT, *range(len(BUSHY))):
+        path = [] if node == ROOT else [drafted[at] for at in BUSHY.paths[node]]
+        plain = decoder.forward(torch.tensor(prompt + path), KvCache(CONTEXT), 1)
+        torch.testing.assert_close(logits[node + 1], plain[0], rtol=0, atol=1e-6)
+    # One path is kept, and what follows it sees no other.
+    path = BUSHY.paths[7]
+    with torch.inference_mode():
+        cache.keep(len(prompt), path)
+    whole = prompt + [drafted[at] for at in path]
+    assert cache.length == len(whole)
+    found = decoder.forward(torch.tensor([7, 8]), cache, 2)
+    plain = decoder.forward(torch.tensor([*whole, 7, 8]), KvCache(CONTEXT), 2)
+    torch.testing.assert_close(found, plain, rtol=0, atol=1e-6)
+
+
+def drafting(workshop: Workshop, name: str, kind: str, cache: KvCache, sampling: Sampling) -> Draft:
+    if name == "layer":
+        return FeatureDraft(workshop.layer(kind), cache, sampling, CONTEXT)
+    if name == "ngram":
+        return NgramDraft(CPU)
+    model = Second(workshop.decoder(kind)) if name == "second" else workshop.draft(name, kind)
+    assert model is not None
+    return ModelDraft(model, sampling, CONTEXT)
+
+
+class Second(Wrong):
+    """A draft that likes best what comes after the target's choice, and then the target's."""
+
+    def off(self, logits: Tensor, places: Tensor) -> Tensor:
+        best = logits.argmax(-1, keepdim=True)
+        return logits.scatter(-1, (best + 1) % self.vocab, logits.amax(-1, keepdim=True) + 9.0)
+
+
+def said(speculator: Speculator, prompt: list[int], tokens: int) -> list[int]:
+    """The first tokens of a reply."""
+    ids = list(prompt)
+    ids += run(speculator.revise(ids, (), 0, 0)).tokens
+    while len(ids) < len(prompt) + tokens:
+        run(speculator.prefill_draft(ids[:-1]))
+        ids += run(speculator.round(ids, len(prompt) + tokens - len(ids))).tokens
+    return ids[len(prompt) :]
+
+
+MODES = {
+    "greedy": Sampling(),
+    "warm": Sampling(temperature=0.8, top_p=0.9, seed=3),
+    "penalised": Sampling(repetition_penalty=1.3, frequency_penalty=0.2),
+    "both": Sampling(temperature=1.2, top_k=40, presence_penalty=0.5, seed=4),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["random", "unsteady", "second", "layer", "ngram"])
+@pytest.mark.parametrize("kind", ["llama", "windowed-gemma3", "gpt2"])
+def test_no_tree_changes_a_reply(workshop: Workshop, kind: str, name: str, mode: str) -> None:
+    sampling, chance = MODES[mode], random.Random(8)
+    layer = name == "layer"
+    target = workshop.decoder(kind, features=layer)
+    some = [BUSHY, Tree((ROOT, ROOT, 1)), chain(3), Tree((ROOT,) * 4), Tree((ROOT, 0, 0, 2, 2))]
+    accepted, branched = 0, 0
+    for _ in range(4):
+        prompt = [chance.randrange(workshop.vocab) for _ in range(chance.randrange(2, 30))]
+        prompt += prompt[: len(prompt) // 2]  # so that something was said before
+        plain = Speculator(target, None, DraftPolicy(0, 0.1), sampling, KvCache(CONTEXT))
+        cache, policy = KvCache(CONTEXT), Trees(some)
+        draft = drafting(workshop, name, kind, cache, sampling)
+        branching = Speculator(target, draft, policy, sampling, cache)  # type: ignore[arg-type]
+        assert said(branching, prompt, 40) == said(plain, prompt, 40)
+        accepted += sum(map(len, policy.paths))
+        branched += sum(path != tuple(range(len(path))) for path in policy.paths)
+    if name == "unsteady":  # it is right often enough for the paths to be tried
+        assert accepted > 40
+    if name == "second" and sampling.temperature == 0:
+        assert branched > 20
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+@pytest.mark.parametrize("name", ["random", "layer"])
+def test_a_nodes_token_is_what_the_draft_likes_that_much_behind_its_path(
+    workshop: Workshop, name: str, noisy: bool
+) -> None:
+    sampling = Sampling(temperature=0.7, seed=2) if noisy else Sampling(repetition_penalty=1.4)
+    chance, target = random.Random(3), workshop.decoder(features=True)
+    ids = [chance.randrange(1, workshop.vocab, 2) for _ in range(14)]
+    cache = KvCache(CONTEXT)
+    target.forward(torch.tensor(ids[:-1]), cache, 1)
+    noise = torch.randn(BUSHY.depth, workshop.vocab, dtype=torch.float64) if noisy else None
+    draft = drafting(workshop, name, "llama", cache, sampling)
+    penalties = Penalties(sampling, workshop.vocab, CPU)
+    penalties.count(ids, 6)
+    x = run(draft.propose(ids, BUSHY, noise, penalties))
+    assert x.branches == BUSHY
+    drafted = x.tokens.tolist()
+    assert draft.length <= len(ids)
+    for node, path in enumerate(BUSHY.paths):
+        before = torch.tensor([drafted[at] for at in path[:-1]], dtype=torch.long)
+        fresh = drafting(workshop, name, "llama", cache, sampling)
+        logits = behind(fresh, ids, before, sampling)
+        scores = warp(penalties.apply(logits, before), sampling)
+        if noise is not None:
+            scores = scores + noise[len(before)]
+        assert drafted[node] == int(scores[0].argsort(descending=True)[BUSHY.ranks[node]])
+
+
+def behind(draft: Draft, ids: list[int], tokens: Tensor, sampling: Sampling) -> Tensor:
+    """What a draft makes of tokens it is made to draft, one at a time: [1, vocab]."""
+    assert isinstance(draft, ModelDraft | FeatureDraft)
+    logits = draft._logits(run(draft._unseen(ids)))
+    for token in tokens:
+        logits = draft._logits(token.view(1))
+    return logits
+
+
+# What is drafted.
+
+
+def chances(rates: Sequence[float]) -> DraftPolicy:
+    """A policy that has seen the draft's choices accepted that often."""
+    policy, chance = DraftPolicy(None, 0.1, 0.02, branches=True), random.Random(1)
+    wide = Tree((ROOT,) * WIDEST)
+    for _ in range(600):
+        at, drawn = None, chance.random()
+        for rank, rate in enumerate(rates):
+            if drawn < rate:
+                at = rank
+                break
+            drawn -= rate
+        policy.observe(wide, [] if at is None else [at], 1.0, 10.0)
+    return policy
+
+
+def test_where_rows_cost_next_to_nothing_it_branches_and_where_they_cost_much_it_does_not() -> None:
+    policy = chances((0.4, 0.2, 0.1, 0.05))
+    for _ in range(40):
+        for rows, ms in ((1, 10.0), (5, 10.2), (9, 10.4), (17, 10.8)):
+            policy.observe(chain(rows - 1), range((rows - 1) // 3), 1.0, ms)
+    flat = policy.next(LATER)
+    assert not flat.is_chain and len(flat) > flat.depth
+    for _ in range(40):
+        for rows in (1, 2, 3, 5, 9, 17):
+            policy.observe(chain(rows - 1), range((rows - 1) // 3), 1.0, 6.0 + 4.0 * rows)
+    steep = policy.next(LATER)
+    assert steep.is_chain and len(steep) < 4
+
+
+@given(st.lists(st.floats(0.02, 0.4), min_size=WIDEST, max_size=WIDEST), st.integers(1, 5))
+def test_its_trees_are_the_best_of_their_size_and_depth(rates: list[float], depth: int) -> None:
+    policy = DraftPolicy(None, 0.1, branches=True)
+    found = list(policy._chances.trees(depth))
+    table = [[policy._chances._chance(at, rank) for rank in range(WIDEST)] for at in range(depth)]
+
+    def worth(tree: Tree) -> float:
+        total = 1.0
+        for path in tree.paths:
+            product = 1.0
+            for node in path:
+                product *= table[tree.depths[node]][tree.ranks[node]]
+            total += product
+        return total
+
+    chance = random.Random(depth)
+    for total, tree in found:
+        assert tree.depth == depth and len(tree) <= MOST
+        assert total == pytest.approx(worth(tree))
+        for _ in range(5):  # no other of its size is better
+            parents = list[int]()
+            for node in range(len(tree)):
+                open_to = [
+                    at
+                    for at in (ROOT, *range(node))
+                    if parents.count(at) < WIDEST and _deep(parents, at) < depth
+                ]
+                parents.append(chance.choice(open_to))
+            assert worth(Tree(tuple(parents))) <= total + 1e-9
+
+
+def _deep(parents: list[int], node: int) -> int:
+    return 0 if node == ROOT else 1 + _deep(parents, parents[node])
