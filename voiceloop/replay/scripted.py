@@ -221,8 +221,11 @@ class ScriptedConversation:
         cost = self._model.ahead_cost
         if cost is None:
             return None
-        self._model.log.append(("ahead", text))
-        return (_timed(step + 1, cost) for step in range(AHEAD))
+        log = self._model.log
+        log.append(("ahead", text))
+        known = len(log)  # whatever else is asked for ends it
+        steps = takewhile(lambda _: len(log) == known, range(1, AHEAD + 1))
+        return (_timed(step, cost) for step in steps)
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int

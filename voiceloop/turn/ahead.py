@@ -35,8 +35,9 @@ async def look_ahead(resources: Resources, recorder: Recorder, text: str, turn: 
                 tokens = await anext(counts, None)
                 if tokens is None:
                     break
-                recorder.count("tokens_ahead", tokens - known)
-                known = tokens
+                if tokens > known:
+                    recorder.count("tokens_ahead", tokens - known)
+                    known = tokens
     except VoiceloopError as error:
         logger.warning("nothing is begun ahead: %s", error.message)
 
