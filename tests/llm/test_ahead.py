@@ -141,6 +141,16 @@ def test_words_that_nobody_foresaw_are_answered_by_what_was_begun_to_others(work
     assert passes(plain, "A story, please.", 1)[1] > 2
 
 
+def test_one_reply_to_several_texts_is_one_branch(workshop):
+    same = {text: "Once upon a time." for text in ("Tell me.", "Tell me a story.")}
+    conversation = workshop.conversation(
+        Foretold(workshop, same | {"What is it?": "It is the sea."}), branches=2
+    )
+    exhaust(conversation.ahead("", 1))
+    for text in ("Tell me a story.", "What is it?"):
+        assert passes(conversation, text, 1)[1] == 2
+
+
 def test_what_was_begun_for_one_turn_is_not_offered_in_another(workshop):
     conversation = workshop.conversation(Foretold(workshop, REPLIES), branches=4)
     exhaust(conversation.ahead("", 1))

@@ -32,7 +32,7 @@ from voiceloop.llm.tree import Tree
 
 PASSES = 12
 """Passes of a search for what the user may say: no text of more tokens is found."""
-STEPS = 16
+STEPS = 24
 """Steps for a turn beside one search, for each branch that may be begun at a time."""
 TEXTS = 2
 """Likely texts that are answered, for each branch: many have the same answer."""
