@@ -173,6 +173,22 @@ def test_whatever_else_is_asked_for_ends_it_within_a_step(workshop, steps):
     assert model.rows <= rows + 16
 
 
+@pytest.mark.parametrize("steps", range(1, 24, 3))
+def test_a_search_that_was_superseded_disturbs_no_other(workshop, steps):
+    conversation = workshop.conversation(Foretold(workshop, REPLIES), branches=4)
+    old = conversation.ahead("", 1)
+    for _ in itertools.islice(old, steps):
+        pass
+    new = conversation.ahead("What", 1)
+    for _ in itertools.islice(new, 5):
+        pass
+    assert exhaust(old) == []
+    old.close()
+    exhaust(new)
+    assert passes(conversation, "What is it?", 1)[1] == 2
+    assert conversation._ahead._speculator.cache.nbytes == 0
+
+
 def test_what_is_shared_is_copied_and_not_computed_again(workshop):
     model = Foretold(workshop, REPLIES)
     conversation = workshop.conversation(model, branches=1)

@@ -12,7 +12,6 @@ This module does not know when there is time for that.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import closing
 from time import thread_time
 from typing import Any
 
@@ -42,7 +41,9 @@ TOKENS = 12
 
 class Ahead:
     """The branches of one conversation. They compute in caches of their own, which are there for
-    as long as they do."""
+    as long as they do.
+
+    Its attributes are many: what is asked for from the loop, and what runs, are told apart."""
 
     def __init__(
         self,
@@ -70,6 +71,8 @@ class Ahead:
         """Steps that may still be made for the turn."""
         self._replies: list[Tokens] = []
         """Those that were begun for the turn, the newest first."""
+        self._running: Generator[None, None, None] | None = None
+        """The steps that hold the caches, if any do."""
         self._looking: object | None = None
         """The search that goes on, if nothing has been asked for meanwhile."""
 
@@ -105,19 +108,30 @@ class Ahead:
         """The steps of one search, for as long as it is the one that goes on."""
         if self._looking is not looking:
             return
+        self._let_go()  # of what an earlier search holds that has not noticed yet that it is over
         self._turn_to(turn)
         wall, processor = self._clocks
+        self._running = running = processor.steps(wall.steps(steps))
         try:
-            with closing(processor.steps(wall.steps(steps))) as measured:
-                while self._looking is looking and self._left:
-                    self._left -= 1
-                    if next(measured, measured) is measured:
-                        return
-                    yield None
+            while self._looking is looking and self._left:
+                self._left -= 1
+                if next(running, running) is running:
+                    return
+                yield None
         finally:
-            self._speculator.release()
-            self._counters.branch_ms += wall.take()
-            self._counters.branch_processor_ms += processor.take()
+            if self._running is running:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        """End the search that runs, and free its caches."""
+        if self._running is None:
+            return
+        self._running.close()
+        self._running = None
+        self._speculator.release()
+        wall, processor = self._clocks
+        self._counters.branch_ms += wall.take()
+        self._counters.branch_processor_ms += processor.take()
 
     def _turn_to(self, turn: int) -> None:
         if turn != self._turn:
