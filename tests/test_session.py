@@ -485,6 +485,49 @@ async def test_turns_follow_one_another_and_the_recording_waits_while_a_reply_pl
     assert result.microphone.held == ["hold", "release"] * 2
 
 
+AHEAD_S = 0.01
+"""A step of what is begun ahead."""
+
+
+async def test_replies_are_begun_ahead_while_the_user_talks_and_while_the_reply_plays() -> None:
+    llm = ScriptedLlm(REPLIES, ahead_cost=AHEAD_S)
+    result = await converse(
+        Utterance(0.5, "Tell me about the sky"), Utterance(3.0, "And the sea"), llm=llm
+    )
+    looks = [text for kind, text in result.log if kind == "ahead"]
+    assert looks.count("") == 2  # after each of the replies
+    assert any(text for text in looks if "Tell me about the sky".startswith(str(text)) and text)
+    assert all(trace.counters["tokens_ahead"] > 0 for trace in result.traces)
+    assert [trace.outcome for trace in result.traces] == ["done", "done"]
+
+
+@pytest.mark.parametrize("full_duplex", [False, True])
+async def test_what_is_begun_ahead_holds_nothing_up(full_duplex: bool) -> None:
+    """Everything else comes as it would without, but for the step that is running."""
+    spoken = (
+        Utterance(0.5, "Tell me about the sky"),
+        Utterance(3.0, "And the sea"),
+        Utterance(6.0, "Tell me about the sky"),
+    )
+    plain, ahead = [
+        await converse(
+            *spoken,
+            total_s=9.0,
+            full_duplex=full_duplex,
+            llm=ScriptedLlm(REPLIES, ahead_cost=cost),
+        )
+        for cost in (None, AHEAD_S)
+    ]
+    assert "tokens_ahead" not in plain.traces[0].counters
+    for before, after in zip(plain.traces, ahead.traces, strict=True):
+        assert (before.heard, before.outcome) == (after.heard, after.outcome)
+        assert before.marks.keys() == after.marks.keys()
+        began = [result.traces[0].marks[Mark.SPEECH_START] for result in (plain, ahead)]
+        late = [after.marks[name] - before.marks[name] for name in before.marks]
+        late = [seconds - (began[1] - began[0]) for seconds in late]
+        assert max(late) <= 3 * AHEAD_S  # each step of another model may meet one
+
+
 async def test_a_tool_is_run_and_its_result_is_spoken_but_never_the_call() -> None:
     result = await converse(Utterance(0.5, "What time is it"))
     (trace,) = result.traces

@@ -112,6 +112,9 @@ class LlmConfig(Object, frozen=True):
     draft_tree: Literal["auto", "off"] = "auto"
     """Whether several tokens are drafted for one place where that is measured to pay; only where
     the number of draft tokens is `auto`, and not in rejection sampling."""
+    branches: Annotated[int, Meta(ge=0, le=16)] = 0
+    """Replies that are begun in idle time to what the user is likely to say next, at most so many
+    at once; whichever begins as the real one does is its draft. 0 begins none."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where both models run; `auto` takes the GPU where there is one: CUDA's, else Apple's."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"

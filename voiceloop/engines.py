@@ -155,6 +155,16 @@ class Conversation(Protocol):
         """
         ...
 
+    def ahead(self, text: str, turn: int) -> Steps[int] | None:
+        """Begin replies to what the user is likely to say in `turn`, which begins with `text`; it
+        may be one that has not begun, after a reply that is heard to its end.
+
+        Each step gives how many tokens there are so far. What is replied stays as it would be, and
+        comes sooner where it was foreseen. Anything else that is asked for ends it. None where
+        nothing is begun ahead. It is asked for on the event loop.
+        """
+        ...
+
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:

@@ -96,6 +96,8 @@ class TokenBurst:
     """Tokens of other replies that were begun so that the best could be chosen."""
     unchosen_ms: float = 0.0
     """Milliseconds that went into these."""
+    foreseen: int = 0
+    """Accepted draft tokens that were begun before the user had said what this answers."""
 
 
 @dataclass(frozen=True, slots=True)

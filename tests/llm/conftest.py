@@ -35,6 +35,7 @@ from transformers import (
     SmolLM3Config,
 )
 
+from voiceloop.llm.ahead import Ahead
 from voiceloop.llm.attention import Branches, Place
 from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.candidates import BestOf
@@ -391,6 +392,7 @@ class Workshop:
         stop: tuple[str, ...] = (),
         captured: Captured | None = None,
         best_of: BestOf | None = None,
+        branches: int = 0,
     ) -> SpeculativeConversation:
         sampling = sampling or Sampling()
         eos = frozenset([self.tokenizer.eos_token_id]) if eos is None else eos
@@ -407,6 +409,11 @@ class Workshop:
         speculator = Speculator(
             *(target, proposes, policy, sampling, cache), captured=captured, ends=template.ends
         )
+        ahead: Ahead | None = None
+        if branches:
+            own = Speculator(target, None, policy, sampling, KvCache(capacity))
+            counters = speculator.stats.total
+            ahead = Ahead(target, own, template, self.tokenizer, eos, branches, counters)
         return SpeculativeConversation(
             speculator,
             template,
@@ -418,6 +425,7 @@ class Workshop:
             max_new_tokens=max_new_tokens,
             stop=stop,
             best_of=best_of,
+            ahead=ahead,
         )
 
 

@@ -634,8 +634,9 @@ class Talk(RuleBasedStateMachine):
         kept=st.integers(0, 3),
         slots=st.integers(0, 3),
         best_of=st.sampled_from([None, "clause", "reply"]),
+        branches=st.integers(0, 2),
     )
-    def begin(self, draft, length, kept, slots, best_of=None):
+    def begin(self, draft, length, kept, slots, best_of=None, branches=0):
         """`kept` is how many idle conversations the budget is good for; where there are slots,
         rounds are captured; `best_of` is what replies are chosen by among three, if they are."""
         workshop, self.turns = self.workshop, [0, 0, 0]
@@ -661,10 +662,22 @@ class Talk(RuleBasedStateMachine):
             workshop.conversation(
                 *self.models, self.sampling, length=length, policy=policy,
                 system="Be brief.", capacity=200, max_new_tokens=24, pool=pool, captured=rounds,
-                best_of=chosen,
+                best_of=chosen, branches=0 if chosen else branches,
             )
             for _ in self.turns
         ]  # fmt: skip
+        self.looks = [iter(()) for _ in self.turns]
+
+    @rule(which=which, text=texts, after=st.booleans())
+    def ahead(self, which, text, after):
+        """Something is begun ahead, which goes on beside all else."""
+        turn = self.turns[which] + after
+        self.looks[which] = self.conversations[which].ahead(text, turn) or iter(())
+
+    @rule(which=which, steps=st.integers(0, 40))
+    def look(self, which, steps):
+        for _ in itertools.islice(self.looks[which], steps):
+            pass
 
     @rule(which=which, text=texts, steps=st.integers(0, 4), same=st.booleans())
     def prefill(self, which, text, steps, same):
@@ -756,7 +769,7 @@ def live_tensors() -> tuple[int, int]:
 def test_memory_is_flat_however_long_conversations_go_on(workshop, slots):
     rng, talk = random.Random(2), Talk()
     talk.workshop = workshop
-    talk.begin("unsteady", None, 2, slots)
+    talk.begin("unsteady", None, 2, slots, 0)
     texts = ["What", "What is the capital?", "Tell me a story. " * 6, "🌍?"]
     held = []
     for operation in range(1000):

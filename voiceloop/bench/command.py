@@ -57,6 +57,9 @@ class BenchLlm(Bench, frozen=True, kw_only=True):
     drafts: Literal["all"] | None = None
     """Compare every draft that fits the target, and tell which is best: what is configured, what
     was said before, what was trained, what has been pulled."""
+    ahead: bool = False
+    """Measure what is begun ahead of the user's words instead (llm.branches; 4 where none are): how
+    often it is what is replied, and what it takes."""
     repeats: Annotated[int, tyro.conf.arg(metavar="N")] = 3
     """Times that each mode answers each prompt, if there is time enough."""
     sampled: bool = False
@@ -172,6 +175,15 @@ def bench_llm(command: BenchLlm) -> int:
             raise ConfigError(
                 "synthetic models have one draft", "leave out --drafts, or --synthetic"
             )
+        if command.ahead and (command.synthetic or command.drafts):
+            raise ConfigError(
+                "--ahead measures one pair of models that know words",
+                "leave out --synthetic and --drafts",
+            )
+        if command.ahead:
+            from voiceloop.bench import branches
+
+            return branches.measure(plan, progress), {}
         if command.drafts:
             from voiceloop.bench import drafts
 
@@ -257,7 +269,7 @@ def _measured(
 
     set_threads(command.settings)
     from voiceloop.bench.progress import Progress
-    from voiceloop.bench.report import drafts, draw, latency, llm, load, speech
+    from voiceloop.bench.report import branches, drafts, draw, latency, llm, load, speech
 
     folder = draw.open_folder(command.report) if command.report else None
     with Progress(sys.stderr) as progress:
@@ -265,6 +277,7 @@ def _measured(
     reports = {
         "llm": llm.report,
         "drafts": drafts.report,
+        "branches": branches.report,
         "latency": latency.report,
         "asr": speech.of_asr,
         "tts": speech.of_tts,

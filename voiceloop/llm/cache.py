@@ -123,6 +123,14 @@ class KvCache:
         self.nbytes, self.slot, other.slot = other.nbytes, other.slot, None
         other.release()
 
+    def fork(self, other: KvCache, length: int) -> None:
+        """Hold the first `length` rows of `other`, or all that there are, in buffers of its own."""
+        self.release()
+        rows = min(length, other.length)
+        for layer, buffers in other._layers.items():
+            self.extend(layer, *(buffer[:rows] for buffer in buffers))
+        self.advance(rows)
+
     def _made(self, layer: int, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         if not self._layers and self._slots is not None:
             self.slot = self._slots.take()

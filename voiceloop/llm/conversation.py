@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from voiceloop.calibration.probability import bare
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
+from voiceloop.llm.ahead import Ahead
 from voiceloop.llm.cache import CachePool, Group
 from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.memory import memory_for
@@ -71,10 +72,8 @@ class _Reply:
 
 
 class SpeculativeConversation:
-    """See `voiceloop.engines.Conversation`.
-
-    Its attributes are what it was begun with, its ids, and whose turn it is.
-    """
+    """See `voiceloop.engines.Conversation`. Half of its attributes are the model's, and the others
+    are the dialogue as it stands."""
 
     def __init__(
         self,
@@ -89,10 +88,11 @@ class SpeculativeConversation:
         max_new_tokens: int,
         stop: Sequence[str] = (),
         best_of: BestOf | None = None,
+        ahead: Ahead | None = None,
     ) -> None:
         """`caches` are the speculator's, which `pool` may empty while they are not held. A reply
-        ends before the first of the `stop` strings. With `best_of` it
-        is the best of several."""
+        ends before the first of the `stop` strings. With `best_of` it is the best of several;
+        with `ahead` some are begun before they are asked for."""
         self._speculator = speculator
         self._template = template
         self._tokenizer = tokenizer
@@ -102,6 +102,7 @@ class SpeculativeConversation:
         self._stop = tuple(stop)
         self._best_of = best_of
         self._max_new_tokens = max_new_tokens
+        self._ahead = ahead
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
         """Where each exchange's user text begins; the last is the current one's."""
@@ -170,6 +171,14 @@ class SpeculativeConversation:
         with self._held():
             self._begin(turn)
             yield from self._answer_to(text, turn)
+
+    def ahead(self, text: str, turn: int) -> Steps[int] | None:
+        """See `Conversation.ahead`."""
+        if self._ahead is None:
+            return None
+        before, carried = self._before(turn)
+        said, cache = f"{carried} {text}".strip(), self._speculator.cache
+        return self._look_ahead(self._ahead.grow(before, said, turn, self._ids, cache))
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
@@ -242,8 +251,26 @@ class SpeculativeConversation:
                 self._speculator.stats.total.evictions += 1
             yield
 
+    def _look_ahead(self, steps: Steps[None]) -> Steps[int]:
+        total = self._speculator.stats.total
+        tokens = total.branch_tokens
+        with memory_for("what a conversation begins ahead", MEMORY_HINT):
+            for _ in steps:
+                yield total.branch_tokens - tokens
+
+    def _before(self, turn: int) -> tuple[list[int], str]:
+        """The ids before what the user says in `turn` if the last reply is heard to its end, and
+        what earlier turns without one contribute to it."""
+        reply, asked = self._reply, self._asked
+        if turn != asked.turn and reply is not None and len(self._ids) > reply.start:
+            return self._ids + self._template.reply_to_user, ""
+        goes_on = turn == asked.turn or reply is None
+        return self._ids[: self._starts[-1]], asked.before if goes_on else asked.said
+
     def _begin(self, turn: int) -> None:
         """Go on with the user's `turn`, or close the exchange before it."""
+        if self._ahead is not None:
+            self._ahead.begin(turn)
         reply, self._reply = self._reply, None
         asked = self._asked
         if turn == asked.turn:
@@ -324,6 +351,9 @@ class SpeculativeConversation:
             yield from _deliver(items, step, reply, base)
             if reply.finished:
                 return
+            if guess := self._begun_ahead(reply)[: left - 1]:
+                step = self._offer(guess)
+                continue
             if not ready:
                 yield from self._speculator.prefill_draft(self._ids[:-1])
                 ready = True
@@ -349,6 +379,19 @@ class SpeculativeConversation:
         thinking, call = self._template.thinks_first, self._template.call
         return Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
 
+    def _begun_ahead(self, reply: _Reply) -> Sequence[int]:
+        """How a branch goes on that begins like the reply; empty where there is none."""
+        if self._ahead is None or reply.returned:
+            return ()
+        return self._ahead.after(reply.own)
+
+    def _offer(self, branch: Sequence[int]) -> Step:
+        """One step with the rest of a branch as its draft."""
+        assert self._ahead is not None
+        step = self._speculator.offer(self._ids, branch)
+        self._ahead.verified(len(branch), step.accepted)
+        return replace(step, foreseen=step.accepted)
+
     def _keep(self, ids: Sequence[int], reply: _Reply) -> Sequence[int]:
         """Add what comes before the end of the reply to the conversation."""
         end = next((i for i, token in enumerate(ids) if token in self._eos), len(ids))
@@ -366,7 +409,7 @@ def _deliver(
     """Hand out what one step gave; what it has cost is told with the first words."""
     if not items:
         yield None
-    drafted, accepted = step.drafted, step.accepted
+    drafted, accepted, foreseen = step.drafted, step.accepted, step.foreseen
     unchosen, unchosen_ms = step.unchosen, step.unchosen_ms
     for item in items:
         if isinstance(item, Speech):
@@ -374,9 +417,9 @@ def _deliver(
             among = min(accepted, len(item.ids))
             yield TokenBurst(
                 *(reply.turn, item.ids, item.text, drafted, among, item.ends),
-                *(unchosen, unchosen_ms),
+                *(unchosen, unchosen_ms, min(foreseen, among)),
             )
-            drafted = accepted = unchosen = 0
+            drafted = accepted = unchosen = foreseen = 0
             unchosen_ms = 0.0
         else:
             reply.calls += 1

@@ -6,6 +6,7 @@ a conversation is, `speculate` and `conversation` know.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from random import SystemRandom
 
@@ -17,6 +18,7 @@ from voiceloop.calibration.keeping import cache_folder, recall
 from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig, Quantize
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt
+from voiceloop.llm.ahead import Ahead
 from voiceloop.llm.cache import MIB, CachePool, KvCache, Slots
 from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.captured import LENGTHS, Captured, FixedRound, Placed
@@ -201,7 +203,21 @@ class SpeculativeLlm:
             max_new_tokens=config.max_new_tokens,
             stop=config.stop,
             best_of=self._best_of,
+            ahead=self._ahead(sampling, speculator),
         )
+
+    def _ahead(self, sampling: Sampling, speculator: Speculator) -> Ahead | None:
+        """What begins replies ahead, if anything is to and can: one that is chosen among several is
+        not the one that was begun, and in rejection sampling none is."""
+        if not self._config.branches or self._best_of is not None or sampling.rejects:
+            return None
+        cache = KvCache(self._capacity)
+        drafter = self._drafter
+        draft = None if drafter is None else drafter.draft(sampling, cache, None)
+        # What drafts are worth to texts that nobody says is not what they are worth.
+        own = Speculator(self._target, draft, deepcopy(self._policy), sampling, cache)
+        most, counters = self._config.branches, speculator.stats.total
+        return Ahead(self._target, own, self._template, self._tokenizer, self._eos, most, counters)
 
     def _drafts(
         self,

@@ -102,6 +102,9 @@ class RemoteConversation:
         """See `Conversation.revise`: another reply. Raises Trouble."""
         return self.reply(text, turn)
 
+    def ahead(self, text: str, turn: int) -> None:
+        """See `Conversation.ahead`: nothing is, since it might have to be paid for."""
+
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:

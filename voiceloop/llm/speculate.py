@@ -364,6 +364,21 @@ class Speculator:
         return step
 
     @torch.inference_mode()
+    def offer(self, ids: Sequence[int], guess: Sequence[int]) -> Step:
+        """Continue the reply by as much of `guess` as stands, and one token of the target's own.
+
+        Like a round, but for draft tokens that somebody else has, and in one step. In rejection
+        sampling they must not depend on the numbers by which they are verified.
+        """
+        x = DraftTokens(torch.tensor(guess, dtype=torch.long, device=self._target.device))
+        plan = self.plan(ids, x)
+        with self._watches.target:
+            step = self.settle(plan, self._logits(plan))
+        step = replace(step, target_ms=self._watches.target.take())
+        self.stats.target_pass(step)
+        return step
+
+    @torch.inference_mode()
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
         """Compute both models' rows for all of `ids`."""
         yield from self._extend(ids)

@@ -36,6 +36,8 @@ class Step:
     """Tokens that the target has computed of candidates which were not chosen."""
     unchosen_ms: float = 0.0
     """Milliseconds that went into these."""
+    foreseen: int = 0
+    """Accepted draft tokens that were a branch's."""
 
     @property
     def drafted(self) -> int:
@@ -93,6 +95,16 @@ class LlmCounters:
     """Exchanges that were forgotten because the context was full."""
     evictions: int = 0
     """Times the caches were given up to another conversation."""
+    branch_hits: int = 0
+    """Replies that began with all of one that was begun before the user had said what it is to."""
+    branch_accepted: int = 0
+    """Tokens of those that stand, or of the beginning of one."""
+    branch_tokens: int = 0
+    """Tokens of all that were begun so; what was not accepted of them was for nothing."""
+    branch_ms: float = 0.0
+    """Milliseconds that this took, with the search for what the user may say."""
+    branch_processor_ms: float = 0.0
+    """Milliseconds of processor time that it took on the model's thread."""
 
 
 class Stats:

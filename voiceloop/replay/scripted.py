@@ -38,6 +38,8 @@ T = TypeVar("T")
 
 NO_IDEA = ("I do not know.",)
 """The reply to what no reply is scripted for."""
+AHEAD = 20
+"""Steps of what is begun ahead, if anything is."""
 
 
 class ScriptedFailure(RuntimeError):
@@ -143,6 +145,8 @@ class ScriptedLlm:
     """Of reading new words of the user, in seconds; none: the same."""
     unread_cost: float = 0.0
     """What a reply costs beforehand to a text that has not been prefilled, in seconds."""
+    ahead_cost: float | None = None
+    """Of a step of what is begun ahead, in seconds; none: nothing is."""
     name: str = "scripted"
     fingerprint: str = "scripted"
     metered: bool = False
@@ -212,6 +216,16 @@ class ScriptedConversation:
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         self._model.log.append(("revise", text))
         yield from self._answer(text, turn, known=tuple(self._given))
+
+    def ahead(self, text: str, turn: int) -> Steps[int] | None:
+        cost = self._model.ahead_cost
+        if cost is None:
+            return None
+        log = self._model.log
+        log.append(("ahead", text))
+        known = len(log)  # whatever else is asked for ends it
+        steps = takewhile(lambda _: len(log) == known, range(1, AHEAD + 1))
+        return (_timed(step, cost) for step in steps)
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int

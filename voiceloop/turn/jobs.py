@@ -13,6 +13,7 @@ from voiceloop.dialogue import inputs
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.engines import first
 from voiceloop.trace.record import Lane, Mark
+from voiceloop.turn.ahead import look_ahead
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.work import Work
 from voiceloop.types import Pcm
@@ -77,7 +78,7 @@ async def judge_sound(work: Work, resources: Resources, since: int, pcm: Pcm) ->
 
 
 async def read(work: Work, resources: Resources, text: str) -> Reports:
-    """Have the language model read what the user says."""
+    """Have the language model read what the user says, and then think of how they may go on."""
     conversation, begun = resources.conversation, anyio.current_time()
     if text:
         work.recorder.mark(Mark.PREFILL_START, begun)
@@ -88,6 +89,8 @@ async def read(work: Work, resources: Resources, text: str) -> Reports:
     work.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
     chance = conversation.end_of_turn_probability()
     yield inputs.Read(work.turn, text, chance, begun, conversation.exchanges)
+    if text:
+        await look_ahead(resources, work.recorder, text, work.recorder.turn)
 
 
 async def rewrite(resources: Resources, rewritten: Any) -> Reports:

@@ -27,6 +27,7 @@ from voiceloop.engines import T
 from voiceloop.trace.record import Mark, Recorder
 from voiceloop.tts.normalize import normalize
 from voiceloop.tts.stream import clauses
+from voiceloop.turn.ahead import look_ahead
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.speech import Speech, Voiced
@@ -85,7 +86,11 @@ class Reply:
                     # Nothing here waits: what is called off before its first step has to get in.
                     yield self._think(to_speak)
                 await self.gate.opened()  # what is written, or says nothing, may be over before
-                await self._resources.player.drain()
+                async with anyio.create_task_group() as meanwhile:
+                    turn = self._recorder.turn + 1
+                    meanwhile.start_soon(look_ahead, self._resources, self._recorder, "", turn)
+                    await self._resources.player.drain()
+                    meanwhile.cancel_scope.cancel()
                 if self.thinking.failure is not None:
                     raise self.thinking.failure
         finally:

@@ -151,5 +151,7 @@ class Thinking:
         facts = {"tokens": len(item.ids), "drafted": item.drafted, "accepted": item.accepted}
         if item.unchosen:
             facts |= {"unchosen": item.unchosen, "unchosen_ms": round(item.unchosen_ms)}
+        if item.foreseen:
+            facts["foreseen"] = item.foreseen
         self.counts.update(facts)
         self._recorder.span(Lane.DECODE, "round", begun, now, **facts, text=item.text)

@@ -78,6 +78,14 @@ def exchanges(rng: random.Random, split: str = "train", turns: int = 1) -> Itera
         previous = following
 
 
+def talk(rng: random.Random, split: str = "train") -> tuple[str, str]:
+    """A question that stands alone, and what is said after its answer that does not."""
+    while True:
+        (first,) = exchanges(rng, split)
+        if following := follow_up(first, rng, split):
+            return first.user, _said(following, rng)
+
+
 DANGLING = frozenset(
     ("the", "of", "is", "a", "in", "to", "for", "are", "do", "me", "how", "what", "does", "who",
      "about", "plus", "times", "many")

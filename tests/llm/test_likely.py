@@ -1,0 +1,84 @@
+"""The search for what most likely follows gives what enumerating everything gives."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from voiceloop.llm.likely import AT_ONCE, WIDTH, most_likely
+from voiceloop.llm.tree import ROOT
+
+pytestmark = pytest.mark.models
+
+VOCAB, END = WIDTH, 0
+
+
+def logits(seed):
+    """Logits after any beginning, drawn by what it is."""
+
+    def after(ids):
+        place = sum(token * VOCAB**at for at, token in enumerate(ids, 1))
+        generator = torch.Generator().manual_seed(seed * 100_003 + place)
+        return 2 * torch.randn(VOCAB, generator=generator, dtype=torch.float64)
+
+    return after
+
+
+def enumerated(after, longest):
+    """All whole continuations of up to so many tokens, likeliest first."""
+    found = []
+    for length in range(longest + 1):
+        for words in itertools.product(range(1, VOCAB), repeat=length):
+            ids = (*words, END)
+            scores = [after(ids[:at]).log_softmax(-1)[ids[at]].item() for at in range(len(ids))]
+            found.append((sum(scores), words))
+    return [words for _, words in sorted(found, reverse=True)]
+
+
+def searched(after, count=10_000, passes=10_000):
+    """What the search finds, and after which beginnings it was told what follows, pass by pass."""
+    nodes, asked = [], []
+
+    def extend(follows, tokens):
+        assert len(follows) == len(tokens) <= AT_ONCE
+        new = [
+            (*(() if node == ROOT else nodes[node]), token)
+            for node, token in zip(follows, tokens, strict=True)
+        ]
+        nodes.extend(new)
+        asked.append(new)
+        return torch.stack([after(ids) for ids in new])
+
+    steps = most_likely(after(()), extend, END, count=count, passes=passes)
+    pauses = 0
+    while True:
+        try:
+            next(steps)
+            pauses += 1
+        except StopIteration as end:
+            assert pauses == len(asked)
+            return end.value, asked
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_continuations_come_in_the_order_of_their_probability(seed):
+    found, _ = searched(logits(seed), count=40)
+    short = [ids for ids in found if len(ids) <= 3]
+    assert len(short) > 5
+    assert short == enumerated(logits(seed), 3)[: len(short)]
+
+
+@pytest.mark.parametrize("passes", [0, 1, 5, 12])
+def test_no_more_passes_are_made_than_allowed_and_what_is_whole_by_then_still_comes(passes):
+    found, asked = searched(logits(1), passes=passes)
+    known = {(), *(ids for one in asked for ids in one)}
+    assert len(asked) == passes
+    assert set(found) == known  # after each of them the end is known, too
+    assert len(known) == 1 + sum(map(len, asked))
+
+
+def test_the_likeliest_are_found_without_looking_at_much():
+    _, asked = searched(logits(2), count=3)
+    assert sum(map(len, asked)) < 80

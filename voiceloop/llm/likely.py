@@ -1,0 +1,66 @@
+"""What most likely follows, up to the token that ends it.
+
+Best-first search: of all beginnings that are known the likeliest are extended first, so that whole
+continuations are found in about the order of their probability (Meister, Vieira and Cotterell 2020,
+Best-First Beam Search), a few at a time, since a pass over several rows takes hardly longer. This
+module knows no models: whoever searches says what follows the nodes of a growing tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from heapq import heappop, heappush
+
+from torch import Tensor
+
+from voiceloop.llm.tree import ROOT
+
+AT_ONCE = 8
+"""Beginnings that are extended in one pass."""
+WIDTH = 8
+"""Tokens with which one is extended: none that is less likely is among the first few."""
+
+Tokens = tuple[int, ...]
+Extend = Callable[[Sequence[int], Sequence[int]], Tensor]
+"""Adds nodes to the tree, numbered on, by what each follows and its token; gives the logits after
+each, [nodes, vocab]."""
+
+
+def most_likely(
+    root: Tensor, extend: Extend, end: int, *, count: int, passes: int
+) -> Generator[None, None, list[Tokens]]:
+    """At most so many continuations, without the `end` that follows each, likeliest first.
+
+    `root` are the logits after what is continued, [vocab]. It pauses after each of at most so many
+    `passes`; what is known to be whole by then comes last.
+    """
+    beginnings: list[tuple[float, Tokens, int]] = []
+    found: list[Tokens] = []
+    nodes = 0
+
+    def add(cost: float, ids: Tokens, node: int, logits: Tensor) -> None:
+        best = logits.float().log_softmax(-1).topk(WIDTH)
+        for score, token in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+            heappush(beginnings, (cost - score, (*ids, token), node))
+
+    add(0.0, (), ROOT, root)
+    while beginnings and len(found) < count:
+        if beginnings[0][1][-1] == end:
+            found.append(heappop(beginnings)[1][:-1])
+            continue
+        whole: list[tuple[float, Tokens, int]] = []
+        chosen: list[tuple[float, Tokens, int]] = []
+        while beginnings and len(chosen) < AT_ONCE:
+            one = heappop(beginnings)
+            (whole if one[1][-1] == end else chosen).append(one)
+        for one in whole:
+            heappush(beginnings, one)
+        if not passes:  # no more beginnings are extended
+            continue
+        passes -= 1
+        logits = extend([node for _, _, node in chosen], [ids[-1] for _, ids, _ in chosen])
+        for (cost, ids, _), after in zip(chosen, logits, strict=True):
+            add(cost, ids, nodes, after)
+            nodes += 1
+        yield None
+    return found
