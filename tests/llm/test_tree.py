@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.draftpolicy import MOST, WIDEST, DraftPolicy
+from voiceloop.llm.draftpolicy import MOST, WIDEST, DraftPolicy, tree_of
 from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.featuredraft import FeatureDraft
 from voiceloop.llm.sampling import Penalties, Sampling, warp
@@ -224,7 +224,7 @@ def test_where_rows_cost_next_to_nothing_it_branches_and_where_they_cost_much_it
 @given(st.lists(st.floats(0.02, 0.4), min_size=WIDEST, max_size=WIDEST), st.integers(1, 5))
 def test_its_trees_are_the_best_of_their_size_and_depth(rates: list[float], depth: int) -> None:
     policy = DraftPolicy(None, 0.1, branches=True)
-    found = list(policy._chances.trees(depth))
+    found = [(total, tree_of(paths)) for total, paths in policy._chances.trees(depth)]
     table = [[policy._chances._chance(at, rank) for rank in range(WIDEST)] for at in range(depth)]
 
     def worth(tree: Tree) -> float:

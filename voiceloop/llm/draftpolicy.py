@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ EVERY = range(MOST + 1)
 """Numbers of draft tokens that a round may have, if nothing is against it."""
 WIDEST = 4
 """Tokens that may be tried for one place."""
+Path = tuple[int, ...]
+"""A node, by the ranks of those on the path to it, and its own."""
 
 
 class DraftPolicy:
@@ -64,6 +67,7 @@ class DraftPolicy:
         self._chances = _Chances()
         self._best = dict[int, Tree]()
         """By how deep it may be, for a few rounds."""
+        self._rounds = 0
         self._rounds_without = 0
         self._rounds_with = self.RECHECK  # since a round without draft tokens: none was seen yet
 
@@ -91,7 +95,8 @@ class DraftPolicy:
         else:
             self._rounds_without, self._rounds_with = self._rounds_without + 1, 0
         self._chances.observe(tree, accepted)
-        if self._rounds_with % self.KEPT == 0:
+        self._rounds += 1
+        if self._rounds % self.KEPT == 0:
             self._best.clear()
 
     def _best_chain(self, most: int) -> Tree:
@@ -105,13 +110,12 @@ class DraftPolicy:
 
     def _best_tree(self, most: int) -> Tree:
         if most not in self._best:
-            costs, plain = self._costs, (1 / self._costs.target(1), chain(0))
-            rates = (
-                (total / (tree.depth * costs.step + costs.target(len(tree) + 1)), tree)
-                for depth in range(1, most + 1)
-                for total, tree in self._chances.trees(depth)
-            )
-            self._best[most] = max((plain, *rates), key=lambda found: found[0])[1]
+            costs, best = self._costs, (1 / self._costs.target(1), list[Path]())
+            for depth in range(1, most + 1):
+                for total, paths in self._chances.trees(depth):
+                    rate = total / (depth * costs.step + costs.target(len(paths) + 1))
+                    best = max(best, (rate, paths), key=lambda found: found[0])
+            self._best[most] = tree_of(best[1])
         return self._best[most]
 
 
@@ -120,11 +124,13 @@ class _Chances:
     were."""
 
     MEMORY = 0.95
-    """What remains of an observed acceptance after each later round."""
+    """What remains of an observed acceptance after each later round that drafts."""
     POOLED = 4.0
     """Tests at a depth that the acceptance at all is worth, for want of its own."""
     FIRST = 7.0, 10.0
     """What a draft is taken for until it is known: of tests so many accepted."""
+    HARDLY = 0.01
+    """Where a node is reached less often, no tree goes so deep."""
     NEXT = 0.3, 0.15, 0.08
     """Of what a choice leaves, the share that each further one is taken for until it is known."""
 
@@ -137,8 +143,7 @@ class _Chances:
 
     def observe(self, tree: Tree, accepted: Sequence[int]) -> None:
         """Learn from a round in which these nodes were accepted."""
-        # Rounds without draft tokens alone would leave nothing at all.
-        if tree or self._all[0].tested > 1:
+        if tree:
             for rate in (*self._all, *(rate for rates in self._at for rate in rates)):
                 rate.fade(self.MEMORY)
         # What follows a node that was not accepted was not tested.
@@ -157,28 +162,28 @@ class _Chances:
             totals.append(totals[-1] + reached)
         return totals
 
-    def trees(self, depth: int) -> Iterator[tuple[float, Tree]]:
-        """The best trees of that depth, of as many nodes as it is deep to `MOST`, with the tokens
-        that each is expected to yield."""
+    def trees(self, depth: int) -> Iterator[tuple[float, list[Path]]]:
+        """The best trees of that depth, of up to `MOST` nodes, and the tokens that each is expected
+        to yield; none where so deep a node is hardly ever reached."""
         chances = [[self._chance(at, rank) for rank in range(WIDEST)] for at in range(depth)]
+        if math.prod(chance[0] for chance in chances) < self.HARDLY:
+            return
         # A node is worth less than what it follows and than the choice before it, so that the most
         # valuable nodes are a tree.
-        nodes = list[tuple[float, tuple[int, ...]]]()
-        heap: list[tuple[float, tuple[int, ...]]] = [(-chances[0][0], (0,))]
-        while heap and len(nodes) < MOST:
+        total, deepest, paths = 1.0, 0, list[Path]()
+        heap: list[tuple[float, Path]] = [(-chances[0][0], (0,))]
+        while heap and len(paths) < MOST:
             worth, path = heapq.heappop(heap)
-            nodes.append((-worth, path))
+            total, deepest = total - worth, max(deepest, len(path))
+            paths.append(path)
+            if deepest == depth:
+                yield total, list(paths)
             at, rank = len(path) - 1, path[-1]
             if len(path) < depth:
                 heapq.heappush(heap, (worth * chances[at + 1][0], (*path, 0)))
             if rank + 1 < WIDEST and chances[at][rank]:
                 other = worth * chances[at][rank + 1] / chances[at][rank]
                 heapq.heappush(heap, (other, (*path[:-1], rank + 1)))
-        total = 1.0
-        for count, (worth, path) in enumerate(nodes, 1):
-            total += worth
-            if count >= depth and max(len(path) for _, path in nodes[:count]) == depth:
-                yield total, _tree([path for _, path in nodes[:count]])
 
     def _chance(self, depth: int, rank: int) -> float:
         everywhere, here = self._all[rank], self._at[depth][rank]
@@ -245,8 +250,8 @@ class _Costs:
         return 1 + (rows - 1) * self._row
 
 
-def _tree(paths: Sequence[tuple[int, ...]]) -> Tree:
-    """The tree of these paths, each told by the ranks on it; one by one deeper."""
+def tree_of(paths: Sequence[Path]) -> Tree:
+    """The tree of these nodes."""
     ordered = sorted(paths, key=lambda path: (len(path), path))
     numbers = {path: number for number, path in enumerate(ordered)}
     return Tree(tuple(numbers.get(path[:-1], ROOT) for path in ordered))
