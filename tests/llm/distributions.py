@@ -11,6 +11,7 @@ from torch import Tensor
 from voiceloop.llm.attention import Place
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.sampling import Penalties, Sampling, warp
+from voiceloop.llm.tree import Tree
 
 CPU = torch.device("cpu")
 
@@ -57,6 +58,15 @@ class Table:
         last = seen[-keep:]
         before = seen[-keep - 1 : -1] if len(seen) > keep else torch.cat((seen[:1], seen[:-1]))
         return self.logits[seen[0], before[-keep:], last]
+
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        """See `Decoder.forward_tree`."""
+        seen = cache.extend(0, ids.view(-1, 1, 1))[0].flatten()
+        cache.advance(len(ids))
+        root = len(seen) - len(tree)
+        before = [max(0, at - 1) for at in range(root)]
+        before += [root + parent for parent in tree.parents]
+        return self.logits[seen[0], seen[before][-keep:], seen[-keep:]]
 
     def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
         """See `Decoder.forward_at`."""

@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.llm.conftest import CONTEXT, KINDS, WINDOWED, Trees, Workshop, Wrong
+from tests.llm.distributions import Table, p_value
+from tests.llm.replies import run, say
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.draftpolicy import MOST, WIDEST, DraftPolicy, tree_of
 from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
@@ -18,9 +21,6 @@ from voiceloop.llm.featuredraft import FeatureDraft
 from voiceloop.llm.sampling import Penalties, Sampling, warp
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.tree import ROOT, Tree, chain
-
-from .conftest import CONTEXT, KINDS, WINDOWED, Trees, Workshop, Wrong
-from .replies import run
 
 pytestmark = pytest.mark.models
 CPU = torch.device("cpu")
@@ -150,6 +150,32 @@ def test_no_tree_changes_a_reply(
         assert accepted > 40
     if name == "second" and sampling.temperature == 0:
         assert branched > 20
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        pytest.param(1000, id="quick"),
+        pytest.param(8000, id="all", marks=pytest.mark.full),
+    ],
+)
+@pytest.mark.parametrize("name", ["draft", "ngram"])
+@pytest.mark.parametrize("penalty", [1.0, 1.5])
+def test_what_is_drawn_over_trees_has_the_targets_law(
+    penalty: float, name: str, samples: int
+) -> None:
+    sampling = Sampling(1.1, top_p=0.95, repetition_penalty=penalty)
+    target, cache = Table(6, seed=1), KvCache(CONTEXT)
+    likely = ModelDraft(target.like(2, 0.6), sampling, CONTEXT)
+    draft = NgramDraft(CPU) if name == "ngram" else likely
+    policy = Trees([Tree((ROOT, ROOT, 0, 0, 1, 2)), Tree((ROOT, ROOT, ROOT)), chain(2)])
+    prompt = [0, 2, 3, 1, 3, 0, 4, 2, 2, 5, 1, 0, 3, 2, 4, 1, 2, 2, 3]
+    made, counts = Speculator(target, draft, policy, sampling, cache), torch.zeros((6,) * 3)
+    for turn in range(samples):
+        made.rollback(len(prompt))
+        counts[tuple(say(made, prompt, 3, turn, more=8).ids[:3])] += 1
+    assert p_value(counts.flatten(), target.joint(sampling, prompt, 3)) > 1e-4
+    assert sum(path != tuple(range(len(path))) for path in policy.paths) > 0
 
 
 @pytest.mark.parametrize("noisy", [False, True])
