@@ -152,7 +152,7 @@ def test_records_that_are_none_are_refused(
         ([*TINY, "--acceptance", "2"], "2"),
         ([*TINY, "--prompts", "p.txt"], "--prompts"),
         (["bench", "llm", "--prompts", "/no/such/p.txt"], "/no/such/p.txt"),
-        (["bench", "llm", "--target", "./no/such/model"], "--draft"),
+        (["bench", "llm", "--target", "./no/such/model"], "no/such/model"),
         (["bench", "llm", "--target", "./no/such/model", "--draft", "starter"], "no/such/model"),
         ([*TINY, "--report", "/dev/null/report"], "/dev/null/report"),
     ],

@@ -25,7 +25,8 @@ def test_all_that_fits_is_measured_and_the_best_is_named(
     assert main([*argv, "--max-new-tokens", "24", "--price-per-hour", "1", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     found = record["drafts"]
-    assert list(found) == ["none", "ngram", "starter"] and record["refused"] == {}
+    drafts = ["ngram", "ngram (chain)", "starter", "starter (chain)"]
+    assert list(found) == ["none", *drafts] and record["refused"] == {}
     assert record["settings"]["replies"] == 6
     plain, model = found["none"], found["starter"]
     assert plain["over_plain"] == 1 == plain["predicted"] and plain["tokens_per_round"] == 1

@@ -769,7 +769,7 @@ def live_tensors() -> tuple[int, int]:
 def test_memory_is_flat_however_long_conversations_go_on(workshop, slots):
     rng, talk = random.Random(2), Talk()
     talk.workshop = workshop
-    talk.begin("unsteady", None, 2, slots, 0)
+    talk.begin("unsteady", None, 2, slots)
     texts = ["What", "What is the capital?", "Tell me a story. " * 6, "🌍?"]
     held = []
     for operation in range(1000):

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from voiceloop.bench.figures import Answer, acceptance_by_position, paired, per_round
+from voiceloop.bench.figures import CHAIN, Answer, acceptance_by_position, paired, per_round
 from voiceloop.bench.llm import PROMPTS, Plan, Progress, check, interleave, read_prompts
 from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import OurMode, Prompt
@@ -28,8 +28,6 @@ from voiceloop.llm.engine import SpeculativeLlm, load_pair
 from voiceloop.llm.stats import LlmCounters
 
 PLAIN = "none"
-CHAIN = " (chain)"
-"""What is said of a kind that drafts one token for each place, beside the same in trees."""
 SAMPLES = 1000
 """Draws of replies, by which a ratio's interval is found."""
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from statistics import median, quantiles
 from typing import Any
 
+CHAIN = " (chain)"
+"""What is said of a kind that drafts one token for each place, beside the same in trees."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verified:
@@ -18,10 +21,10 @@ class Verified:
     drafted: int
     accepted: int | None
     """None where the reply ended within the round, and it is not known what else would stand."""
-    tested: int | None = None
-    """Places whose draft tokens it judged; None where there was one for each place."""
     beyond: int = 0
     """Tokens that it had room for after the one that ended the reply."""
+    tested: int | None = None
+    """Places whose draft tokens it judged; None where there was one for each place."""
 
 
 @dataclass(frozen=True, slots=True)

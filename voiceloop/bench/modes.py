@@ -78,7 +78,7 @@ class OurMode:
             Verified(
                 after.drafted - before.drafted,
                 after.accepted - before.accepted,
-                after.tested - before.tested,
+                tested=after.tested - before.tested,
             )
             for before, after in pairwise(counts)
             if after.target_passes > before.target_passes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from voiceloop.bench.figures import CHAIN
 from voiceloop.bench.record import Record, Values
 from voiceloop.bench.report.draw import Cell, Report, machine, number, tabled
 
@@ -36,15 +37,16 @@ def report(record: Record) -> Report:
     priced = settings["price_per_hour"] is not None
     rows = {_named(name): own for name, own in found["drafts"].items()}
     law = f"temperature {settings['temperature']:g}" if settings["temperature"] else "greedy"
-    best = found["best"]
-    none_pays = ", for nothing that drafts pays here" if best == "none" else ""
+    best, chained, _ = found["best"].partition(CHAIN)
+    note = ", for nothing that drafts pays here" if best == "none" else ""
+    note += ", with llm.draft_tree = off" if chained else ""
     return Report(
         "Drafts, measured",
         [
             f"{settings['target']} with every draft that fits it: {settings['replies']} replies to"
             f" {settings['prompts']} prompts with each, {law}, at most"
             f" {settings['max_new_tokens']} tokens; in turn.",
-            f"The best here: llm.draft = {best}{none_pays}.",
+            f"The best here: llm.draft = {best}{note}.",
         ],
         [tabled("", "draft", COLUMNS | COST if priced else COLUMNS, rows)],
         machine(record.machine),
