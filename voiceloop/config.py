@@ -109,9 +109,10 @@ class LlmConfig(Object, frozen=True):
     """Where the draft's tokenizer is, if not in its folder: another folder, or a model by name."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
     """Draft tokens a round; `auto` follows measured step costs and acceptance."""
-    draft_tree: Literal["auto", "off"] = "auto"
+    draft_tree: Literal["auto", "on", "off"] = "auto"
     """Whether several tokens are drafted for one place where that is measured to pay; only where
-    the number of draft tokens is `auto`, and not in rejection sampling."""
+    the number of draft tokens is `auto`, and not in rejection sampling. `auto` lets drafts do so
+    that were trained for the target; where others are right, they mostly are at once."""
     branches: Annotated[int, Meta(ge=0, le=16)] = 0
     """Replies that are begun in idle time to what the user is likely to say next, at most so many
     at once; whichever begins as the real one does is its draft. 0 begins none."""

@@ -22,6 +22,7 @@ def test_all_that_fits_is_measured_and_the_best_is_named(
     prompts = tmp_path / "prompts.txt"
     prompts.write_text(ASKED)
     argv = ["bench", "llm", "--drafts", "all", "--prompts", str(prompts), "--repeats", "2"]
+    argv += ["--llm.draft-tree", "on"]
     assert main([*argv, "--max-new-tokens", "24", "--price-per-hour", "1", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     found = record["drafts"]

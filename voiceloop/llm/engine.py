@@ -136,9 +136,10 @@ class SpeculativeLlm:
     def _branches(self) -> bool:
         """Whether drafts may be trees. What is captured is a chain, and so is what is rejected by
         the rule for one."""
-        drafter, config = self._drafter, self._config
+        drafter, how = self._drafter, self._config.draft_tree
         able = drafter is not None and drafter.branches and self._captured is None
-        return able and config.draft_tree == "auto" and not self._sampling(0).rejects
+        wanted = how == "on" or (how == "auto" and isinstance(drafter, LayerDrafter))
+        return able and wanted and not self._sampling(0).rejects
 
     def _seed(self) -> int:
         """The configured one, or one of its own for each conversation."""
