@@ -8,6 +8,7 @@ it. transformers' changing cache classes are hidden here: its models write into 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -248,9 +249,9 @@ class _Layer(CacheLayerMixin):
         keys, values = self.write(key_states[0].transpose(0, 1), value_states[0].transpose(0, 1))
         return keys.transpose(0, 1).unsqueeze(0), values.transpose(0, 1).unsqueeze(0)
 
+    @abstractmethod
     def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
         """Keep both [rows, heads, dim]; return all that there are, [length, heads, dim]."""
-        raise NotImplementedError
 
 
 class _Following(_Layer):
