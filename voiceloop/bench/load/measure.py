@@ -209,8 +209,9 @@ class Load:
             | {
                 "same_transcripts": figures.same_transcripts(alone.turns, loaded.turns),
                 "fairness": figures.fairness(loaded.turns),
-                "audio_sent_s": round(sent_s, 3),
-                "audio_arrived_s": round(sum(turn.samples for turn in loaded.turns) / RATE, 3),
+                # To the microsecond: a sum of samples may lie half-way between two milliseconds.
+                "audio_sent_s": round(sent_s, 6),
+                "audio_arrived_s": round(sum(turn.samples for turn in loaded.turns) / RATE, 6),
                 "cpu": round(cpu, 3),
                 "memory_per_session_mb": per_session,
             },
