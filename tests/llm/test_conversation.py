@@ -23,12 +23,13 @@ from hypothesis.stateful import (
 )
 
 from tests.llm.conftest import CONTEXT, HEADS, LAYER, TEMPLATE, Trees, build_tokenizer
+from tests.llm.distributions import CPU
 from tests.llm.replies import captured
 from voiceloop.errors import EngineError, OutOfMemory
 from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.featuredraft import FeatureDraft, FeatureModel
-from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.sampling import Penalties, Sampling
 from voiceloop.llm.scorers import likelihood
 from voiceloop.llm.template import ChatTemplate, special_tokens
 from voiceloop.llm.tree import ROOT, Tree, chain
@@ -67,6 +68,30 @@ def in_reply(text):
 
 
 # ---- what is said
+
+
+def test_what_earlier_replies_said_and_the_user_heard_is_penalised_and_nothing_else(workshop):
+    sampling = Sampling(repetition_penalty=3.0)
+    model, heard = workshop.decoder(), set[int]()
+    conversation = workshop.conversation(model, None, sampling, eos=frozenset(), max_new_tokens=12)
+    for turn, share in enumerate((5, 12, 0, 12, 3), 1):
+        said = exhaust(conversation.reply("Once upon a time.", turn))
+        ids = [token for burst in said for token in burst.ids]
+        prompt = list(conversation.ids[: -len(ids)])
+        penalties, cache = Penalties(sampling, workshop.vocab, CPU), KvCache(CONTEXT)
+        penalties.begin(heard)
+        rows = model.forward(torch.tensor(prompt + ids[:-1]), cache, len(ids))
+        for at, (row, token) in enumerate(zip(rows, ids, strict=True)):
+            penalties.count(prompt + ids[:at], len(prompt))
+            scores = penalties.apply(row.unsqueeze(0), torch.tensor(ids[:0]))[0]
+            assert scores[token] >= scores.max() - 1e-4
+        conversation.heard(share)
+        heard |= set(ids[:share])
+    assert conversation._earlier(conversation._reply) == heard
+    conversation.rewrite("", [("Hi.", "Once."), ("And?", "Twice.")])
+    assert conversation._earlier(None) == {
+        token for reply in ("Once.", "Twice.") for token in workshop.template.encode(reply)
+    }
 
 
 def test_a_dialogue_is_what_the_chat_template_writes(workshop):

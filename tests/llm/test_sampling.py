@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import pytest
 import torch
@@ -116,12 +116,12 @@ def test_seed_turn_position_revision_and_stream_each_change_the_noise(
 
 
 def plainly_penalised(
-    logits: Sequence[float], sampling: Sampling, reply: Sequence[int]
+    logits: Sequence[float], sampling: Sampling, earlier: Set[int], reply: Sequence[int]
 ) -> list[float]:
     """By the definitions, token by token."""
     scores: list[float] = []
     for token, score in enumerate(logits):
-        if token in reply:
+        if token in reply or token in earlier:
             over = score / sampling.repetition_penalty
             score = score * sampling.repetition_penalty if score < 0 else over
         score -= sampling.frequency_penalty * reply.count(token)
@@ -147,17 +147,20 @@ def rows_of(data: st.DataObject, count: int) -> torch.Tensor:
     return torch.randn(count, VOCAB, generator=generator, dtype=torch.float64)
 
 
-@given(samplings, tokens, tokens, tokens, st.data())
+@given(samplings, st.lists(st.sets(st.integers(0, VOCAB - 1)), max_size=3), st.data())
 def test_each_row_is_penalised_for_all_that_precedes_it(
-    sampling: Sampling, prompt: list[int], reply: list[int], x: list[int], data: st.DataObject
+    sampling: Sampling, replies: list[set[int]], data: st.DataObject
 ) -> None:
-    penalties = Penalties(sampling, VOCAB, CPU)
+    prompt, reply, x = data.draw(tokens), data.draw(tokens), data.draw(tokens)
+    penalties, earlier = Penalties(sampling, VOCAB, CPU), set[int]()
+    for earlier in replies:
+        penalties.begin(earlier)
     penalties.count(prompt + reply, len(prompt))
     logits = rows_of(data, data.draw(st.integers(1, len(x) + 1)))
     found = penalties.apply(logits, torch.tensor(x, dtype=torch.long))
     for back, (row, scores) in enumerate(zip(reversed(logits), reversed(found), strict=True)):
         before = reply + x[: len(x) - back]
-        expected = plainly_penalised(row.tolist(), sampling, before)
+        expected = plainly_penalised(row.tolist(), sampling, earlier, before)
         assert scores.tolist() == pytest.approx(expected, abs=1e-12)
         penalties.rollback(0)
         penalties.count(prompt + before, len(prompt))

@@ -11,7 +11,7 @@ This module does not know when there is time for that.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Sequence, Set
 from time import thread_time
 from typing import Any
 
@@ -71,6 +71,8 @@ class Ahead:
         """Steps that may still be made for the turn."""
         self._replies: list[Tokens] = []
         """Those that were begun for the turn, the newest first."""
+        self._earlier: Set[int] = frozenset()
+        """Tokens of the conversation's replies before it."""
         self._running: Generator[None, None, None] | None = None
         """The steps that hold the caches, if any do."""
         self._looking: object | None = None
@@ -92,14 +94,22 @@ class Ahead:
         self._counters.branch_accepted += accepted
 
     def grow(
-        self, before: Sequence[int], said: str, turn: int, ids: Sequence[int], known: KvCache
+        self,
+        before: Sequence[int],
+        said: str,
+        turn: int,
+        ids: Sequence[int],
+        known: KvCache,
+        earlier: Set[int] = frozenset(),
     ) -> Steps[None]:
         """Begin replies to what the user may say in `turn` after `before`; they have `said` the
-        beginning of it. The cache `known` holds rows of a beginning of `ids`.
+        beginning of it. The cache `known` holds rows of a beginning of `ids`, and `earlier` replies
+        consist of these tokens.
 
         Pauses after each pass, and may be closed there. It ends with the next `begin`.
         """
         self._looking = looking = object()
+        self._earlier = earlier
         return self._measured(self._grow(before, said, ids, known), turn, looking)
 
     def _measured(
@@ -181,7 +191,7 @@ class Ahead:
         """The beginning of the reply to a prompt; what others begin with is not decoded again."""
         assert self._turn is not None
         reply: Tokens = ()
-        step = yield from self._speculator.revise(asked, (), self._turn, 0)
+        step = yield from self._speculator.revise(asked, (), self._turn, 0, earlier=self._earlier)
         while True:
             self._counters.branch_tokens += len(step.tokens)
             reply += tuple(step.tokens)

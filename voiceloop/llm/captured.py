@@ -10,7 +10,7 @@ that the host waits for.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -23,7 +23,7 @@ from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.drafts import Draft, ModelDraft
 from voiceloop.llm.graphs import Capture, Graph
-from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, counted, warp
+from voiceloop.llm.sampling import Noise, Penalties, Said, Sampling, Stream, choose, counted, warp
 from voiceloop.llm.tree import chain
 from voiceloop.llm.verify import Verifier, coupled, rejection
 
@@ -95,6 +95,11 @@ class FixedRound:
             target.slots.spare + 1, target.slots.capacity, dtype=torch.long, device=device
         )
         """Of the sequences, by slot; only penalties look at them."""
+        counting = Penalties(sampling, vocab, device).counting
+        self.earlier = torch.zeros(
+            len(self.ids) if counting else 0, vocab, dtype=torch.bool, device=device
+        )
+        """Which tokens the earlier replies consist of, by slot."""
         self.x = torch.zeros(MOST, dtype=torch.long, device=device)
         """Draft tokens."""
         exact = torch.float64 if target.decoder.dtype == torch.float64 else torch.float32
@@ -150,13 +155,15 @@ class FixedRound:
             return None
         return self._noise.gumbel(self.inputs.keys[Stream.CHOICE][:rows])
 
-    def _said(self) -> Tensor | None:
+    def _said(self) -> Said | None:
         if not self._penalties.counting:
             return None
         given = self.inputs
         self._note(given.length - 1, given.recent[1:])
-        ids = self.ids.index_select(0, given.target_slot)[0]
-        return counted(ids, given.length, given.start, self.target.decoder.vocab)
+        ids, earlier = (
+            rows.index_select(0, given.target_slot)[0] for rows in (self.ids, self.earlier)
+        )
+        return Said(counted(ids, given.length, given.start, self.target.decoder.vocab), earlier)
 
     def _note(self, positions: Tensor, ids: Tensor) -> None:
         """Know which ids stand there."""
@@ -200,6 +207,12 @@ class Captured:
         """From `start` on, the sequence in the target's `slot` has these `ids`, if that matters."""
         if self.work.counting and start < len(ids):
             self.work.ids[slot, start : len(ids)] = torch.tensor(ids[start:])
+
+    def note_earlier(self, slot: int, tokens: Set[int]) -> None:
+        """The earlier replies of the sequence in the target's `slot` consist of these `tokens`."""
+        if self.work.counting:
+            self.work.earlier[slot].zero_()
+            self.work.earlier[slot, sorted(tokens)] = True
 
     def draft(self, k: int) -> None:
         """Propose; nothing waits for it."""
@@ -266,6 +279,8 @@ class Rounds:
         self._position = 0
         self._noted = 0
         """How many of the conversation's ids lie on the device."""
+        self._earlier: Set[int] | None = None
+        """The tokens of earlier replies that are marked there."""
 
     def ready(self, ids: Sequence[int]) -> bool:
         """Whether the round after `ids` can be one of these: its rows have places that stay."""
@@ -301,6 +316,9 @@ class Rounds:
         round_ = Round((self._cache.slot, slot), known, start, (ids[-2], ids[-1]), keys)
         captured.begin(round_, k, x)
         captured.note(self._cache.slot, self._noted, ids)
+        if self._earlier is not (earlier := self._penalties.earlier):
+            captured.note_earlier(self._cache.slot, earlier)
+            self._earlier = earlier
         if isinstance(draft, ModelDraft) and k > 0:
             captured.draft(k)
             draft.cache.length = known + k - 1
@@ -322,6 +340,8 @@ class Rounds:
     def rollback(self, length: int) -> None:
         """The ids from position `length` on are others by now."""
         self._noted = min(self._noted, length)
+        if length == 0:  # what comes may have another slot
+            self._earlier = None
 
 
 def _fitting(k: int) -> int:

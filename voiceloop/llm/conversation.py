@@ -106,6 +106,8 @@ class SpeculativeConversation:
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
         """Where each exchange's user text begins; the last is the current one's."""
+        self._said: list[frozenset[int]] = []
+        """The tokens that each exchange's reply consists of, but for the current one's."""
         self._asked = _Asked()
         self._reply: _Reply | None = None
 
@@ -178,7 +180,8 @@ class SpeculativeConversation:
             return None
         before, carried = self._before(turn)
         said, cache = f"{carried} {text}".strip(), self._speculator.cache
-        return self._look_ahead(self._ahead.grow(before, said, turn, self._ids, cache))
+        earlier = self._earlier(None if turn == self._asked.turn else self._reply)
+        return self._look_ahead(self._ahead.grow(before, said, turn, self._ids, cache, earlier))
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
@@ -216,15 +219,13 @@ class SpeculativeConversation:
         """See `Conversation.rewrite`."""
         template = self._template
         opening = template.opening(system, tools)
+        replies = [template.encode(template.harmless(reply)) for _, reply in exchanges]
         turns = [
-            template.content(said)
-            + template.user_to_reply
-            + template.encode(template.harmless(reply))
-            + template.reply_to_user
-            for said, reply in exchanges
+            template.content(said) + template.user_to_reply + reply + template.reply_to_user
+            for (said, _), reply in zip(exchanges, replies, strict=True)
         ]
         while turns and len(opening) + sum(map(len, turns)) > self._capacity // 2:
-            del turns[0]
+            del turns[0], replies[0]
             self._speculator.stats.total.dropped_turns += 1
         ids, starts = opening, [len(opening)]
         for turn in turns:
@@ -233,7 +234,7 @@ class SpeculativeConversation:
         same = common(self._ids, ids)
         self._truncate(same)
         self._ids += ids[same:]
-        self._starts = starts
+        self._starts, self._said = starts, [frozenset(reply) for reply in replies]
         self._asked, self._reply = _Asked(), None
 
     def close(self) -> None:
@@ -279,6 +280,7 @@ class SpeculativeConversation:
             return
         before = asked.before
         if reply is not None and len(self._ids) > reply.start:
+            self._said.append(self._spoken(reply))
             if reply.cut:
                 self._ids += self._template.encode(BROKEN_OFF)
             self._ids += self._template.reply_to_user
@@ -316,6 +318,7 @@ class SpeculativeConversation:
             self._speculator.rollback(first)
             del self._ids[first:second]
             self._starts = [first, *(start - second + first for start in self._starts[2:])]
+            del self._said[0]
             self._speculator.stats.total.dropped_turns += 1
 
     def _truncate(self, length: int) -> None:
@@ -362,17 +365,26 @@ class SpeculativeConversation:
     def _first(self, reply: _Reply, most: int) -> Generator[None, None, Step]:
         """The first step of a reply, of which `most` tokens are left."""
         ids, watched, how = self._ids, self._asked.bare, self._best_of
+        earlier = self._earlier(reply if reply.returned else None)
         if how is None:
             # The last id leaves room for the target's own token after the old ones.
             old = () if reply.returned else self._asked.old[: most - 1]
-            return self._speculator.revise(ids, old, reply.turn, reply.chosen, watched)
+            return self._speculator.revise(ids, old, reply.turn, reply.chosen, watched, earlier)
 
         def follow() -> Utterance:
             return Utterance(self._output(), self._eos, clause=how.clause)
 
         return self._speculator.begin_best(
-            ids, how, follow, reply.turn, reply.chosen, most, watched
+            ids, how, follow, reply.turn, reply.chosen, most, watched, earlier
         )
+
+    def _spoken(self, reply: _Reply) -> frozenset[int]:
+        """The tokens that have left in bursts, and were heard as far as is known."""
+        return frozenset(self._ids[place] for place in reply.spoken)
+
+    def _earlier(self, reply: _Reply | None) -> frozenset[int]:
+        """The tokens of all replies so far, that of `reply` included."""
+        return frozenset().union(*self._said, () if reply is None else self._spoken(reply))
 
     def _output(self) -> Output:
         """What a new reply's tokens go through."""

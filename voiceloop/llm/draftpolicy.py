@@ -42,7 +42,8 @@ class DraftPolicy:
     RECHECK = 200
     """Rounds with draft tokens after which one goes without, to see what that costs by now."""
     KEPT = 8
-    """Rounds for which a tree stays the best."""
+    """Rounds for which the best tree stays it, since it takes a while to find, and the best chain
+    where none was drafted."""
 
     def __init__(
         self,
@@ -79,7 +80,9 @@ class DraftPolicy:
         if self._rounds_with >= self.RECHECK and left <= 0:
             return chain(0)
         most = left if left > 0 else MOST
-        best = self._best_tree(most) if self.branches else self._best_chain(most)
+        if (best := self._best.get(most)) is None:
+            find = self._best_tree if self.branches else self._best_chain
+            best = self._best[most] = find(most)
         plain = self._costs.target(1)
         more = self._costs.step + self._costs.target(2) - plain
         probing = self._rounds_without * plain >= self.PROBE * max(plain, more)
@@ -96,7 +99,7 @@ class DraftPolicy:
             self._rounds_without, self._rounds_with = self._rounds_without + 1, 0
         self._chances.observe(tree, accepted)
         self._rounds += 1
-        if self._rounds % self.KEPT == 0:
+        if self._rounds % self.KEPT == 0 or (tree and not self.branches):
             self._best.clear()
 
     def _best_chain(self, most: int) -> Tree:
@@ -109,14 +112,12 @@ class DraftPolicy:
         return chain(max(rates, key=rates.__getitem__))
 
     def _best_tree(self, most: int) -> Tree:
-        if most not in self._best:
-            costs, best = self._costs, (1 / self._costs.target(1), list[Path]())
-            for depth in range(1, most + 1):
-                for total, paths in self._chances.trees(depth):
-                    rate = total / (depth * costs.step + costs.target(len(paths) + 1))
-                    best = max(best, (rate, paths), key=lambda found: found[0])
-            self._best[most] = tree_of(best[1])
-        return self._best[most]
+        costs, best = self._costs, (1 / self._costs.target(1), list[Path]())
+        for depth in range(1, most + 1):
+            for total, paths in self._chances.trees(depth):
+                rate = total / (depth * costs.step + costs.target(len(paths) + 1))
+                best = max(best, (rate, paths), key=lambda found: found[0])
+        return tree_of(best[1])
 
 
 class _Chances:

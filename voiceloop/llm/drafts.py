@@ -27,6 +27,11 @@ class Draft(Protocol):
     """Proposes tokens for one conversation."""
 
     @property
+    def draws(self) -> bool:
+        """Whether it has distributions to draw from, and wants noise for that."""
+        ...
+
+    @property
     def length(self) -> int:
         """Tokens of the sequence that it has seen."""
         ...
@@ -64,6 +69,8 @@ class Draft(Protocol):
 class ChainDraft(ABC):
     """Chooses one token after the other, each from a distribution over the target's vocabulary,
     which it warps and chooses from as the target does."""
+
+    draws = True
 
     def __init__(
         self,
@@ -231,11 +238,13 @@ class NgramDraft:
     LONGEST, SHORTEST = 4, 2
     """Tokens of the n-grams that are looked up."""
 
+    draws = False
     caches: tuple[KvCache, ...] = ()
 
     def __init__(self, device: torch.device) -> None:
         """`device` is the target's."""
         self._device = device
+        self._none = torch.empty(0, dtype=torch.long, device=device)
         self._ids: list[int] = []
         self._ends: dict[tuple[int, ...], list[int]] = {}
         """Where each n-gram ended that something followed, in order."""
@@ -259,6 +268,8 @@ class NgramDraft:
         yield from ()
         firsts = tree.children(ROOT)
         starts = self._starts(len(firsts))
+        if not starts:
+            return DraftTokens(self._none)
         paths = [
             self._copied(at, tree.below(node)) for at, node in zip(starts, firsts, strict=False)
         ]

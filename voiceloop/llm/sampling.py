@@ -10,7 +10,7 @@ This module knows neither models nor drafts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -46,8 +46,9 @@ class Sampling:
     seed: int = 0
     repetition_penalty: float = 1.0
     """Divides the positive logits, and multiplies the negative ones, of tokens that are in the
-    reply (Keskar et al. 2019, CTRL, section 4.1). For those of the prompt too, it would drive a
-    small model away from the very words of the conversation, more so with each turn."""
+    reply or in an earlier one (Keskar et al. 2019, CTRL, section 4.1). Without the earlier ones a
+    small model gives one answer to everything; with the user's words it would be driven away from
+    what the conversation is about."""
     presence_penalty: float = 0.0
     """Taken from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
     frequency_penalty: float = 0.0
@@ -76,6 +77,16 @@ def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
     return said[:vocab]
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a model has said in a conversation."""
+
+    now: Tensor
+    """How often each token is in the reply, float32 [vocab]."""
+    earlier: Tensor
+    """Whether it is in an earlier one, bool [vocab]."""
+
+
 class Penalties:
     """Penalties, bias and bans of one conversation; where all are off, logits pass untouched.
 
@@ -93,12 +104,24 @@ class Penalties:
         self._bias = _bias(sampling, vocab, device)
         self._vocab, self._device = vocab, device
         self._length = self._start = 0
+        self.earlier: Set[int] = frozenset()
+        """Tokens of the earlier replies."""
 
     @cached_property
-    def _said(self) -> Tensor:
-        """How often each token is in the reply, float32 [vocab]; made when it is first wanted, on
-        the thread and stream that want it."""
-        return torch.zeros(self._vocab, device=self._device)
+    def _said(self) -> Said:
+        """Made when it is first wanted, on the thread and stream that want it."""
+        return Said(
+            torch.zeros(self._vocab, device=self._device),
+            torch.zeros(self._vocab, dtype=torch.bool, device=self._device),
+        )
+
+    def begin(self, earlier: Set[int]) -> None:
+        """A reply begins; the conversation's `earlier` ones consist of these tokens."""
+        if not self.counting or earlier == self.earlier:
+            return
+        self.earlier = earlier
+        self._said.earlier.zero_()
+        self._said.earlier[sorted(earlier)] = True
 
     def count(self, ids: Sequence[int], start: int) -> None:
         """Know that the sequence is `ids`, its reply beginning at `start`.
@@ -109,11 +132,11 @@ class Penalties:
         if known or not self.counting:
             return
         if start != self._start or self._length == 0:
-            self._said.zero_()
+            self._said.now.zero_()
             self._length, self._start = 0, start
         new = ids[max(start, self._length) :]
         reply = torch.tensor(new, dtype=torch.long, device=self._device)
-        self._said.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
+        self._said.now.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
         self._length = len(ids)
 
     def rollback(self, length: int) -> None:
@@ -125,22 +148,23 @@ class Penalties:
         self,
         logits: Tensor,
         x: Tensor,
-        said: Tensor | None = None,
+        said: Said | None = None,
         follows: Tensor | None = None,
     ) -> Tensor:
         """Penalised logits [rows, vocab], at least float32.
 
         Of the draft tokens `x` (int64 [k]), all of which are behind the counted sequence, a row
         comes after those that `follows` says, bool [rows, k]. Without it the last row follows all;
-        the row before it, all but the last; and so on. `said` stands in for what `count` was told.
+        the row before it, all but the last; and so on. `said` stands in for what `begin` and
+        `count` were told.
         """
         if self.counting:
             said = self._said if said is None else said
             logits = self._penalised(exact(logits), x, said, follows)
         return logits if self._bias is None else exact(logits) + self._bias
 
-    def _penalised(self, logits: Tensor, x: Tensor, said: Tensor, follows: Tensor | None) -> Tensor:
-        scores = self._formula(logits, said)
+    def _penalised(self, logits: Tensor, x: Tensor, said: Said, follows: Tensor | None) -> Tensor:
+        scores = self._formula(logits, said.now, said.earlier)
         rows, k = len(logits), len(x)
         if k == 0:
             return scores
@@ -149,15 +173,15 @@ class Penalties:
             follows = torch.ones(rows, k, device=logits.device).tril(k - rows)
         again = follows.float() @ (x.unsqueeze(1) == x).float()
         columns = x.expand(rows, k)
-        changed = self._formula(logits.gather(1, columns), said[x] + again)
+        changed = self._formula(logits.gather(1, columns), said.now[x] + again, said.earlier[x])
         return scores.scatter_(1, columns, changed)
 
-    def _formula(self, logits: Tensor, said: Tensor) -> Tensor:
+    def _formula(self, logits: Tensor, now: Tensor, earlier: Tensor) -> Tensor:
         if self._repetition != 1:
             weaker = torch.where(logits < 0, logits * self._repetition, logits / self._repetition)
-            logits = torch.where(said > 0, weaker, logits)
-        said = said.to(logits.dtype)
-        return logits - (self._frequency * said + self._presence * said.sign())
+            logits = torch.where((now > 0) | earlier, weaker, logits)
+        now = now.to(logits.dtype)
+        return logits - (self._frequency * now + self._presence * now.sign())
 
 
 def warp(logits: Tensor, sampling: Sampling) -> Tensor:

@@ -15,7 +15,7 @@ which turns they belong to and when a reply is over, this module does not know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -168,10 +168,12 @@ class Speculator:
         """
         x, noise = DraftTokens(self._rows[:0]), None
         # Propose: x_1, …, x_k from the draft, one pass each.
-        if self._draft is not None and tree:
-            noise = self._verifier.noise(position, tree.depth + 1, drafting=True)
-            x = yield from self._proposed(self._draft, ids, tree, noise)
-            yield None
+        if (draft := self._draft) is not None and tree:
+            if draft.draws:
+                noise = self._verifier.noise(position, tree.depth + 1, drafting=True)
+            x = yield from self._proposed(draft, ids, tree, noise)
+            if len(x):
+                yield None
         # Verify: p_1, …, p_k+1 from the target, all in one pass.
         plan = self.plan(ids, x, noise)
         with self._watches.target:
@@ -195,7 +197,7 @@ class Speculator:
         depth = 0 if draft is None else self._policy.next(position).cut(limit).depth
         if draft is None or depth == 0:
             return [], 0.0
-        noise = self._verifier.noise(position, depth, drafting=True)
+        noise = self._verifier.noise(position, depth, drafting=True) if draft.draws else None
         x = yield from self._proposed(draft, ids, chain(depth), noise)
         tokens: list[int] = cast(Any, x.tokens).tolist()
         draft.rollback(len(ids))
@@ -273,6 +275,7 @@ class Speculator:
         turn: int,
         position: int,
         watched: int | None = None,
+        earlier: Set[int] = frozenset(),
     ) -> Generator[None, None, Step]:
         """Begin a reply to the prompt `ids`, keeping what still fits of `old`, an earlier reply.
 
@@ -289,8 +292,9 @@ class Speculator:
         a bias.
 
         `ending` is told after the first `watched` ids too, unless they were known before.
+        `earlier` replies of the conversation consist of these tokens.
         """
-        offered = self._begin(ids, old, turn, position)
+        offered = self._begin(ids, old, turn, position, earlier)
         whole, kept, done, step = [*ids, *old], 0, False, Step()
         try:
             self._forget(len(ids) - 1)  # the last row's logits are needed
@@ -329,13 +333,14 @@ class Speculator:
         position: int,
         limit: int,
         watched: int | None = None,
+        earlier: Set[int] = frozenset(),
     ) -> Generator[None, None, Step]:
         """Begin a reply to the prompt `ids` by the best of several, see `Candidates.decode`.
 
         The rest is as `revise` has it, but that nothing is kept of an earlier reply: behind another
         prompt another candidate may be the best, and all of them are needed to tell.
         """
-        x, done = self._begin(ids, (), turn, position), False
+        x, done = self._begin(ids, (), turn, position, earlier), False
         try:
             self._forget(len(ids) - 1)  # the last row's logits are needed
             yield from self._extend(ids[: max(0, len(ids) - chunk(self._target.device))])
@@ -428,11 +433,17 @@ class Speculator:
         return sampling.seed if sampling.temperature else None
 
     def _begin(
-        self, ids: Sequence[int], old: Sequence[int], turn: int, position: int
+        self,
+        ids: Sequence[int],
+        old: Sequence[int],
+        turn: int,
+        position: int,
+        earlier: Set[int],
     ) -> DraftTokens:
         """A reply to the prompt `ids` begins; what can be verified of the `old` one."""
         self.stats.total.reused += min(self.cache.length, len(ids))
         self._reply = _Reply(len(ids), position)
+        self._penalties.begin(earlier)
         return self._verifier.begin(turn, old, position)
 
     def _extend(self, ids: Sequence[int]) -> Steps[None]:

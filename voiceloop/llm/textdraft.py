@@ -154,6 +154,8 @@ class SharedDraft(_Translated, ChainDraft):
 class TextDraft(_Translated):
     """A model whose likeliest words are the guess; see `Draft`."""
 
+    draws = False
+
     def __init__(
         self, model: Decoder, translation: Translation, target: object, own: object, capacity: int
     ) -> None:
