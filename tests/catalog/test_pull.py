@@ -204,6 +204,21 @@ def test_a_damaged_file_of_a_model_is_named_and_fetched_again_alone(shop: Shop) 
     assert shop.server.starts(path) == [0]
 
 
+def test_what_is_damaged_is_mended_from_where_it_came(shop: Shop) -> None:
+    offered(shop)
+    hub = (shop.folder / "cards.toml").read_text()
+    packaged(shop, "a", FILES)
+    shop.cards(hub + (shop.folder / "cards.toml").read_text())
+    shop.pull("a", "--from", "packages", "--yes")
+    model = shop.store.find("a")
+    assert model is not None
+    (model.folder / "config.json").write_bytes(b"[]")
+    done = shop.pull("a", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert bodies(shop.store, "a", "packages") == FILES
+    assert shop.store.known("a", "hub") is None
+
+
 def huge(shop: Shop, size: int) -> str:
     """A hub whose weights are said to have so many bytes; returns their path."""
     path = offered(shop)

