@@ -200,7 +200,7 @@ def _agree(
 ) -> None:
     """Show what will be fetched and ask once, or raise ConfigError where nobody agrees to it.
 
-    What is not among the `new` ones was agreed to when it came.
+    Packages of what is not among the `new` ones were trusted when it came.
     """
     from voiceloop.catalog.cards import size
 

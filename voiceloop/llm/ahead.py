@@ -100,7 +100,7 @@ class Ahead:
         turn: int,
         ids: Sequence[int],
         known: KvCache,
-        earlier: Set[int] = frozenset(),
+        earlier: Set[int],
     ) -> Steps[None]:
         """Begin replies to what the user may say in `turn` after `before`; they have `said` the
         beginning of it. The cache `known` holds rows of a beginning of `ids`, and `earlier` replies

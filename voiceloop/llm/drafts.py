@@ -244,7 +244,6 @@ class NgramDraft:
     def __init__(self, device: torch.device) -> None:
         """`device` is the target's."""
         self._device = device
-        self._none = torch.empty(0, dtype=torch.long, device=device)
         self._ids: list[int] = []
         self._ends: dict[tuple[int, ...], list[int]] = {}
         """Where each n-gram ended that something followed, in order."""
@@ -269,7 +268,7 @@ class NgramDraft:
         firsts = tree.children(ROOT)
         starts = self._starts(len(firsts))
         if not starts:
-            return DraftTokens(self._none)
+            return DraftTokens(torch.empty(0, dtype=torch.long, device=self._device))
         paths = [
             self._copied(at, tree.below(node)) for at, node in zip(starts, firsts, strict=False)
         ]
