@@ -496,9 +496,26 @@ async def test_replies_are_begun_ahead_while_the_user_talks_and_while_the_reply_
     )
     looks = [text for kind, text in result.log if kind == "ahead"]
     assert looks.count("") == 2  # after each of the replies
-    assert any(text for text in looks if "Tell me about the sky".startswith(str(text)) and text)
+    assert any(text for text in looks if "And the sea".startswith(str(text)) and text)
+    assert not any(text for text in looks if "Tell me about the sky".startswith(str(text)) and text)
     assert all(trace.counters["tokens_ahead"] > 0 for trace in result.traces)
     assert [trace.outcome for trace in result.traces] == ["done", "done"]
+
+
+@pytest.mark.parametrize("asked", ["And the sea", "Tell me about the sky"])
+async def test_audio_of_what_was_foreseen_is_taken_where_it_is_what_is_replied(asked: str) -> None:
+    llm = ScriptedLlm(REPLIES, ahead_cost=AHEAD_S, foreseen=["And the sea"])
+    tts = ScriptedTts()
+    result = await converse(
+        Utterance(0.5, "Tell me about the sky"), Utterance(3.0, asked), llm=llm, tts=tts
+    )
+    _, second = result.traces
+    hit = asked == "And the sea"
+    assert second.counters.get("clauses_foreseen", 0) == hit
+    assert second.heard == "".join(map(str, REPLIES[asked]))
+    sea = [text for _, text in tts.spoken if "sea" in text]
+    assert len(sea) == 2, "once for each of the turns, and where it is replied not again"
+    assert not out_of_order(second)
 
 
 @pytest.mark.parametrize("full_duplex", [False, True])

@@ -25,7 +25,17 @@ from typing import Literal, Protocol, TypeVar
 
 from voiceloop.errors import ConfigError
 from voiceloop.schema import suggestion
-from voiceloop.types import Calibration, Clause, Pcm, SpeechChunk, TokenBurst, Tool, ToolCall, Word
+from voiceloop.types import (
+    Begun,
+    Calibration,
+    Clause,
+    Pcm,
+    SpeechChunk,
+    TokenBurst,
+    Tool,
+    ToolCall,
+    Word,
+)
 
 T = TypeVar("T")
 Kind = Literal["vad", "asr", "turn", "llm", "tts"]
@@ -155,13 +165,14 @@ class Conversation(Protocol):
         """
         ...
 
-    def ahead(self, text: str, turn: int) -> Steps[int] | None:
+    def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         """Begin replies to what the user is likely to say in `turn`, which begins with `text`; it
         may be one that has not begun, after a reply that is heard to its end.
 
-        Each step gives how many tokens there are so far. What is replied stays as it would be, and
-        comes sooner where it was foreseen. Anything else that is asked for ends it. None where
-        nothing is begun ahead. It is asked for on the event loop.
+        Each step gives how many tokens there are so far; the last ones, what was begun, likeliest
+        first. What is replied stays as it would be, and comes sooner where it was foreseen.
+        Anything else that is asked for ends it. None where nothing is begun ahead. It is asked for
+        on the event loop.
         """
         ...
 

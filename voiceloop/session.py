@@ -243,7 +243,7 @@ class Session:
     @_act.register
     def _begin_reading(self, action: actions.ReadWords) -> None:
         work = self._work[action.turn]
-        self._do(work, read(work, self._resources, action.text))
+        self._do(work, read(work, self._resources, action))
 
     @_act.register
     def _begin_rewriting(self, action: actions.RewriteHistory) -> None:

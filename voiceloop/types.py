@@ -101,6 +101,15 @@ class TokenBurst:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """The beginning of a reply to what the user has not said yet."""
+
+    bursts: tuple[TokenBurst, ...]
+    whole: bool
+    """Nothing comes after them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tool:
     """A function that the model may call."""
 

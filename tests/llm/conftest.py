@@ -411,9 +411,8 @@ class Workshop:
         )
         ahead: Ahead | None = None
         if branches:
-            own = Speculator(target, None, policy, sampling, KvCache(capacity))
-            counters = speculator.stats.total
-            ahead = Ahead(target, own, template, self.tokenizer, eos, branches, counters)
+            own, counters = KvCache(capacity), speculator.stats.total
+            ahead = Ahead(target, sampling, template, own, branches, counters)
         return SpeculativeConversation(
             speculator,
             template,

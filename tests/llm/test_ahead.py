@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.llm.test_conversation import exhaust, spoken
-from voiceloop.llm.ahead import TOKENS
+from voiceloop.llm.ahead import ALIKE, TOKENS
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.sampling import Sampling
 
@@ -127,7 +127,8 @@ def test_no_more_is_begun_than_was_asked_for(workshop):
     for most in (1, 2, 3):
         conversation = workshop.conversation(Foretold(workshop, REPLIES), branches=most)
         exhaust(conversation.ahead("", 1))
-        assert conversation.counters.branch_tokens <= most * TOKENS
+        told_apart = (len(REPLIES) - most) * ALIKE
+        assert conversation.counters.branch_tokens <= most * TOKENS + told_apart
         hits = [passes(conversation, text, 1)[1] <= 3 for text in REPLIES]
         assert sum(hits) == most
 
@@ -186,7 +187,7 @@ def test_a_search_that_was_superseded_disturbs_no_other(workshop, steps):
     old.close()
     exhaust(new)
     assert passes(conversation, "What is it?", 1)[1] == 2
-    assert conversation._ahead._speculator.cache.nbytes == 0
+    assert conversation._ahead._cache.nbytes == 0
 
 
 def test_what_is_shared_is_copied_and_not_computed_again(workshop):
@@ -199,7 +200,7 @@ def test_what_is_shared_is_copied_and_not_computed_again(workshop):
     assert known > 100
     longest = max(map(len, map(workshop.template.encode, REPLIES))) + TOKENS
     assert model.rows - rows <= longest**2
-    assert conversation._ahead._speculator.cache.nbytes == 0  # and nothing of it is kept
+    assert conversation._ahead._cache.nbytes == 0  # and nothing of it is kept
 
 
 def test_nothing_is_begun_where_there_is_no_room_or_nobody_wants_it(workshop):

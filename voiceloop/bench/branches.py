@@ -27,7 +27,6 @@ from voiceloop.bench.pair import target_of
 from voiceloop.bench.record import Record, share
 from voiceloop.bench.utterances import Line, Utterance, draw_voice, speak
 from voiceloop.errors import ConfigError
-from voiceloop.llm.ahead import TOKENS
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
 from voiceloop.types import TokenBurst
@@ -41,6 +40,8 @@ DIFFERENT = ("Again, please.", "What did I say?", "Shorter, please.", "Another o
 """The commonest there among those that have different answers."""
 BRANCHES = 4
 """At once, where the settings name no number."""
+BEGINNING = 12
+"""Replies that are alike for so many tokens have one first clause."""
 EARLY_S = 0.5
 """A reply is to have been begun so long before the user's end."""
 BEHIND_S = 0.3
@@ -200,9 +201,9 @@ def _look(conversation: SpeculativeConversation, part: str, turn: int, seconds: 
 
 
 def _answer(conversation: SpeculativeConversation, text: str, turn: int) -> tuple[int, ...]:
-    """The beginning of the reply, as long as a branch."""
+    """The beginning of the reply."""
     found = [item for item in conversation.reply(text, turn) if isinstance(item, TokenBurst)]
-    return tuple(token for item in found for token in item.ids)[:TOKENS]
+    return tuple(token for item in found for token in item.ids)[:BEGINNING]
 
 
 def _guesses(

@@ -42,6 +42,8 @@ class ReadWords:
 
     turn: int
     text: str
+    options: Options
+    """How the reply will be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -563,7 +563,9 @@ class Core:
 
     def _read(self, turn_id: int, text: str) -> None:
         self._change(turn_id, read=text)
-        self._work(actions.ReadWords(turn_id, text))
+        turn = self.turn(turn_id)
+        assert turn is not None, "it is not over"
+        self._work(actions.ReadWords(turn_id, text, turn.request.options or self.settings.reply))
 
     def _reply(self, turn_id: int, text: str, *, ahead: bool = False) -> None:
         turn = self.turn(turn_id)

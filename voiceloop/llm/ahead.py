@@ -1,46 +1,49 @@
 """Replies begun ahead: to what the user is likely to say next, before they have said it.
 
-The language model itself tells what that is: it has read users as well as assistants. Each branch
-is the beginning of its reply to a text that it finds likely, just as the reply would begin. When
-the user has finished, whatever branch begins as the reply does is offered as its draft. The target
-verifies it like any other, so a branch may be good for words that nobody foresaw: "shorter, please"
-and "make it shorter" have one answer.
+The language model itself tells what that is: it has read users as well as assistants. The likeliest
+texts are looked for, each is answered a little, and of the answers that begin differently the
+likeliest go on, just as the reply would. All of that is one tree behind the conversation, a few
+rows a pass. When the user has finished, whatever branch begins as the reply does is offered as its
+draft. The target verifies it like any other, so a branch may be good for words that nobody foresaw:
+"shorter, please" and "make it shorter" have one answer.
 
 This module does not know when there is time for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence, Set
+from collections.abc import Callable, Generator, Sequence, Set
 from time import thread_time
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from voiceloop.engines import Steps
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import Decoder
-from voiceloop.llm.likely import AT_ONCE, Tokens, most_likely
-from voiceloop.llm.speculate import Speculator
+from voiceloop.llm.candidates import Followed
+from voiceloop.llm.decoder import Decoder, feed
+from voiceloop.llm.likely import AT_ONCE, Found, Tokens, most_likely
+from voiceloop.llm.lines import Chooser, Line, Nodes
+from voiceloop.llm.sampling import Penalties, Sampling
 from voiceloop.llm.stats import LlmCounters
 from voiceloop.llm.stopwatch import Stopwatch
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.translation import common
-from voiceloop.llm.tree import Tree
+from voiceloop.llm.verify import Verifier
 
 PASSES = 12
 """Passes of a search for what the user may say: no text of more tokens is found."""
-STEPS = 24
-"""Steps for a turn beside one search, for each branch that may be begun at a time."""
-TEXTS = 2
+TEXTS = 4
 """Likely texts that are answered, for each branch: many have the same answer."""
-TOKENS = 12
-"""Tokens of each reply: about its first clause."""
+ALIKE = 3
+"""Tokens by which answers are told apart before most of them are given up."""
+TOKENS = 16
+"""Tokens of each branch, which is the first clause of a reply and a token that shows its end."""
+STEPS = 72
+"""Passes for one turn: two searches with their replies, about."""
 
 
 class Ahead:
-    """The branches of one conversation. They compute in caches of their own, which are there for
+    """The branches of one conversation. They compute in a cache of their own, which has rows for
     as long as they do.
 
     Its attributes are many: what is asked for from the loop, and what runs, are told apart."""
@@ -48,33 +51,30 @@ class Ahead:
     def __init__(
         self,
         target: Decoder,
-        speculator: Speculator,
+        sampling: Sampling,
         template: ChatTemplate,
-        tokenizer: Any,
-        eos: frozenset[int],
+        cache: KvCache,
         most: int,
         counters: LlmCounters,
     ) -> None:
-        """`speculator` is one of the target with the conversation's sampling, which must not be
-        that of rejection: a branch would be verified by the numbers that chose it. At most so many
-        branches are begun at a time; `counters` are the conversation's."""
+        """`sampling` is the conversation's, which must not be that of rejection: a branch would be
+        verified by the numbers that chose it. `cache` is an empty one. At most so many branches are
+        begun at a time; `counters` are the conversation's."""
         self._target = target
-        self._speculator = speculator
         self._template = template
-        self._tokenizer = tokenizer
-        self._eos = eos
+        self._cache = cache
         self._most = most
         self._counters = counters
+        verifier = Verifier(sampling, target.vocab, target.device, remembered=0)
+        self._chooser = Chooser(verifier, Penalties(sampling, target.vocab, target.device))
         self._clocks = Stopwatch(target.device), Stopwatch(torch.device("cpu"), thread_time)
         self._turn: int | None = None
         self._left = 0
-        """Steps that may still be made for the turn."""
+        """Passes that may still be made for the turn."""
         self._replies: list[Tokens] = []
         """Those that were begun for the turn, the newest first."""
-        self._earlier: Set[int] = frozenset()
-        """Tokens of the conversation's replies before it."""
         self._running: Generator[None, None, None] | None = None
-        """The steps that hold the caches, if any do."""
+        """The steps that hold the cache, if any do."""
         self._looking: object | None = None
         """The search that goes on, if nothing has been asked for meanwhile."""
 
@@ -101,109 +101,150 @@ class Ahead:
         ids: Sequence[int],
         known: KvCache,
         earlier: Set[int],
-    ) -> Steps[None]:
+        follow: Callable[[], Followed],
+    ) -> Generator[int, None, Sequence[Tokens]]:
         """Begin replies to what the user may say in `turn` after `before`; they have `said` the
         beginning of it. The cache `known` holds rows of a beginning of `ids`, and `earlier` replies
-        consist of these tokens.
+        consist of these tokens. What a new `follow` is told of a reply tells where its first clause
+        ends.
 
-        Pauses after each pass, and may be closed there. It ends with the next `begin`.
+        Pauses after each pass, to tell how many tokens there are so far, and may be closed there.
+        Returns what was begun, likeliest first; with the next `begin` or `grow` it ends with
+        nothing.
         """
         self._looking = looking = object()
-        self._earlier = earlier
-        return self._measured(self._grow(before, said, ids, known), turn, looking)
+        prompt = [*before, *self._template.content(said)]
+        steps = self._grow(prompt, turn, ids, known, earlier, follow)
+        return self._measured(steps, turn, looking)
 
     def _measured(
         self, steps: Generator[None, None, None], turn: int, looking: object
-    ) -> Steps[None]:
+    ) -> Generator[int, None, Sequence[Tokens]]:
         """The steps of one search, for as long as it is the one that goes on."""
         if self._looking is not looking:
-            return
+            return ()
         self._let_go()  # of what an earlier search holds that has not noticed yet that it is over
         self._turn_to(turn)
-        wall, processor = self._clocks
+        (wall, processor), before = self._clocks, self._counters.branch_tokens
         self._running = running = processor.steps(wall.steps(steps))
         try:
             while self._looking is looking and self._left:
                 self._left -= 1
                 if next(running, running) is running:
-                    return
-                yield None
+                    return self._replies[: self._most]
+                yield self._counters.branch_tokens - before
+            return ()
         finally:
             if self._running is running:
                 self._let_go()
 
     def _let_go(self) -> None:
-        """End the search that runs, and free its caches."""
+        """End the search that runs, and free its cache."""
         if self._running is None:
             return
         self._running.close()
         self._running = None
-        self._speculator.release()
+        self._cache.release()
         wall, processor = self._clocks
         self._counters.branch_ms += wall.take()
         self._counters.branch_processor_ms += processor.take()
 
     def _turn_to(self, turn: int) -> None:
         if turn != self._turn:
-            self._turn, self._replies = turn, []
-            self._left = PASSES + STEPS * self._most
+            self._turn, self._replies, self._left = turn, [], STEPS
 
     @torch.inference_mode()
     def _grow(
-        self, before: Sequence[int], said: str, ids: Sequence[int], known: KvCache
+        self,
+        prompt: Sequence[int],
+        turn: int,
+        ids: Sequence[int],
+        known: KvCache,
+        earlier: Set[int],
+        follow: Callable[[], Followed],
     ) -> Generator[None, None, None]:
-        template, cache = self._template, self._speculator.cache
-        prompt = [*before, *template.content(said)]
-        most = max(AT_ONCE * PASSES, PASSES + len(template.user_to_reply) + TOKENS)
-        if not prompt or len(prompt) + most > cache.capacity:
+        cache, texts = self._cache, TEXTS * self._most
+        rows = AT_ONCE * PASSES + texts * (len(self._template.user_to_reply) + ALIKE)
+        if not prompt or len(prompt) + rows + 2 * TOKENS * self._most > cache.capacity:
             return
         cache.fork(known, min(common(prompt, ids), len(prompt) - 1))
-        yield from self._speculator.prefill(prompt[:-1])
-        begun, held = list[Tokens](), prompt
-        for words in (yield from self._texts(prompt)):
-            rest = self._tokenizer.decode(words, clean_up_tokenization_spaces=False)
-            asked = [*before, *template.content(said + rest), *template.user_to_reply]
-            self._speculator.rollback(common(held, asked))
-            reply = yield from self._reply(asked, begun)
-            held = [*asked, *reply]
-            if reply not in begun:
-                begun.append(reply)
-            if len(begun) == self._most:
-                return
+        root = yield from feed(self._target, cache, prompt)
+        assert root is not None, "the last one at least was unknown"
+        yield None
+        nodes = Nodes(cache.length)
+        found = yield from self._texts(nodes, root[0], texts)
+        self._chooser.verifier.begin(turn, (), 0)
+        self._chooser.penalties.begin(earlier)
+        seed = self._chooser.verifier.sampling.seed
+        lines = [Line(seed, TOKENS, _first_clause(follow()), text.node) for text in found]
+        yield from self._answer(nodes, lines)
+        yield from self._write(nodes, lines, ALIKE)
+        lines = _different(lines)[: self._most]
+        self._know(lines)
+        for _ in self._write(nodes, lines, TOKENS):
+            self._know(lines)
+            yield None
 
-    def _texts(self, prompt: Sequence[int]) -> Generator[None, None, list[Tokens]]:
-        """What the user is likely to say after the prompt, whose last token is yet to be read."""
-        target, cache, parents = self._target, self._speculator.cache, list[int]()
+    def _texts(self, nodes: Nodes, root: Tensor, count: int) -> Generator[None, None, list[Found]]:
+        """What the user is likely to say, whose beginning has the logits `root` behind it."""
 
         def extend(follows: Sequence[int], tokens: Sequence[int]) -> Tensor:
-            parents.extend(follows)
-            ids = torch.tensor(tokens, device=target.device)
-            return target.forward_tree(ids, cache, Tree(tuple(parents)), len(tokens))
+            nodes.grow(follows, tokens)
+            return nodes.compute(self._target, self._cache)
 
-        root = target.forward(torch.tensor(prompt[-1:], device=target.device), cache, 1)[0]
-        yield None
-        end, count = self._template.user_to_reply[0], TEXTS * self._most
+        end = self._template.user_to_reply[0]
         return (yield from most_likely(root, extend, end, count=count, passes=PASSES))
 
-    def _reply(
-        self, asked: Sequence[int], begun: Sequence[Tokens]
-    ) -> Generator[None, None, Tokens]:
-        """The beginning of the reply to a prompt; what others begin with is not decoded again."""
-        assert self._turn is not None
-        reply: Tokens = ()
-        step = yield from self._speculator.revise(asked, (), self._turn, 0, earlier=self._earlier)
-        while True:
-            self._counters.branch_tokens += len(step.tokens)
-            reply += tuple(step.tokens)
-            end = next((at for at, token in enumerate(reply) if token in self._eos), TOKENS)
-            reply = reply[: min(end + 1, TOKENS)]
-            newest = [*begun, reply]
-            self._replies = newest + [one for one in self._replies if one not in newest]
-            yield None
-            if len(reply) in (end + 1, TOKENS):
-                return reply
-            known = [*asked, *reply]
-            if guess := self.after(reply):
-                step = self._speculator.offer(known, guess)
-            else:
-                step = yield from self._speculator.round(known, TOKENS - len(reply))
+    def _answer(self, nodes: Nodes, lines: Sequence[Line]) -> Generator[None, None, None]:
+        """Let each of `lines`, which are at the texts they are to answer, have its first token."""
+        marks = self._template.user_to_reply
+        at_once = max(1, 2 * AT_ONCE // len(marks))
+        for group in (lines[at : at + at_once] for at in range(0, len(lines), at_once)):
+            for line in group:
+                nodes.follow(line.node, marks)
+                line.node = len(nodes.x) - 1
+            nodes.asked = len(nodes.x)
+            yield from self._go_on(nodes, group)
+
+    def _write(self, nodes: Nodes, lines: Sequence[Line], most: int) -> Generator[None, None, None]:
+        """Let each of `lines` have so many tokens, or its end."""
+        while going := [line for line in lines if not line.done and len(line.tokens) < most]:
+            nodes.add(going)
+            for line in {line.node: line for line in going}.values():
+                nodes.follow(line.node, self.after(line.tokens)[: most - len(line.tokens)])
+            yield from self._go_on(nodes, going)
+
+    def _go_on(self, nodes: Nodes, lines: Sequence[Line]) -> Generator[None, None, None]:
+        """One pass over what is new of `nodes`, behind which each of `lines` goes on."""
+        before = sum(len(line.tokens) for line in lines)
+        self._chooser.walk(lines, nodes, nodes.compute(self._target, self._cache), 0)
+        self._counters.branch_tokens += sum(len(line.tokens) for line in lines) - before
+        yield None
+
+    def _know(self, lines: Sequence[Line]) -> None:
+        """Offer what `lines` have by now before what others have, and of these none that is but the
+        beginning of one."""
+        newest = list(dict.fromkeys(tuple(line.tokens) for line in lines))
+        older = [one for one in self._replies if not any(one == new[: len(one)] for new in newest)]
+        self._replies = newest + older
+
+
+def _first_clause(reply: Followed) -> Callable[[int], bool]:
+    """Tells of each token of a reply whether its first clause was over before, or all is now."""
+    over = False
+
+    def ends(token: int) -> bool:
+        nonlocal over
+        before, over = over, reply.push(token)
+        return before or reply.complete
+
+    return ends
+
+
+def _different(lines: Sequence[Line]) -> list[Line]:
+    """The first of those that begin alike before all the others."""
+    seen, rest = dict[Tokens, Line](), list[Line]()
+    for line in lines:
+        if seen.setdefault(tuple(line.tokens[:ALIKE]), line) is not line:
+            rest.append(line)
+    return [*seen.values(), *rest]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from voiceloop.calibration.probability import bare
@@ -27,7 +28,7 @@ from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.translation import common
 from voiceloop.llm.utterance import Utterance
 from voiceloop.llm.wording import BROKEN_OFF
-from voiceloop.types import TokenBurst, Tool, ToolCall
+from voiceloop.types import Begun, TokenBurst, Tool, ToolCall
 
 MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"
 
@@ -174,14 +175,16 @@ class SpeculativeConversation:
             self._begin(turn)
             yield from self._answer_to(text, turn)
 
-    def ahead(self, text: str, turn: int) -> Steps[int] | None:
+    def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         """See `Conversation.ahead`."""
         if self._ahead is None:
             return None
         before, carried = self._before(turn)
         said, cache = f"{carried} {text}".strip(), self._speculator.cache
         earlier = self._earlier(None if turn == self._asked.turn else self._reply)
-        return self._look_ahead(self._ahead.grow(before, said, turn, self._ids, cache, earlier))
+        follow = partial(self._utterance, clause=True)
+        steps = self._ahead.grow(before, said, turn, self._ids, cache, earlier, follow)
+        return self._look_ahead(steps, turn)
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
@@ -252,12 +255,23 @@ class SpeculativeConversation:
                 self._speculator.stats.total.evictions += 1
             yield
 
-    def _look_ahead(self, steps: Steps[None]) -> Steps[int]:
-        total = self._speculator.stats.total
-        tokens = total.branch_tokens
+    def _look_ahead(
+        self, steps: Generator[int, None, Sequence[Sequence[int]]], turn: int
+    ) -> Steps[int | Begun]:
         with memory_for("what a conversation begins ahead", MEMORY_HINT):
-            for _ in steps:
-                yield total.branch_tokens - tokens
+            begun = yield from steps
+        yield from (self._begun(ids, turn) for ids in begun)
+
+    def _begun(self, ids: Sequence[int], turn: int) -> Begun:
+        """What is spoken of a reply that begins with `ids`."""
+        output, end = self._output(), next((i for i, t in enumerate(ids) if t in self._eos), None)
+        items = output.push(ids[:end])
+        whole = end is not None or output.stopped is not None
+        if whole:
+            items += output.finish()
+        said = (item for item in items if isinstance(item, Speech))
+        bursts = tuple(TokenBurst(turn, one.ids, one.text, ends=one.ends) for one in said)
+        return Begun(bursts, whole)
 
     def _before(self, turn: int) -> tuple[list[int], str]:
         """The ids before what the user says in `turn` if the last reply is heard to its end, and
@@ -371,9 +385,7 @@ class SpeculativeConversation:
             old = () if reply.returned else self._asked.old[: most - 1]
             return self._speculator.revise(ids, old, reply.turn, reply.chosen, watched, earlier)
 
-        def follow() -> Utterance:
-            return Utterance(self._output(), self._eos, clause=how.clause)
-
+        follow = partial(self._utterance, clause=how.clause)
         return self._speculator.begin_best(
             ids, how, follow, reply.turn, reply.chosen, most, watched, earlier
         )
@@ -390,6 +402,10 @@ class SpeculativeConversation:
         """What a new reply's tokens go through."""
         thinking, call = self._template.thinks_first, self._template.call
         return Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
+
+    def _utterance(self, *, clause: bool) -> Utterance:
+        """What follows a new reply, or the first clause of it, token by token."""
+        return Utterance(self._output(), self._eos, clause=clause)
 
     def _begun_ahead(self, reply: _Reply) -> Sequence[int]:
         """How a branch goes on that begins like the reply; empty where there is none."""

@@ -6,7 +6,6 @@ a conversation is, `speculate` and `conversation` know.
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from random import SystemRandom
 
@@ -212,13 +211,9 @@ class SpeculativeLlm:
         not the one that was begun, and in rejection sampling none is."""
         if not self._config.branches or self._best_of is not None or sampling.rejects:
             return None
-        cache = KvCache(self._capacity)
-        drafter = self._drafter
-        draft = None if drafter is None else drafter.draft(sampling, cache, None)
-        # What drafts are worth to texts that nobody says is not what they are worth.
-        own = Speculator(self._target, draft, deepcopy(self._policy), sampling, cache)
-        most, counters = self._config.branches, speculator.stats.total
-        return Ahead(self._target, own, self._template, self._tokenizer, self._eos, most, counters)
+        cache, counters = KvCache(self._capacity), speculator.stats.total
+        most, template = self._config.branches, self._template
+        return Ahead(self._target, sampling, template, cache, most, counters)
 
     def _drafts(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -21,6 +22,16 @@ WIDTH = 8
 """Tokens with which one is extended: none that is less likely is among the first few."""
 
 Tokens = tuple[int, ...]
+
+
+class Found(NamedTuple):
+    """A continuation."""
+
+    tokens: Tokens
+    node: int
+    """The last of them in the tree; `ROOT` where there is none."""
+
+
 Extend = Callable[[Sequence[int], Sequence[int]], Tensor]
 """Adds nodes to the tree, numbered on, by what each follows and its token; gives the logits after
 each, [nodes, vocab]."""
@@ -28,14 +39,16 @@ each, [nodes, vocab]."""
 
 def most_likely(
     root: Tensor, extend: Extend, end: int, *, count: int, passes: int
-) -> Generator[None, None, list[Tokens]]:
-    """At most so many continuations, without the `end` that follows each, likeliest first.
+) -> Generator[None, None, list[Found]]:
+    """At most so many continuations, without the `end` that follows each, likeliest first; none
+    that is but the beginning of a likelier one, as a text is without its full stop.
 
     `root` are the logits after what is continued, [vocab]. It pauses after each of at most so many
     `passes`; what is known to be whole by then comes last.
     """
     beginnings: list[tuple[float, Tokens, int]] = []
-    found: list[Tokens] = []
+    found: list[Found] = []
+    begun = set[Tokens]()
     nodes = 0
 
     def add(cost: float, ids: Tokens, node: int, logits: Tensor) -> None:
@@ -46,7 +59,10 @@ def most_likely(
     add(0.0, (), ROOT, root)
     while beginnings and len(found) < count:
         if beginnings[0][1][-1] == end:
-            found.append(heappop(beginnings)[1][:-1])
+            _, (*ids, _), node = heappop(beginnings)
+            if tuple(ids) not in begun:
+                found.append(Found(tuple(ids), node))
+                begun.update(tuple(ids[:length]) for length in range(len(ids)))
             continue
         whole: list[tuple[float, Tokens, int]] = []
         chosen: list[tuple[float, Tokens, int]] = []

@@ -23,6 +23,7 @@ from voiceloop.languages import LANGUAGES
 from voiceloop.replay.user import Lexicon
 from voiceloop.runner import Timed
 from voiceloop.types import (
+    Begun,
     Calibration,
     Clause,
     Pcm,
@@ -147,6 +148,8 @@ class ScriptedLlm:
     """What a reply costs beforehand to a text that has not been prefilled, in seconds."""
     ahead_cost: float | None = None
     """Of a step of what is begun ahead, in seconds; none: nothing is."""
+    foreseen: Sequence[str] = ()
+    """What the user may say next: to these, replies are begun ahead."""
     name: str = "scripted"
     fingerprint: str = "scripted"
     metered: bool = False
@@ -185,6 +188,7 @@ class ScriptedConversation:
         self._table = {canonical(text): reply for text, reply in model.replies.items()}
         self._ends = {canonical(text): chance for text, chance in model.end_of_turn.items()}
         self._turn = 0
+        self.exchanges = 0
         self._before = ""
         """What the user said in turns that were left without a reply."""
         self._text = ""
@@ -202,7 +206,6 @@ class ScriptedConversation:
         cost = model.burst_cost if model.prefill_cost is None else model.prefill_cost
         yield _timed(None, 0.0 if known else cost)
 
-    exchanges = 0
     tokens_read = 0
     seed = None
 
@@ -217,15 +220,20 @@ class ScriptedConversation:
         self._model.log.append(("revise", text))
         yield from self._answer(text, turn, known=tuple(self._given))
 
-    def ahead(self, text: str, turn: int) -> Steps[int] | None:
+    def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         cost = self._model.ahead_cost
         if cost is None:
             return None
         log = self._model.log
         log.append(("ahead", text))
         known = len(log)  # whatever else is asked for ends it
-        steps = takewhile(lambda _: len(log) == known, range(1, AHEAD + 1))
+        found = [*range(1, AHEAD + 1), *(self._begun(one, turn) for one in self._model.foreseen)]
+        steps = takewhile(lambda _: len(log) == known, found)
         return (_timed(step, cost) for step in steps)
+
+    def _begun(self, said: str, turn: int) -> Begun:
+        reply = self._table.get(canonical(said), self._model.default)
+        return Begun(tuple(_burst(item, turn) for item in reply if isinstance(item, str)), True)
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
@@ -240,6 +248,7 @@ class ScriptedConversation:
         if turn == self._turn:
             return
         if self._kept is not None:
+            self.exchanges += self._kept
             self._before = "" if self._kept else f"{self._before} {self._text}".strip()
         self._turn, self._text, self._kept = turn, "", None
         self._given.clear()
@@ -276,11 +285,9 @@ class ScriptedConversation:
                 if isinstance(item, ToolCall):
                     yield _timed(replace(item, turn=turn), cost)
                     continue
-                pieces = tokenise(item)
-                ends = np.cumsum([len(piece) for piece in pieces]).tolist()
-                count = len(pieces)
-                burst = TokenBurst(turn, tuple(range(count)), item, count, count // 2, tuple(ends))
-                yield _timed(burst, cost)
+                burst = _burst(item, turn)
+                drafted = len(burst.ids)
+                yield _timed(replace(burst, drafted=drafted, accepted=drafted // 2), cost)
         finally:
             self._model.log.append(("reply closed", turn))
 
@@ -302,6 +309,12 @@ class ScriptedConversation:
 
     def close(self) -> None:
         self._model.log.append(("close", None))
+
+
+def _burst(text: str, turn: int) -> TokenBurst:
+    pieces = tokenise(text)
+    ends = np.cumsum([len(piece) for piece in pieces]).tolist()
+    return TokenBurst(turn, tuple(range(len(pieces))), text, ends=tuple(ends))
 
 
 @dataclass

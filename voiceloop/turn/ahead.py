@@ -7,10 +7,14 @@ from contextlib import aclosing
 
 import anyio
 
+from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines, idle
 from voiceloop.errors import VoiceloopError
+from voiceloop.languages import Language, language
 from voiceloop.trace.record import Recorder
+from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.turn.resources import Resources
+from voiceloop.types import Begun, Clause, SpeechChunk
 
 logger = logging.getLogger(__name__)
 
@@ -18,28 +22,76 @@ LOOK_S = 0.01
 """So often it is looked whether all models are idle."""
 
 
-async def look_ahead(resources: Resources, recorder: Recorder, text: str, turn: int) -> None:
+async def look_ahead(
+    resources: Resources, recorder: Recorder, text: str, turn: int, options: Options
+) -> None:
     """Have replies begun to what the user may say in the turn of that number, of which `text` is
-    there. No step of that begins while any model has anything else to do.
+    there, and their first clauses spoken. No step of that begins while any model has anything else
+    to do.
 
     Where it fails, nothing has been begun: nobody waits for it.
     """
-    steps = resources.conversation.ahead(text, turn)
-    if steps is None:
-        return
-    engines, known = resources.engines, 0
     try:
-        async with aclosing(engines.llm_runner.stream(steps, priority=idle)) as counts:
-            while True:
-                await _slack(engines)
-                tokens = await anext(counts, None)
-                if tokens is None:
-                    break
-                if tokens > known:
-                    recorder.count("tokens_ahead", tokens - known)
-                    known = tokens
+        begun = await _begin(resources, recorder, text, turn)
+        if options.spoken and resources.overlap.held_audio:
+            await _speak(resources, recorder, begun, turn, options.voice)
     except VoiceloopError as error:
         logger.warning("nothing is begun ahead: %s", error.message)
+
+
+async def _begin(resources: Resources, recorder: Recorder, text: str, turn: int) -> list[Begun]:
+    """The beginnings of replies."""
+    steps, begun = resources.conversation.ahead(text, turn), list[Begun]()
+    if steps is None:
+        return begun
+    engines, known = resources.engines, 0
+    async with aclosing(engines.llm_runner.stream(steps, priority=idle)) as found:
+        while True:
+            await _slack(engines)
+            match await anext(found, None):
+                case None:
+                    return begun
+                case Begun() as one:
+                    begun.append(one)
+                case tokens if tokens > known:
+                    recorder.count("tokens_ahead", tokens - known)
+                    known = tokens
+                case _:
+                    pass
+
+
+async def _speak(
+    resources: Resources, recorder: Recorder, begun: list[Begun], turn: int, voice: str | None
+) -> None:
+    """Have the first clause of each reply spoken, to be taken where it is what is replied."""
+    engines, foreseen = resources.engines, resources.foreseen
+    for old in [place for place in foreseen if place[1].turn != turn]:
+        del foreseen[old]
+    spoken = language(engines.tts.language(voice))
+    for clause in dict.fromkeys(filter(None, (_first_clause(one, spoken) for one in begun))):
+        if (voice, clause) in foreseen:
+            continue
+        chunks, steps = list[SpeechChunk](), engines.tts.synthesize(clause, voice)
+        async with aclosing(engines.tts_runner.stream(steps, priority=idle)) as sound:
+            while True:
+                await _slack(engines)
+                chunk = await anext(sound, None)
+                if chunk is None:
+                    break
+                chunks.append(chunk)
+        foreseen[voice, clause] = chunks
+        recorder.count("clauses_ahead")
+
+
+def _first_clause(begun: Begun, spoken: Language) -> Clause | None:
+    """The first clause of a reply, if all of it is there."""
+    if not begun.bursts:
+        return None
+    cutter = ClauseCutter(begun.bursts[0].turn, spoken)
+    clauses = [clause for burst in begun.bursts for clause in cutter.feed(burst)]
+    if begun.whole:
+        clauses += cutter.flush()
+    return clauses[0] if clauses else None
 
 
 async def _slack(engines: Engines) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.dialogue import inputs
+from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.engines import first
 from voiceloop.trace.record import Lane, Mark
@@ -77,9 +77,9 @@ async def judge_sound(work: Work, resources: Resources, since: int, pcm: Pcm) ->
     yield inputs.SoundJudged(work.turn, since, probability)
 
 
-async def read(work: Work, resources: Resources, text: str) -> Reports:
+async def read(work: Work, resources: Resources, asked: actions.ReadWords) -> Reports:
     """Have the language model read what the user says, and then think of how they may go on."""
-    conversation, begun = resources.conversation, anyio.current_time()
+    conversation, text, begun = resources.conversation, asked.text, anyio.current_time()
     if text:
         work.recorder.mark(Mark.PREFILL_START, begun)
     runner, steps = resources.engines.llm_runner, conversation.prefill(text, work.recorder.turn)
@@ -89,8 +89,8 @@ async def read(work: Work, resources: Resources, text: str) -> Reports:
     work.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
     chance = conversation.end_of_turn_probability()
     yield inputs.Read(work.turn, text, chance, begun, conversation.exchanges)
-    if text:
-        await look_ahead(resources, work.recorder, text, work.recorder.turn)
+    if text and conversation.exchanges:  # of a first question nobody knows what it may be
+        await look_ahead(resources, work.recorder, text, work.recorder.turn, asked.options)
 
 
 async def rewrite(resources: Resources, rewritten: Any) -> Reports:

@@ -29,8 +29,8 @@ from voiceloop.tts.normalize import normalize
 from voiceloop.tts.stream import clauses
 from voiceloop.turn.ahead import look_ahead
 from voiceloop.turn.gate import Gate
-from voiceloop.turn.resources import Resources
-from voiceloop.turn.speech import Speech, Voiced
+from voiceloop.turn.resources import Resources, Voiced
+from voiceloop.turn.speech import Speech
 from voiceloop.turn.thinking import Thinking
 from voiceloop.types import Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 
@@ -86,9 +86,11 @@ class Reply:
                     # Nothing here waits: what is called off before its first step has to get in.
                     yield self._think(to_speak)
                 await self.gate.opened()  # what is written, or says nothing, may be over before
+                recorder, options = self._recorder, self.asked.options
                 async with anyio.create_task_group() as meanwhile:
-                    turn = self._recorder.turn + 1
-                    meanwhile.start_soon(look_ahead, self._resources, self._recorder, "", turn)
+                    meanwhile.start_soon(
+                        look_ahead, self._resources, recorder, "", recorder.turn + 1, options
+                    )
                     await self._resources.player.drain()
                     meanwhile.cancel_scope.cancel()
                 if self.thinking.failure is not None:

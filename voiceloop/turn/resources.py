@@ -9,7 +9,10 @@ from voiceloop.audio.player import Player
 from voiceloop.engines import Conversation, Engines
 from voiceloop.tts.pace import Pace
 from voiceloop.turn.overlap import EVERYTHING, Overlap
-from voiceloop.types import Event
+from voiceloop.types import Clause, Event, SpeechChunk
+
+Voiced = dict[tuple[str | None, Clause], list[SpeechChunk]]
+"""Audio of clauses, by voice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +26,5 @@ class Resources:
     """Tells whoever watches."""
     overlap: Overlap = EVERYTHING
     pace: Pace = field(default_factory=Pace)
+    foreseen: Voiced = field(default_factory=Voiced)
+    """Audio of what replies are likely to begin with."""

@@ -14,11 +14,8 @@ from voiceloop.dialogue.state import Options
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.tts.pace import AMPLE_S, LONG_CHARS, joined
 from voiceloop.turn.gate import Gate
-from voiceloop.turn.resources import Resources
+from voiceloop.turn.resources import Resources, Voiced
 from voiceloop.types import Clause, SpeechChunk
-
-Voiced = dict[tuple[str | None, Clause], list[SpeechChunk]]
-"""Audio of clauses, by voice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +54,9 @@ class Speech:
 
     async def _say(self, clause: Clause) -> AsyncGenerator[SpeechChunk, None]:
         """The clause's audio, that of a former attempt where there is one."""
-        if known := self.voiced.get((self.options.voice, clause)):
-            self.recorder.count("clauses_kept")
+        kept = self.voiced.get((self.options.voice, clause))
+        if known := kept or self.resources.foreseen.get((self.options.voice, clause)):
+            self.recorder.count("clauses_kept" if kept else "clauses_foreseen")
             self.recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
             for chunk in known:
                 yield chunk

@@ -15,7 +15,7 @@ from voiceloop.dialogue.state import Turn, Words
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace.record import Mark, Recorder
 from voiceloop.turn.reply import Reply
-from voiceloop.turn.speech import Voiced
+from voiceloop.turn.resources import Voiced
 from voiceloop.types import Transcript
 
 Job = Callable[[], Coroutine[Any, Any, None]]
