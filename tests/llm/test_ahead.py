@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.llm.test_conversation import exhaust, spoken
-from voiceloop.llm.ahead import ALIKE, TOKENS
+from voiceloop.llm.ahead import ALIKE, TOKENS, TURN_ROWS
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.sampling import Sampling
 
@@ -180,6 +180,7 @@ def test_a_search_that_was_superseded_disturbs_no_other(workshop, steps):
     old = conversation.ahead("", 1)
     for _ in itertools.islice(old, steps):
         pass
+    conversation._ahead._left = TURN_ROWS  # as in a turn that has just begun
     new = conversation.ahead("What", 1)
     for _ in itertools.islice(new, 5):
         pass

@@ -30,16 +30,16 @@ from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.translation import common
 from voiceloop.llm.verify import Verifier
 
-PASSES = 12
-"""Passes of a search for what the user may say: no text of more tokens is found."""
-TEXTS = 4
+ROWS = 48
+"""Rows of a search for what the user may say."""
+TEXTS = 2
 """Likely texts that are answered, for each branch: many have the same answer."""
-ALIKE = 3
+ALIKE = 2
 """Tokens by which answers are told apart before most of them are given up."""
 TOKENS = 16
 """Tokens of each branch, which is the first clause of a reply and a token that shows its end."""
-STEPS = 72
-"""Passes for one turn: two searches with their replies, about."""
+TURN_ROWS = 150
+"""Rows for one turn: a search and its replies, or several where the model is sure of what comes."""
 
 
 class Ahead:
@@ -70,7 +70,7 @@ class Ahead:
         self._clocks = Stopwatch(target.device), Stopwatch(torch.device("cpu"), thread_time)
         self._turn: int | None = None
         self._left = 0
-        """Passes that may still be made for the turn."""
+        """Rows that may still be computed for the turn."""
         self._replies: list[Tokens] = []
         """Those that were begun for the turn, the newest first."""
         self._running: Generator[None, None, None] | None = None
@@ -128,8 +128,7 @@ class Ahead:
         (wall, processor), before = self._clocks, self._counters.branch_tokens
         self._running = running = processor.steps(wall.steps(steps))
         try:
-            while self._looking is looking and self._left:
-                self._left -= 1
+            while self._looking is looking and self._left > 0:
                 if next(running, running) is running:
                     return self._replies[: self._most]
                 yield self._counters.branch_tokens - before
@@ -151,7 +150,7 @@ class Ahead:
 
     def _turn_to(self, turn: int) -> None:
         if turn != self._turn:
-            self._turn, self._replies, self._left = turn, [], STEPS
+            self._turn, self._replies, self._left = turn, [], TURN_ROWS
 
     @torch.inference_mode()
     def _grow(
@@ -164,8 +163,12 @@ class Ahead:
         follow: Callable[[], Followed],
     ) -> Generator[None, None, None]:
         cache, texts = self._cache, TEXTS * self._most
-        rows = AT_ONCE * PASSES + texts * (len(self._template.user_to_reply) + ALIKE)
-        if not prompt or len(prompt) + rows + 2 * TOKENS * self._most > cache.capacity:
+        rows = ROWS + texts * (len(self._template.user_to_reply) + 2 * ALIKE)
+        if (
+            self._left < ROWS
+            or not prompt
+            or len(prompt) + rows + 2 * TOKENS * self._most > cache.capacity
+        ):
             return
         cache.fork(known, min(common(prompt, ids), len(prompt) - 1))
         root = yield from feed(self._target, cache, prompt)
@@ -190,15 +193,15 @@ class Ahead:
 
         def extend(follows: Sequence[int], tokens: Sequence[int]) -> Tensor:
             nodes.grow(follows, tokens)
-            return nodes.compute(self._target, self._cache)
+            return self._computed(nodes)
 
         end = self._template.user_to_reply[0]
-        return (yield from most_likely(root, extend, end, count=count, passes=PASSES))
+        return (yield from most_likely(root, extend, end, count=count, rows=ROWS))
 
     def _answer(self, nodes: Nodes, lines: Sequence[Line]) -> Generator[None, None, None]:
         """Let each of `lines`, which are at the texts they are to answer, have its first token."""
         marks = self._template.user_to_reply
-        at_once = max(1, 2 * AT_ONCE // len(marks))
+        at_once = max(1, AT_ONCE // len(marks))
         for group in (lines[at : at + at_once] for at in range(0, len(lines), at_once)):
             for line in group:
                 nodes.follow(line.node, marks)
@@ -217,9 +220,15 @@ class Ahead:
     def _go_on(self, nodes: Nodes, lines: Sequence[Line]) -> Generator[None, None, None]:
         """One pass over what is new of `nodes`, behind which each of `lines` goes on."""
         before = sum(len(line.tokens) for line in lines)
-        self._chooser.walk(lines, nodes, nodes.compute(self._target, self._cache), 0)
+        self._chooser.walk(lines, nodes, self._computed(nodes), 0)
         self._counters.branch_tokens += sum(len(line.tokens) for line in lines) - before
         yield None
+
+    def _computed(self, nodes: Nodes) -> Tensor:
+        """The logits behind what is new of `nodes`."""
+        logits = nodes.compute(self._target, self._cache)
+        self._left -= len(logits)
+        return logits
 
     def _know(self, lines: Sequence[Line]) -> None:
         """Offer what `lines` have by now before what others have, and of these none that is but the

@@ -16,8 +16,11 @@ from torch import Tensor
 
 from voiceloop.llm.tree import ROOT
 
-AT_ONCE = 8
+AT_ONCE = 16
 """Beginnings that are extended in one pass."""
+SPREAD = 5.0
+"""Those that are extended with the likeliest are at most e to so much less likely: where the model
+is sure, a pass is over few rows, and more passes can be made."""
 WIDTH = 8
 """Tokens with which one is extended: none that is less likely is among the first few."""
 
@@ -38,13 +41,13 @@ each, [nodes, vocab]."""
 
 
 def most_likely(
-    root: Tensor, extend: Extend, end: int, *, count: int, passes: int
+    root: Tensor, extend: Extend, end: int, *, count: int, rows: int
 ) -> Generator[None, None, list[Found]]:
     """At most so many continuations, without the `end` that follows each, likeliest first; none
     that is but the beginning of a likelier one, as a text is without its full stop.
 
-    `root` are the logits after what is continued, [vocab]. It pauses after each of at most so many
-    `passes`; what is known to be whole by then comes last.
+    `root` are the logits after what is continued, [vocab]. It pauses after each pass, and makes
+    some until so many `rows` have been computed; what is known to be whole by then comes last.
     """
     beginnings: list[tuple[float, Tokens, int]] = []
     found: list[Found] = []
@@ -66,14 +69,15 @@ def most_likely(
             continue
         whole: list[tuple[float, Tokens, int]] = []
         chosen: list[tuple[float, Tokens, int]] = []
-        while beginnings and len(chosen) < AT_ONCE:
+        unlikely = beginnings[0][0] + SPREAD
+        while beginnings and len(chosen) < AT_ONCE and beginnings[0][0] <= unlikely:
             one = heappop(beginnings)
             (whole if one[1][-1] == end else chosen).append(one)
         for one in whole:
             heappush(beginnings, one)
-        if not passes:  # no more beginnings are extended
+        chosen = chosen[: rows - nodes]
+        if not chosen:  # no more beginnings are extended
             continue
-        passes -= 1
         logits = extend([node for _, _, node in chosen], [ids[-1] for _, ids, _ in chosen])
         for (cost, ids, _), after in zip(chosen, logits, strict=True):
             add(cost, ids, nodes, after)
