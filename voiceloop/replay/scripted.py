@@ -188,7 +188,6 @@ class ScriptedConversation:
         self._table = {canonical(text): reply for text, reply in model.replies.items()}
         self._ends = {canonical(text): chance for text, chance in model.end_of_turn.items()}
         self._turn = 0
-        self.exchanges = 0
         self._before = ""
         """What the user said in turns that were left without a reply."""
         self._text = ""
@@ -206,6 +205,7 @@ class ScriptedConversation:
         cost = model.burst_cost if model.prefill_cost is None else model.prefill_cost
         yield _timed(None, 0.0 if known else cost)
 
+    exchanges = 0
     tokens_read = 0
     seed = None
 
@@ -248,7 +248,6 @@ class ScriptedConversation:
         if turn == self._turn:
             return
         if self._kept is not None:
-            self.exchanges += self._kept
             self._before = "" if self._kept else f"{self._before} {self._text}".strip()
         self._turn, self._text, self._kept = turn, "", None
         self._given.clear()

@@ -89,7 +89,7 @@ async def read(work: Work, resources: Resources, asked: actions.ReadWords) -> Re
     work.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
     chance = conversation.end_of_turn_probability()
     yield inputs.Read(work.turn, text, chance, begun, conversation.exchanges)
-    if text and conversation.exchanges:  # of a first question nobody knows what it may be
+    if text and work.recorder.turn > 1:  # of a first question nobody knows what it may be
         await look_ahead(resources, work.recorder, text, work.recorder.turn, asked.options)
 
 
