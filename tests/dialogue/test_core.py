@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.dialogue.world import CALIBRATION, World
@@ -34,6 +34,7 @@ def converse(seed: int, steps: int) -> World:
 
 @settings(max_examples=20 * settings().max_examples, deadline=None)  # 2,000
 @given(st.integers(0, 2**32), st.integers(20, 200))
+@example(606576, 84)  # results of a call come while the next turn is read
 def test_whatever_happens_what_is_promised_holds(seed: int, steps: int) -> None:
     converse(seed, steps).check_settled()
 

@@ -27,7 +27,10 @@ PLANTED = {
         "            self._learn_from_reply(turn, told)\n",
         "            self._learn_from_reply(turn, told)\n            self._model = None\n",
     ),
-    "the newest turn is answered first": ("self.state.turns[0]", "self.state.turns[-1]"),
+    "the newest turn is answered first": (
+        "turn = self.state.turns[0]",
+        "turn = self.state.turns[-1]",
+    ),
     "work is called off twice": ("if turn.phase is not Phase.STOPPING:", "if turn:"),
     "a sound pauses what it may not interrupt": (
         "if not (self.settings.interruptible and rival.committed):",
@@ -38,8 +41,8 @@ PLANTED = {
         "if turn.dismissed:",
     ),
     "a reply is begun before the history is read": (
-        "if self._rewrite is None and self._expects(",
-        "if self._expects(",
+        "comes_next = self._rewrite is None and self",
+        "comes_next = self",
     ),
     "what a client is to call is called here": (
         "for one in told.calls if not one.client",

@@ -163,7 +163,9 @@ class Core:
             return
         self._model = None
         self._learn(turn, told)
-        if self._rewrite is None and self._expects(turn.id, told.text):
+        # While it was read, results may have come for a call of an earlier turn.
+        comes_next = self._rewrite is None and self.state.turns[0].id == turn.id
+        if comes_next and self._expects(turn.id, told.text):
             self._reply(turn.id, turn.hypothesis, ahead=True)
 
     def _from_reply(self, told: inputs.FromReply) -> None:
