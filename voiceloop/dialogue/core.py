@@ -565,9 +565,7 @@ class Core:
 
     def _read(self, turn_id: int, text: str) -> None:
         self._change(turn_id, read=text)
-        turn = self.turn(turn_id)
-        assert turn is not None, "it is not over"
-        self._work(actions.ReadWords(turn_id, text, turn.request.options or self.settings.reply))
+        self._work(actions.ReadWords(turn_id, text, self._options(turn_id)))
 
     def _reply(self, turn_id: int, text: str, *, ahead: bool = False) -> None:
         turn = self.turn(turn_id)
@@ -578,10 +576,16 @@ class Core:
         reply = Attempt(text, ahead)
         self._change(turn_id, phase=Phase.GUESSING, reply=reply, guesses=guesses)
         self.state = replace(self.state, last_answered=turn_id)
-        options = turn.request.options or self.settings.reply
+        options = self._options(turn_id)
         self._work(actions.StartReply(turn_id, text, options, revises, turn.returned))
         if turn.words.final:
             self._commit(turn_id)
+
+    def _options(self, turn_id: int) -> Options:
+        """How the reply to a turn is to be."""
+        turn = self.turn(turn_id)
+        assert turn is not None, "it is not over"
+        return turn.request.options or self.settings.reply
 
     def _work(self, work: actions.ModelWork) -> None:
         self._model = work

@@ -264,9 +264,9 @@ class SpeculativeConversation:
 
     def _begun(self, ids: Sequence[int], turn: int) -> Begun:
         """What is spoken of a reply that begins with `ids`."""
-        output, end = self._output(), next((i for i, t in enumerate(ids) if t in self._eos), None)
+        output, end = self._output(), self._end(ids)
         items = output.push(ids[:end])
-        whole = end is not None or output.stopped is not None
+        whole = end < len(ids) or output.stopped is not None
         if whole:
             items += output.finish()
         said = (item for item in items if isinstance(item, Speech))
@@ -420,9 +420,13 @@ class SpeculativeConversation:
         self._ahead.verified(len(branch), step.accepted)
         return replace(step, foreseen=step.accepted)
 
+    def _end(self, ids: Sequence[int]) -> int:
+        """How many of `ids` come before the end of the reply."""
+        return next((i for i, token in enumerate(ids) if token in self._eos), len(ids))
+
     def _keep(self, ids: Sequence[int], reply: _Reply) -> Sequence[int]:
         """Add what comes before the end of the reply to the conversation."""
-        end = next((i for i, token in enumerate(ids) if token in self._eos), len(ids))
+        end = self._end(ids)
         reply.chosen += min(end + 1, len(ids))
         if not reply.returned:
             reply.own += ids[: end + 1]
