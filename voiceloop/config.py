@@ -133,7 +133,8 @@ class LlmConfig(Object, frozen=True):
     min_p: Fraction = 0.0
     """Sample among the tokens at least this likely next to the likeliest; 0 keeps all."""
     repetition_penalty: Annotated[float, Meta(ge=0.01)] = 1.0
-    """Makes tokens that the conversation's replies have used less likely where above 1."""
+    """Makes tokens that the conversation's replies and the user's last words have used less likely
+    where above 1."""
     presence_penalty: Penalty = 0.0
     """Taken from the score of tokens that the reply has used."""
     frequency_penalty: Penalty = 0.0

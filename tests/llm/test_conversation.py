@@ -70,16 +70,19 @@ def in_reply(text):
 # ---- what is said
 
 
-def test_what_earlier_replies_said_and_the_user_heard_is_penalised_and_nothing_else(workshop):
+def test_what_the_user_heard_and_has_just_said_is_penalised_and_nothing_else(workshop):
     sampling = Sampling(repetition_penalty=3.0)
     model, heard = workshop.decoder(), set[int]()
     conversation = workshop.conversation(model, None, sampling, eos=frozenset(), max_new_tokens=12)
-    for turn, share in enumerate((5, 12, 0, 12, 3), 1):
-        said = exhaust(conversation.reply("Once upon a time.", turn))
+    texts = ("Once upon a time.", "There was a cat.", "It was big.", "Very big!", "Why?")
+    asked = ""
+    for turn, (text, share) in enumerate(zip(texts, (5, 12, 0, 12, 3), strict=True), 1):
+        asked = f"{asked} {text}".strip()
+        said = exhaust(conversation.reply(text, turn))
         ids = [token for burst in said for token in burst.ids]
         prompt = list(conversation.ids[: -len(ids)])
         penalties, cache = Penalties(sampling, workshop.vocab, CPU), KvCache(CONTEXT)
-        penalties.begin(heard)
+        penalties.begin(heard | set(workshop.template.content(asked)))
         rows = model.forward(torch.tensor(prompt + ids[:-1]), cache, len(ids))
         for at, (row, token) in enumerate(zip(rows, ids, strict=True)):
             penalties.count(prompt + ids[:at], len(prompt))
@@ -87,9 +90,10 @@ def test_what_earlier_replies_said_and_the_user_heard_is_penalised_and_nothing_e
             assert scores[token] >= scores.max() - 1e-4
         conversation.heard(share)
         heard |= set(ids[:share])
-    assert conversation._earlier(conversation._reply) == heard
+        asked = "" if share else asked
+    assert conversation._earlier((), conversation._reply) == heard
     conversation.rewrite("", [("Hi.", "Once."), ("And?", "Twice.")])
-    assert conversation._earlier(None) == {
+    assert conversation._earlier((), None) == {
         token for reply in ("Once.", "Twice.") for token in workshop.template.encode(reply)
     }
 

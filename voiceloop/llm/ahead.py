@@ -105,8 +105,8 @@ class Ahead:
     ) -> Generator[int, None, Sequence[Tokens]]:
         """Begin replies to what the user may say in `turn` after `before`; they have `said` the
         beginning of it. The cache `known` holds rows of a beginning of `ids`, and `earlier` replies
-        consist of these tokens. What a new `follow` is told of a reply tells where its first clause
-        ends.
+        and what was said consist of these tokens. What a new `follow` is told of a reply tells
+        where its first clause ends.
 
         Pauses after each pass, to tell how many tokens there are so far, and may be closed there.
         Returns what was begun, likeliest first; with the next `begin` or `grow` it ends with

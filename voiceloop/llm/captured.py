@@ -99,7 +99,7 @@ class FixedRound:
         self.earlier = torch.zeros(
             len(self.ids) if counting else 0, vocab, dtype=torch.bool, device=device
         )
-        """Which tokens the earlier replies consist of, by slot."""
+        """Which tokens the earlier replies and what the reply answers consist of, by slot."""
         self.x = torch.zeros(MOST, dtype=torch.long, device=device)
         """Draft tokens."""
         exact = torch.float64 if target.decoder.dtype == torch.float64 else torch.float32
@@ -209,7 +209,7 @@ class Captured:
             self.work.ids[slot, start : len(ids)] = torch.tensor(ids[start:])
 
     def note_earlier(self, slot: int, tokens: Set[int]) -> None:
-        """The earlier replies of the sequence in the target's `slot` consist of these `tokens`."""
+        """What came earlier in the target's `slot`, as penalties count it, consists of `tokens`."""
         if self.work.counting:
             self.work.earlier[slot].zero_()
             self.work.earlier[slot, sorted(tokens)] = True
@@ -280,7 +280,7 @@ class Rounds:
         self._noted = 0
         """How many of the conversation's ids lie on the device."""
         self._earlier: Set[int] | None = None
-        """The tokens of earlier replies that are marked there."""
+        """The tokens that came earlier, as they are marked there."""
 
     def ready(self, ids: Sequence[int]) -> bool:
         """Whether the round after `ids` can be one of these: its rows have places that stay."""

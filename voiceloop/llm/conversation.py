@@ -181,7 +181,8 @@ class SpeculativeConversation:
             return None
         before, carried = self._before(turn)
         said, cache = f"{carried} {text}".strip(), self._speculator.cache
-        earlier = self._earlier(None if turn == self._asked.turn else self._reply)
+        words = self._template.content(said)
+        earlier = self._earlier(words, None if turn == self._asked.turn else self._reply)
         follow = partial(self._utterance, clause=True)
         steps = self._ahead.grow(before, said, turn, self._ids, cache, earlier, follow)
         return self._look_ahead(steps, turn)
@@ -379,7 +380,8 @@ class SpeculativeConversation:
     def _first(self, reply: _Reply, most: int) -> Generator[None, None, Step]:
         """The first step of a reply, of which `most` tokens are left."""
         ids, watched, how = self._ids, self._asked.bare, self._best_of
-        earlier = self._earlier(reply if reply.returned else None)
+        words = ids[self._starts[-1] : reply.asked]
+        earlier = self._earlier(words, reply if reply.returned else None)
         if how is None:
             # The last id leaves room for the target's own token after the old ones.
             old = () if reply.returned else self._asked.old[: most - 1]
@@ -394,9 +396,9 @@ class SpeculativeConversation:
         """The tokens that have left in bursts, and were heard as far as is known."""
         return frozenset(self._ids[place] for place in reply.spoken)
 
-    def _earlier(self, reply: _Reply | None) -> frozenset[int]:
-        """The tokens of all replies so far, that of `reply` included."""
-        return frozenset().union(*self._said, () if reply is None else self._spoken(reply))
+    def _earlier(self, words: Sequence[int], reply: _Reply | None) -> frozenset[int]:
+        """The tokens of all replies so far, that of `reply` included, and of the user's `words`."""
+        return frozenset(words).union(*self._said, () if reply is None else self._spoken(reply))
 
     def _output(self) -> Output:
         """What a new reply's tokens go through."""

@@ -46,9 +46,10 @@ class Sampling:
     seed: int = 0
     repetition_penalty: float = 1.0
     """Divides the positive logits, and multiplies the negative ones, of tokens that are in the
-    reply or in an earlier one (Keskar et al. 2019, CTRL, section 4.1). Without the earlier ones a
-    small model gives one answer to everything; with the user's words it would be driven away from
-    what the conversation is about."""
+    reply, in an earlier one or in what it answers (Keskar et al. 2019, CTRL, section 4.1). Without
+    the earlier ones a small model gives one answer to everything, and without the user's words it
+    gives those back; with all that they ever said it would be driven away from what the
+    conversation is about."""
     presence_penalty: float = 0.0
     """Taken from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
     frequency_penalty: float = 0.0
@@ -79,12 +80,12 @@ def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a model has said in a conversation."""
+    """What has been said in a conversation, as far as a model is not to repeat it."""
 
     now: Tensor
     """How often each token is in the reply, float32 [vocab]."""
     earlier: Tensor
-    """Whether it is in an earlier one, bool [vocab]."""
+    """Whether it is in an earlier one, or in what the reply answers; bool [vocab]."""
 
 
 class Penalties:
@@ -105,7 +106,7 @@ class Penalties:
         self._vocab, self._device = vocab, device
         self._length = self._start = 0
         self.earlier: Set[int] = frozenset()
-        """Tokens of the earlier replies."""
+        """Tokens of the earlier replies and of what this one answers."""
 
     @cached_property
     def _said(self) -> Said:
@@ -116,7 +117,7 @@ class Penalties:
         )
 
     def begin(self, earlier: Set[int]) -> None:
-        """A reply begins; the conversation's `earlier` ones consist of these tokens."""
+        """A reply begins; the `earlier` ones and what it answers consist of these tokens."""
         if not self.counting or earlier == self.earlier:
             return
         self.earlier = earlier

@@ -292,7 +292,7 @@ class Speculator:
         a bias.
 
         `ending` is told after the first `watched` ids too, unless they were known before.
-        `earlier` replies of the conversation consist of these tokens.
+        `earlier` replies of the conversation and what this one answers consist of these tokens.
         """
         offered = self._begin(ids, old, turn, position, earlier)
         whole, kept, done, step = [*ids, *old], 0, False, Step()
