@@ -232,6 +232,24 @@ def test_ten_spoken_turns_are_answered_aloud(
     assert_a_conversation(card, tmp_path, capsys, 10)
 
 
+def test_a_card_that_is_unplugged_ends_it_in_one_line_and_the_trace_is_kept(
+    card: VirtualCard, tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.json"
+    talk = Talk(card.environment, "--asr.engine", "whisper", "--trace", str(trace))
+    try:
+        assert talk.listening.wait(120)
+        say(card, "What is the capital of France?")
+        assert talk.turn()["outcome"] == "done"
+        card.unplug()
+    finally:
+        status = talk.end()
+    assert status == 2
+    assert talk.notes[-2].endswith("has stopped working")
+    assert talk.notes[-1].startswith("hint: connect it again")
+    assert json.loads(trace.read_text())["traceEvents"]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("card", [False], indirect=True)
 def test_with_headphones_a_reply_is_interrupted_and_without_a_card_all_ends(

@@ -360,9 +360,11 @@ class Conversation:
 
 @contextmanager
 def conversation(command: Ask | Talk, *, timed: bool) -> Iterator[Conversation]:
-    """Load the engines for a conversation, and show it; in the end its trace is written."""
+    """Load the engines for a conversation, and show it; in the end its trace is written, also where
+    it fails after a turn: a sound card is unplugged."""
     from voiceloop.trace.record import to_perfetto
 
+    failure: Exception | None = None
     with ExitStack() as stack:
         trace_file = stack.enter_context(replacing(command.trace)) if command.trace else None
         with loading(engine_names(command.settings), sys.stderr):
@@ -372,9 +374,16 @@ def conversation(command: Ask | Talk, *, timed: bool) -> Iterator[Conversation]:
             engines = stack.enter_context(open_engines(command.settings))
         with open_view(sys.stdout, sys.stderr, as_json=command.json, timed=timed) as view:
             held = Conversation(engines, command.settings, view)
-            yield held
+            try:
+                yield held
+            except Exception as error:
+                if not held.traces:
+                    raise
+                failure = error
         if trace_file:
             trace_file.write(json.dumps(to_perfetto(held.traces)))
+    if failure:
+        raise failure
 
 
 def report(traces: Sequence[TurnTrace]) -> None:
