@@ -27,6 +27,8 @@ from voiceloop.types import Pcm
 
 BLOCK_FRAMES = 8192
 """Sample frames read from a file at a time."""
+HELD_BYTES = 1_048_576
+"""Written to a file at a time: a slow disk that is asked for each few would hold up what sounds."""
 SOFTWARE = "voiceloop"
 """What a file that was written here says of who made it."""
 
@@ -251,7 +253,7 @@ class WavWriter:
         self._part = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
         try:
             check_wav(Path(path))
-            self._file = self._part.open("wb")
+            self._file = self._part.open("wb", HELD_BYTES)
         except OSError as error:
             raise AudioError(
                 f"{path} cannot be written: {error.strerror}",
