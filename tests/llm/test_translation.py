@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -160,6 +161,28 @@ def test_with_another_tokenizer_replies_are_the_targets_own(workshop, sampling, 
                 plain = speculator(workshop.decoder(), None, sampling, None)
                 assert reply == say(plain, prompt, 32).ids
             drafted += speaks.stats.total.drafted
+    assert drafted > 0
+
+
+@pytest.mark.parametrize(
+    ("count", "tokens"),
+    [
+        pytest.param(4, 24, id="quick"),
+        pytest.param(500, 64, id="all", marks=pytest.mark.full),
+    ],
+)
+@pytest.mark.parametrize("temperature", [0.0, 0.8], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("how", ["shared", "text"])
+@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3", "mistral"])
+def test_whatever_its_architecture_replies_are_the_targets_own(
+    workshop, architecture, how, temperature, count, tokens
+):
+    sampling, target, drafted = Sampling(temperature, seed=7), workshop.decoder(architecture), 0
+    for kind, prompt in zip(itertools.cycle(KINDS), prompts(workshop.vocab, count), strict=False):
+        plain = say(speculator(target, None, sampling, None), prompt, tokens).ids
+        speaks, _ = made(workshop, kind, how, target, sampling, 4)
+        assert say(speaks, prompt, tokens).ids == plain, kind
+        drafted += speaks.stats.total.drafted
     assert drafted > 0
 
 
