@@ -48,8 +48,7 @@ class Sampling:
     """Divides the positive logits, and multiplies the negative ones, of tokens that are in the
     reply, in an earlier one or in what it answers (Keskar et al. 2019, CTRL, section 4.1). Without
     the earlier ones a small model gives one answer to everything, and without the user's words it
-    gives those back; with all that they ever said it would be driven away from what the
-    conversation is about."""
+    gives those back; with the whole prompt, marks and all, it finds no end (docs/decisions.md)."""
     presence_penalty: float = 0.0
     """Taken from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
     frequency_penalty: float = 0.0
