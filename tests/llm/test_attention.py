@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.attention import varlen
 
 from tests.llm.conftest import KINDS, WINDOWED
-from voiceloop.llm.attention import Place, by_lengths, hidden, masked
+from voiceloop.llm.attention import Place, behind, by_lengths, hidden, masked
 from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.decoder import Decoder
 
@@ -51,6 +51,18 @@ def test_any_split_at_a_place_gives_the_logits_of_one_pass(workshop, kind, data)
         pieces = torch.tensor(ids).tensor_split(cuts)
         whole = model.forward(torch.tensor(ids), KvCache(64), len(ids))
         assert near(placed(model, slots, slot, pieces), whole)
+
+
+@given(
+    rows=st.integers(1, 9),
+    before=st.integers(0, 9),
+    window=st.none() | st.integers(1, 12),
+    fold=st.integers(1, 3),
+)
+def test_the_quick_way_to_a_mask_gives_the_mask(rows, before, window, fold):
+    places = torch.arange(before + rows)
+    plain = hidden(places[before:], places, window, fold, torch.float32)
+    assert torch.equal(behind(rows, before + rows, window, fold, plain), plain)
 
 
 @pytest.mark.parametrize("kind", KINDS)

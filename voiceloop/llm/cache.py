@@ -80,7 +80,7 @@ class KvCache:
             buffers = self._made(layer, states)
             self._layers[layer] = buffers
             self.nbytes += sum(buffer.nbytes for buffer in buffers)
-        end = self.length + len(states[0])
+        end = self.length + states[0].shape[0]
         for buffer, state in zip(self._layers[layer], states, strict=True):
             buffer[self.length : end] = state
         return [buffer[:end] for buffer in self._layers[layer]]

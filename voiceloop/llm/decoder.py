@@ -230,11 +230,13 @@ class LeanDecoder:
     def through(self, x: Tensor, rows: Rows) -> Tensor:
         """What all layers make of `x` [rows, hidden]: the same shape."""
         queries, groups, dim = self._heads
+        shape = len(x), queries + 2 * groups, dim
         angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
         for index, layer in enumerate(self._layers):
-            qkv = layer.qkv(layer.attention_norm(x)).view(len(x), queries + 2 * groups, dim)
-            q, k, qk = qkv[:, :queries], qkv[:, queries:-groups], qkv[:, :-groups]
+            qkv = layer.qkv(layer.attention_norm(x)).view(shape)
+            q, qk = qkv[:, :queries], qkv[:, :-groups]
             if layer.q_norm is not None and layer.k_norm is not None:
+                k = qkv[:, queries:-groups]
                 q.copy_(layer.q_norm(q))
                 k.copy_(layer.k_norm(k))
             if layer.table is not None:

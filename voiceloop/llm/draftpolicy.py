@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ class DraftPolicy:
         self.branches = branches
         """Whether it may be a tree."""
         self._costs = _Costs(step_cost, row_cost)
-        self._chances = _Chances()
+        self._chances = _Chances(WIDEST if branches else 1)
         self._best = dict[int, Tree]()
         """By how deep it may be, for a few rounds."""
         self._rounds = 0
@@ -135,11 +136,13 @@ class _Chances:
     NEXT = 0.3, 0.15, 0.08
     """Of what a choice leaves, the share that each further one is taken for until it is known."""
 
-    def __init__(self) -> None:
-        rest = self.FIRST[1] - self.FIRST[0]
-        self._all = [_Rate(*self.FIRST), *(_Rate(rest * part, self.FIRST[1]) for part in self.NEXT)]
+    def __init__(self, widest: int) -> None:
+        """`widest` is how many choices of the draft's there are for a place."""
+        accepted, tested = self.FIRST
+        further = [(tested - accepted) * share for share in self.NEXT]
+        self._all = [_Rate(count, tested) for count in (accepted, *further)[:widest]]
         """By rank."""
-        self._at = [[_Rate(0.0, 0.0) for _ in range(WIDEST)] for _ in range(MOST)]
+        self._at = [[_Rate(0.0, 0.0) for _ in range(widest)] for _ in range(MOST)]
         """By depth and rank."""
 
     def observe(self, tree: Tree, accepted: Sequence[int]) -> None:
@@ -166,7 +169,8 @@ class _Chances:
     def trees(self, depth: int) -> Iterator[tuple[float, list[Path]]]:
         """The best trees of that depth, of up to `MOST` nodes, and the tokens that each is expected
         to yield; none where so deep a node is hardly ever reached."""
-        chances = [[self._chance(at, rank) for rank in range(WIDEST)] for at in range(depth)]
+        ranks = range(len(self._all))
+        chances = [[self._chance(at, rank) for rank in ranks] for at in range(depth)]
         if math.prod(chance[0] for chance in chances) < self.HARDLY:
             return
         # A node is worth less than what it follows and than the choice before it, so that the most
@@ -182,7 +186,7 @@ class _Chances:
             at, rank = len(path) - 1, path[-1]
             if len(path) < depth:
                 heapq.heappush(heap, (worth * chances[at + 1][0], (*path, 0)))
-            if rank + 1 < WIDEST and chances[at][rank]:
+            if rank + 1 < len(ranks) and chances[at][rank]:
                 other = worth * chances[at][rank + 1] / chances[at][rank]
                 heapq.heappush(heap, (other, (*path[:-1], rank + 1)))
 
@@ -218,33 +222,41 @@ class _Costs:
         self._step_ms: deque[float] = deque(maxlen=self.RECENT)
         self._pass_ms: dict[int, deque[float]] = {}
         """By number of rows."""
-        self._typical_ms: dict[int, float] = {}
+        self._measured: list[int] = []
+        """Those numbers, in order."""
+        self._typical_step: float | None = None
+        self._typical_pass: dict[int, float] = {}
         """Their medians."""
 
     def observe(self, tree: Tree, draft_ms: float, target_ms: float) -> None:
         """Learn from a round."""
         rows = len(tree) + 1
-        self._pass_ms.setdefault(rows, deque(maxlen=self.RECENT)).append(target_ms)
-        self._typical_ms[rows] = median(self._pass_ms[rows])
+        if rows not in self._pass_ms:
+            self._pass_ms[rows] = deque(maxlen=self.RECENT)
+            insort(self._measured, rows)
+        self._pass_ms[rows].append(target_ms)
+        self._typical_pass[rows] = median(self._pass_ms[rows])
         if tree:
             self._step_ms.append(draft_ms / tree.depth)
+            self._typical_step = median(self._step_ms)
 
     @property
     def step(self) -> float:
         """Of the draft, which all nodes of a depth share."""
-        return median(self._step_ms) if self._step_ms else self._step * self.target(1)
+        return self._step * self.target(1) if self._typical_step is None else self._typical_step
 
     def target(self, rows: int) -> float:
         """Of a pass of the target, from those over the nearest numbers of rows."""
-        if not self._typical_ms:
+        measured = self._measured
+        if not measured:
             return self._relative(rows)
-        fewer = max((seen for seen in self._typical_ms if seen <= rows), default=0)
-        more = min((seen for seen in self._typical_ms if seen >= rows), default=0)
-        if fewer and more:
-            low, high = self._typical_ms[fewer], self._typical_ms[more]
-            return low + (high - low) * (rows - fewer) / max(1, more - fewer)
-        nearest = fewer or more
-        return self._typical_ms[nearest] * self._relative(rows) / self._relative(nearest)
+        at = bisect_left(measured, rows)
+        if at < len(measured) and (at > 0 or rows == measured[at]):
+            fewer, more = measured[max(0, at - 1)], measured[at]
+            low, high = self._typical_pass[fewer], self._typical_pass[more]
+            return high + (low - high) * (more - rows) / max(1, more - fewer)
+        nearest = measured[min(at, len(measured) - 1)]
+        return self._typical_pass[nearest] * self._relative(rows) / self._relative(nearest)
 
     def _relative(self, rows: int) -> float:
         """What a pass over so many rows is said to take next to one over a single row."""
