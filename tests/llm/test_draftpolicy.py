@@ -49,14 +49,9 @@ class World:
     """Rounds whose draft tokens are accepted by chance, and what they take."""
 
     def __init__(
-        self,
-        rate: float,
-        step_ms: float,
-        pass_ms: Callable[[int], float],
-        seed: int = 0,
-        read_ms: float = 0.0,
+        self, rate: float, step_ms: float, pass_ms: Callable[[int], float], seed: int = 0
     ) -> None:
-        self.rate, self.step_ms, self.pass_ms, self.read_ms = rate, step_ms, pass_ms, read_ms
+        self.rate, self.step_ms, self.pass_ms = rate, step_ms, pass_ms
         self.random = random.Random(seed)
         self.tokens = self.ms = 0.0
         self.drafted: list[int] = []
@@ -66,8 +61,7 @@ class World:
         accepted = 0
         while accepted < k and self.random.random() < self.rate:
             accepted += 1
-        read = self.read_ms if k and self.drafted[-2:] == [0, 0] else 0.0
-        times = k * self.step_ms + read, self.pass_ms(k + 1)
+        times = k * self.step_ms, self.pass_ms(k + 1)
         self.drafted.append(k)
         self.tokens += accepted + 1
         self.ms += sum(times)
@@ -112,18 +106,6 @@ def test_where_drafts_are_for_nothing_few_are_made_and_none_too_many_to_come_bac
     good = World(0.95, 2.0, flat)
     good.play(length, 150)
     assert min(good.drafted[-20:]) >= 4
-
-
-def test_what_a_trial_has_to_read_makes_trials_rare_and_no_step_dear() -> None:
-    length, useless = DraftPolicy(None, 0.1), World(0.0, 2.0, flat, read_ms=300.0)
-    useless.play(length, 100)
-    assert useless.play(length, 3000) > 0.94 / flat(1)
-    assert sum(useless.drafted) > 0
-    assert not length.pays
-    good = World(0.95, 2.0, flat, read_ms=300.0)
-    good.play(length, 15_000)
-    assert sum(good.drafted[-20:]) >= 19 * 4  # one round may go without, to see what that takes
-    assert length.pays
 
 
 def test_what_a_pass_without_draft_tokens_takes_is_measured_but_not_in_the_first_clause() -> None:

@@ -80,22 +80,20 @@ class DraftPolicy:
         left = self.FIRST_CLAUSE - position
         if self._rounds_with >= self.RECHECK and left <= 0:
             return chain(0)
-        best = self._found(left if left > 0 else MOST)
+        most = left if left > 0 else MOST
+        if (best := self._best.get(most)) is None:
+            find = self._best_tree if self.branches else self._best_chain
+            best = self._best[most] = find(most)
         plain = self._costs.target(1)
-        more = max(self._costs.step, self._costs.trial) + self._costs.target(2) - plain
+        more = self._costs.step + self._costs.target(2) - plain
         probing = self._rounds_without * plain >= self.PROBE * max(plain, more)
         return best if best or not probing else chain(1)
-
-    @property
-    def pays(self) -> bool:
-        """Whether drafting is worth its time by now. Where it is not, it is tried now and then."""
-        return bool(self._found(MOST)) if self._fixed is None else self._fixed > 0
 
     def observe(
         self, tree: Tree, accepted: Sequence[int], draft_ms: float, target_ms: float
     ) -> None:
         """Learn from a round in which these nodes of `tree` were accepted, and what it took."""
-        self._costs.observe(tree, draft_ms, target_ms, trial=self._rounds_without > 1)
+        self._costs.observe(tree, draft_ms, target_ms)
         if tree:
             self._rounds_without, self._rounds_with = 0, self._rounds_with + 1
         else:
@@ -104,13 +102,6 @@ class DraftPolicy:
         self._rounds += 1
         if self._rounds % self.KEPT == 0 or (tree and not self.branches):
             self._best.clear()
-
-    def _found(self, most: int) -> Tree:
-        """The best tree that is no deeper."""
-        if most not in self._best:
-            find = self._best_tree if self.branches else self._best_chain
-            self._best[most] = find(most)
-        return self._best[most]
 
     def _best_chain(self, most: int) -> Tree:
         totals, costs = self._chances.totals(most), self._costs
@@ -233,15 +224,11 @@ class _Costs:
         """By number of rows."""
         self._measured: list[int] = []
         """Those numbers, in order."""
-        self.trial = 0.0
-        """Of a draft after several rounds without one: it has to read what was said in these, and
-        perhaps a prompt."""
-        self._trial_ms: deque[float] = deque(maxlen=self.RECENT)
         self._typical_step: float | None = None
         self._typical_pass: dict[int, float] = {}
         """Their medians."""
 
-    def observe(self, tree: Tree, draft_ms: float, target_ms: float, *, trial: bool) -> None:
+    def observe(self, tree: Tree, draft_ms: float, target_ms: float) -> None:
         """Learn from a round."""
         rows = len(tree) + 1
         if rows not in self._pass_ms:
@@ -249,15 +236,9 @@ class _Costs:
             insort(self._measured, rows)
         self._pass_ms[rows].append(target_ms)
         self._typical_pass[rows] = median(self._pass_ms[rows])
-        if not tree:
-            return
-        took = draft_ms / tree.depth
-        if trial:  # a step takes no longer than that
-            self._trial_ms.append(draft_ms)
-            self.trial = median(self._trial_ms)
-            took = took if self._typical_step is None else min(took, self._typical_step)
-        self._step_ms.append(took)
-        self._typical_step = median(self._step_ms)
+        if tree:
+            self._step_ms.append(draft_ms / tree.depth)
+            self._typical_step = median(self._step_ms)
 
     @property
     def step(self) -> float:

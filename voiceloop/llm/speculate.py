@@ -385,16 +385,15 @@ class Speculator:
 
     @torch.inference_mode()
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """Compute both models' rows for all of `ids`, the draft's as `prefill_draft` does."""
+        """Compute both models' rows for all of `ids`."""
         yield from self._extend(ids)
         yield from self.prefill_draft(ids)
 
     @torch.inference_mode()
     def prefill_draft(self, ids: Sequence[int]) -> Steps[None]:
-        """Compute the draft's rows for all of `ids`, if drafting pays: else a round that tries it
-        does, and what that takes tells when to try again."""
+        """Compute the draft's rows for all of `ids`."""
         draft, watch = self._draft, self._watches.draft
-        if draft is None or draft.length >= len(ids) or not self._policy.pays:
+        if draft is None or draft.length >= len(ids):
             return
         before = draft.length
         try:
