@@ -134,7 +134,7 @@ def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
     assert config_files(environ=environ, folder=tmp_path) == [user]
 
 
-HARMLESS = {"asr.language", "llm.stop", "llm.system", "tts.voice"}
+HARMLESS = {"asr.language", "llm.stop", "llm.system"}
 """Free text that names neither code nor a file, and opens nothing."""
 
 
@@ -165,7 +165,7 @@ def test_a_file_that_is_found_may_not_set_what_is_guarded_unless_it_is_named(
 
 
 def test_a_file_that_is_found_may_set_the_rest(tmp_path: Path) -> None:
-    text = 'preset = "small"\n[tts]\nvoice = "en-gb"\n[turns]\nhangover_ms = 400\n'
+    text = 'preset = "small"\n[asr]\nlanguage = "de"\n[turns]\nhangover_ms = 400\n'
     here = write(tmp_path / "voiceloop.toml", text)
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "nothing")}
     assert config_files(environ=environ, folder=tmp_path) == [here]

@@ -38,9 +38,9 @@ FOUND = """
 ## A file in the current folder
 
 `voiceloop.toml` applies to whoever starts voiceloop in its folder, and that may be a folder that
-somebody else has made. So it may not choose code that is loaded, weights that are read or fetched
-by a name of its own, or the limits of a server. Where it tries, nothing is started, and one line
-says which keys those are. If you trust the file, name it, and it may set everything:
+somebody else has made. So it may not choose code that is loaded, weights or recordings that are
+read or fetched by a name of its own, or the limits of a server. Where it tries, nothing is started,
+and one line says which keys those are. If you trust the file, name it, and it may set everything:
 `--config voiceloop.toml`. What a server listens at, its keys and certificates, and the files that
 commands read and write are not settings at all: flags alone give them.
 

@@ -104,7 +104,7 @@ class LlmConfig(Object, frozen=True):
     """What drafts tokens: a smaller model named like the target, the folder of a draft that was
     trained for it (`voiceloop train-draft`), `ngram` (what was said before, no second model),
     `none`; `auto` is the starter's own draft for the starter target, for others the trained draft
-    that ships for them (SmolLM2-135M-Instruct has one), or `ngram`."""
+    that ships for them (SmolLM2-135M-Instruct of the packages has one), or `ngram`."""
     draft_tokenizer: str = ""
     """Where the draft's tokenizer is, if not in its folder: another folder, or a model by name."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
@@ -339,12 +339,13 @@ GUARDED = frozenset(
         "llm.draft_tokenizer",
         "llm.scorer",
         "tts.model",
+        "tts.voice",
         "turns.sound",
     }
 )
-"""What a file that merely lies in the current folder may not set: code that is loaded, weights that
-are read or fetched by a name of the file's own, where what is said is sent, and the limits that
-protect a server."""
+"""What a file that merely lies in the current folder may not set: code that is loaded, weights and
+recordings that are read or fetched by a name of the file's own, where what is said is sent, and the
+limits that protect a server."""
 MAX_BYTES = 1 << 20
 """Largest file of settings, or scenario."""
 LOCAL = "voiceloop.toml"

@@ -115,7 +115,7 @@ export class TranscriptView {
     const ms = this.#latency.get(entry.id);
     if (ms !== undefined) {
       const figure = made('span', 'figure', duration(ms));
-      figure.title = 'From your last sound to the first of this reply';
+      figure.title = 'From your last sound to the first of this reply, as the server measures it';
       who.append(' ', figure);
     }
     const said = made('p', 'said');

@@ -76,6 +76,8 @@ def test_preset_cpu_answers_a_spoken_question_in_words_of_its_own(
 
 def test_the_end_of_a_turn_is_calibrated_for_smollm2_as_it_comes() -> None:
     """What ships is found by what was converted here."""
+    if pulled("smollm2-135m-instruct").origin != "packages":
+        pytest.skip("the figures that ship are those of the packages' weights")
     llm = speculative(LlmConfig(target=str(pulled("smollm2-135m-instruct").folder), draft="none"))
     calibration = llm.calibrations["en"]
     assert calibration is not None and llm.calibrations["de"] is None

@@ -220,8 +220,8 @@ def masked(q: Tensor, seen: Tensor, mask: Tensor | None, scale: float | None) ->
     """Attention of `q` [rows, heads, dim] to `seen` [length, 2 groups, dim], keys before values.
 
     The queries of a group become rows of one head: so no kernel has to know of groups, and keys
-    are read once. `mask` is from `hidden`, or None where every row sees everything. Returns
-    [rows, heads * dim].
+    are read once. `mask` is from `hidden` or `behind`, or None where every row sees everything.
+    Returns [rows, heads * dim].
     """
     rows, heads, dim = q.shape
     groups = seen.shape[1] // 2

@@ -107,7 +107,7 @@ class _Halved:
         )
         # What the operator calls once it has looked for arguments that only tracing has: of a
         # product that takes 34 us that is two more.
-        self._product = torch.ops.quantized.linear_dynamic_fp16.default._op
+        self._product = torch.ops.quantized.linear_dynamic_fp16.default.op
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._product(x if self._inverse == 1 else x * self._inverse, self._packed)
