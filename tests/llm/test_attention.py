@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.attention import varlen
 
-from tests.llm.conftest import KINDS, WINDOWED
+from tests.llm.conftest import KINDS, WINDOWED, near
 from voiceloop.llm.attention import Place, behind, by_lengths, hidden, masked
 from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.decoder import Decoder
@@ -31,10 +31,6 @@ def placed(model: Decoder, slots: Slots, slot: int, pieces: Sequence[Tensor], st
         rows.append(model.forward_at(piece, place(slots, slot, start), len(piece)).clone())
         start += len(piece)
     return torch.cat(rows)
-
-
-def near(a: Tensor, b: Tensor) -> bool:
-    return a.shape == b.shape and bool((a - b).abs().max() <= 1e-5 * b.abs().max())
 
 
 @pytest.mark.parametrize("kind", KINDS + WINDOWED)
