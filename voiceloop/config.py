@@ -68,11 +68,11 @@ class AsrConfig(Object, frozen=True):
     """How CTranslate2 stores and multiplies weights."""
     beam_size: Positive = 1
     """Beams of the final decode; partials are always greedy."""
-    pad_s: Annotated[float, Meta(ge=0, le=30)] | None = 3.0
-    """Silence behind the speech that Whisper's encoder is given on a CPU, in seconds, in a window
-    of eight at least; none: what fills the window of 30 seconds that it was trained on, which takes
-    several times as long. The starter model, which was trained on windows of any length, needs
-    none."""
+    pad_s: Annotated[float, Meta(ge=0, le=30)] | None = 0.5
+    """Silence behind the speech that Whisper's encoder computes in full on a CPU, in seconds; of
+    the rest it computes what speech changes in it. none: all that fills the window of 30 seconds
+    that it was trained on, which takes several times as long. The starter model, which was trained
+    on windows of any length, needs none."""
     partial_every_ms: Annotated[int, Meta(ge=20)] = 240
     """Least new audio between two partial decodes, in milliseconds; those that take long are
     further apart."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 from msgspec.structs import replace
 
+from voiceloop.asr.encoder import encoder_bytes
 from voiceloop.asr.placement import whisper_device, whisper_type
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import find, piper_model
@@ -102,13 +103,12 @@ def _beside(config: Config, device: torch.device) -> Iterator[Part]:
 
 
 def _whisper(config: AsrConfig, device: str) -> int:
-    """Bytes of the recogniser's weights, which mostly come in 16 bits."""
-    if config.model == "starter":
-        folder = bundled("models/starter/asr")
-    else:
-        folder = find(config.model, "asr")
-    kept = whisper_type(config.compute_type, device)
-    return int(_bytes(folder / "model.bin") * _SHARES[kept])
+    """Bytes of the recogniser's weights, and those of its encoder that is our own on a CPU."""
+    starter = config.model == "starter"
+    folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
+    path = folder / "model.bin"
+    kept = int(_bytes(path) * _SHARES[whisper_type(config.compute_type, device)])
+    return kept if starter or device != "cpu" else kept + encoder_bytes(path)
 
 
 def _voice(config: TtsConfig) -> int:

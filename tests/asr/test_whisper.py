@@ -9,36 +9,27 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import ctranslate2
 import numpy as np
 import pytest
-import torch
-from ctranslate2.converters import TransformersConverter
 from faster_whisper import WhisperModel
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from transformers import (
-    PreTrainedTokenizerFast,
-    WhisperConfig,
-    WhisperFeatureExtractor,
-    WhisperForConditionalGeneration,
-)
+from tokenizers import Tokenizer, models
 
+from tests.asr.conftest import SPECIALS, WORDS
+from voiceloop.asr import encoding, silence
 from voiceloop.asr.agreement import normalise
+from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.whisper import (
-    QUIET,
-    SHORT_WINDOW_S,
     UNSURE,
     Whisper,
-    Windows,
     _Spelling,
+    _trusted,
     load,
     open_model,
     whisper,
-    windows,
     without_loop,
 )
 from voiceloop.audio.frames import SPEECH_RATE, samples
@@ -48,68 +39,6 @@ from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, OutOfMemory
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models
-
-WORDS = 400
-SEED = 1
-SPECIALS = (
-    *("<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|translate|>", "<|transcribe|>"),
-    *("<|fr|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"),
-    *(f"<|{i * 0.02:.2f}|>" for i in range(1501)),
-)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random Whisper of 150 k weights, converted as a user's model would be."""
-    source = tmp_path_factory.mktemp("source")
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    # CTranslate2 knows a multilingual model by the empty token.
-    words = [f"Ġw{i}" for i in range(WORDS)]
-    vocabulary = {token: i for i, token in enumerate([*alphabet, *words, ""])}
-    tokenizer = Tokenizer(models.BPE(vocabulary, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in SPECIALS])
-    end = tokenizer.token_to_id("<|endoftext|>")
-    model = WhisperForConditionalGeneration(
-        WhisperConfig(
-            vocab_size=tokenizer.get_vocab_size(), num_mel_bins=80, d_model=32,
-            encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
-            decoder_attention_heads=2, encoder_ffn_dim=64, decoder_ffn_dim=64,
-            max_source_positions=1500, max_target_positions=448, pad_token_id=end,
-            bos_token_id=end, eos_token_id=end,
-            decoder_start_token_id=tokenizer.token_to_id("<|startoftranscript|>") or 0,
-            suppress_tokens=[], begin_suppress_tokens=[],
-        )
-    )  # fmt: skip
-    # Not torch's numbers: which they are depends on the processor.
-    drawn = np.random.default_rng(SEED)
-    with torch.no_grad():
-        for weights in model.parameters():
-            weights.copy_(torch.from_numpy(drawn.normal(0, 0.3, weights.shape)))
-    # Words are likelier than anything else, and which depends much on the position.
-    with torch.no_grad():
-        model.model.decoder.embed_tokens.weight[:256] = 0
-        model.model.decoder.embed_tokens.weight[256 + WORDS :] *= 0.1
-        model.model.decoder.embed_positions.weight *= 10
-        # Though their language does, too.
-        english, french = (tokenizer.token_to_id(f"<|{code}|>") for code in ("en", "fr"))
-        model.model.decoder.embed_tokens.weight[[english, french]] *= 100
-    generation: Any = model.generation_config
-    generation.alignment_heads = [[0, 0], [0, 1]]
-    generation.lang_to_id = {"<|en|>": tokenizer.token_to_id("<|en|>")}
-    generation.suppress_tokens = generation.begin_suppress_tokens = []
-    model.save_pretrained(source)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(source)
-    WhisperFeatureExtractor(feature_size=80).save_pretrained(source)
-    tokenizer.save(str(source / "tokenizer.json"))
-    out = tmp_path_factory.mktemp("model") / "tiny"
-    files = ["tokenizer.json", "preprocessor_config.json"]
-    TransformersConverter(str(source), copy_files=files).convert(str(out))
-    config = json.loads((out / "config.json").read_text(encoding="utf-8"))
-    config["lang_ids"] = [tokenizer.token_to_id(f"<|{code}|>") for code in ("en", "fr")]
-    (out / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    return out
 
 
 def engine(folder: Path, **settings: object) -> Whisper:
@@ -123,21 +52,15 @@ def noise(seconds: float) -> Pcm:
     return (0.1 * rng.standard_normal(int(16_000 * seconds))).astype(np.float32)
 
 
-def decoded(folder: Path, pcm: Pcm, frames: int, silence: bool) -> list[str]:
-    """The words of a plain decode of `pcm` in a window of `frames`; with `silence`, the states of a
-    silent window follow until twelve seconds behind it."""
-    plain = WhisperModel(str(folder), device="cpu", compute_type="int8", local_files_only=True)
+def decoded(folder: Path, pcm: Pcm, frames: int) -> list[str]:
+    """The words of a plain decode of `pcm` in a window of `frames`."""
+    plain = WhisperModel(str(folder), device="cpu", compute_type="float32", local_files_only=True)
     samples = frames * 160
     features = plain.feature_extractor(np.pad(pcm, (0, samples - len(pcm))))[:, :frames]
-    states = np.array(plain.encode(features))
-    if silence:
-        after = np.array(plain.encode(np.full((80, 3000), QUIET, np.float32)))
-        end = int(np.ceil((len(pcm) / 16_000 + 12.0) / 0.02))
-        states = np.concatenate((states, after[:, states.shape[1] : end]), axis=1)
     tokenizer = plain.hf_tokenizer
     prompt = [tokenizer.token_to_id(t) for t in (*SPECIALS[1:3], SPECIALS[4], SPECIALS[8])]
     (result,) = plain.model.generate(
-        ctranslate2.StorageView.from_array(states), [prompt], beam_size=1,
+        plain.encode(features), [prompt], beam_size=1,
         max_length=min(448, 2 * (12 + int(np.ceil(12 * len(pcm) / 16_000)))),
     )  # fmt: skip
     return tokenizer.decode([t for t in result.sequences_ids[0] if t < 257 + WORDS]).split()
@@ -154,14 +77,18 @@ def anylength(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("seconds", [0.3, 2.0, 7.77])
 def test_the_words_are_those_of_a_plain_decode_of_the_window(
-    folder: Path, anylength: Path, seconds: float
+    folder: Path, anylength: Path, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pcm = noise(seconds)
-    steps = [-(-int(16_000 * max(seconds, least)) // 3200) for least in (0.5, 8.0 - 3.0)]
+    steps = -(-int(16_000 * max(seconds, 0.5)) // 3200)
+    full = decoded(folder, pcm, 3000)
+    exact = {"compute_type": "float32"}
+    monkeypatch.setattr(silence, "PLACES", 1500)  # all of the silence is encoded with the speech
     wholes = [
-        (engine(anylength), decoded(folder, pcm, 20 * steps[0], False)),
-        (engine(folder, pad_s=3.0), decoded(folder, pcm, 20 * (steps[1] + 15), True)),
-        (engine(folder, pad_s=None), decoded(folder, pcm, 3000, False)),
+        (engine(anylength, **exact), decoded(folder, pcm, 20 * steps)),
+        (engine(folder, pad_s=0.5, **exact), full),
+        (engine(folder, pad_s=30.0, **exact), full),
+        (engine(folder, pad_s=None, **exact), full),
     ]
     for asr, expected in wholes:
         said = [word.text for word in asr.transcribe(pcm, final=False)]
@@ -171,41 +98,65 @@ def test_the_words_are_those_of_a_plain_decode_of_the_window(
         assert len(said) == len(expected) or len(said) <= len(expected) - 6
 
 
-def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(folder: Path) -> None:
+def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pcm = noise(2.0)  # of which random weights are never sure
-    short, full = engine(folder, pad_s=3.0), engine(folder, pad_s=None)
+    monkeypatch.setattr(silence, "PLACES", 1)  # so that short windows are bad
+    short, full = engine(folder, pad_s=0.5), engine(folder, pad_s=None)
     partial = short.transcribe(pcm, final=False)
     assert partial[0].probability < math.exp(UNSURE)
     assert short.transcribe(pcm, final=True) == full.transcribe(pcm, final=True)
     said = [[word.text for word in asr.transcribe(pcm, final=False)] for asr in (short, full)]
     assert said[0] != said[1]
+    assert short.counters == {"short_windows": 1, "full_windows_after": 1}
+    assert full.counters == {"short_windows": 0, "full_windows_after": 0}
 
 
 @pytest.mark.parametrize("seconds", [0.5, 2.0, 29.0])
 def test_what_comes_to_no_end_is_noticed_and_never_certain(folder: Path, seconds: float) -> None:
-    asr = engine(folder, pad_s=3.0)
+    asr = engine(folder)
     pcm = noise(seconds)  # of which random weights say all that they may
-    found = asr._decode(pcm, 3.0, 1)
+    found = asr._decode(pcm, 1)
     assert not found.ended
     assert len(found.tokens) <= min(12 + math.ceil(12 * seconds), 224)
     assert {word.probability for word in asr.transcribe(pcm, final=False)} == {0.0}
     # Where it says none of its tokens but the end, it has ended.
     ended = replace(found, tokens=[], words=(), ended=True, mean=0.0)
-    assert asr._trusted(ended) and not asr._trusted(replace(ended, ended=False))
+    assert _trusted(ended) and not _trusted(replace(ended, ended=False))
 
 
-@given(st.floats(0, 30), st.one_of(st.none(), st.floats(0, 30)))
-def test_a_window_holds_what_is_said_and_its_silence(seconds: float, pad_s: float | None) -> None:
-    for shape in (Windows(), Windows(20.0, any_length=True)):
-        frames = shape.frames(seconds, pad_s)
-        assert frames % 20 == 0
-        assert seconds - 1e-4 <= frames / 100 <= 30
-        if shape.any_length:
-            assert frames / 100 <= max(0.5, seconds) + 0.2001
-        elif pad_s is None:
-            assert frames == 3000
-        else:
-            assert frames / 100 >= min(30, max(SHORT_WINDOW_S, seconds + pad_s)) - 1e-4
+@given(st.floats(0, 30))
+def test_a_window_holds_what_is_said(seconds: float) -> None:
+    assert Windows().frames(seconds) == 3000
+    frames = Windows(20.0, any_length=True).frames(seconds)
+    assert frames % 20 == 0
+    assert max(0.5, seconds) - 1e-4 <= frames / 100 <= max(0.5, seconds) + 0.2001
+
+
+def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    read = encoding.read_encoder
+
+    def unreadable(path: Path) -> encoding.Encoder:
+        raise ValueError("it ends too early")
+
+    def other(path: Path) -> encoding.Encoder:
+        encoder = read(path)
+        encoder._norm = (-encoder._norm[0], encoder._norm[1])
+        return encoder
+
+    pcm = noise(2.0)
+    for reader, told in ((unreadable, "it ends too early"), (other, "not Whisper's encoder")):
+        monkeypatch.setattr(encoding, "read_encoder", reader)
+        caplog.clear()
+        asr = engine(folder, compute_type="float32")
+        (record,) = caplog.records
+        assert told in record.getMessage()
+        said = [word.text for word in asr.transcribe(pcm, final=False)]
+        assert said == decoded(folder, pcm, 3000)[: len(said)] and said
+        assert asr.transcribe(pcm, final=True) and not asr.counters["short_windows"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3", '{"length": 3}'])
@@ -214,8 +165,8 @@ def test_what_a_folder_says_of_its_windows_is_understood_or_refused(
 ) -> None:
     (tmp_path / "windows.json").write_text(text)
     with pytest.raises(ModelCorrupt, match=r"windows\.json"):
-        windows(tmp_path)
-    assert windows(folder) == Windows(30.0, any_length=False)
+        read_windows(tmp_path)
+    assert read_windows(folder) == Windows(30.0, any_length=False)
 
 
 def test_a_window_of_any_length_is_heard() -> None:
@@ -342,9 +293,9 @@ def test_a_language_that_the_model_does_not_know_is_a_setting_to_change(folder: 
             engine(folder, language=language)
 
 
-def test_a_language_of_one_decode_is_as_if_it_were_configured(folder: Path) -> None:
+def test_a_language_of_one_decode_is_as_if_it_were_configured(anylength: Path) -> None:
     pcm = np.random.default_rng(0).normal(0, 0.1, SPEECH_RATE).astype(np.float32)
-    english, french = engine(folder), engine(folder, language="fr")
+    english, french = engine(anylength), engine(anylength, language="fr")
     assert english.languages == ("en", "fr")
     own, other = (one.transcribe(pcm, final=True) for one in (english, french))
     assert own != other

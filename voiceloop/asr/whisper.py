@@ -1,11 +1,9 @@
-"""Whisper through faster-whisper and CTranslate2, on windows no longer than they need to be.
+"""Whisper through faster-whisper and CTranslate2, which encodes no more than it needs to.
 
-Whisper was trained on windows of 30 seconds, and encoding one takes most of a decode's time. Here
-the encoder is given the speech and a few seconds of silence; the states of more silence are made
-once, when the model is loaded, and joined to those of the speech. The decoder needs them: without a
-long silence it says the last phrase again, up to five times. The encoder hardly does. Where the
-words that come out are unlikely or repeat themselves, a final decode is made once more from the
-whole window.
+Whisper was trained on windows of 30 seconds, and encoding one takes most of a decode's time. On a
+CPU our own encoder gives the states of a full window for little more than the speech in it
+(`silence`). Where the words that come out are unlikely or repeat themselves, a final decode is made
+once more from states that are encoded in full.
 
 A decode is one bounded call. Word times come from the cross-attention, and only where they are
 asked for, since they cost a second pass of the decoder. On a GPU CTranslate2 works on a
@@ -16,7 +14,6 @@ streams of audio and turns.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import re
@@ -26,13 +23,14 @@ from pathlib import Path
 
 import ctranslate2
 import numpy as np
-import numpy.typing as npt
 from faster_whisper import WhisperModel
 from faster_whisper.tokenizer import Tokenizer
 
 from voiceloop.asr.agreement import normalise, repeats
 from voiceloop.asr.cublas import INSTALL, load_cublas
-from voiceloop.asr.features import HOP, LogMel
+from voiceloop.asr.encoder import FRAMES_PER_STATE
+from voiceloop.asr.encoding import STATE_S, Encoding, own_encoder, read_windows
+from voiceloop.asr.features import HOP
 from voiceloop.asr.placement import whisper_device, whisper_type
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
@@ -45,29 +43,9 @@ from voiceloop.types import Pcm, Word
 
 logger = logging.getLogger(__name__)
 
-FULL_WINDOW_S = 30.0
-"""What Whisper was trained on, and the most that its encoder takes."""
-SHORT_WINDOW_S = 8.0
-"""Shortest window that a model trained on full ones is given. Of 329 human and synthetic clips and
-beginnings of clips, tiny.en hears 4.8 % of the words otherwise than in the full window, 6.2 % where
-the window is the speech and 3 s, and no better in 10 s."""
-SHORTEST_S = 0.5
-"""Likewise of a model that was trained on windows of any length."""
-SILENCE_S = 12.0
-"""Silence behind the speech that the decoder is given. With what fills 30 s it takes a fifth more
-time and hears no better; with 7 or 9 s it now and then repeats a phrase."""
-QUIET = -0.75
-"""Features of the silence behind speech: they are relative to the loudest sound, and this is what
-they are for speech at a usual level."""
-UNSURE = -0.45
-"""Mean log probability of a token under which a short window is not trusted. Under -0.5 were 18 %
-of 574 clips and beginnings, most of them cut off in the middle of a word (tiny.en)."""
-FRAMES_PER_STATE = 2
-FRAMES_PER_STEP = 20
-"""Windows are encoded in lengths of whole steps of 0.2 s: the encoder's convolutions compile, and
-keep for good, a kernel of some 0.2 MB for each length they have met."""
-STATE_S = 0.02
-"""Time from one state of the encoder to the next."""
+UNSURE = -0.7
+"""Mean log probability of a token under which words are looked at once more, with states that are
+encoded in full: 3 % of 474 clips and beginnings, most of them cut off in the middle of a word."""
 MOST_TOKENS = 224
 """Half of the positions of Whisper's decoder: more than that is never said in a window."""
 SPARE_TOKENS = 12
@@ -103,43 +81,6 @@ class _Spelling:
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
-    """How long the windows are that a model's encoder is given."""
-
-    longest_s: float = FULL_WINDOW_S
-    """More than that is never decoded at once."""
-    any_length: bool = False
-    """The model was trained on windows as long as what is said in them: it wants no silence, and
-    nothing is gained by more."""
-
-    def frames(self, seconds: float, pad_s: float | None) -> int:
-        """Feature frames of the window for `seconds` of audio with `pad_s` of silence behind it;
-        None asks for the full window."""
-        if self.any_length:
-            wanted = max(seconds, SHORTEST_S)
-        elif pad_s is None:
-            wanted = FULL_WINDOW_S
-        else:
-            wanted = min(max(seconds + pad_s, SHORT_WINDOW_S), FULL_WINDOW_S)
-        steps = math.ceil(round(wanted * SPEECH_RATE) / HOP / FRAMES_PER_STEP)
-        return steps * FRAMES_PER_STEP
-
-
-def windows(folder: Path) -> Windows:
-    """What the model in `folder` says of its windows in `windows.json`; most say nothing.
-
-    Raises ModelCorrupt for a file that says something else.
-    """
-    path = folder / "windows.json"
-    if not path.is_file():
-        return Windows()
-    try:
-        return Windows(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise ModelCorrupt(f"{path} cannot be understood: {error}", "copy it again") from error
-
-
-@dataclass(frozen=True, slots=True)
 class _Hypothesis:
     """What a decode of one window gave."""
 
@@ -158,12 +99,11 @@ class _Hypothesis:
 class Whisper:
     """A recogniser; implements `engines.Asr`."""
 
-    def __init__(self, config: AsrConfig, model: WhisperModel, windows: Windows) -> None:
+    def __init__(self, config: AsrConfig, model: WhisperModel, encoding: Encoding) -> None:
         self.name = f"whisper {config.model}"
-        self._windows = windows
         self._beams = config.beam_size
         self._model = model
-        self._log_mel = LogMel(model.feature_extractor.mel_filters)
+        self._encode = encoding
         self.languages = _languages(model)
         self._language = config.language
         self._tokenizers = dict[str, Tokenizer]()
@@ -171,17 +111,13 @@ class Whisper:
             self.languages[0] if config.language == AUTO else config.language
         )
         """Of the language that is decoded."""
-        # A GPU encodes the full window in some milliseconds.
-        self._pad_s = config.pad_s if model.model.device == "cpu" else None
-        shortens = self._pad_s is not None and not windows.any_length
-        self._silence = self._encoded_silence() if shortens else None
         self.counters = {"short_windows": 0, "full_windows_after": 0}
         """Final decodes in a short window, and those among them that took the full one after."""
 
     @property
     def max_window_s(self) -> float:
         """See `engines.Asr`."""
-        return self._windows.longest_s
+        return self._encode.windows.longest_s
 
     def transcribe(
         self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
@@ -201,12 +137,12 @@ class Whisper:
         asked = language or self._language
         self._tokenizer = self._speaks(self.detect_language(pcm)[0] if asked == AUTO else asked)
         beams = self._beams if final else 1
-        found = self._decode(pcm, self._pad_s, beams)
-        if final and self._silence is not None:
+        found = self._decode(pcm, beams)
+        if final and self._encode.shortens:
             self.counters["short_windows"] += 1
-            if not self._trusted(found):
+            if not _trusted(found):
                 self.counters["full_windows_after"] += 1
-                found = self._decode(pcm, None, beams)
+                found = self._decode(pcm, beams, whole=True)
         if found.no_speech > NO_SPEECH and found.mean < UNLIKELY:
             return ()
         words = without_loop(found.words)
@@ -230,8 +166,7 @@ class Whisper:
         if not self._model.model.is_multilingual:
             return self.languages[0], 1.0
         heard = pcm[: int(self.max_window_s * SPEECH_RATE)]
-        frames = self._windows.frames(len(heard) / SPEECH_RATE, self._pad_s)
-        (found,) = self._model.model.detect_language(self._encode(heard, frames))
+        (found,) = self._model.model.detect_language(self._encode(heard))
         for token, probability in found:  # the most probable one first
             if (code := token[2:-2]) in self.languages:
                 return code, probability
@@ -250,9 +185,9 @@ class Whisper:
             )
         return self._tokenizers[language]
 
-    def _decode(self, pcm: Pcm, pad_s: float | None, beams: int) -> _Hypothesis:
+    def _decode(self, pcm: Pcm, beams: int, *, whole: bool = False) -> _Hypothesis:
         seconds = len(pcm) / SPEECH_RATE
-        states = self._encode(pcm, self._windows.frames(seconds, pad_s))
+        states = self._encode(pcm, whole=whole)
         most = min(SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds), MOST_TOKENS)
         (result,) = self._model.model.generate(
             states,
@@ -268,36 +203,6 @@ class Whisper:
         mean = result.scores[0] * len(tokens) / (len(tokens) + 1)
         words, ended = self._spell(tokens), len(given) < most
         return _Hypothesis(states, tokens, words, mean, result.no_speech_prob, ended)
-
-    def _encode(self, pcm: Pcm, frames: int) -> ctranslate2.StorageView:
-        """States of `pcm` in a window of `frames`, and those of the silence after it."""
-        # CTranslate2 would take as many states as there are mel bands for features, and encode
-        # them once more: whatever is said in just 1.6 s would be lost.
-        mels = len(self._model.feature_extractor.mel_filters)
-        frames += FRAMES_PER_STATE * (frames == mels * FRAMES_PER_STATE)
-        states = self._model.encode(self._log_mel(pcm, frames))
-        if self._silence is None:
-            return states
-        heard = np.asarray(states)
-        whole = math.ceil((len(pcm) / SPEECH_RATE + SILENCE_S) / STATE_S)
-        silence = self._silence[:, heard.shape[1] : whole]
-        if not silence.size:
-            return states
-        return ctranslate2.StorageView.from_array(np.concatenate((heard, silence), axis=1))
-
-    def _encoded_silence(self) -> npt.NDArray[np.float32]:
-        """States of a full window in which nothing is heard: [1, states, width]."""
-        mels = len(self._model.feature_extractor.mel_filters)
-        frames = self._windows.frames(FULL_WINDOW_S, None)
-        return np.array(self._model.encode(np.full((mels, frames), QUIET, np.float32)))
-
-    def _trusted(self, found: _Hypothesis) -> bool:
-        """Whether the full window would hardly give anything else."""
-        return (
-            found.ended
-            and found.mean >= UNSURE
-            and not repeats([word.text for word in found.words])
-        )
 
     def _spell(self, tokens: list[int]) -> list[_Spelling]:
         """Tokens joined to words at the spaces between them."""
@@ -343,6 +248,12 @@ class Whisper:
         ]
 
 
+def _trusted(found: _Hypothesis) -> bool:
+    """Whether states that are encoded in full would hardly give anything else."""
+    said = [word.text for word in found.words]
+    return found.ended and found.mean >= UNSURE and not repeats(said)
+
+
 def without_loop(words: Sequence[_Spelling]) -> Sequence[_Spelling]:
     """The words, with a phrase that repeats itself to the end said only once, and likewise letters
     inside a word."""
@@ -372,7 +283,11 @@ def whisper(config: AsrConfig) -> Asr:
             f"the model {config.model} does not know the language '{config.language}'",
             "give a two-letter code such as en, and a model of many languages such as base",
         )
-    return Whisper(config, model, windows(folder))
+    windows = read_windows(folder)
+    # A GPU encodes the full window in some milliseconds.
+    ours = model.model.device == "cpu" and not windows.any_length
+    encoder = own_encoder(folder, model) if ours else None
+    return Whisper(config, model, Encoding(model, windows, encoder, config.pad_s))
 
 
 def open_model(folder: Path, device: str, compute_type: str) -> WhisperModel:

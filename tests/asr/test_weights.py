@@ -1,0 +1,77 @@
+"""What is read from CTranslate2's files, against the weights that were converted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ctranslate2.converters import TransformersConverter
+from transformers import WhisperForConditionalGeneration
+
+from voiceloop.asr.weights import Weights, read_shapes, read_weights
+
+pytestmark = pytest.mark.models
+
+ROUNDED = {
+    "float32": 0.0, "float16": 2**-11, "bfloat16": 2**-8, "int16": 2**-11, "int8": 1 / 250,
+}  # fmt: skip
+"""How far weights kept in each type are from the true ones at the most, relative to the largest of
+all where they are whole numbers, and to each itself where they are not."""
+
+
+@pytest.fixture(scope="module")
+def true(source: Path) -> Weights:
+    """Those of the encoder, by transformers' names."""
+    model = WhisperForConditionalGeneration.from_pretrained(source)
+    return {name: value.detach().numpy() for name, value in model.model.encoder.named_parameters()}
+
+
+@pytest.mark.parametrize("kept", ROUNDED)
+def test_weights_of_any_type_are_those_that_were_converted(
+    source: Path, true: Weights, kept: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    TransformersConverter(str(source)).convert(str(folder), quantization=kept)
+    found = read_weights(folder / "model.bin", "encoder/")
+    attention = [f"layers.0.self_attn.{name}_proj.weight" for name in "qkv"]
+    pairs = {
+        "conv1/weight": true["conv1.weight"],
+        "conv2/bias": true["conv2.bias"],
+        "position_encodings/encodings": true["embed_positions.weight"],
+        "layer_0/self_attention/linear_0/weight": np.concatenate([true[n] for n in attention]),
+        "layer_0/self_attention/linear_1/weight": true["layers.0.self_attn.out_proj.weight"],
+        "layer_0/ffn/linear_1/weight": true["layers.0.fc2.weight"],
+        "layer_norm/gamma": true["layer_norm.weight"],
+    }
+    for name, expected in pairs.items():
+        assert found[name].dtype == np.float32
+        most = ROUNDED[kept] * np.abs(expected).max()
+        np.testing.assert_allclose(found[name], expected, atol=most, rtol=0, err_msg=name)
+    assert found["num_heads"] == 2
+    assert not any("scale" in name for name in found)
+    shapes = read_shapes(folder / "model.bin", "encoder/")
+    assert {name: value.shape for name, value in found.items()} == {
+        name: shape for name, shape in shapes.items() if not name.endswith("_scale")
+    }
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x06", b"hello " * 100, b"\x05\0\0\0" + bytes(100), b"\x06\0\0\0" + b"\xff" * 90],
+)
+def test_what_is_no_such_file_is_refused(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.bin"
+    path.write_bytes(data)
+    for read in (read_weights, read_shapes):
+        with pytest.raises(ValueError):
+            read(path, "encoder/")
+
+
+def test_a_file_that_ends_too_early_is_refused(folder: Path, tmp_path: Path) -> None:
+    whole = (folder / "model.bin").read_bytes()
+    path = tmp_path / "model.bin"
+    for share in (0.1, 0.5, 0.9):
+        path.write_bytes(whole[: int(share * len(whole))])
+        with pytest.raises(ValueError, match="too early"):
+            read_weights(path, "encoder/")

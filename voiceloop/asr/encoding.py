@@ -1,0 +1,134 @@
+"""From audio to what Whisper's decoder reads: windows, their features, and their states.
+
+CTranslate2 encodes each window as a whole. On a CPU that takes most of a decode's time, so there
+our own encoder does it, which has less to do for short ones. This module knows no words.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import ctranslate2
+import numpy as np
+from faster_whisper import WhisperModel
+
+from voiceloop.asr.encoder import FRAMES_PER_STATE, Encoder, read_encoder
+from voiceloop.asr.features import HOP, LogMel
+from voiceloop.asr.silence import BEHIND, ShortEncoder
+from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.errors import ModelCorrupt
+from voiceloop.types import Pcm
+
+logger = logging.getLogger(__name__)
+
+FULL_WINDOW_S = 30.0
+"""What Whisper was trained on, and the most that its encoder takes."""
+SHORTEST_S = 0.5
+"""Shortest window that a model trained on windows of any length is given."""
+QUIET = -0.75
+"""Features of the silence behind speech: they are relative to the loudest sound, and this is what
+they are for speech at a usual level."""
+FRAMES_PER_STEP = 20
+"""Windows are encoded in lengths of whole steps of 0.2 s: the encoder's convolutions compile, and
+keep for good, a kernel of some 0.2 MB for each length they have met."""
+STATE_S = FRAMES_PER_STATE * HOP / SPEECH_RATE
+"""Time from one state of the encoder to the next."""
+SAME = 0.3
+"""How far, relative to their deviation, our states may be from CTranslate2's for these to be of the
+same network. With weights of eight bits tiny.en, base and the starter give 0.02 to 0.07."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """How long the windows are that a model's encoder is given."""
+
+    longest_s: float = FULL_WINDOW_S
+    """More than that is never decoded at once."""
+    any_length: bool = False
+    """The model was trained on windows as long as what is said in them: it wants no silence, and
+    nothing is gained by more."""
+
+    def frames(self, seconds: float) -> int:
+        """Feature frames of the window for `seconds` of audio."""
+        return whole_steps(max(seconds, SHORTEST_S) if self.any_length else FULL_WINDOW_S)
+
+
+def whole_steps(seconds: float) -> int:
+    """Feature frames of so much, in whole steps."""
+    steps = math.ceil(round(seconds * SPEECH_RATE) / HOP / FRAMES_PER_STEP)
+    return steps * FRAMES_PER_STEP
+
+
+def read_windows(folder: Path) -> Windows:
+    """What the model in `folder` says of its windows in `windows.json`; most say nothing.
+
+    Raises ModelCorrupt for a file that says something else.
+    """
+    path = folder / "windows.json"
+    if not path.is_file():
+        return Windows()
+    try:
+        return Windows(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ModelCorrupt(f"{path} cannot be understood: {error}", "copy it again") from error
+
+
+class Encoding:
+    """The states of windows, of one model."""
+
+    def __init__(
+        self, model: WhisperModel, windows: Windows, encoder: Encoder | None, pad_s: float | None
+    ) -> None:
+        """By `encoder`, where there is one, with `pad_s` of the silence in full, or None: all."""
+        self.windows = windows
+        self._model = model
+        self._mels = len(model.feature_extractor.mel_filters)
+        self._log_mel = LogMel(model.feature_extractor.mel_filters)
+        self._encoder = encoder
+        self._pad_s = pad_s or 0.0
+        self._short = ShortEncoder(encoder, QUIET) if encoder and pad_s is not None else None
+
+    @property
+    def shortens(self) -> bool:
+        """Whether the states of a short window are not quite those of a full one."""
+        return self._short is not None
+
+    def __call__(self, pcm: Pcm, *, whole: bool = False) -> ctranslate2.StorageView:
+        """States of the window of `pcm` (16 kHz): [1, states, width].
+
+        The `whole` window is encoded, or as much of it as has to be.
+        """
+        seconds = len(pcm) / SPEECH_RATE
+        frames = self.windows.frames(seconds)
+        if self._encoder is None:
+            # CTranslate2 would take as many states as there are mel bands for features, and encode
+            # them once more: whatever is said in just 1.6 s would be lost.
+            frames += FRAMES_PER_STATE * (frames == self._mels * FRAMES_PER_STATE)
+            return self._model.encode(self._log_mel(pcm, frames))
+        heard = whole_steps(seconds + self._pad_s) + FRAMES_PER_STATE * BEHIND
+        if self._short and not whole and heard <= frames:
+            states = self._short(self._log_mel(pcm, heard))
+        else:
+            states = self._encoder(self._log_mel(pcm, frames))
+        return ctranslate2.StorageView.from_array(states[None])
+
+
+def own_encoder(folder: Path, model: WhisperModel) -> Encoder | None:
+    """Our own encoder of `model`; None, and a warning, where it is not the same as the model's."""
+    try:
+        encoder = read_encoder(folder / "model.bin")
+        noise = np.random.default_rng(0).normal(0, 0.5, (encoder.mels, 2 * FRAMES_PER_STEP))
+        features = noise.astype(np.float32)
+        ours, theirs = encoder(features), np.asarray(model.encode(features))[0]
+        apart = float((ours - theirs).std() / theirs.std())
+    except (ValueError, KeyError, RuntimeError) as error:
+        logger.warning("windows are encoded in full, which takes long: %s", error)
+        return None
+    if not apart <= SAME:
+        logger.warning("windows are encoded in full, which takes long: it is not Whisper's encoder")
+        return None
+    return encoder

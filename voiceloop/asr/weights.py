@@ -1,0 +1,124 @@
+"""What CTranslate2 keeps in a model's file, which its own API does not give out.
+
+The format is that of `ctranslate2.specs.ModelSpec`, of version 6: names, shapes and types one after
+the other, each followed by its values.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+VERSION = 6
+TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, np.uint16)
+"""By their number in the file."""
+BFLOAT16 = 5
+"""numpy lacks it: these are the upper halves of 32 bits."""
+SCALE = "_scale"
+"""Whole numbers have been multiplied by scales, one for all or one for each row, which are kept
+under their name and this ending."""
+
+Weights = dict[str, npt.NDArray[np.float32]]
+
+
+def read_weights(path: Path, prefix: str) -> Weights:
+    """The values in `path` whose names begin with `prefix`, by the rest of their names.
+
+    ValueError for what is no such file, OSError for one that cannot be read.
+    """
+    with _mapped(path) as data:
+        found = {entry.name: entry.values(data) for entry in _entries(data, prefix)}
+    return {
+        name.removeprefix(prefix): _scaled(values, found.get(name + SCALE))
+        for name, values in found.items()
+        if not name.endswith(SCALE)
+    }
+
+
+def read_shapes(path: Path, prefix: str) -> dict[str, tuple[int, ...]]:
+    """Their shapes alone, and no values are read; errors are those of `read_weights`."""
+    with _mapped(path) as data:
+        return {entry.name.removeprefix(prefix): entry.shape for entry in _entries(data, prefix)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where values are in the file, and what they are."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: int
+    begin: int
+    size: int
+    """In bytes."""
+
+    def values(self, data: mmap.mmap) -> npt.NDArray[np.generic]:
+        if self.kind >= len(TYPES):
+            raise ValueError(f"{self.name} is of an unknown type {self.kind}")
+        raw = np.frombuffer(data[self.begin : self.begin + self.size], TYPES[self.kind])
+        if self.kind == BFLOAT16:
+            raw = (raw.astype(np.uint32) << 16).view(np.float32)
+        return raw.reshape(self.shape)
+
+
+class _Reader:
+    """Takes one value after the other; ValueError where there is none."""
+
+    def __init__(self, data: mmap.mmap) -> None:
+        self._data = data
+        self._at = 0
+
+    def number(self, kind: str) -> int:
+        """One of the `struct` module's kinds."""
+        begin = self.skip(struct.calcsize(kind))
+        return struct.unpack_from(f"<{kind}", self._data, begin)[0]
+
+    def text(self) -> str:
+        length = self.number("H")
+        begin = self.skip(length)
+        return self._data[begin : begin + length].rstrip(b"\0").decode()
+
+    def skip(self, size: int) -> int:
+        """Where the next `size` bytes begin, which have been read now."""
+        begin, self._at = self._at, self._at + size
+        if self._at > len(self._data):
+            raise ValueError("it ends too early")
+        return begin
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap]:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data
+
+
+def _entries(data: mmap.mmap, prefix: str) -> Iterator[_Entry]:
+    """What has a name that begins with `prefix`, in the order of the file."""
+    reader = _Reader(data)
+    if (version := reader.number("I")) != VERSION:
+        raise ValueError(f"it is of version {version} of CTranslate2's format")
+    reader.text()  # the kind of model
+    reader.number("I")  # and its revision
+    for _ in range(reader.number("I")):
+        name = reader.text()
+        shape = tuple(reader.number("I") for _ in range(reader.number("B")))
+        kind, size = reader.number("B"), reader.number("I")
+        begin = reader.skip(size)
+        if name.startswith(prefix):
+            yield _Entry(name, shape, kind, begin, size)
+
+
+def _scaled(
+    values: npt.NDArray[np.generic], scale: npt.NDArray[np.generic] | None
+) -> npt.NDArray[np.float32]:
+    if scale is None:
+        return values.astype(np.float32)
+    by_row = scale.astype(np.float32).reshape(-1, *[1] * (values.ndim - 1))
+    return values.astype(np.float32) / by_row
