@@ -65,14 +65,15 @@ class AsrConfig(Object, frozen=True):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the model runs; `auto` takes the GPU where there is one that works."""
     compute_type: Literal["auto", "int8", "float16", "float32"] = "auto"
-    """How CTranslate2 stores and multiplies weights."""
+    """How CTranslate2 stores and multiplies weights. On a CPU Whisper's encoder is voiceloop's own,
+    in 32 bits."""
     beam_size: Positive = 1
     """Beams of the final decode; partials are always greedy."""
     pad_s: Annotated[float, Meta(ge=0, le=30)] | None = 0.5
-    """Silence behind the speech that Whisper's encoder computes in full on a CPU, in seconds; of
-    the rest it computes what speech changes in it. none: all that fills the window of 30 seconds
-    that it was trained on, which takes several times as long. The starter model, which was trained
-    on windows of any length, needs none."""
+    """Silence behind the speech that is encoded in full for Whisper on a CPU, in seconds; of the
+    rest, what speech changes in it. none: all that fills the window of 30 seconds that it was
+    trained on, which takes several times as long. The starter model, which was trained on windows
+    of any length, needs none."""
     partial_every_ms: Annotated[int, Meta(ge=20)] = 240
     """Least new audio between two partial decodes, in milliseconds; those that take long are
     further apart."""

@@ -17,6 +17,7 @@ import torch
 from msgspec.structs import replace
 
 from voiceloop.asr.encoder import encoder_bytes
+from voiceloop.asr.encoding import is_ours, read_windows
 from voiceloop.asr.placement import whisper_device, whisper_type
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import find, piper_model
@@ -108,7 +109,9 @@ def _whisper(config: AsrConfig, device: str) -> int:
     folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
     path = folder / "model.bin"
     kept = int(_bytes(path) * _SHARES[whisper_type(config.compute_type, device)])
-    return kept if starter or device != "cpu" else kept + encoder_bytes(path)
+    if not is_ours(device, read_windows(folder)):
+        return kept
+    return kept + encoder_bytes(path, silence=config.pad_s is not None)
 
 
 def _voice(config: TtsConfig) -> int:

@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.asr import silence
-from voiceloop.asr.encoder import Encoder, Features, States, encoder_bytes, read_encoder
-from voiceloop.asr.features import LogMel
+from voiceloop.asr.encoder import Encoder, States, encoder_bytes, read_encoder
+from voiceloop.asr.encoding import QUIET, Encoding, Windows, whole_steps
+from voiceloop.asr.features import Features, LogMel
 from voiceloop.asr.silence import BEHIND, ShortEncoder, carried, likeness, telling
+from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import open_model
 from voiceloop.bench import flite
 from voiceloop.bench.utterances import Line
@@ -25,7 +27,6 @@ from voiceloop.catalog.store import Store
 pytestmark = pytest.mark.models
 
 STARTER = bundled("models/starter/asr")
-QUIET = -0.75
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,38 @@ def test_where_all_silence_is_encoded_states_are_those_of_the_full_window(
     np.testing.assert_allclose(found, full, atol=1e-3 * np.abs(full).max())
 
 
+@pytest.mark.parametrize("heard", [50, 130, 300])
+def test_what_speech_changes_in_the_silence_is_carried_over(
+    starter: Encoder, heard: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = spoken(starter, heard)
+    found, full = short(ShortEncoder(starter, QUIET), features, heard), starter(features)
+    assert apart(found[:heard], full[:heard]) < 0.04
+    assert apart(found[heard:], full[heard:]) < 0.2
+    monkeypatch.setattr(silence, "carried", lambda alike, places: torch.zeros_like(alike.T))
+    without = short(ShortEncoder(starter, QUIET), features, heard)
+    assert apart(without[heard:], full[heard:]) > 0.3
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.79, 0.8, 1.6, 27.0, 29.37, 29.4, 29.8, 30.0])
+@pytest.mark.parametrize("pad_s", [0.0, 0.5, 30.0])
+def test_however_long_it_is_no_speech_is_taken_for_silence(
+    folder: Path, seconds: float, pad_s: float
+) -> None:
+    model, encoder = open_model(folder, "cpu", "float32"), read_encoder(folder / "model.bin")
+    encode = Encoding(model, Windows(), encoder, pad_s)
+    given: list[Features] = []
+    encode._short = lambda features: given.append(features) or encoder(features)  # pyright: ignore
+    pcm = np.random.default_rng(0).normal(0, 0.1, round(16_000 * seconds)).astype(np.float32)
+    assert np.asarray(encode(pcm)).shape[1] == (given[0].shape[1] // 2 if given else 1500)
+    assert bool(given) == encode.shortens(pcm) == (whole_steps(seconds + max(pad_s, 0.04)) < 3000)
+    for features in given:
+        quiet = features[:, -1:]
+        last = encoder.convolved(features)[-2:]
+        silent = encoder.convolved(np.repeat(quiet, 12, axis=1))
+        torch.testing.assert_close(last, silent[-2:])
+
+
 def test_where_nothing_is_heard_states_are_those_of_silence(starter: Encoder) -> None:
     features = np.full((starter.mels, 2 * starter.states), QUIET, np.float32)
     encode, full = ShortEncoder(starter, QUIET), starter(features)
@@ -111,10 +144,13 @@ def test_states_of_speech_are_nearer_than_eight_bits_are(
 def test_memory_is_told_from_the_file(folder: Path, tmp_path: Path) -> None:
     encoder = read_encoder(folder / "model.bin")
     seen = ShortEncoder(encoder, QUIET)._seen
-    least = 4 * sum(values.numel() for values in [encoder.positions, *seen])
-    assert least < encoder_bytes(folder / "model.bin") < 3 * least
+    taken = [encoder_bytes(folder / "model.bin", silence=one) for one in (False, True)]
+    assert taken[1] - taken[0] == 4 * sum(values.numel() for values in seen)
+    weights = read_weights(folder / "model.bin", "encoder/").values()
+    assert taken[0] == 4 * sum(map(np.size, weights))
     (tmp_path / "model.bin").write_bytes(b"no model")
-    assert encoder_bytes(tmp_path / "model.bin") == encoder_bytes(tmp_path / "none") == 0
+    for path in (tmp_path / "model.bin", tmp_path / "none"):
+        assert encoder_bytes(path, silence=True) == 0
 
 
 @given(st.integers(2, 60), st.integers(0, 2**32 - 1), st.data())

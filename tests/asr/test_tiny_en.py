@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from ctranslate2 import StorageView
 
 from voiceloop.asr.agreement import repeats
-from voiceloop.asr.encoding import STATE_S, Encoding
+from voiceloop.asr.encoding import Encoding, whole_steps
 from voiceloop.asr.whisper import Whisper, whisper
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench import flite
@@ -72,15 +71,17 @@ def test_short_windows_hear_what_full_ones_do_and_repeat_nothing(spoken: list[Pc
 class Cut:
     """States of what is said and 3 s, as if a short window were all that there is to decode."""
 
-    shortens = False
-
     def __init__(self, encode: Encoding) -> None:
         self._encode = encode
         self.windows = encode.windows
 
+    def shortens(self, pcm: Pcm) -> bool:
+        return False
+
     def __call__(self, pcm: Pcm, *, whole: bool = False) -> StorageView:
-        said = math.ceil((len(pcm) / SPEECH_RATE + 3) / STATE_S)
-        return StorageView.from_array(np.array(self._encode(pcm))[:, :said].copy())
+        encoder, frames = self._encode._encoder, whole_steps(len(pcm) / SPEECH_RATE + 3)
+        assert encoder is not None
+        return StorageView.from_array(encoder(self._encode._log_mel(pcm, frames))[None])
 
 
 def test_without_the_silence_behind_it_what_is_said_is_repeated(spoken: list[Pcm]) -> None:

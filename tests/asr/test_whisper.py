@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
 from tests.asr.conftest import SPECIALS, WORDS
+from voiceloop import planning
 from voiceloop.asr import encoding, silence
 from voiceloop.asr.agreement import normalise
+from voiceloop.asr.encoder import encoder_bytes
 from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.whisper import (
     UNSURE,
@@ -111,6 +113,8 @@ def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(
     assert said[0] != said[1]
     assert short.counters == {"short_windows": 1, "full_windows_after": 1}
     assert full.counters == {"short_windows": 0, "full_windows_after": 0}
+    short.transcribe(noise(29.8), final=True)  # which is decoded in full at once
+    assert short.counters == {"short_windows": 1, "full_windows_after": 1}
 
 
 @pytest.mark.parametrize("seconds", [0.5, 2.0, 29.0])
@@ -140,15 +144,24 @@ def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
     read = encoding.read_encoder
 
     def unreadable(path: Path) -> encoding.Encoder:
-        raise ValueError("it ends too early")
+        raise OSError("no such device")
 
     def other(path: Path) -> encoding.Encoder:
         encoder = read(path)
         encoder._norm = (-encoder._norm[0], encoder._norm[1])
         return encoder
 
+    def smaller(path: Path) -> encoding.Encoder:
+        encoder = read(path)
+        encoder.states = 750
+        return encoder
+
     pcm = noise(2.0)
-    for reader, told in ((unreadable, "it ends too early"), (other, "not Whisper's encoder")):
+    for reader, told in (
+        (unreadable, "no such device"),
+        (other, "none of Whisper's"),
+        (smaller, "750 states"),
+    ):
         monkeypatch.setattr(encoding, "read_encoder", reader)
         caplog.clear()
         asr = engine(folder, compute_type="float32")
@@ -256,6 +269,20 @@ def test_large_numbers_and_laughter_are_no_loop(word: str) -> None:
 
 
 # ---- loading
+
+
+def test_the_memory_that_is_planned_has_the_encoder_that_is_loaded(
+    folder: Path, anylength: Path
+) -> None:
+    def planned(folder: Path, device: str = "cpu", **settings: float | None) -> int:
+        config = AsrConfig(model=str(folder), compute_type="float16", **settings)  # pyright: ignore
+        return planning._whisper(config, device)
+
+    file = (folder / "model.bin").stat().st_size
+    assert planned(anylength) == planned(folder, "cuda") == file
+    whole, short = (planned(folder, pad_s=pad_s) for pad_s in (None, 0.5))
+    encoder, silent = (encoder_bytes(folder / "model.bin", silence=one) for one in (False, True))
+    assert (whole, short) == (file + encoder, file + silent)
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {

@@ -73,7 +73,9 @@ def _piper(speakers: Sequence[str]) -> Callable[[pytest.FixtureRequest, float], 
         file = folder / f"voice{len(speakers)}.onnx"
         if not file.exists():
             write_piper_voice(file, speakers=speakers)
-        return _of_folder("piper", file, speed)
+        with pytest.MonkeyPatch.context() as patch:  # converted voices are none of the user's
+            patch.setenv("VOICELOOP_MODELS", str(folder / "models"))
+            return _of_folder("piper", file, speed)
 
     return make
 

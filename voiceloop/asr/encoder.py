@@ -20,16 +20,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from voiceloop.asr.features import Features
 from voiceloop.asr.weights import read_shapes, read_weights
 
-PREFIX, POSITIONS, LAYER = "encoder/", "position_encodings/encodings", "/ffn/linear_0/weight"
-"""How the names of an encoder's weights begin; that of its positions; how one that each layer has
-ends."""
+PREFIX = "encoder/"
+"""Of the names of an encoder's weights."""
+POSITIONS = "position_encodings/encodings"
+EACH_LAYER = "/ffn/linear_0/weight"
+"""How the name of one ends that each layer has."""
 FRAMES_PER_STATE = 2
 """The second convolution takes every other frame."""
 
-Features = npt.NDArray[np.float32]
-"""Shape [mels, frames]."""
 States = npt.NDArray[np.float32]
 """Shape [states, width]."""
 
@@ -70,7 +71,7 @@ class Encoder:
                 linear(f"layer_{number}/ffn/linear_0"),
                 linear(f"layer_{number}/ffn/linear_1"),
             )
-            for number in range(sum(name.endswith(LAYER) for name in weights))
+            for number in range(sum(name.endswith(EACH_LAYER) for name in weights))
         ]
         self._norm = norm("layer_norm")
         self._heads = int(weights["num_heads"])
@@ -138,21 +139,22 @@ class Encoder:
 def read_encoder(path: Path) -> Encoder:
     """The encoder of the model in CTranslate2's file at `path`.
 
-    ValueError for what is no such file, KeyError for one of another network.
+    OSError for what cannot be read, ValueError for what is no such file, KeyError for one of
+    another network.
     """
     return Encoder(read_weights(path, PREFIX))
 
 
-def encoder_bytes(path: Path) -> int:
-    """Memory that the encoder of that file takes, with what its layers see of silence; 0 where the
-    file does not tell."""
+def encoder_bytes(path: Path, *, silence: bool) -> int:
+    """Memory that the encoder of that file takes, with what its layers see of `silence`; 0 where
+    the file does not tell."""
     try:
         shapes = read_shapes(path, PREFIX)
     except (OSError, ValueError):
         return 0
-    silence = 2 * math.prod(shapes.get(POSITIONS, (0,)))
-    values = sum(map(math.prod, shapes.values()))
-    return 4 * (values + silence * sum(name.endswith(LAYER) for name in shapes))
+    layers = sum(name.endswith(EACH_LAYER) for name in shapes)
+    seen = 2 * layers * math.prod(shapes.get(POSITIONS, (0,)))
+    return 4 * (sum(map(math.prod, shapes.values())) + (seen if silence else 0))
 
 
 def _tensor(weights: Mapping[str, npt.NDArray[np.float32]], name: str) -> Tensor:

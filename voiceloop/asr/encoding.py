@@ -11,10 +11,10 @@ import logging
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import ctranslate2
 import numpy as np
-from faster_whisper import WhisperModel
 
 from voiceloop.asr.encoder import FRAMES_PER_STATE, Encoder, read_encoder
 from voiceloop.asr.features import HOP, LogMel
@@ -22,6 +22,9 @@ from voiceloop.asr.silence import BEHIND, ShortEncoder
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ModelCorrupt
 from voiceloop.types import Pcm
+
+if TYPE_CHECKING:
+    from faster_whisper import WhisperModel
 
 logger = logging.getLogger(__name__)
 
@@ -34,12 +37,15 @@ QUIET = -0.75
 they are for speech at a usual level."""
 FRAMES_PER_STEP = 20
 """Windows are encoded in lengths of whole steps of 0.2 s: the encoder's convolutions compile, and
-keep for good, a kernel of some 0.2 MB for each length they have met."""
+keep for good, a kernel of some 0.3 MB for each length they have met."""
+REACH_S = 0.04
+"""So far behind the last sample a state may hear of it: features and convolutions look ahead."""
 STATE_S = FRAMES_PER_STATE * HOP / SPEECH_RATE
 """Time from one state of the encoder to the next."""
-SAME = 0.3
+SAME = 0.5
 """How far, relative to their deviation, our states may be from CTranslate2's for these to be of the
-same network. With weights of eight bits tiny.en, base and the starter give 0.02 to 0.07."""
+same network; those of two networks are 1.4 apart. With weights of eight bits tiny.en, base and the
+starter give 0.02 to 0.07; larger models have not been tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,32 +95,40 @@ class Encoding:
         self._mels = len(model.feature_extractor.mel_filters)
         self._log_mel = LogMel(model.feature_extractor.mel_filters)
         self._encoder = encoder
-        self._pad_s = pad_s or 0.0
+        self._pad_s = max(pad_s or 0.0, REACH_S)
         self._short = ShortEncoder(encoder, QUIET) if encoder and pad_s is not None else None
 
-    @property
-    def shortens(self) -> bool:
-        """Whether the states of a short window are not quite those of a full one."""
-        return self._short is not None
+    def shortens(self, pcm: Pcm) -> bool:
+        """Whether the states of `pcm` are those of a full window but for an error."""
+        return self._short is not None and self._heard(pcm) <= self.windows.frames(0)
+
+    def _heard(self, pcm: Pcm) -> int:
+        """Frames that are encoded of a short window."""
+        seconds = len(pcm) / SPEECH_RATE
+        return whole_steps(seconds + self._pad_s) + FRAMES_PER_STATE * BEHIND
 
     def __call__(self, pcm: Pcm, *, whole: bool = False) -> ctranslate2.StorageView:
         """States of the window of `pcm` (16 kHz): [1, states, width].
 
         The `whole` window is encoded, or as much of it as has to be.
         """
-        seconds = len(pcm) / SPEECH_RATE
-        frames = self.windows.frames(seconds)
+        frames = self.windows.frames(len(pcm) / SPEECH_RATE)
         if self._encoder is None:
             # CTranslate2 would take as many states as there are mel bands for features, and encode
             # them once more: whatever is said in just 1.6 s would be lost.
             frames += FRAMES_PER_STATE * (frames == self._mels * FRAMES_PER_STATE)
             return self._model.encode(self._log_mel(pcm, frames))
-        heard = whole_steps(seconds + self._pad_s) + FRAMES_PER_STATE * BEHIND
-        if self._short and not whole and heard <= frames:
-            states = self._short(self._log_mel(pcm, heard))
+        if self._short and self.shortens(pcm) and not whole:
+            states = self._short(self._log_mel(pcm, self._heard(pcm)))
         else:
             states = self._encoder(self._log_mel(pcm, frames))
         return ctranslate2.StorageView.from_array(states[None])
+
+
+def is_ours(device: str, windows: Windows) -> bool:
+    """Whether our own encoder is for a model with such windows there. A GPU encodes the full window
+    in some milliseconds."""
+    return device == "cpu" and not windows.any_length
 
 
 def own_encoder(folder: Path, model: WhisperModel) -> Encoder | None:
@@ -124,11 +138,12 @@ def own_encoder(folder: Path, model: WhisperModel) -> Encoder | None:
         noise = np.random.default_rng(0).normal(0, 0.5, (encoder.mels, 2 * FRAMES_PER_STEP))
         features = noise.astype(np.float32)
         ours, theirs = encoder(features), np.asarray(model.encode(features))[0]
-        apart = float((ours - theirs).std() / theirs.std())
-    except (ValueError, KeyError, RuntimeError) as error:
+        apart = float(np.sqrt(np.mean((ours - theirs) ** 2)) / theirs.std())
+        if not apart <= SAME:
+            raise ValueError(f"its encoder is none of Whisper's (states are {apart:.2f} off)")
+        if FRAMES_PER_STATE * encoder.states != whole_steps(FULL_WINDOW_S):
+            raise ValueError(f"its window has {encoder.states} states")
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
         logger.warning("windows are encoded in full, which takes long: %s", error)
-        return None
-    if not apart <= SAME:
-        logger.warning("windows are encoded in full, which takes long: it is not Whisper's encoder")
         return None
     return encoder

@@ -1,7 +1,7 @@
 """What CTranslate2 keeps in a model's file, which its own API does not give out.
 
 The format is that of `ctranslate2.specs.ModelSpec`, of version 6: names, shapes and types one after
-the other, each followed by its values.
+the other, each followed by its values; and then the names of what is equal to another.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def read_weights(path: Path, prefix: str) -> Weights:
     ValueError for what is no such file, OSError for one that cannot be read.
     """
     with _mapped(path) as data:
-        found = {entry.name: entry.values(data) for entry in _entries(data, prefix)}
+        found = {name: entry.values(data) for name, entry in _entries(data, prefix)}
     return {
-        name.removeprefix(prefix): _scaled(values, found.get(name + SCALE))
+        name: _scaled(values, found.get(name + SCALE))
         for name, values in found.items()
         if not name.endswith(SCALE)
     }
@@ -45,14 +45,13 @@ def read_weights(path: Path, prefix: str) -> Weights:
 def read_shapes(path: Path, prefix: str) -> dict[str, tuple[int, ...]]:
     """Their shapes alone, and no values are read; errors are those of `read_weights`."""
     with _mapped(path) as data:
-        return {entry.name.removeprefix(prefix): entry.shape for entry in _entries(data, prefix)}
+        return {name: entry.shape for name, entry in _entries(data, prefix)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """Where values are in the file, and what they are."""
 
-    name: str
     shape: tuple[int, ...]
     kind: int
     begin: int
@@ -61,7 +60,7 @@ class _Entry:
 
     def values(self, data: mmap.mmap) -> npt.NDArray[np.generic]:
         if self.kind >= len(TYPES):
-            raise ValueError(f"{self.name} is of an unknown type {self.kind}")
+            raise ValueError(f"it has values of an unknown type {self.kind}")
         raw = np.frombuffer(data[self.begin : self.begin + self.size], TYPES[self.kind])
         if self.kind == BFLOAT16:
             raw = (raw.astype(np.uint32) << 16).view(np.float32)
@@ -99,20 +98,27 @@ def _mapped(path: Path) -> Iterator[mmap.mmap]:
         yield data
 
 
-def _entries(data: mmap.mmap, prefix: str) -> Iterator[_Entry]:
-    """What has a name that begins with `prefix`, in the order of the file."""
+def _entries(data: mmap.mmap, prefix: str) -> Iterator[tuple[str, _Entry]]:
+    """What has a name that begins with `prefix`, with the rest of its name."""
     reader = _Reader(data)
     if (version := reader.number("I")) != VERSION:
         raise ValueError(f"it is of version {version} of CTranslate2's format")
     reader.text()  # the kind of model
     reader.number("I")  # and its revision
+    entries: dict[str, _Entry] = {}
     for _ in range(reader.number("I")):
         name = reader.text()
         shape = tuple(reader.number("I") for _ in range(reader.number("B")))
         kind, size = reader.number("B"), reader.number("I")
-        begin = reader.skip(size)
+        entries[name] = _Entry(shape, kind, reader.skip(size), size)
+    for _ in range(reader.number("I")):
+        alias, name = reader.text(), reader.text()
+        if name not in entries:
+            raise ValueError(f"it has no {name}")
+        entries[alias] = entries[name]
+    for name, entry in entries.items():
         if name.startswith(prefix):
-            yield _Entry(name, shape, kind, begin, size)
+            yield name.removeprefix(prefix), entry
 
 
 def _scaled(
