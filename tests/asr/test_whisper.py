@@ -24,6 +24,7 @@ from voiceloop.asr import encoding, silence
 from voiceloop.asr.agreement import normalise
 from voiceloop.asr.encoder import encoder_bytes
 from voiceloop.asr.encoding import Windows, read_windows
+from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import (
     UNSURE,
     Whisper,
@@ -151,6 +152,11 @@ def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
         encoder._norm = (-encoder._norm[0], encoder._norm[1])
         return encoder
 
+    def lacking(path: Path) -> encoding.Encoder:
+        weights = read_weights(path, "encoder/")
+        del weights["conv1/bias"]
+        return encoding.Encoder(weights)
+
     def smaller(path: Path) -> encoding.Encoder:
         encoder = read(path)
         encoder.states = 750
@@ -160,6 +166,7 @@ def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
     for reader, told in (
         (unreadable, "no such device"),
         (other, "none of Whisper's"),
+        (lacking, "has no conv1/bias"),
         (smaller, "750 states"),
     ):
         monkeypatch.setattr(encoding, "read_encoder", reader)

@@ -51,7 +51,7 @@ class Encoder:
     """The encoder of one model. Rows are what becomes of states, layer by layer."""
 
     def __init__(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        """`weights` by CTranslate2's names within its encoder; KeyError where one lacks."""
+        """`weights` by CTranslate2's names within its encoder; ValueError where one lacks."""
 
         def linear(name: str) -> tuple[Tensor, Tensor]:
             return _tensor(weights, f"{name}/weight"), _tensor(weights, f"{name}/bias")
@@ -74,7 +74,7 @@ class Encoder:
             for number in range(sum(name.endswith(EACH_LAYER) for name in weights))
         ]
         self._norm = norm("layer_norm")
-        self._heads = int(weights["num_heads"])
+        self._heads = int(_tensor(weights, "num_heads"))
         self.states, self._width = self.positions.shape
         """How many a full window has."""
 
@@ -139,8 +139,7 @@ class Encoder:
 def read_encoder(path: Path) -> Encoder:
     """The encoder of the model in CTranslate2's file at `path`.
 
-    OSError for what cannot be read, ValueError for what is no such file, KeyError for one of
-    another network.
+    OSError for what cannot be read, ValueError for what is no such file or another network.
     """
     return Encoder(read_weights(path, PREFIX))
 
@@ -158,4 +157,6 @@ def encoder_bytes(path: Path, *, silence: bool) -> int:
 
 
 def _tensor(weights: Mapping[str, npt.NDArray[np.float32]], name: str) -> Tensor:
+    if name not in weights:
+        raise ValueError(f"its encoder has no {name}")
     return torch.from_numpy(weights[name])

@@ -143,7 +143,7 @@ def own_encoder(folder: Path, model: WhisperModel) -> Encoder | None:
             raise ValueError(f"its encoder is none of Whisper's (states are {apart:.2f} off)")
         if FRAMES_PER_STATE * encoder.states != whole_steps(FULL_WINDOW_S):
             raise ValueError(f"its window has {encoder.states} states")
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         logger.warning("windows are encoded in full, which takes long: %s", error)
         return None
     return encoder
