@@ -16,7 +16,7 @@ from voiceloop.asr import silence
 from voiceloop.asr.encoder import Encoder, States, encoder_bytes, read_encoder
 from voiceloop.asr.encoding import QUIET, Encoding, Windows, whole_steps
 from voiceloop.asr.features import Features, LogMel
-from voiceloop.asr.silence import BEHIND, ShortEncoder, carried, likeness, telling
+from voiceloop.asr.silence import ShortEncoder, carried, likeness, telling
 from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import open_model
 from voiceloop.bench import flite
@@ -45,7 +45,7 @@ def spoken(encoder: Encoder, heard: int) -> Features:
 
 
 def short(encode: ShortEncoder, features: Features, heard: int) -> States:
-    return encode(features[:, : 2 * (heard + BEHIND)].copy())
+    return encode(features[:, : 2 * (heard + ShortEncoder.BEHIND)].copy())
 
 
 def apart(found: States, true: States) -> float:
@@ -94,7 +94,15 @@ def test_however_long_it_is_no_speech_is_taken_for_silence(
     model, encoder = open_model(folder, "cpu", "float32"), read_encoder(folder / "model.bin")
     encode = Encoding(model, Windows(), encoder, pad_s)
     given: list[Features] = []
-    encode._short = lambda features: given.append(features) or encoder(features)  # pyright: ignore
+
+    class Given:
+        BEHIND = ShortEncoder.BEHIND
+
+        def __call__(self, features: Features) -> States:
+            given.append(features)
+            return encoder(features)
+
+    encode._short = encode._short and Given()  # pyright: ignore
     pcm = np.random.default_rng(0).normal(0, 0.1, round(16_000 * seconds)).astype(np.float32)
     assert np.asarray(encode(pcm)).shape[1] == (given[0].shape[1] // 2 if given else 1500)
     assert bool(given) == encode.shortens(pcm) == (whole_steps(seconds + max(pad_s, 0.04)) < 3000)
@@ -108,13 +116,13 @@ def test_however_long_it_is_no_speech_is_taken_for_silence(
 def test_where_nothing_is_heard_states_are_those_of_silence(starter: Encoder) -> None:
     features = np.full((starter.mels, 2 * starter.states), QUIET, np.float32)
     encode, full = ShortEncoder(starter, QUIET), starter(features)
-    for heard in (10, 100, starter.states - BEHIND):
+    for heard in (10, 100, starter.states - ShortEncoder.BEHIND):
         found = short(encode, features, heard)
         np.testing.assert_allclose(found, full, atol=1e-3 * np.abs(full).max())
 
 
 def test_a_window_that_is_nearly_full_leaves_nothing_to_carry_over(starter: Encoder) -> None:
-    encode, heard = ShortEncoder(starter, QUIET), starter.states - BEHIND
+    encode, heard = ShortEncoder(starter, QUIET), starter.states - ShortEncoder.BEHIND
     features = spoken(starter, heard)
     assert apart(short(encode, features, heard), starter(features)) < 0.02
 
@@ -135,7 +143,7 @@ def test_states_of_speech_are_nearer_than_eight_bits_are(
         (pcm,) = flite.speak([Line("How far is the moon from the earth?", voice, 1.0)])
         heard = math.ceil(len(pcm) / 320)
         full = encoder(log_mel(pcm, 3000))[:heard]
-        ours = encode(log_mel(pcm, 2 * (heard + 25 + BEHIND)))[:heard]
+        ours = encode(log_mel(pcm, 2 * (heard + 25 + ShortEncoder.BEHIND)))[:heard]
         theirs = np.asarray(model.encode(log_mel(pcm, 3000)))[0, :heard]
         cut = encoder(log_mel(pcm, 2 * heard + 300))[:heard]
         assert apart(ours, full) < apart(theirs, full) < apart(cut, full)

@@ -6,6 +6,8 @@ import json
 import logging
 import math
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +22,9 @@ from tokenizers import Tokenizer, models
 
 from tests.asr.conftest import SPECIALS, WORDS
 from voiceloop import planning
-from voiceloop.asr import encoding, silence
+from voiceloop.asr import encoder, silence
 from voiceloop.asr.agreement import normalise
-from voiceloop.asr.encoder import encoder_bytes
+from voiceloop.asr.encoder import Encoder, encoder_bytes
 from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import (
@@ -142,25 +144,25 @@ def test_a_window_holds_what_is_said(seconds: float) -> None:
 def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    read = encoding.read_encoder
+    read = encoder.read_encoder
 
-    def unreadable(path: Path) -> encoding.Encoder:
+    def unreadable(path: Path) -> Encoder:
         raise OSError("no such device")
 
-    def other(path: Path) -> encoding.Encoder:
-        encoder = read(path)
-        encoder._norm = (-encoder._norm[0], encoder._norm[1])
-        return encoder
+    def other(path: Path) -> Encoder:
+        own = read(path)
+        own._norm = (-own._norm[0], own._norm[1])
+        return own
 
-    def lacking(path: Path) -> encoding.Encoder:
+    def lacking(path: Path) -> Encoder:
         weights = read_weights(path, "encoder/")
         del weights["conv1/bias"]
-        return encoding.Encoder(weights)
+        return Encoder(weights)
 
-    def smaller(path: Path) -> encoding.Encoder:
-        encoder = read(path)
-        encoder.states = 750
-        return encoder
+    def smaller(path: Path) -> Encoder:
+        own = read(path)
+        own.states = 750
+        return own
 
     pcm = noise(2.0)
     for reader, told in (
@@ -169,7 +171,7 @@ def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
         (lacking, "has no conv1/bias"),
         (smaller, "750 states"),
     ):
-        monkeypatch.setattr(encoding, "read_encoder", reader)
+        monkeypatch.setattr(encoder, "read_encoder", reader)
         caplog.clear()
         asr = engine(folder, compute_type="float32")
         (record,) = caplog.records
@@ -198,6 +200,18 @@ def test_a_window_of_any_length_is_heard() -> None:
     for length in lengths:
         words = asr.transcribe(clip.read(said.start, length), final=True)
         assert " ".join(word.text for word in words) == said.text, length
+
+
+def test_a_model_of_any_length_is_loaded_without_torch() -> None:
+    """It takes longer to import than to hear a question."""
+    program = (
+        "import sys; from voiceloop.asr.whisper import whisper;"
+        "from voiceloop.config import AsrConfig; whisper(AsrConfig()); print('torch' in sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == "False"
 
 
 def test_words_share_the_window_evenly_unless_they_are_timed(anylength: Path) -> None:

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from voiceloop.asr.features import Features
+from voiceloop.asr.features import FRAMES_PER_STATE, Features
 from voiceloop.asr.weights import read_shapes, read_weights
 
 PREFIX = "encoder/"
@@ -28,8 +28,6 @@ PREFIX = "encoder/"
 POSITIONS = "position_encodings/encodings"
 EACH_LAYER = "/ffn/linear_0/weight"
 """How the name of one ends that each layer has."""
-FRAMES_PER_STATE = 2
-"""The second convolution takes every other frame."""
 
 States = npt.NDArray[np.float32]
 """Shape [states, width]."""

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING
 import ctranslate2
 import numpy as np
 
-from voiceloop.asr.encoder import FRAMES_PER_STATE, Encoder, read_encoder
-from voiceloop.asr.features import HOP, LogMel
-from voiceloop.asr.silence import BEHIND, ShortEncoder
+from voiceloop.asr.features import FRAMES_PER_STATE, HOP, LogMel
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ModelCorrupt
 from voiceloop.types import Pcm
 
 if TYPE_CHECKING:
     from faster_whisper import WhisperModel
+
+    from voiceloop.asr.encoder import Encoder
+    from voiceloop.asr.silence import ShortEncoder
 
 logger = logging.getLogger(__name__)
 
@@ -96,16 +97,20 @@ class Encoding:
         self._log_mel = LogMel(model.feature_extractor.mel_filters)
         self._encoder = encoder
         self._pad_s = max(pad_s or 0.0, REACH_S)
-        self._short = ShortEncoder(encoder, QUIET) if encoder and pad_s is not None else None
+        self._short: ShortEncoder | None = None
+        if encoder and pad_s is not None:
+            from voiceloop.asr.silence import ShortEncoder  # with torch
+
+            self._short = ShortEncoder(encoder, QUIET)
 
     def shortens(self, pcm: Pcm) -> bool:
         """Whether the states of `pcm` are those of a full window but for an error."""
-        return self._short is not None and self._heard(pcm) <= self.windows.frames(0)
+        return self._short is not None and self._heard(pcm, self._short) <= self.windows.frames(0)
 
-    def _heard(self, pcm: Pcm) -> int:
+    def _heard(self, pcm: Pcm, short: ShortEncoder) -> int:
         """Frames that are encoded of a short window."""
         seconds = len(pcm) / SPEECH_RATE
-        return whole_steps(seconds + self._pad_s) + FRAMES_PER_STATE * BEHIND
+        return whole_steps(seconds + self._pad_s) + FRAMES_PER_STATE * short.BEHIND
 
     def __call__(self, pcm: Pcm, *, whole: bool = False) -> ctranslate2.StorageView:
         """States of the window of `pcm` (16 kHz): [1, states, width].
@@ -119,7 +124,7 @@ class Encoding:
             frames += FRAMES_PER_STATE * (frames == self._mels * FRAMES_PER_STATE)
             return self._model.encode(self._log_mel(pcm, frames))
         if self._short and self.shortens(pcm) and not whole:
-            states = self._short(self._log_mel(pcm, self._heard(pcm)))
+            states = self._short(self._log_mel(pcm, self._heard(pcm, self._short)))
         else:
             states = self._encoder(self._log_mel(pcm, frames))
         return ctranslate2.StorageView.from_array(states[None])
@@ -133,6 +138,8 @@ def is_ours(device: str, windows: Windows) -> bool:
 
 def own_encoder(folder: Path, model: WhisperModel) -> Encoder | None:
     """Our own encoder of `model`; None, and a warning, where it is not the same as the model's."""
+    from voiceloop.asr.encoder import read_encoder  # with torch, which models of any length spare
+
     try:
         encoder = read_encoder(folder / "model.bin")
         noise = np.random.default_rng(0).normal(0, 0.5, (encoder.mels, 2 * FRAMES_PER_STEP))

@@ -22,6 +22,9 @@ FLOOR = -10.0
 BLOCK = 32
 """Frames transformed at a time: what fits into the processor's cache is several times faster."""
 
+FRAMES_PER_STATE = 2
+"""Of Whisper's encoder: its second convolution takes every other frame."""
+
 Features = npt.NDArray[np.float32]
 """Shape [mels, frames]."""
 

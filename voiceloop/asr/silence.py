@@ -22,11 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from voiceloop.asr.encoder import FRAMES_PER_STATE, Encoder, States
-from voiceloop.asr.features import Features
+from voiceloop.asr.encoder import Encoder, States
+from voiceloop.asr.features import FRAMES_PER_STATE, Features
 
-BEHIND = 2
-"""States of silence that are given with the speech: the first one, and the last of the window."""
 PLACES = 192
 """Places of a window that are encoded where they are silent."""
 NEAR = 200
@@ -50,6 +48,9 @@ class ShortEncoder:
     `encoder` gives for the full window, and those of the silence 0.06 and 0.13: some 90 clips and
     beginnings of 2 to 10 s. Weights of eight bits, as CTranslate2 has them, move them by 0.04.
     """
+
+    BEHIND = 2
+    """States of silence that are given with the speech: the first, and the last of the window."""
 
     @torch.inference_mode()
     def __init__(self, encoder: Encoder, quiet: float) -> None:
@@ -79,7 +80,7 @@ class ShortEncoder:
         states are silence through and through, as is what follows."""
         encoder = self._encoder
         embedded = encoder.convolved(features)
-        heard = len(embedded) - BEHIND
+        heard = len(embedded) - self.BEHIND
         behind = self._places >= heard
         places = self._places[behind]
         quiet = embedded[heard].expand(len(places), -1).clone()

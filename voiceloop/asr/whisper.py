@@ -28,9 +28,8 @@ from faster_whisper.tokenizer import Tokenizer
 
 from voiceloop.asr.agreement import normalise, repeats
 from voiceloop.asr.cublas import INSTALL, load_cublas
-from voiceloop.asr.encoder import FRAMES_PER_STATE
 from voiceloop.asr.encoding import STATE_S, Encoding, is_ours, own_encoder, read_windows
-from voiceloop.asr.features import HOP
+from voiceloop.asr.features import FRAMES_PER_STATE, HOP
 from voiceloop.asr.placement import whisper_device, whisper_type
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
