@@ -206,7 +206,8 @@ def test_a_model_of_any_length_is_loaded_without_torch() -> None:
     """It takes longer to import than to hear a question."""
     program = (
         "import sys; from voiceloop.asr.whisper import whisper;"
-        "from voiceloop.config import AsrConfig; whisper(AsrConfig()); print('torch' in sys.modules)"
+        "from voiceloop.config import AsrConfig; whisper(AsrConfig());"
+        "print('torch' in sys.modules)"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
