@@ -124,7 +124,7 @@ def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(
 def test_what_comes_to_no_end_is_noticed_and_never_certain(folder: Path, seconds: float) -> None:
     asr = engine(folder)
     pcm = noise(seconds)  # of which random weights say all that they may
-    found = asr._decode(pcm, 1)
+    found = asr._decode(asr._encode(pcm), seconds, 1)
     assert not found.ended
     assert len(found.tokens) <= min(12 + math.ceil(12 * seconds), 224)
     assert {word.probability for word in asr.transcribe(pcm, final=False)} == {0.0}
@@ -361,6 +361,14 @@ def test_a_language_that_is_to_be_detected_is_that_of_each_decode(folder: Path) 
         assert asr.transcribe(pcm, final=final) == asr.transcribe(pcm, final=final, language=code)
     long = np.tile(pcm, 40)
     assert asr.detect_language(long) == asr.detect_language(long[: 30 * SPEECH_RATE])
+
+
+def test_a_language_is_detected_from_the_states_that_are_decoded(folder: Path) -> None:
+    asr = engine(folder, language="auto", compute_type="float32")
+    encode, encoded = asr._encode._log_mel, list[int]()
+    asr._encode._log_mel = lambda pcm, frames: encoded.append(frames) or encode(pcm, frames)  # pyright: ignore
+    asr.transcribe(noise(1.0), final=False)
+    assert len(encoded) == 1
 
 
 def test_a_model_that_cannot_tell_languages_says_so(folder: Path, tmp_path: Path) -> None:

@@ -104,7 +104,9 @@ class Whisper:
         self._model = model
         self._encode = encoding
         self.languages = _languages(model)
-        self._language = config.language
+        # A model of one language has none to detect.
+        alone = config.language == AUTO and not model.model.is_multilingual
+        self._language = self.languages[0] if alone else config.language
         self._tokenizers = dict[str, Tokenizer]()
         self._tokenizer = self._speaks(
             self.languages[0] if config.language == AUTO else config.language
@@ -133,15 +135,16 @@ class Whisper:
             raise ValueError(f"a window of {seconds:.1f} s is longer than {self.max_window_s} s")
         if float(np.abs(pcm).max(initial=0.0)) < QUIETEST:
             return ()
+        states = self._encode(pcm)
         asked = language or self._language
-        self._tokenizer = self._speaks(self.detect_language(pcm)[0] if asked == AUTO else asked)
+        self._tokenizer = self._speaks(self._detected(states)[0] if asked == AUTO else asked)
         beams = self._beams if final else 1
-        found = self._decode(pcm, beams)
+        found = self._decode(states, seconds, beams)
         if final and self._encode.shortens(pcm):
             self.counters["short_windows"] += 1
             if not _trusted(found):
                 self.counters["full_windows_after"] += 1
-                found = self._decode(pcm, beams, whole=True)
+                found = self._decode(self._encode(pcm, whole=True), seconds, beams)
         if found.no_speech > NO_SPEECH and found.mean < UNLIKELY:
             return ()
         words = without_loop(found.words)
@@ -164,8 +167,11 @@ class Whisper:
         """
         if not self._model.model.is_multilingual:
             return self.languages[0], 1.0
-        heard = pcm[: int(self.max_window_s * SPEECH_RATE)]
-        (found,) = self._model.model.detect_language(self._encode(heard))
+        return self._detected(self._encode(pcm[: int(self.max_window_s * SPEECH_RATE)]))
+
+    def _detected(self, states: ctranslate2.StorageView) -> tuple[str, float]:
+        """The language of a window, and how likely it is."""
+        (found,) = self._model.model.detect_language(states)
         for token, probability in found:  # the most probable one first
             if (code := token[2:-2]) in self.languages:
                 return code, probability
@@ -184,9 +190,8 @@ class Whisper:
             )
         return self._tokenizers[language]
 
-    def _decode(self, pcm: Pcm, beams: int, *, whole: bool = False) -> _Hypothesis:
-        seconds = len(pcm) / SPEECH_RATE
-        states = self._encode(pcm, whole=whole)
+    def _decode(self, states: ctranslate2.StorageView, seconds: float, beams: int) -> _Hypothesis:
+        """What is said in a window, of which so much is not filled up."""
         most = min(SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds), MOST_TOKENS)
         (result,) = self._model.model.generate(
             states,
