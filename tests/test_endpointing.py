@@ -125,9 +125,9 @@ def test_words_that_may_be_all_are_answered_before_the_user_falls_silent() -> No
     (trace,) = turns("Tell me about the sky", **QUICK)
     at = trace.marks
     assert at[Mark.FIRST_BURST] < at[Mark.SPEECH_END], "most of the last word had been heard"
-    assert at[Mark.FIRST_SYNTHESIS] < at[Mark.ENDPOINT] == at[Mark.FIRST_SOUND]
+    assert at[Mark.FIRST_SYNTHESIS] < at[Mark.ENDPOINT], "a partial had heard all"
     assert TURNS.complete_ms <= waited_ms(trace)
-    assert at[Mark.ENDPOINT] == at[Mark.TRANSCRIPT_FINAL], "by then it had been silent for long"
+    assert at[Mark.FIRST_SOUND] == at[Mark.TRANSCRIPT_FINAL], "by then it had been silent for long"
     assert trace.outcome == "done" and "replies_dropped" not in trace.counters
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.fakes import English
 from voiceloop.asr.agreement import normalise
-from voiceloop.asr.stream import StreamingTranscriber
+from voiceloop.asr.stream import LATE_MS, StreamingTranscriber
 from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.asr.whole import listen
 from voiceloop.asr.window import PAUSE_EDGE_MS
@@ -468,14 +468,54 @@ def test_a_partial_that_a_final_decode_might_correct_is_not_the_final(
     assert turn.guess is not None
 
 
-def test_a_partial_that_breaks_off_at_the_last_voiced_sample_is_not_the_final() -> None:
+def test_a_partial_that_breaks_off_at_the_last_voiced_sample_is_a_guess_and_not_the_final() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = more(turn, 0, 1000)
     job = turn.next_job()
     assert job is not None
     turn.pause(SpeechPaused(end, end - samples(20)))
     turn.accept(job, said("what time is it"))
-    assert turn.guess is None
+    assert turn.guess is not None and turn.guess.text == "what time is it"
+    assert turn.end(TurnEnded(end + samples(100), end - samples(20))) is None
+    job = turn.next_job()
+    assert job is not None and job.final
+    transcript = turn.accept(job, said("what time is it in rome"))
+    assert transcript.final and transcript.text == "what time is it in rome"
+
+
+@pytest.mark.parametrize("late_ms", [10, LATE_MS, LATE_MS + 10])
+def test_words_stand_while_a_silence_that_began_a_little_later_is_decoded(late_ms: int) -> None:
+    turn = begin(AsrConfig(), silence(0))
+    early = more(turn, 0, 1000)
+    turn.pause(SpeechPaused(early, early - samples(40)))
+    job = turn.next_job()
+    assert job is not None and job.end == early
+    end = more(turn, early, 128)
+    turn.pause(SpeechPaused(end, early + samples(late_ms)))
+    turn.accept(job, said("what time is"))
+    assert (turn.guess is not None) is (late_ms <= LATE_MS)
+    job = turn.next_job()
+    assert job is not None and job.final and job.end == end, "all is decoded before it is final"
+    assert turn.end(TurnEnded(end + samples(100), early + samples(late_ms))) is None
+    transcript = turn.accept(job, said("what time is it"))
+    assert transcript.final and transcript.text == "what time is it"
+
+
+def test_what_stands_for_a_guess_alone_is_decoded_again_when_the_user_goes_on() -> None:
+    turn = begin(AsrConfig(), silence(0))
+    early = more(turn, 0, 5000)
+    turn.pause(SpeechPaused(early, early - samples(40)))
+    job = turn.next_job()
+    assert job is not None
+    end = more(turn, early, 500)
+    turn.pause(SpeechPaused(early + samples(128), early + samples(20)))
+    turn.accept(job, said("what time is"))
+    assert turn.guess is not None
+    turn.resume(SpeechResumed(end, end - samples(32)))
+    end = more(turn, end, 1000)
+    turn.pause(SpeechPaused(end, end - samples(40)))
+    job = turn.next_job()
+    assert job is not None and job.start == 0
 
 
 def test_the_final_decode_wins_over_committed_words_and_says_how_many_fell() -> None:

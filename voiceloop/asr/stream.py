@@ -29,6 +29,9 @@ UNSAFE_S = 1.0
 """The end of a window that breaks off in mid-speech: its words may be wrong."""
 TAIL_MS = 64
 """Audio after the end of speech that a partial must have seen to stand for the final decode."""
+LATE_MS = 64
+"""A silence may turn out to begin so much later than a decode allowed for: its words stand for a
+guess, by which the reply is begun and the end of the turn told, until all has been decoded."""
 SPACED = 2
 """Partials begin no closer together than so many times what the last took: when the user falls
 silent, the final decode has to wait for one that runs."""
@@ -147,7 +150,7 @@ class StreamingTranscriber:
             end = resumed.speech_start - samples(PAUSE_EDGE_MS)
             rests = resumed.speech_start - since >= samples(REST_MS)
             much = rests and not whole and self._window.spoken(since) >= samples(1000 * MUCH_S)
-            whole_known = self.guess is not None and self._running is None
+            whole_known = self._transcript() is not None and self._running is None
             if whole_known and end > begin and (anew or much):
                 self._let_stand(end, ends=not anew)
             elif end > begin:
@@ -172,16 +175,21 @@ class StreamingTranscriber:
 
     @property
     def guess(self) -> Transcript | None:
-        """While silent: the final transcript if the turn ends here, so a reply can be prepared."""
+        """While silent: the transcript if the turn ends here, so a reply can be prepared. It is
+        the final one unless the silence began later than it seemed to at first."""
+        return self._transcript(samples(LATE_MS))
+
+    def _transcript(self, late: int = 0) -> Transcript | None:
+        """The transcript by the newest decode, which lacks at most so many samples of speech."""
         newest, silence = self._newest, self._silence
-        if newest is None or silence is None or silence.speech_end > newest.reaches:
+        if newest is None or silence is None or silence.speech_end > newest.reaches + late:
             return None
         words = self._understood.whole(newest.words)
         return Transcript(self.turn, self._revision + 1, words, final=True)
 
     def next_job(self) -> DecodeJob | None:
         """The decode to run now, if there is one; its words must come back through `accept`."""
-        if self._running is not None or self.guess is not None:
+        if self._running is not None or self._transcript() is not None:
             return None
         end = self._silence.sample if self._silence else self._window.end
         if self._silence is None and not self._pace.due(end):
@@ -208,7 +216,7 @@ class StreamingTranscriber:
         split = self._understood.update(heard)
         self._revision += 1
         transcript = Transcript(self.turn, self._revision, split.committed, split.tentative)
-        if job.timed and self.guess is None:
+        if job.timed and self._transcript() is None:
             return self._trim(job, heard, split.cuts, transcript)
         return transcript
 
@@ -219,7 +227,7 @@ class StreamingTranscriber:
         return job.end - samples(TAIL_MS) if self._greedy and _certain(words) else 0
 
     def _finish(self) -> Transcript | None:
-        final = self.guess
+        final = self._transcript()
         if final:
             self._revision = final.revision
             confirmed = self._understood.confirmed(final.committed)

@@ -473,7 +473,7 @@ class Core:
     def _learn_from_reply(self, turn: Turn, told: inputs.Read) -> None:
         """It has read what it replies to, and begun."""
         words, ending = bare(told.text), self._ending(turn)
-        if not turn.words.final and ending.unread(turn, words):
+        if not turn.ended and ending.unread(turn, words):
             self._learn(turn, told)
         known = self.turn(turn.id)
         assert known is not None and known.reply is not None, "it is being replied to"
@@ -520,7 +520,7 @@ class Core:
 
     def _reads_to_judge(self, turn: Turn) -> bool:
         """A reply would tell as well how likely the turn is over; there will be none."""
-        silent = turn.words.whole is not None and turn.words.final is None
+        silent = turn.words.whole is not None and not turn.ended
         return (
             silent
             and not self._may_reply(turn)

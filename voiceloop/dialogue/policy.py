@@ -39,9 +39,10 @@ class Ending:
         return self.reads and asks_model(self.policy, self.calibration)
 
     def silence_ms(self, turn: Turn) -> int | None:
-        """The silence that ends the turn; None while its words are not known or not judged."""
+        """The silence that ends the turn; None while its words are not known or not judged, and
+        once it has ended."""
         words = bare(turn.text)
-        if turn.words.whole is None or turn.words.final:
+        if turn.words.whole is None or turn.ended:
             return None
         if not words or not self.asks_model:
             return hangover_ms(turn.text, None, self.policy, turn.language)
@@ -80,7 +81,7 @@ class Ending:
     def doubts(self, turn: Turn, words: str) -> bool:
         """The user, who is silent after these `words`, will probably go on."""
         chance = turn.chance
-        if turn.words.final or chance is None or chance.words != words:
+        if turn.ended or chance is None or chance.words != words:
             return False
         if chance.probability is None or self.calibration is None:
             return False

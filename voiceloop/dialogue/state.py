@@ -56,7 +56,8 @@ class Words:
     newest: Transcript | None = None
     """The last transcript; final once every sample before the endpoint has been decoded."""
     guess: Transcript | None = None
-    """While the user is silent: the transcript if the turn ends here."""
+    """While the user is silent: the transcript if the turn ends here, but for a last sound that may
+    still be decoded."""
     hypothesis: str = ""
     """All words, settled or not."""
 
