@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from voiceloop.errors import EngineError
@@ -15,6 +16,9 @@ from voiceloop.errors import EngineError
 if TYPE_CHECKING:
     import torch
 
+BUILDING = Lock()
+"""Held while modules of torch are built. Their type is that of the whole process by default, and
+transformers sets that to the model's own for as long as it builds one, on whatever thread."""
 USUAL, URGENT = 0, -1
 """Priorities of CUDA's streams: of what waits for the device the smallest goes first."""
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from scripts import gpu_check
 from tests.bench.conftest import CPU
+from voiceloop.bench import steps
 from voiceloop.bench.gpu.captures import Captures
 from voiceloop.bench.gpu.fixed import WAYS
 from voiceloop.bench.gpu.rounds import counted
@@ -123,6 +126,33 @@ def test_what_is_captured_is_counted_and_can_be_left_out() -> None:
     assert captures.replays == replays
     list(pair.conversation().reply("ba", 0))
     assert captures.replays > replays
+
+
+def test_passes_that_are_replayed_are_timed_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device goes on while it is not waited for."""
+    done = list[str]()
+
+    class Noted:
+        def __init__(self, captured: Any) -> None:
+            self.work = captured.work
+
+        def begin(self, round_: object, k: int) -> None:
+            done.append("begin")
+
+        def draft(self, k: int) -> None:
+            done.append("draft")
+
+        def verify(self, k: int) -> None:
+            done.append("verify")
+
+    config = LlmConfig(max_new_tokens=16, context=64, cache_mb=4, device="cpu")
+    pair = Pair(*drawn_pair(Shape(48, 64, 2, 4, 2, 12), 512, CPU, torch.float64), config, Plainly)
+    captured: Any = Noted(pair.captured)
+    monkeypatch.setattr(steps, "_wait", lambda device: done.append("wait"))
+    time_steps(*pair.decoders, (1, 2, 3), (4, 5, 6), {2}, captured)
+    told = " ".join(done)
+    assert "draft" in told and "verify" in told
+    assert not re.search("draft (?!wait)|verify (?!wait)", told)
 
 
 def test_models_with_the_biases_of_qwen_run_on_the_quick_path() -> None:

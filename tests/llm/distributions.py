@@ -71,7 +71,7 @@ class Table:
     def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
         """See `Decoder.forward_at`."""
         positions = place.positions(len(ids))
-        (buffer,) = place.write(0, positions, ids.view(-1, 1, 1))
+        (buffer,) = place.write(0, place.rows(positions), ids.view(-1, 1, 1))
         seen, last = place.seen(buffer).flatten(), positions[-keep:]
         return self.logits[seen[0], seen[(last - 1).clamp(min=0)], seen[last]]
 

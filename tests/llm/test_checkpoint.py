@@ -15,6 +15,7 @@ from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import Checkpoint, read_checkpoint
 from voiceloop.llm.decoder import decoder
 from voiceloop.llm.loading import Loaded, load_model
+from voiceloop.placement import BUILDING
 
 pytestmark = pytest.mark.models
 
@@ -60,6 +61,21 @@ def test_it_computes_what_transformers_loads(
         assert found.dtype == expected.dtype == (dtype or torch.float16)
         # The same numbers through the same passes; only positions are tabulated elsewhere.
         assert torch.allclose(found, expected, rtol=0, atol=2e-2 if dtype is None else 1e-5)
+
+
+def test_the_default_type_changes_only_while_nothing_else_is_built(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the whole process's, and other models are loaded beside this one."""
+    seen = list[bool]()
+
+    def watched(dtype: torch.dtype, change: Any = torch.set_default_dtype) -> None:
+        seen.append(BUILDING.locked())
+        change(dtype)
+
+    monkeypatch.setattr(torch, "set_default_dtype", watched)
+    load_model(str(save(workshop, tmp_path, "llama")), CPU, torch.bfloat16, whole=True)
+    assert seen and all(seen) and not BUILDING.locked()
 
 
 def test_the_decoder_takes_the_weights_and_leaves_no_second_copy(

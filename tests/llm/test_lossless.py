@@ -191,7 +191,7 @@ class Told:
         return self._told(cache.length, keep)
 
     def forward_at(self, ids, place, keep):
-        place.write(0, place.positions(len(ids)), ids.view(-1, 1, 1))
+        place.write(0, place.rows(place.positions(len(ids))), ids.view(-1, 1, 1))
         return self._told(int(place.start) + len(ids), keep)
 
     def _told(self, end, keep):

@@ -23,6 +23,7 @@ from tests.llm.replies import (
     REJECTION,
     SAMPLED,
     Reply,
+    captured,
     prompts,
     run,
     say,
@@ -345,9 +346,16 @@ class Timed(Watched):
         super().__init__(inner)
         self.clock, self.ms = clock, ms
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
     def forward(self, ids, cache, keep):
         self.clock[0] += self.ms(len(ids)) / 1000
         return super().forward(ids, cache, keep)
+
+    def forward_at(self, ids, place, keep):
+        self.clock[0] += self.ms(len(ids)) / 1000
+        return self.inner.forward_at(ids, place, keep)
 
 
 def test_time_is_counted_where_it_went(workshop):
@@ -398,6 +406,32 @@ def test_the_number_of_draft_tokens_follows_from_the_times_alone(workshop):
     good = schedule(1.0, "same")
     assert good[0] < DraftPolicy.FIRST_CLAUSE and max(good) == MOST
     assert sum(schedule(60.0)) < 0.2 * sum(schedule(1.0))
+
+
+@pytest.mark.parametrize("captures", [False, True], ids=["plain", "captured"])
+def test_a_draft_that_was_slow_for_a_while_is_taken_up_again(workshop, captures):
+    """When it is tried then, it has all to read that was said without it; that is no part of what a
+    step takes, or it would look too slow ever after."""
+    clock, slow = [0.0], [True]
+    target = Timed(workshop.decoder(), clock, lambda rows: 10.0)
+    draft = Timed(workshop.draft("same"), clock, lambda rows: 80.0 if slow[0] else 2.0 * rows)
+    made = speculator(
+        target,
+        draft,
+        GREEDY,
+        None,
+        stopwatch=lambda device: Stopwatch(device, lambda: clock[0]),
+        **({"captured": captured(target, draft, GREEDY)} if captures else {}),
+    )
+    first = say(made, list(range(9)), 60)
+    assert not first.rounds[-1].drafted
+    slow[0] = False
+    rounds = say(made, [*range(9), *first.ids], 240, turn=2).rounds
+    assert sum(step.drafted for step in rounds[-4:]) > 8
+    counters = made.stats.counters
+    behind = [step for step in rounds if step.drafted == 1]
+    assert behind and all(step.draft_ms < 5 for step in behind)
+    assert counters.draft_prefilled > 10
 
 
 # ---- in a conversation

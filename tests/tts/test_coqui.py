@@ -24,6 +24,7 @@ from voiceloop.audio.playback import Playback
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts, load
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, ModelNotFound
+from voiceloop.placement import BUILDING
 from voiceloop.tts.coqui import coqui
 from voiceloop.tts.edges import trim
 from voiceloop.tts.windows import FIRST, windows
@@ -261,6 +262,21 @@ def test_playback_counts_the_words_it_has_played(engine: Tts) -> None:
 
 
 # ---- kinds of voices
+
+
+def test_a_voice_is_built_while_no_other_model_is(
+    vits: Any, voice: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers changes the type of all new weights of the process for as long as it builds."""
+    seen, begin = list[bool](), vits.Vits.__init__
+
+    def noted(self: Any, *given: Any, **options: Any) -> None:
+        seen.append(BUILDING.locked())
+        begin(self, *given, **options)
+
+    monkeypatch.setattr(vits.Vits, "__init__", noted)
+    open_voice(voice)
+    assert seen == [True] and not BUILDING.locked()
 
 
 def test_a_voice_of_several_speakers_has_them_by_name(vits: Any, make_voice: MakeVoice) -> None:

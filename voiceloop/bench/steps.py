@@ -117,6 +117,7 @@ def _time_rounds(
                 _wait(work.target.decoder.device)
             between = perf_counter()
             captured.verify(count)
+            _wait(work.target.decoder.device)
             passes[count].append(perf_counter() - between)
             if count:
                 drafting[count].append((between - began) / count)

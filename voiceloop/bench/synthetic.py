@@ -34,6 +34,7 @@ from transformers import (
 
 from voiceloop.errors import ConfigError
 from voiceloop.llm.loading import Loaded, of_transformers
+from voiceloop.placement import BUILDING
 from voiceloop.schema import suggestion
 
 END = "<|end|>"
@@ -209,5 +210,5 @@ def _llama(shape: Shape, vocab: int, device: torch.device, dtype: torch.dtype) -
         eos_token_id=0,
         pad_token_id=0,
     )
-    with device:  # weights of eight billion parameters are drawn where they will be used
+    with BUILDING, device:  # weights of eight billion parameters are drawn where they will be used
         return cast(Any, AutoModelForCausalLM).from_config(config, dtype=dtype).eval()

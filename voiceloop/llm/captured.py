@@ -291,21 +291,19 @@ class Rounds:
         fits = 1 < len(ids) <= self._cache.capacity - MOST
         return placed and fits and self._cache.length == len(ids) - 1
 
-    def propose(
+    def begin(
         self, ids: Sequence[int], k: int, start: int, position: int
     ) -> Generator[None, None, int]:
-        """Draft tokens that follow `ids`, whose reply begins at `start`: `k`, or the next fewer
-        that can be; returns how many. The first is number `position` of the turn's tokens.
+        """The round after `ids`, whose reply begins at `start`, of `k` draft tokens or the next
+        fewer that can be; returns how many. The first is number `position` of the turn's tokens.
 
-        Nothing waits for the device.
+        What is no model has drafted them by then; one has caught up. Nothing waits for the device.
         """
         draft, captured, known, x = self._draft, self._captured, len(ids), None
         k, slot = _fitting(k), captured.work.target.slots.spare
         if isinstance(draft, ModelDraft):
             slot = draft.cache.slot
             draft.rollback(known - 1)
-            if k > 0 and draft.length < known - 2:
-                yield from draft.prefill(ids[:-1])
         elif draft is not None and k > 0:
             self._penalties.count(ids, start)
             offered = yield from draft.propose(ids, chain(k), None, self._penalties)
@@ -320,10 +318,14 @@ class Rounds:
             captured.note_earlier(self._cache.slot, earlier)
             self._earlier = earlier
         if isinstance(draft, ModelDraft) and k > 0:
-            captured.draft(k)
             draft.cache.length = known + k - 1
         self._noted, self._position = known + k, position
         return k
+
+    def draft(self, k: int) -> None:
+        """Have the model draft the `k` tokens, if it is one that does; nothing waits for it."""
+        if isinstance(self._draft, ModelDraft) and k > 0:
+            self._captured.draft(k)
 
     def verify(self, k: int) -> None:
         """Pass the `k` draft tokens through the target, and decide; nothing waits for it."""

@@ -20,7 +20,7 @@ from voiceloop.config import Quantize
 from voiceloop.llm.attention import Branching, Following, Place, Placed, Rows, has_kernel
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
-from voiceloop.llm.kernels import GATES, Linear, Norm, linear
+from voiceloop.llm.kernels import PLAIN, Linear, Norm, Operations, linear, operations
 from voiceloop.llm.quantized import unquantizable
 from voiceloop.llm.tree import Tree
 
@@ -165,7 +165,7 @@ class LeanDecoder:
         self.dtype = model.dtype
         self._features = features
         self._heads = model.heads, model.groups, model.dim
-        self._gate, self._scale = GATES[model.activation], model.attention_scale
+        self._activation, self._scale = model.activation, model.attention_scale
         with torch.inference_mode():
             told = [sight for sight in dict.fromkeys(model.sights) if sight.rotary is not None]
             self._rotary = [_rotary_table(sight, capacity) for sight in told]
@@ -184,6 +184,7 @@ class LeanDecoder:
             self._head = linear(
                 _padded(self.embedding if head is None else taken.wide(head), vocab), None, how
             )
+        self._captured = operations(self.device, self.dtype)
         matrices = [self._head]
         for layer in self._layers:
             matrices += (layer.qkv, layer.out, layer.gate_up, layer.down)
@@ -210,16 +211,16 @@ class LeanDecoder:
     @torch.inference_mode()
     def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
         """See `Decoder.forward_at`."""
-        return self._pass(ids, Placed(place, len(ids)), keep)
+        return self._pass(ids, Placed(place, len(ids)), keep, self._captured)
 
-    def _pass(self, ids: Tensor, rows: Rows, keep: int) -> Tensor:
+    def _pass(self, ids: Tensor, rows: Rows, keep: int, do: Operations = PLAIN) -> Tensor:
         x = F.embedding(ids, self.embedding)
         if self._multiplier is not None:
             x = x * self._multiplier
-        x = self.through(x, rows)
+        x = self.through(x, rows, do)
         if not self._features:
-            return self.head(self.normed(x[-keep:]))
-        features = self.normed(x)
+            return self.head(do.normed(self.normed, x[-keep:]))
+        features = do.normed(self.normed, x)
         rows.keep(features)
         return self.head(features[-keep:])
 
@@ -227,31 +228,30 @@ class LeanDecoder:
         """Logits, [rows, vocab]."""
         return self._head(features)[:, : self.vocab]
 
-    def through(self, x: Tensor, rows: Rows) -> Tensor:
+    def through(self, x: Tensor, rows: Rows, do: Operations = PLAIN) -> Tensor:
         """What all layers make of `x` [rows, hidden]: the same shape."""
         queries, groups, dim = self._heads
         shape = len(x), queries + 2 * groups, dim
         angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
         for index, layer in enumerate(self._layers):
-            qkv = layer.qkv(layer.attention_norm(x)).view(shape)
+            qkv = layer.qkv(do.normed(layer.attention_norm, x)).view(shape)
             q, qk = qkv[:, :queries], qkv[:, :-groups]
             if layer.q_norm is not None and layer.k_norm is not None:
                 k = qkv[:, queries:-groups]
-                q.copy_(layer.q_norm(q))
-                k.copy_(layer.k_norm(k))
+                q.copy_(do.normed(layer.q_norm, q))
+                k.copy_(do.normed(layer.k_norm, k))
             if layer.table is not None:
-                cos, sin = angles[layer.table]
-                torch.addcmul(qk * cos, qk.roll(dim // 2, -1), sin, out=qk)
+                do.rotated(qk, *angles[layer.table])
             attended = rows.attend(index, q, qkv[:, queries:], layer.window, self._scale)
-            x = _added(x, attended, layer.out, layer.out_norm)
-            gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, -1)
-            x = _added(x, self._gate(gate).mul_(up), layer.down, layer.down_norm)
+            x = _added(x, attended, layer.out, layer.out_norm, do)
+            gated = do.gated(layer.gate_up(do.normed(layer.mlp_norm, x)), self._activation)
+            x = _added(x, gated, layer.down, layer.down_norm, do)
         return x
 
 
-def _added(to: Tensor, x: Tensor, weights: Linear, norm: Norm | None) -> Tensor:
+def _added(to: Tensor, x: Tensor, weights: Linear, norm: Norm | None, do: Operations) -> Tensor:
     """The product of `x`, normalised if there is a norm for it, added to `to`."""
-    return weights.add(x, to) if norm is None else norm(weights(x)).add_(to)
+    return weights.add(x, to) if norm is None else do.normed(norm, weights(x)).add_(to)
 
 
 def _rotary_table(sight: Sight, capacity: int) -> tuple[Tensor, Tensor]:

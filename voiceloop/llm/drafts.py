@@ -6,6 +6,7 @@ module knows neither the target nor the clock.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from functools import cached_property
@@ -29,6 +30,12 @@ class Draft(Protocol):
     @property
     def draws(self) -> bool:
         """Whether it has distributions to draw from, and wants noise for that."""
+        ...
+
+    @property
+    def lag(self) -> float:
+        """Tokens at the end of a sequence that a proposal reads by the way. What it lacks before
+        these it is told by `prefill`: that is no part of what a step takes."""
         ...
 
     @property
@@ -197,6 +204,10 @@ class TreeDraft(ChainDraft):
 class ModelDraft(TreeDraft):
     """A smaller model with the target's vocabulary."""
 
+    # After a round in which all were accepted, the last of them has not been seen either; both go
+    # in one pass. More is there only after rounds without draft tokens.
+    lag = 2
+
     def __init__(
         self,
         model: Decoder,
@@ -214,12 +225,8 @@ class ModelDraft(TreeDraft):
         yield from feed(self._model, self.cache, ids)
 
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
+        yield from ()
         self.rollback(len(ids) - 1)  # a round that was cancelled has seen all of them
-        # After a round in which all were accepted, the last of them has not been seen either; both
-        # go in one pass. More is there only after rounds without draft tokens.
-        if self.cache.length < len(ids) - 2:
-            yield from self.prefill(ids[:-1])
-            yield None
         return torch.tensor(ids[self.cache.length :], device=self._device)
 
     def _logits(self, unseen: Tensor) -> Tensor:
@@ -239,6 +246,7 @@ class NgramDraft:
     """Tokens of the n-grams that are looked up."""
 
     draws = False
+    lag = math.inf
     caches: tuple[KvCache, ...] = ()
 
     def __init__(self, device: torch.device) -> None:

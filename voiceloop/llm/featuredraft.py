@@ -223,6 +223,7 @@ class FeatureDraft(TreeDraft):
     ) -> None:
         super().__init__(model.device, sampling, capacity, ends)
         self._layer, self._features = model, features
+        self.lag = chunk(model.device)
         self._sure = 0
         """Rows that stand on the target's features."""
         self._last: Tensor | None = None
@@ -254,9 +255,8 @@ class FeatureDraft(TreeDraft):
         self._sure, self._last = 0, None
 
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
+        yield from ()
         self.rollback(len(ids) - 1)
-        if self._sure < len(ids) - chunk(self._device):
-            yield from self.prefill(ids[:-1])
         return torch.tensor(ids[self._sure :], device=self._device)
 
     def _logits(self, unseen: Tensor) -> Tensor:

@@ -54,6 +54,7 @@ class CudaGraphs:
         graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.current_stream()
         own = None if stream == torch.cuda.default_stream() else stream  # it can capture nothing
+        torch.cuda.empty_cache()  # as capturing does, or what it takes would be less than nothing
         began, held = perf_counter(), torch.cuda.memory_reserved()
         try:
             # Other threads' models may go on: only this thread's calls are looked at.

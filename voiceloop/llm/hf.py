@@ -189,10 +189,11 @@ class TransformersDecoder:
         """
         positions = place.positions(len(ids))
         options = self._seen(positions, torch.arange(place.reach, device=positions.device))
-        layers = [_Placed(place, positions, index) for index in range(self._layers)]
+        at = place.rows(positions)
+        layers = [_Placed(place, positions, at, index) for index in range(self._layers)]
         logits = self._pass(ids, layers, keep, **options)
         for features in self._features():
-            place.write(FEATURES, positions, features)
+            place.write(FEATURES, at, features)
         return logits
 
     def _features(self) -> list[Tensor]:
@@ -277,12 +278,12 @@ class _Following(_Layer):
 class _Placed(_Layer):
     """Rows of a fixed number at a place."""
 
-    def __init__(self, place: Place, positions: Tensor, index: int) -> None:
+    def __init__(self, place: Place, positions: Tensor, at: Tensor, index: int) -> None:
         super().__init__(index)
-        self._place, self._positions = place, positions
+        self._place, self._positions, self._at = place, positions, at
 
     def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
-        buffers = self._place.write(self._index, self._positions, keys, values)
+        buffers = self._place.write(self._index, self._at, keys, values)
         return [self._place.seen(buffer) for buffer in buffers]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:

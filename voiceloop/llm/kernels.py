@@ -7,9 +7,10 @@ rounded may depend on the number of rows beside it: processors choose the order 
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Protocol
 
 import torch
@@ -19,6 +20,10 @@ from torch import Tensor
 from voiceloop.config import Quantize
 from voiceloop.llm.quantized import WeightOnly
 
+logger = logging.getLogger(__name__)
+
+ROUNDED = 0.02
+"""How far results in 16 bits may be from those in single precision, of these or of 1."""
 LARGE = 2**18
 """Weights from which on a matrix gains more from half the reading than a slower call loses."""
 
@@ -137,6 +142,83 @@ def _half_scale(weight: Tensor) -> float | None:
     return None
 
 
+class Operations(Protocol):
+    """What a pass does to rows between its products."""
+
+    def normed(self, norm: Norm, x: Tensor) -> Tensor:
+        """`norm` of the vectors of `x` [rows, size] or [rows, heads, size]."""
+        ...
+
+    def rotated(self, x: Tensor, cos: Tensor, sin: Tensor) -> None:
+        """Turn the heads of `x` [rows, heads, dim] to their positions, in place, by cosines and
+        sines [rows, 1, dim], of which the first half of the sines is negated."""
+        ...
+
+    def gated(self, x: Tensor, activation: str) -> Tensor:
+        """What the activation, one of `GATES`, of the first half of `x` [rows, 2 size] lets through
+        of the second: [rows, size]."""
+        ...
+
+
+class Plain:
+    """By operations of torch, on any device."""
+
+    def normed(self, norm: Norm, x: Tensor) -> Tensor:
+        """See `Operations.normed`."""
+        return norm(x)
+
+    def rotated(self, x: Tensor, cos: Tensor, sin: Tensor) -> None:
+        """See `Operations.rotated`."""
+        torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin, out=x)
+
+    def gated(self, x: Tensor, activation: str) -> Tensor:
+        """See `Operations.gated`."""
+        gate, up = x.chunk(2, -1)
+        return GATES[activation](gate).mul_(up)
+
+
+PLAIN = Plain()
+
+
+@cache
+def operations(device: torch.device, dtype: torch.dtype) -> Operations:
+    """Of captured passes: those of `fused` where they run and give what torch's give, else torch's.
+
+    They are tried once, which waits for the device.
+    """
+    if device.type != "cuda" or dtype not in (torch.float16, torch.bfloat16):
+        return PLAIN
+    try:
+        from voiceloop.llm.fused import Fused
+
+        own = Fused()
+        apart = max(_apart(own, device, dtype, activation) for activation in GATES)
+    except Exception as error:  # no Triton, no compiler, no such GPU: torch's own do it then
+        logger.info("operations are torch's: %s", " ".join(str(error).split()))
+        return PLAIN
+    if apart < ROUNDED:
+        return own
+    logger.warning("operations are torch's: Triton's are wrong here, by %.2g", apart)
+    return PLAIN
+
+
+def _apart(own: Operations, device: torch.device, dtype: torch.dtype, activation: str) -> float:
+    """How far its results are from torch's in single precision."""
+    generator = torch.Generator(device).manual_seed(0)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, device=device, dtype=dtype)
+
+    x, heads, weight, cos, sin = drawn(3, 200), drawn(3, 9, 48), drawn(200), *drawn(2, 3, 1, 48)
+    wide = [part.float() for part in (x, heads[:, 1:6], cos, sin)]
+    theirs = [PLAIN.normed(Norm(weight.float(), 1e-5), wide[0]), PLAIN.gated(wide[0], activation)]
+    PLAIN.rotated(*wide[1:])
+    ours = [own.normed(Norm(weight, 1e-5), x), own.gated(x, activation)]
+    own.rotated(heads[:, 1:6], cos, sin)
+    pairs = zip((*ours, heads[:, 1:6]), (*theirs, wide[1]), strict=True)
+    return max(float(((a - b).abs() / (1 + b.abs())).max()) for a, b in pairs)
+
+
 class Norm:
     """RMSNorm over the last dimension (Zhang and Sennrich 2019)."""
 
@@ -144,21 +226,21 @@ class Norm:
         """`raised` multiplies by one more than `weight`, which 16 bits would not hold."""
         weight = weight.detach()
         self._exact = raised and weight.dtype.itemsize < 4
-        self._weight = weight.float() + 1 if self._exact else weight + 1 if raised else weight
-        self._eps = eps
+        self.weight = weight.float() + 1 if self._exact else weight + 1 if raised else weight
+        self.eps = eps
         self._shape = weight.shape
         self._fused = weight.device.type != "cpu" or weight.dtype.itemsize < 4
         # On the CPU torch has no single call for it. Of x w / sqrt(mean(x²) + eps), multiplied by
         # sqrt(n) above and below, these are the parts that do not change.
         size = weight.numel()
-        self._scaled = self._weight * math.sqrt(size)
+        self._scaled = self.weight * math.sqrt(size)
         self._floor = torch.tensor(math.sqrt(size * eps), dtype=weight.dtype)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Shape of `x`, [..., n]."""
         if self._exact:
-            return F.rms_norm(x.float(), self._shape, self._weight, self._eps).type_as(x)
+            return F.rms_norm(x.float(), self._shape, self.weight, self.eps).type_as(x)
         if self._fused:
-            return F.rms_norm(x, self._shape, self._weight, self._eps)
+            return F.rms_norm(x, self._shape, self.weight, self.eps)
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         return x.div(length.hypot_(self._floor)).mul_(self._scaled)

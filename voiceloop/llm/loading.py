@@ -22,6 +22,7 @@ from voiceloop.llm.checkpoint import EMBEDDING, Checkpoint, read_checkpoint, rea
 from voiceloop.llm.formats import check_format
 from voiceloop.llm.memory import memory_for_model
 from voiceloop.llm.tokens import read_tokenizer
+from voiceloop.placement import BUILDING
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -126,12 +127,13 @@ def _load(
     config = AutoConfig.from_pretrained(folder)
     _check_attention(name, config)
     tokenizer = AutoTokenizer.from_pretrained(tokenizers)
-    model, report = cast(Any, AutoModelForCausalLM).from_pretrained(
-        folder,
-        config=config,
-        dtype="auto" if dtype is None else dtype,
-        output_loading_info=True,
-    )
+    with BUILDING:
+        model, report = cast(Any, AutoModelForCausalLM).from_pretrained(
+            folder,
+            config=config,
+            dtype="auto" if dtype is None else dtype,
+            output_loading_info=True,
+        )
     missing = sorted(report["missing_keys"])
     if missing:
         raise _corrupt(name, f"the weights lack {missing[0]}")

@@ -186,9 +186,15 @@ class Speculator:
         self, draft: Draft, ids: Sequence[int], tree: Tree, noise: Tensor | None
     ) -> Generator[None, None, DraftTokens]:
         """What the draft proposes to follow `ids`, see `Draft.propose`."""
+        yield from self._catch_up(draft, ids)
         self._penalties.count(ids, self._reply.start)
         proposal = draft.propose(ids, tree, noise, self._penalties)
         return (yield from self._watches.draft.steps(proposal))
+
+    def _catch_up(self, draft: Draft, ids: Sequence[int]) -> Steps[None]:
+        """Have the draft read what rounds without draft tokens have left it."""
+        if draft.length < len(ids) - draft.lag:
+            yield from self.prefill_draft(ids[:-1])
 
     def _guess(self, ids: Sequence[int], limit: int) -> Generator[None, None, Guess]:
         """The same for several replies at once, all of which begin with `ids`, as it is for the
@@ -209,8 +215,11 @@ class Speculator:
         self, rounds: Rounds, ids: Sequence[int], k: int, position: int
     ) -> Generator[None, None, Step]:
         """The same, by what was captured: what is asked for at once cannot be paused within."""
-        proposal = rounds.propose(ids, k, self._reply.start, position)
-        k = yield from self._watches.draft.steps(proposal)
+        if k > 0 and self._draft is not None:
+            yield from self._catch_up(self._draft, ids)
+        k = yield from rounds.begin(ids, k, self._reply.start, position)
+        with self._watches.draft:
+            rounds.draft(k)
         with self._watches.target:
             rounds.verify(k)
         n, tokens = rounds.settle()

@@ -7,6 +7,7 @@ over them and with the target's noise, so nothing is lost but the rest (Timor et
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Mapping, Sequence
 
 import torch
@@ -85,6 +86,8 @@ class _Reader:
 
 class _Translated:
     """What drafts have in common whose model reads a translation; see `Draft`."""
+
+    lag = math.inf
 
     def __init__(self, reader: _Reader) -> None:
         self._reader = reader

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, ModelNotFound, OutOfMemory
+from voiceloop.placement import BUILDING
 from voiceloop.schema import nearest
 from voiceloop.status import ask
 
@@ -168,7 +169,7 @@ def _vits(name: str, config: Any, checkpoint: Path, folder: Path) -> Any:
         path = Path(owner.get("speakers_file") or "")
         if path.name and not path.is_file():
             owner.speakers_file = str(folder / path.name)
-    with _explained(name):
+    with _explained(name), BUILDING:
         model = Vits(config)
         model.load_checkpoint(config, checkpoint, eval=True)
     for needed_in_training in ("disc", "posterior_encoder"):
@@ -187,7 +188,7 @@ def _xtts(name: str, config: Any, checkpoint: Path, folder: Path) -> Any:
         )
     # It remarks on tokens that no XTTS uses.
     logging.getLogger("transformers.configuration_utils").setLevel(logging.ERROR)
-    with _explained(name):
+    with _explained(name), BUILDING:
         model = Xtts(config)
         model.load_checkpoint(config, folder, checkpoint, eval=True)
         speakers = model.speaker_manager.speakers if model.speaker_manager else {}

@@ -26,7 +26,8 @@ class Captures:
 
     def __call__(self, work: Callable[[], None]) -> Graph:
         """See `Capture`."""
-        began, held = perf_counter(), reserved()
+        held = reserved()  # without what capturing gives back before it begins
+        began = perf_counter()
         graph = self._capture(work)
         self.seconds += perf_counter() - began
         self.nbytes += reserved() - held
@@ -47,5 +48,8 @@ class _Counted:
 
 
 def reserved() -> int:
-    """Bytes of the GPU's memory that torch holds; 0 where there is none."""
-    return torch.cuda.memory_reserved() if torch.cuda.is_available() else 0
+    """Bytes of the GPU's memory that torch needs to hold; 0 where there is none."""
+    if not torch.cuda.is_available():
+        return 0
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved()

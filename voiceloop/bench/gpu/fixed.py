@@ -22,10 +22,11 @@ from voiceloop.bench.modes import OurMode, Prompt
 from voiceloop.bench.pair import Pair, without_graphs
 from voiceloop.bench.synthetic import PAIRS, drawn_pair, synthetic_prompts
 from voiceloop.config import LlmConfig
-from voiceloop.llm.attention import Place, by_lengths, has_kernel, hidden, masked
+from voiceloop.llm.attention import Place, has_kernel, hidden, masked
 from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.graphs import Capture, Plainly
+from voiceloop.llm.kernels import PLAIN, operations
 
 WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},
@@ -114,27 +115,29 @@ def _split(model: Decoder, ids: tuple[int, ...], parts: list[int], slots: Slots 
 
 @torch.inference_mode()
 def kernel(device: torch.device) -> Iterator[Row]:
-    """Torch's kernel for sequences of different lengths attends as masks do, and whether it is
-    what runs, for the heads of each model that is measured."""
+    """The kernel that takes its beginning from the device attends as masks do, and whether it is
+    what runs, for the heads of each model that is measured; and what else is fused."""
     if device.type != "cuda":
-        yield not_here("attention by lengths is attention by masks")
+        yield not_here("fused attention is attention by masks")
         return
+    runs = operations(device, LOW) is not PLAIN
+    yield checked("norms, rotations and gates are fused", runs, "Triton's" if runs else "torch's")
     shapes = {
         (shape.heads, shape.key_value_heads, shape.head_dim)
         for _, *both in PAIRS.values()
         for shape in both
     }
     for heads, groups, dim in sorted(shapes):
-        name = f"attention by lengths, heads {heads}/{groups} of {dim}"
+        name = f"fused attention, heads {heads}/{groups} of {dim}"
         if not has_kernel(device, LOW, heads, groups, dim, None):
-            yield Row(name, "masks run: varlen_attn cannot be used, or gives something else")
+            yield Row(name, "masks run: Triton cannot be used, or gives something else")
             continue
         apart = max(
             _apart(device, (heads, groups, dim), start, rows)
             for start in (1, 63, 64, 150, 1000)
             for rows in (1, 2, 5, 9)
         )
-        yield checked(name, apart < CLOSE_LOW, f"varlen_attn runs, at most {apart:.1g} from masks")
+        yield checked(name, apart < CLOSE_LOW, f"runs, at most {apart:.1g} from masks")
 
 
 def _apart(device: torch.device, shape: tuple[int, int, int], start: int, rows: int) -> float:
@@ -145,9 +148,10 @@ def _apart(device: torch.device, shape: tuple[int, int, int], start: int, rows: 
         torch.randn(sizes, generator=generator, device=device, dtype=LOW)
         for sizes in ((rows, heads, dim), (3, capacity, 2 * groups, dim))
     )
+    from voiceloop.llm.fused import attended
+
     slot, begun = torch.tensor([[1], [start]], device=device)
-    place = Place(Slots(2, capacity), slot, begun, capacity)
-    found = by_lengths(q, buffer, place, None, None)
+    found = attended(q, buffer, slot, begun, None, None)
     places = torch.arange(start + rows, device=device)
     mask = hidden(places[start:], places, None, heads // groups, LOW)
     return float((found - masked(q, buffer[1, : start + rows], mask, None)).abs().max())

@@ -19,7 +19,7 @@ LAUNCHES = re.compile(r"cu(da)?(Graph)?Launch(Kernel)?(ExC|Ex)?")
 """Calls that ask for work: a kernel, or a whole graph."""
 MOVES = ("Memcpy", "Memset")
 """What stands in the device's queue and is no kernel."""
-ATTENTION = re.compile(r"flash|fmha|attention|attn|cudnn.*sdpa|softmax", re.IGNORECASE)
+ATTENTION = re.compile(r"flash|fmha|attention|attn|attended|cudnn.*sdpa|softmax", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

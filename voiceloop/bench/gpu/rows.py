@@ -7,6 +7,7 @@ is met or not, and fails nothing. Whatever goes wrong in a section is a row of i
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,6 +15,8 @@ from typing import Literal
 import torch
 
 from voiceloop.errors import OutOfMemory
+
+logger = logging.getLogger(__name__)
 
 Verdict = Literal["ok", "FAILED", "met", "not met", "", "not here"]
 NAME, FOUND = 52, 64
@@ -80,6 +83,7 @@ def rows(sections: Mapping[str, Section]) -> Iterator[Row]:
         except (OutOfMemory, torch.OutOfMemoryError) as error:
             yield not_here(name, f"does not fit: {_first_line(error)}")
         except Exception as error:  # all that is not named yet: it is told, and fails the whole
+            logger.error("%s broke off", name, exc_info=error)
             yield Row(name, f"{type(error).__name__}: {_first_line(error)}", "FAILED")
         gc.collect()
         if torch.cuda.is_available():

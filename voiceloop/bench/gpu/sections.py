@@ -68,7 +68,7 @@ def sections(course: Course) -> dict[str, Section]:
         "rounds of fixed shape": lambda: fixed.captured(device, size),
         "waits within a round": lambda: fixed.waits(device, size),
         "passes of fixed shape": lambda: fixed.placed(device, size),
-        "attention by lengths": lambda: fixed.kernel(device),
+        "what is fused": lambda: fixed.kernel(device),
         "rounding": lambda: checks.rounding(device, size),
         "accuracy": lambda: checks.accuracy(device, size),
         "synthetic pair": lambda: checks.oracle(device, size),

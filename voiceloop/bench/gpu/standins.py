@@ -29,6 +29,7 @@ from transformers.audio_utils import mel_filter_bank
 from voiceloop.asr.features import LogMel
 from voiceloop.audio.frames import SPEECH_RATE, silence
 from voiceloop.engines import Steps
+from voiceloop.placement import BUILDING
 from voiceloop.tts.alignment import PacedWords
 from voiceloop.tts.delivery import deliver
 from voiceloop.tts.text import sayable
@@ -115,7 +116,7 @@ class WhisperStandIn:
         self, shape: WhisperConfig, texts: Sequence[str], device: torch.device, dtype: torch.dtype
     ) -> None:
         """`texts` are the words that sound, by their level."""
-        with device:
+        with BUILDING, device:
             model: Any = WhisperForConditionalGeneration(shape)
         self._model = model.to(dtype).eval()
         self._texts = texts
@@ -172,7 +173,7 @@ class VitsStandIn:
     voice = "default"
 
     def __init__(self, shape: VitsConfig, device: torch.device) -> None:
-        with device:
+        with BUILDING, device:
             model: Any = VitsModel(shape).eval()
         model.noise_scale_duration = 0.0
         model.speaking_rate = 1 / SYMBOL_FRAMES
