@@ -20,7 +20,7 @@ ORDER = (
     ("errors",),
     ("schema",),
     ("bundled", "config", "languages"),
-    ("brackets", "engines", "flags", "outputs", "placement", "status"),
+    ("brackets", "engines", "flags", "outputs", "placement", "status", "threads"),
     ("catalog",),
     ("memoryplan",),
     ("runner",),
@@ -44,7 +44,16 @@ RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 
 ROOMS = {
     "torch": (
-        *("asr/", "catalog/convert.py", "llm/", "placement.py", "planning.py", "tts/", "bench/"),
+        *(
+            "asr/",
+            "catalog/convert.py",
+            "llm/",
+            "placement.py",
+            "planning.py",
+            "tts/",
+            "threads.py",
+        ),
+        "bench/",
         "drafting/",
     ),
     "transformers": ("catalog/convert.py", "llm/", "bench/", "drafting/"),

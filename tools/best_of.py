@@ -24,11 +24,11 @@ from statistics import fmean, median
 from msgspec.structs import replace
 
 from models.train.domain import factual
-from voiceloop.config import Config, LlmConfig
+from voiceloop.config import LlmConfig
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.utterance import ends_clause
-from voiceloop.loading import set_threads
+from voiceloop.threads import bound_threads
 from voiceloop.types import TokenBurst
 
 TEMPERATURE = 0.8
@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4, help="how often each question is asked")
     parser.add_argument("--target", default="starter", help="as llm.target")
     args = parser.parse_args()
-    set_threads(Config())
+    bound_threads(0)
     if args.what == "exact":
         compare_exact(args.count, args.target, args.seeds)
     else:

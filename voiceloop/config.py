@@ -279,7 +279,8 @@ class Config(Object, frozen=True):
     """Which models: `starter` ships with voiceloop; the others are pulled (`voiceloop models pull
     cpu`): `cpu` for two cores, `small` for a GPU of 8 GB, `best` for one of 24 GB."""
     threads: Annotated[int, Meta(ge=0, le=256)] = 0
-    """Threads of torch and ctranslate2 each; 0 takes half of the machine's cores."""
+    """Threads of torch and ctranslate2 each; 0 takes half of the machine's cores, and all of them
+    for what torch does in large pieces."""
     vad: VadConfig = VadConfig()
     asr: AsrConfig = AsrConfig()
     llm: LlmConfig = LlmConfig()

@@ -1,6 +1,6 @@
 """Loading: the configured engines with a thread for each, warmed up and ready to converse.
 
-What a model is and how it runs is the engines' own; this module only chooses, counts threads and
+What a model is and how it runs is the engines' own; this module only chooses, bounds threads and
 makes each do its kind of work once, since a first call is many times slower than the next. All of
 that is done on the thread on which the engine will then run: libraries keep what they have set up
 by thread, and on a GPU by the stream that the thread asks for work in.
@@ -9,7 +9,6 @@ by thread, and on a GPU by the stream that the thread asks for work in.
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Iterator
 from concurrent.futures import wait
 from contextlib import ExitStack, contextmanager
@@ -18,16 +17,15 @@ from time import perf_counter  # noqa: TID251 -- there is no loop yet, whose clo
 from typing import Any, cast
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.catalog.names import prepare
 from voiceloop.config import Config
 from voiceloop.engines import Asr, Engines, Llm, Tts, TurnModel, Vad, load
 from voiceloop.runner import ModelThread
+from voiceloop.threads import bound_threads
 from voiceloop.types import Clause, Pcm, Span
 
-THREADS = "OMP_NUM_THREADS"
 WARM_STEPS = 8
 """Steps of a reply, of those that give something, that warm a language model up: some rounds of
 guesses, and no whole reply."""
@@ -37,45 +35,33 @@ AT_ONCE_S = 0.001
 """A window that costs more is not for the event loop, on which everything else would wait."""
 
 
-def set_threads(config: Config) -> None:
-    """Bound the threads of torch, ctranslate2 and onnxruntime; before any of them is imported.
-
-    Their own defaults take every core each, and then they wait for one another. An OMP_NUM_THREADS
-    that is already set is the user's word and stays.
-    """
-    count = config.threads or max(1, (os.cpu_count() or 1) // 2)
-    os.environ.setdefault(THREADS, str(count))
-    # numpy's products are small: further threads would only spin until the next one.
-    ThreadpoolController().select(internal_api="openblas").limit(limits=1)
-
-
 def load_asr(config: Config) -> Asr:
     """The configured recogniser."""
-    set_threads(config)
+    bound_threads(config.threads)
     return cast(Asr, load("asr", config.asr.engine, config.asr))
 
 
 def load_tts(config: Config) -> Tts:
     """The configured synthesizer."""
-    set_threads(config)
+    bound_threads(config.threads)
     return cast(Tts, load("tts", config.tts.engine, config.tts))
 
 
 def load_vad(config: Config) -> Vad:
     """The configured voice activity detector."""
-    set_threads(config)
+    bound_threads(config.threads)
     return cast(Vad, load("vad", config.vad.engine, config.vad))
 
 
 def load_llm(config: Config) -> Llm:
     """The configured language model."""
-    set_threads(config)
+    bound_threads(config.threads)
     return cast(Llm, load("llm", config.llm.engine, config.llm))
 
 
 def load_turn(config: Config) -> TurnModel:
     """The model that judges the end of a turn by its sound; one is configured."""
-    set_threads(config)
+    bound_threads(config.threads)
     return cast(TurnModel, load("turn", config.turns.sound, config.turns))
 
 
@@ -90,7 +76,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
     of a conversation. Only Ctrl-C waits for nothing.
     """
     prepare(config)
-    set_threads(config)
+    bound_threads(config.threads)
     if config.llm.engine == "speculative":
         from voiceloop.planning import check_memory  # torch counts threads when it is imported
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.llm.conftest import KINDS, LEAN, WINDOW, WINDOWED
+from voiceloop.llm import decoder as passes
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import LeanDecoder, feed
+from voiceloop.llm.decoder import MANY, LeanDecoder, feed
+from voiceloop.llm.draftpolicy import MOST
 from voiceloop.llm.hf import TransformersDecoder
 
 pytestmark = pytest.mark.models
@@ -123,3 +127,20 @@ def test_the_buffers_stay_where_they_are(workshop):
         keys = next(iter(cache._layers.values()))[0]
         places.add(keys.data_ptr())
     assert len(places) == 1
+
+
+def test_a_pass_over_many_rows_takes_all_cores(workshop, monkeypatch):
+    taken = list[str]()
+
+    @contextmanager
+    def noted():
+        taken.append("all")
+        yield
+
+    monkeypatch.setattr(passes, "all_cores", noted)
+    model = workshop.decoder("llama")
+    assert MOST + 1 < MANY, "what is verified is no large work"
+    for rows in (1, MOST + 1, MANY):
+        before = len(taken)
+        model.forward(torch.arange(rows) % workshop.vocab, KvCache(64), 1)
+        assert len(taken) - before == (rows == MANY)

@@ -19,6 +19,7 @@ import numpy as np
 from voiceloop.asr.features import FRAMES_PER_STATE, HOP, LogMel
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ModelCorrupt
+from voiceloop.threads import all_cores
 from voiceloop.types import Pcm
 
 if TYPE_CHECKING:
@@ -123,10 +124,10 @@ class Encoding:
             # them once more: whatever is said in just 1.6 s would be lost.
             frames += FRAMES_PER_STATE * (frames == self._mels * FRAMES_PER_STATE)
             return self._model.encode(self._log_mel(pcm, frames))
-        if self._short and self.shortens(pcm) and not whole:
-            states = self._short(self._log_mel(pcm, self._heard(pcm, self._short)))
-        else:
-            states = self._encoder(self._log_mel(pcm, frames))
+        short = self._short if self.shortens(pcm) and not whole else None
+        features = self._log_mel(pcm, self._heard(pcm, short) if short else frames)
+        with all_cores():
+            states = (short or self._encoder)(features)
         return ctranslate2.StorageView.from_array(states[None])
 
 

@@ -265,9 +265,9 @@ def _measured(
 ) -> int:
     """Run a measurement and tell what it found; its report overwrites none of `inputs`."""
     keep(inputs, {"--report": command.report})
-    from voiceloop.loading import set_threads
+    from voiceloop.threads import bound_threads
 
-    set_threads(command.settings)
+    bound_threads(command.settings.threads)
     from voiceloop.bench.progress import Progress
     from voiceloop.bench.report import branches, drafts, draw, latency, llm, load, speech
 

@@ -9,6 +9,7 @@ write into a `KvCache` and know nothing of what the tokens mean.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,12 +24,15 @@ from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
 from voiceloop.llm.kernels import PLAIN, Linear, Norm, Operations, linear, operations
 from voiceloop.llm.quantized import unquantizable
 from voiceloop.llm.tree import Tree
+from voiceloop.threads import all_cores
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 CHUNK = 64
 """Most tokens of a prompt in one step: a step bounds how long cancellation takes."""
+MANY = 24
+"""Rows from which on a pass is large work: more than are ever verified."""
 _CHUNKS = {"cuda": 512}
 """The same on devices that read all weights again for each of these in next to no time."""
 
@@ -214,6 +218,10 @@ class LeanDecoder:
         return self._pass(ids, Placed(place, len(ids)), keep, self._captured)
 
     def _pass(self, ids: Tensor, rows: Rows, keep: int, do: Operations = PLAIN) -> Tensor:
+        with all_cores() if len(ids) >= MANY else nullcontext():
+            return self._logits(ids, rows, keep, do)
+
+    def _logits(self, ids: Tensor, rows: Rows, keep: int, do: Operations) -> Tensor:
         x = F.embedding(ids, self.embedding)
         if self._multiplier is not None:
             x = x * self._multiplier

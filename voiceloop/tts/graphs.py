@@ -15,6 +15,7 @@ import onnxruntime
 
 from voiceloop.errors import EngineError
 from voiceloop.placement import chosen_device
+from voiceloop.threads import VARIABLE
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ def session(file: Path, provider: str = CPU) -> onnxruntime.InferenceSession:
     """Raises what onnxruntime does for a file that is damaged, or a provider that does not work."""
     options = onnxruntime.SessionOptions()
     # It does not look itself at what bounds threads; 0 leaves it to count the cores.
-    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
+    options.intra_op_num_threads = int(os.environ.get(VARIABLE, "0"))
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
     # Between two windows there is nothing to wait for on a core that others need.
