@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from voiceloop.calibration.probability import FINAL, bare, odds
 from voiceloop.config import TurnConfig
-from voiceloop.dialogue.endpoint import goes_on, hangover_ms, with_eagerness
+from voiceloop.dialogue.endpoint import EVIDENT, goes_on, hangover_ms, with_eagerness
 from voiceloop.languages import LANGUAGES, Language, language
 from voiceloop.languages.en import ENGLISH
 from voiceloop.types import Calibration
@@ -164,3 +164,24 @@ def test_the_sound_has_a_say_beside_the_words(
     assert waits(0.5) >= waits(None) or waits(0.5) == CONFIG.hangover_ms
     goes = waits(sound) == CONFIG.incomplete_ms
     assert goes_on(words, calibration, sound) == goes
+
+
+@given(st.floats(0.2, 0.8), st.integers(88, 400), st.floats(0.01, 20))
+def test_the_more_evident_an_end_the_shorter_the_silence(
+    threshold: float, shortest_ms: int, favour: float
+) -> None:
+    calibration = Calibration(threshold, threshold, shortest_ms)
+    sound = favour / (1 + favour)  # odds of an end, of words that tell nothing
+    waited = hangover_ms("so", threshold, CONFIG, ENGLISH, calibration, sound)
+    if sound < 0.499:
+        assert waited == CONFIG.incomplete_ms
+    elif favour >= 1.001 * EVIDENT:
+        assert waited == shortest_ms
+    elif sound > 0.501:
+        assert shortest_ms <= waited <= CONFIG.hangover_ms
+        squared = hangover_ms(
+            "so", threshold, CONFIG, ENGLISH, calibration, favour**2 / (1 + favour**2)
+        )
+        saved, twice = CONFIG.hangover_ms - waited, CONFIG.hangover_ms - squared
+        most = CONFIG.hangover_ms - shortest_ms
+        assert twice == pytest.approx(min(2 * saved, most), abs=2), "odds squared save twice"

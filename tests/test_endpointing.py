@@ -43,10 +43,12 @@ def turns(
     partial_every_ms: int = 240,
     language: str = "en",
     sounds: Mapping[str, float] | None = None,
+    full_duplex: bool = False,
 ) -> list[TurnTrace]:
     asr = AsrConfig(partial_every_ms=partial_every_ms, language=language)
     scenario = Scenario(
         overlap=overlap,
+        full_duplex=full_duplex,
         user=(UserSound(text, at=0.5, word_s=word_s),),
         stages=stages,
         reply=(Answer(says=says),),
@@ -199,6 +201,33 @@ def test_nobody_waits_for_words_that_decide_nothing() -> None:
 def test_words_after_any_pauses_within_the_hold_are_one_turn(one: float, other: float) -> None:
     (trace,) = turns(f"Tell me ({one:.3f}) about ({other:.3f}) the sky")
     assert trace.outcome == "done" and trace.heard == "Of course. It is."
+
+
+# ---- a user who pauses for longer than was waited for
+
+
+@pytest.mark.parametrize("config", [TURNS, replace(TURNS, hangover_ms=300)])
+@pytest.mark.parametrize("pause_s", [0.7, 1.2])
+def test_a_user_who_was_taken_to_have_ended_and_goes_on_is_given_time(
+    pause_s: float, config: TurnConfig
+) -> None:
+    first, second = turns(
+        f"What time is it ({pause_s}) Tell me about the sky",
+        config=config,
+        says="Of course it is, my friend. It is.",  # as much as is heard of it is too little
+        full_duplex=True,
+    )
+    assert waited_ms(first) < 250 and first.outcome == "interrupted"
+    assert waited_ms(second) == pytest.approx(config.hangover_ms, abs=53)
+    assert second.outcome == "done"
+
+
+@pytest.mark.parametrize("full_duplex", [False, True])
+def test_a_user_who_has_listened_is_answered_as_soon_as_ever(full_duplex: bool) -> None:
+    talk = "What time is it (2.5) Tell me about the sky"
+    first, second = turns(talk, full_duplex=full_duplex)
+    assert waited_ms(first) < 250 and waited_ms(second) < 250
+    assert first.outcome == second.outcome == "done"
 
 
 # ---- the sound of the voice beside the words

@@ -8,9 +8,11 @@ import sys
 
 import pytest
 
+from voiceloop.threads import available_cores
+
 pytestmark = pytest.mark.models
 
-CORES = os.cpu_count() or 1
+CORES = available_cores()
 SHARE = max(1, CORES // 2)
 PROGRAM = """
 import sys
@@ -46,3 +48,33 @@ def test_threads_of_small_and_of_large_work(asked, variable, expected):
     command = [sys.executable, "-c", PROGRAM, str(asked)]
     told = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
     assert tuple(map(int, told.split())) == expected
+
+
+BESIDE = """
+import threading
+from voiceloop.threads import all_cores, bound_threads, small_work
+bound_threads(0)
+small_work()  # without torch there is nothing to do
+import torch
+def load():
+    torch.ones(1)
+    small_work()
+    told.append(torch.get_num_threads())
+    with all_cores():
+        told.append(torch.get_num_threads())
+told = []
+with all_cores():
+    thread = threading.Thread(target=load)
+    thread.start()
+    thread.join()
+    told.append(torch.get_num_threads())
+told.append(torch.get_num_threads())
+print(*told)
+"""
+
+
+def test_a_model_that_is_loaded_during_large_work_keeps_its_share():
+    env = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    command = [sys.executable, "-c", BESIDE]
+    told = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    assert tuple(map(int, told.split())) == (SHARE, CORES, CORES, SHARE)

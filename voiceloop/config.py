@@ -221,7 +221,8 @@ class TurnConfig(Object, frozen=True):
     been pulled, knows real voices; of synthetic ones it can tell little."""
     hangover_ms: Count = 500
     """Silence that ends the user's turn where no probability tells whether they have finished, and
-    their last words do not ask for more."""
+    their last words do not ask for more. No less does where they go on after a pause that was taken
+    for the end. Where a model judges by the sound, less does the likelier the end is."""
     complete_ms: Count = 88
     """Least silence that ends a turn that is evidently complete; a language model whose judgement
     is less certain waits longer, as its calibration says."""

@@ -21,9 +21,9 @@ import numpy as np
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.catalog.names import prepare
 from voiceloop.config import Config
-from voiceloop.engines import Asr, Engines, Llm, Tts, TurnModel, Vad, load
+from voiceloop.engines import Asr, Engines, Kind, Llm, Tts, TurnModel, Vad, load
 from voiceloop.runner import ModelThread
-from voiceloop.threads import bound_threads
+from voiceloop.threads import bound_threads, small_work
 from voiceloop.types import Clause, Pcm, Span
 
 WARM_STEPS = 8
@@ -37,32 +37,34 @@ AT_ONCE_S = 0.001
 
 def load_asr(config: Config) -> Asr:
     """The configured recogniser."""
-    bound_threads(config.threads)
-    return cast(Asr, load("asr", config.asr.engine, config.asr))
+    return cast(Asr, _load(config, "asr", config.asr.engine, config.asr))
 
 
 def load_tts(config: Config) -> Tts:
     """The configured synthesizer."""
-    bound_threads(config.threads)
-    return cast(Tts, load("tts", config.tts.engine, config.tts))
+    return cast(Tts, _load(config, "tts", config.tts.engine, config.tts))
 
 
 def load_vad(config: Config) -> Vad:
     """The configured voice activity detector."""
-    bound_threads(config.threads)
-    return cast(Vad, load("vad", config.vad.engine, config.vad))
+    return cast(Vad, _load(config, "vad", config.vad.engine, config.vad))
 
 
 def load_llm(config: Config) -> Llm:
     """The configured language model."""
-    bound_threads(config.threads)
-    return cast(Llm, load("llm", config.llm.engine, config.llm))
+    return cast(Llm, _load(config, "llm", config.llm.engine, config.llm))
 
 
 def load_turn(config: Config) -> TurnModel:
     """The model that judges the end of a turn by its sound; one is configured."""
+    return cast(TurnModel, _load(config, "turn", config.turns.sound, config.turns))
+
+
+def _load(config: Config, kind: Kind, name: str, settings: object) -> object:
     bound_threads(config.threads)
-    return cast(TurnModel, load("turn", config.turns.sound, config.turns))
+    engine = load(kind, name, settings)
+    small_work()
+    return engine
 
 
 @contextmanager

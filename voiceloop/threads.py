@@ -8,13 +8,21 @@ model does in large pieces it mostly does while the others wait for what comes o
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 VARIABLE = "OMP_NUM_THREADS"
 
-_all = 1
-"""Threads for large work."""
+_share, _all = 0, 1
+"""Threads for small and for large work; 0: as many as the user has asked for."""
+
+
+def available_cores() -> int:
+    """Those that this process may use, where the system tells which; else all there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def bound_threads(threads: int) -> None:
@@ -23,17 +31,29 @@ def bound_threads(threads: int) -> None:
 
     Their own defaults take every core each. Where the user has set OMP_NUM_THREADS that stays.
     """
-    global _all
+    global _share, _all
     from threadpoolctl import (
         ThreadpoolController,
     )  # where only passes are measured, it may be missing
 
-    cores = os.cpu_count() or 1
+    cores = available_cores()
     if VARIABLE not in os.environ:
-        os.environ[VARIABLE] = str(threads or max(1, cores // 2))
-        _all = threads or cores
+        _share, _all = threads or max(1, cores // 2), threads or cores
+        os.environ[VARIABLE] = str(_share)
     # numpy's products are small: further threads would only spin until the next one.
     ThreadpoolController().select(internal_api="openblas").limit(limits=1)
+
+
+def small_work() -> None:
+    """What torch computes on this thread from now on is small; only where torch is in use.
+
+    A thread that torch has not met before gets as many as any thread has asked for last: all cores,
+    where another is just within `all_cores`.
+    """
+    if _share and "torch" in sys.modules:
+        import torch
+
+        torch.set_num_threads(_share)
 
 
 @contextmanager

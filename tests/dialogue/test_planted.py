@@ -57,6 +57,10 @@ PLANTED = {
         "silence_ms = policy.hangover_ms\n",
         "silence_ms = 0\n",
     ),
+    "a user who has just paused is taken for one who has not": (
+        "resumes=resumes(at, self.state.fell_silent)",
+        "resumes=False",
+    ),
     "a reply that was paused stays so": ("        self._do(actions.Resume(rival.id))\n", ""),
     "a turn waits for ever to be asked for": (
         "and not any(other.request.made for other in later)",

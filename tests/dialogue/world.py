@@ -3,6 +3,7 @@ any order, and holds every answer of the core against what is promised."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -11,6 +12,7 @@ from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, Turn
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.core import Abilities, Core
+from voiceloop.dialogue.policy import RESUMED_S
 from voiceloop.dialogue.state import Options, Phase, Played, Settings, Words
 from voiceloop.languages import language
 from voiceloop.types import Calibration, FloorChange, ToolCall, Transcript, TurnHeard, Word
@@ -26,6 +28,8 @@ class Live:
 
     number: int
     heard: bool
+    resumes: bool = False
+    """The user had fallen silent a moment before."""
     text: str = ""
     silent: bool = False
     ended: bool = False
@@ -59,6 +63,8 @@ class World:
         self.live: dict[int, Live] = {}
         self.over: set[int] = set()
         self.hearing: int | None = None
+        self.fell_silent = -math.inf
+        """When the user was last heard in a turn that was listened to."""
         self.model: actions.ModelWork | None = None
         self.ear: actions.JudgeSound | None = None
         self.ends_after: actions.EndAfter | None = None
@@ -176,6 +182,8 @@ class World:
         self.tell(
             inputs.Detected(SpeechStarted(self.sample, self.sample - 500, self.sample), self.now)
         )
+        assert self.hearing is not None
+        self.live[self.hearing].resumes = self.now - self.fell_silent < RESUMED_S
         if self.core.settings.interruptible:
             heard = [turn for turn in self.core.state.turns if turn.phase in SPOKEN]
             assert all(turn.phase is Phase.CONTESTED for turn in heard), "a sound pauses a reply"
@@ -210,6 +218,9 @@ class World:
         if live is None:
             self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now))
             return
+        turn = self.core.turn(self.core.state.listening)
+        if turn and not turn.dismissed:
+            self.fell_silent = self.now
         live.ended = True
         live.final = live.silent and self.rng.random() < 0.5
         words = self._words(live)
@@ -399,6 +410,10 @@ class World:
             if turn.id == self.core.state.listening and turn.hangover_ms is not None:
                 told = self.ends_after and (self.ends_after.turn, self.ends_after.silence_ms)
                 assert told == (turn.id, turn.hangover_ms), "the detector knows what ends the turn"
+                patient = self.live[turn.id].resumes
+                assert not patient or turn.hangover_ms >= self.core.settings.policy.hangover_ms, (
+                    "who has just paused may pause again"
+                )
         assert {turn.id for turn in turns} == self.live.keys(), "a turn is over once it is finished"
         assert sum(turn.phase in SPOKEN for turn in turns) <= 1, "one reply is heard at a time"
         for turn in turns:

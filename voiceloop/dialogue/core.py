@@ -17,7 +17,7 @@ from voiceloop.calibration.probability import bare
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.bargein import Verdict
 from voiceloop.dialogue.endpoint import needs_words
-from voiceloop.dialogue.policy import Ending, cuts_off, sound_of, verdict
+from voiceloop.dialogue.policy import Ending, cuts_off, resumes, sound_of, verdict
 from voiceloop.dialogue.state import (
     Attempt,
     Contest,
@@ -128,7 +128,7 @@ class Core:
         concerned = self.state.listening
         match told:
             case inputs.Detected(SpeechStarted() as event):
-                self._begin(event)
+                self._begin(event, told.at)
                 return
             case inputs.Detected():
                 self._go_on(told)
@@ -216,8 +216,8 @@ class Core:
 
     # ---- the user
 
-    def _begin(self, event: SpeechStarted) -> None:
-        """A turn of the user begins, perhaps into a reply."""
+    def _begin(self, event: SpeechStarted, at: float) -> None:
+        """A turn of the user begins, perhaps into a reply; they have spoken since `at`."""
         rival = next((turn for turn in self.state.turns if turn.committed), None)
         spoken, number = self.settings.language, self.state.numbered + 1
         turn = self._add(
@@ -226,6 +226,7 @@ class Core:
             detects=spoken.code == AUTO,
             guesses=self._abilities.guesses,
             request=Request(self.settings.answers),
+            resumes=resumes(at, self.state.fell_silent),
         )
         self.state = replace(self.state, listening=turn.id, numbered=number)
         self._do(actions.Begin(turn.id, number, event))
@@ -270,6 +271,7 @@ class Core:
         since = turn.silence.since if turn.silence else event.speech_end
         self._change(turn.id, ended=True, silence=Silence(since, told.at))
         if not turn.dismissed:
+            self.state = replace(self.state, fell_silent=told.at)
             self._do(actions.Show(TurnHeard(turn.number, event.sample, over=True)))
         if told.words.final and not turn.words.final:
             self._do(actions.Show(told.words.final))

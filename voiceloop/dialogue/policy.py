@@ -19,6 +19,9 @@ QUIET_S = 0.12
 sound like a word."""
 CUT_OFF_S = 0.5
 """A user who goes on so soon after the first sound had not finished: their turn was cut off."""
+RESUMED_S = 1.5
+"""A user who goes on so soon after they fell silent cannot have listened to an answer: they paused,
+and however complete what they say next, they may pause again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class Ending:
         if self.unread(turn, words) or self.unheard(turn):
             return None
         chance, sound = turn.chance.probability if turn.chance else None, sound_of(turn)
-        return hangover_ms(turn.text, chance, self.policy, turn.language, self.calibration, sound)
+        found = hangover_ms(turn.text, chance, self.policy, turn.language, self.calibration, sound)
+        return max(found, self.policy.hangover_ms) if turn.resumes else found
 
     def unread(self, turn: Turn, words: str) -> bool:
         """The language model has yet to say what it makes of a silence after `words`."""
@@ -113,6 +117,11 @@ def verdict(turn: Turn, contest: Contest, played: Played, now: float) -> Verdict
     unsure = turn.silence is not None and not turn.ended and silent_s < QUIET_S
     waits = found is Verdict.INTERRUPT and unsure and waited_ms < DECIDE_MS
     return Verdict.WAIT if waits else found
+
+
+def resumes(speaks: float, fell_silent: float | None) -> bool:
+    """Whether a user who begins to speak, and fell silent last at those times, has only paused."""
+    return fell_silent is not None and speaks - fell_silent < RESUMED_S
 
 
 def cuts_off(rival: Turn, played: Played, since: float) -> bool:

@@ -189,6 +189,8 @@ class Turn:
     """The one that there is; None while the user speaks, and where nobody does."""
     ended: bool = False
     """The user has finished: the endpoint has been decided."""
+    resumes: bool = False
+    """The user had only paused before it, though that ended a turn."""
     carried: str = ""
     """What the user said before, where they went on before it was answered."""
     returned: Sequence[Returned] = ()
@@ -268,6 +270,8 @@ class State:
     """In the order in which they began; the first is the one that the language model works on."""
     listening: int | None = None
     """The turn of the user that is listened to."""
+    fell_silent: float | None = None
+    """When the user's last turn ended, without the silence that told so."""
     last_answered: int | None = None
     """The turn that a reply was begun to last."""
     begun: int = 0

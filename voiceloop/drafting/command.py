@@ -6,7 +6,6 @@ Nothing heavy is imported before it runs.
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +15,7 @@ from msgspec import Meta, structs
 
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
+from voiceloop.threads import available_cores
 
 if TYPE_CHECKING:
     from voiceloop.drafting.train import Told
@@ -70,7 +70,7 @@ def train_draft(command: TrainDraft) -> int:
         from voiceloop.drafting.run import Training
 
         # Nobody converses meanwhile: all cores, where nothing else is said.
-        torch.set_num_threads(command.settings.threads or len(os.sched_getaffinity(0)))
+        torch.set_num_threads(command.settings.threads or available_cores())
         target = load_model(config.target, *placement(config), whole=True)
         training = Training(target, config)
     words = repr((asked, training.system, config.temperature, config.repetition_penalty))
