@@ -185,3 +185,14 @@ def test_the_more_evident_an_end_the_shorter_the_silence(
         saved, twice = CONFIG.hangover_ms - waited, CONFIG.hangover_ms - squared
         most = CONFIG.hangover_ms - shortest_ms
         assert twice == pytest.approx(min(2 * saved, most), abs=2), "odds squared save twice"
+
+
+@given(calibrations(), sure, sure, st.integers(0, 600))
+def test_nobody_waits_longer_for_an_evident_end_than_for_a_doubtful_one(
+    calibration: Calibration, words: float, sound: float, hangover: int
+) -> None:
+    config = replace(CONFIG, hangover_ms=hangover)
+    waited = hangover_ms("so", words, config, ENGLISH, calibration, sound)
+    assert waited <= hangover or goes_on(words, calibration, sound)
+    waited = hangover_ms("so", words, config, ENGLISH, calibration)
+    assert waited <= hangover or goes_on(words, calibration)

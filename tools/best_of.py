@@ -28,7 +28,7 @@ from voiceloop.config import LlmConfig
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.utterance import ends_clause
-from voiceloop.threads import bound_threads
+from voiceloop.threads import bound_threads, small_work
 from voiceloop.types import TokenBurst
 
 TEMPERATURE = 0.8
@@ -130,6 +130,7 @@ def main() -> None:
     parser.add_argument("--target", default="starter", help="as llm.target")
     args = parser.parse_args()
     bound_threads(0)
+    small_work()
     if args.what == "exact":
         compare_exact(args.count, args.target, args.seeds)
     else:

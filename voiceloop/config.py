@@ -280,8 +280,9 @@ class Config(Object, frozen=True):
     """Which models: `starter` ships with voiceloop; the others are pulled (`voiceloop models pull
     cpu`): `cpu` for two cores, `small` for a GPU of 8 GB, `best` for one of 24 GB."""
     threads: Annotated[int, Meta(ge=0, le=256)] = 0
-    """Threads of torch and ctranslate2 each; 0 takes half of the machine's cores, and all of them
-    for what torch does in large pieces."""
+    """Threads of torch, ctranslate2 and onnxruntime each; 0 takes half of the cores that the
+    process may use, and all of them for what is large: Whisper's encoder, and long passes of most
+    language models."""
     vad: VadConfig = VadConfig()
     asr: AsrConfig = AsrConfig()
     llm: LlmConfig = LlmConfig()

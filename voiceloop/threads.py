@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 VARIABLE = "OMP_NUM_THREADS"
 
-_share, _all = 0, 1
-"""Threads for small and for large work; 0: as many as the user has asked for."""
+_share, _all = 0, 0
+"""Threads for small and for large work; 0: what the user has asked for stands."""
 
 
 def available_cores() -> int:
@@ -62,7 +62,10 @@ def all_cores() -> Iterator[None]:
     import torch
 
     share = torch.get_num_threads()
-    torch.set_num_threads(max(share, _all))
+    if share >= _all:
+        yield
+        return
+    torch.set_num_threads(_all)
     try:
         yield
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
@@ -28,8 +28,6 @@ class Live:
 
     number: int
     heard: bool
-    resumes: bool = False
-    """The user had fallen silent a moment before."""
     text: str = ""
     silent: bool = False
     ended: bool = False
@@ -64,7 +62,7 @@ class World:
         self.over: set[int] = set()
         self.hearing: int | None = None
         self.fell_silent = -math.inf
-        """When the user was last heard in a turn that was listened to."""
+        """When a turn ended in which something was said to listen to."""
         self.model: actions.ModelWork | None = None
         self.ear: actions.JudgeSound | None = None
         self.ends_after: actions.EndAfter | None = None
@@ -182,8 +180,8 @@ class World:
         self.tell(
             inputs.Detected(SpeechStarted(self.sample, self.sample - 500, self.sample), self.now)
         )
-        assert self.hearing is not None
-        self.live[self.hearing].resumes = self.now - self.fell_silent < RESUMED_S
+        turn = self.core.turn(self.hearing)
+        assert turn and turn.resumes == (self.now - self.fell_silent < RESUMED_S)
         if self.core.settings.interruptible:
             heard = [turn for turn in self.core.state.turns if turn.phase in SPOKEN]
             assert all(turn.phase is Phase.CONTESTED for turn in heard), "a sound pauses a reply"
@@ -218,12 +216,13 @@ class World:
         if live is None:
             self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now))
             return
-        turn = self.core.turn(self.core.state.listening)
-        if turn and not turn.dismissed:
-            self.fell_silent = self.now
         live.ended = True
         live.final = live.silent and self.rng.random() < 0.5
         words = self._words(live)
+        turn = self.core.turn(self.core.state.listening)
+        if turn and (turn.contest is None or turn.contest.over):
+            if replace(turn, words=words).text:
+                self.fell_silent = self.now
         self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now, words))
 
     def _decode(self, turn: int) -> None:
@@ -410,10 +409,9 @@ class World:
             if turn.id == self.core.state.listening and turn.hangover_ms is not None:
                 told = self.ends_after and (self.ends_after.turn, self.ends_after.silence_ms)
                 assert told == (turn.id, turn.hangover_ms), "the detector knows what ends the turn"
-                patient = self.live[turn.id].resumes
-                assert not patient or turn.hangover_ms >= self.core.settings.policy.hangover_ms, (
-                    "who has just paused may pause again"
-                )
+                assert (
+                    not turn.resumes or turn.hangover_ms >= self.core.settings.policy.hangover_ms
+                ), "who has just paused may pause again"
         assert {turn.id for turn in turns} == self.live.keys(), "a turn is over once it is finished"
         assert sum(turn.phase in SPOKEN for turn in turns) <= 1, "one reply is heard at a time"
         for turn in turns:

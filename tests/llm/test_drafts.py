@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from tests.llm.distributions import CPU, Table
 from voiceloop.llm.cache import KvCache
+from voiceloop.llm.draftpolicy import DraftPolicy
 from voiceloop.llm.drafts import ModelDraft, NgramDraft
+from voiceloop.llm.featuredraft import FeatureDraft
 from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
+from voiceloop.llm.textdraft import SharedDraft, TextDraft
 from voiceloop.llm.tree import ROOT, Tree, chain
 from voiceloop.llm.verify import DraftTokens
 
@@ -195,3 +198,8 @@ def test_a_look_up_reads_only_what_is_new() -> None:
     ids.append(3)
     proposed(draft, ids, 4)
     assert ids.read == 1
+
+
+@pytest.mark.parametrize("kind", [ModelDraft, FeatureDraft, SharedDraft, TextDraft])
+def test_a_draft_that_is_tried_again_reads_in_no_step_what_it_has_missed(kind) -> None:
+    assert kind.lag < DraftPolicy.PROBE

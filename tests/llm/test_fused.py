@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("triton", reason="Triton comes with torch for CUDA on Linux alone")
+
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 

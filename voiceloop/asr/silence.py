@@ -60,7 +60,7 @@ class ShortEncoder:
         rows = encoder.convolved(silent) + encoder.positions
         asked = torch.arange(0, encoder.states, ASKED)
         afar = (asked[:, None] - torch.arange(encoder.states)).abs() > AFAR
-        drawn = torch.zeros(encoder.states)
+        drawn = torch.zeros(encoder.states, dtype=rows.dtype)
         self._seen: list[Tensor] = []
         """Keys and values of a silent window, of each layer."""
         for layer in encoder.layers:
@@ -118,7 +118,7 @@ def carried(alike: Tensor, places: Tensor) -> Tensor:
 
     `alike` is how much the places are to all states: [places, states].
     """
-    among = alike[:, places] + NOISE * torch.eye(len(places))
+    among = alike[:, places] + NOISE * torch.eye(len(places), dtype=alike.dtype)
     return torch.linalg.solve(among, alike).T
 
 
@@ -130,7 +130,7 @@ def telling(alike: Tensor, drawn: Tensor, count: int) -> Tensor:
     """
     weight = drawn.sqrt()
     untold = alike.diagonal().clone()
-    told = torch.zeros(len(alike), count)
+    told = torch.zeros(len(alike), count, dtype=alike.dtype)
     places: list[int] = []
     for number in range(count):
         wanted = untold * weight

@@ -180,7 +180,8 @@ def _both(one: Silence) -> float:
 
 
 def wait_ms(one: Silence, config: TurnConfig, calibration: Calibration | None) -> float:
-    """Silence after which the policy of `config` ends the turn in this place.
+    """Silence after which the policy of `config` ends the turn in this place, if no other turn has
+    ended in a pause just before.
 
     No policy but `fixed` decides before its judgement is there.
     """

@@ -271,8 +271,9 @@ class Core:
         since = turn.silence.since if turn.silence else event.speech_end
         self._change(turn.id, ended=True, silence=Silence(since, told.at))
         if not turn.dismissed:
-            self.state = replace(self.state, fell_silent=told.at)
             self._do(actions.Show(TurnHeard(turn.number, event.sample, over=True)))
+        if turn.text and (turn.contest is None or turn.contest.over):
+            self.state = replace(self.state, fell_silent=told.at)
         if told.words.final and not turn.words.final:
             self._do(actions.Show(told.words.final))
         self.state = replace(self.state, listening=None)

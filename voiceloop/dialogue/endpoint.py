@@ -17,10 +17,10 @@ from voiceloop.config import TurnConfig
 from voiceloop.languages import Language
 from voiceloop.types import Calibration
 
-EVIDENT = 6.0
+EVIDENT = 4.0
 """Odds of an end, by its words and its sound together, at which the shortest silence ends a turn.
 From even odds on it falls from `TurnConfig.hangover_ms` to that in proportion to their logarithm.
-Pauses put into recordings of people and the ends of those recordings tell 4 from 10 hardly apart."""
+Pauses put into recordings of people, and the ends of these, hardly tell 3 from 10."""
 
 
 def asks_model(config: TurnConfig, calibration: Calibration | None) -> bool:
@@ -82,7 +82,8 @@ def _by_probability(
 ) -> int:
     if goes_on(probability, calibration, sound):
         return config.incomplete_ms
-    shortest_ms = max(config.complete_ms, calibration.complete_ms)
+    # Whoever wants to be answered sooner waits no longer for what is evident.
+    shortest_ms = min(max(config.complete_ms, calibration.complete_ms), config.hangover_ms)
     if sound is None:
         complete = probability >= calibration.complete_above
         return shortest_ms if complete else config.hangover_ms

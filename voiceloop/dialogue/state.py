@@ -271,7 +271,7 @@ class State:
     listening: int | None = None
     """The turn of the user that is listened to."""
     fell_silent: float | None = None
-    """When the user's last turn ended, without the silence that told so."""
+    """When they had last said something that is to be listened to."""
     last_answered: int | None = None
     """The turn that a reply was begun to last."""
     begun: int = 0

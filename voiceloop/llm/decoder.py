@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CHUNK = 64
 """Most tokens of a prompt in one step: a step bounds how long cancellation takes."""
 MANY = 24
-"""Rows from which on a pass is large work: more than are ever verified."""
+"""Rows from which on a pass is large work: more than a round verifies."""
 _CHUNKS = {"cuda": 512}
 """The same on devices that read all weights again for each of these in next to no time."""
 
@@ -218,7 +218,8 @@ class LeanDecoder:
         return self._pass(ids, Placed(place, len(ids)), keep, self._captured)
 
     def _pass(self, ids: Tensor, rows: Rows, keep: int, do: Operations = PLAIN) -> Tensor:
-        with all_cores() if len(ids) >= MANY else nullcontext():
+        large = len(ids) >= MANY and self.device.type == "cpu"
+        with all_cores() if large else nullcontext():
             return self._logits(ids, rows, keep, do)
 
     def _logits(self, ids: Tensor, rows: Rows, keep: int, do: Operations) -> Tensor:

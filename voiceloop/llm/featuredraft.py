@@ -24,6 +24,7 @@ from torch import Tensor
 from voiceloop.bundled import bundled
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError, ModelCorrupt
+from voiceloop.llm import draftpolicy
 from voiceloop.llm.attention import FEATURES, Branching, Following
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight, rotary_table
@@ -213,6 +214,9 @@ class FeatureModel:
 class FeatureDraft(TreeDraft):
     """See `Draft`; `features` is the target's cache of the conversation."""
 
+    # What it has read beside features of its own, it reads again beside the target's.
+    lag = draftpolicy.MOST + 1
+
     def __init__(
         self,
         model: FeatureModel,
@@ -223,7 +227,6 @@ class FeatureDraft(TreeDraft):
     ) -> None:
         super().__init__(model.device, sampling, capacity, ends)
         self._layer, self._features = model, features
-        self.lag = chunk(model.device)
         self._sure = 0
         """Rows that stand on the target's features."""
         self._last: Tensor | None = None

@@ -113,7 +113,8 @@ def _memory(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).shared_memory_per_block_optin
 
 
-@triton.jit(do_not_specialize=["rows", "window"])
+# What differs between passes makes no other kernel: slots and beginnings lie anywhere in a tensor.
+@triton.jit(do_not_specialize=["rows", "window", "slot", "start", "capacity"])
 def _attended(
     q,
     buffer,

@@ -192,7 +192,8 @@ def operations(device: torch.device, dtype: torch.dtype) -> Operations:
         from voiceloop.llm.fused import Fused
 
         own = Fused()
-        apart = max(_apart(own, device, dtype, activation) for activation in GATES)
+        every = [_apart(own, device, dtype, activation) for activation in GATES]
+        apart = float(torch.stack(every).max())  # NaN where there is one
     except Exception as error:  # no Triton, no compiler, no such GPU: torch's own do it then
         logger.info("operations are torch's: %s", " ".join(str(error).split()))
         return PLAIN
@@ -202,7 +203,7 @@ def operations(device: torch.device, dtype: torch.dtype) -> Operations:
     return PLAIN
 
 
-def _apart(own: Operations, device: torch.device, dtype: torch.dtype, activation: str) -> float:
+def _apart(own: Operations, device: torch.device, dtype: torch.dtype, activation: str) -> Tensor:
     """How far its results are from torch's in single precision."""
     generator = torch.Generator(device).manual_seed(0)
 
@@ -216,7 +217,7 @@ def _apart(own: Operations, device: torch.device, dtype: torch.dtype, activation
     ours = [own.normed(Norm(weight, 1e-5), x), own.gated(x, activation)]
     own.rotated(heads[:, 1:6], cos, sin)
     pairs = zip((*ours, heads[:, 1:6]), (*theirs, wide[1]), strict=True)
-    return max(float(((a - b).abs() / (1 + b.abs())).max()) for a, b in pairs)
+    return torch.stack([((a - b).abs() / (1 + b.abs())).max() for a, b in pairs]).max()
 
 
 class Norm:

@@ -7,13 +7,13 @@ over them and with the target's noise, so nothing is lost but the rest (Timor et
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from voiceloop.engines import Steps
+from voiceloop.llm import draftpolicy
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.decoder import Decoder, chunk, feed
 from voiceloop.llm.drafts import ChainDraft
@@ -87,7 +87,8 @@ class _Reader:
 class _Translated:
     """What drafts have in common whose model reads a translation; see `Draft`."""
 
-    lag = math.inf
+    # It has not been told yet what of its last proposal stands.
+    lag = draftpolicy.MOST + 1
 
     def __init__(self, reader: _Reader) -> None:
         self._reader = reader
