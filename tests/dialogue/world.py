@@ -220,9 +220,8 @@ class World:
         live.final = live.silent and self.rng.random() < 0.5
         words = self._words(live)
         turn = self.core.turn(self.core.state.listening)
-        if turn and (turn.contest is None or turn.contest.over):
-            if replace(turn, words=words).text:
-                self.fell_silent = self.now
+        if turn and turn.uncontested and replace(turn, words=words).text:
+            self.fell_silent = self.now
         self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now, words))
 
     def _decode(self, turn: int) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from voiceloop.llm import kernels
-from voiceloop.llm.kernels import LARGE, Norm, linear
+from voiceloop.llm.kernels import GATES, LARGE, ROUNDED, Norm, Plain, linear
 
 pytestmark = pytest.mark.models
 few = settings(max_examples=20)
@@ -142,3 +142,22 @@ def test_a_raised_norm_multiplies_by_one_more_in_no_less_than_single_precision(
 
 def test_nothing_here_knows_of_a_model() -> None:
     assert "transformers" not in vars(kernels)
+
+
+@pytest.mark.parametrize("activation", GATES)
+@pytest.mark.parametrize("broken", ["none", "normed", "rotated", "gated"])
+def test_what_gives_nan_anywhere_is_not_taken_for_right(broken: str, activation: str) -> None:
+    class Own(Plain):
+        def normed(self, norm: Norm, x: Tensor) -> Tensor:
+            return super().normed(norm, x) + (torch.nan if broken == "normed" else 0)
+
+        def rotated(self, x: Tensor, cos: Tensor, sin: Tensor) -> None:
+            super().rotated(x, cos, sin)
+            if broken == "rotated":
+                x[-1] = torch.nan
+
+        def gated(self, x: Tensor, activation: str) -> Tensor:
+            return super().gated(x.clone(), activation) * (torch.nan if broken == "gated" else 1)
+
+    apart = kernels._apart(Own(), torch.device("cpu"), torch.bfloat16, activation)
+    assert bool(apart < ROUNDED) == (broken == "none")

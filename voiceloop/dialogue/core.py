@@ -272,7 +272,7 @@ class Core:
         self._change(turn.id, ended=True, silence=Silence(since, told.at))
         if not turn.dismissed:
             self._do(actions.Show(TurnHeard(turn.number, event.sample, over=True)))
-        if turn.text and (turn.contest is None or turn.contest.over):
+        if turn.text and turn.uncontested:
             self.state = replace(self.state, fell_silent=told.at)
         if told.words.final and not turn.words.final:
             self._do(actions.Show(told.words.final))
@@ -288,7 +288,7 @@ class Core:
         self._change(turn.id, words=told.words)
         if told.words.newest:
             self._do(actions.Show(told.words.newest))
-        if told.sure and (turn.contest is None or turn.contest.over):
+        if told.sure and turn.uncontested:
             self._change(turn.id, detects=False)
             if self.settings.language.code == AUTO:  # nobody has chosen one meanwhile
                 self.settings = replace(self.settings, language=turn.language)

@@ -229,6 +229,11 @@ class Turn:
         return self.phase in (Phase.COMMITTED, Phase.SPEAKING, Phase.CONTESTED)
 
     @property
+    def uncontested(self) -> bool:
+        """It is listened to: it interrupts nothing, or has done so."""
+        return self.contest is None or self.contest.over
+
+    @property
     def dismissed(self) -> bool:
         """What was said was nothing to listen to."""
         return self.contest is not None and self.contest.dismissed
