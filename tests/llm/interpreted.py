@@ -9,7 +9,7 @@ import torch
 
 from voiceloop.llm.attention import hidden, masked
 from voiceloop.llm.fused import Fused, attended
-from voiceloop.llm.kernels import GATES, PLAIN, Norm
+from voiceloop.llm.kernels import GATES, PLAIN, Norm, Whole
 
 pytestmark = pytest.mark.models
 
@@ -32,6 +32,19 @@ def test_fused_attention_is_attention_by_masks(heads, groups, dim, start, rows, 
     mask = hidden(places[start:], places, window, heads // groups, q.dtype)
     expected = masked(q, buffer[1, : start + rows], mask, scale)
     assert torch.allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9, 16, 17])
+@pytest.mark.parametrize(("size", "columns"), [(24, 5), (200, 70), (1500, 33)])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("added", [False, True])
+def test_fused_products_are_products(rows, size, columns, biased, added):
+    bias = drawn(columns, seed=1) if biased else None
+    weights = Whole(drawn(columns, size) / size**0.5, bias)
+    to = drawn(rows, columns, seed=2) if added else None
+    x = drawn(rows + 1, size + 8, seed=3)[1:, :size]
+    found = Fused().product(weights, x, to)
+    assert torch.allclose(found, PLAIN.product(weights, x, to), atol=1e-5)
 
 
 @pytest.mark.parametrize("rows", [1, 4])

@@ -58,12 +58,26 @@ def test_what_is_fused_compiles_for_a_gpu_and_fits_into_its_memory(gpu, dim):
     angles = {"x": "*bf16", "cos": "*bf16", "sin": "*bf16", "x_row": "i32"}
     half = {"heads": 40, "half": dim // 2, "HEADS": 64, "HALF": dim // 2}
     compiled(fused._rotated, angles, half, gpu)
+    product = dict.fromkeys(("x", "matrix", "bias", "to", "out"), "*bf16")
+    product |= dict.fromkeys(("size", "columns", "by_column"), "i32")
+    compiled(fused._one_row, product, {"by_size": 1, "OUT": 4, "IN": 1024}, gpu)
+    rows = {"rows": "i32", "x_row": "i32"}
+    blocks = {"by_size": 1, "ROWS": fused.FEW, "OUT": 16, "IN": 256}
+    stages = fused.FEW_ROWS["num_stages"]
+    made = compiled(fused._few_rows, product | rows, blocks, gpu, stages)
+    assert 0 < made.metadata.shared <= MEMORY
     for silu in (True, False):
         gate = {"x": "*bf16", "out": "*bf16", "size": "i32"}
         compiled(fused._gated, gate, {"SILU": silu, "BLOCK": 1024}, gpu)
 
 
-def compiled(kernel: Any, signature: dict[str, str], constants: dict[str, Any], gpu: str) -> Any:
+def compiled(
+    kernel: Any,
+    signature: dict[str, str],
+    constants: dict[str, Any],
+    gpu: str,
+    stages: int = fused.STAGES,
+) -> Any:
     names = kernel.arg_names
     assert {*names} == {*signature, *constants}
     types = {name: signature.get(name, "constexpr") for name in names}
@@ -71,5 +85,5 @@ def compiled(kernel: Any, signature: dict[str, str], constants: dict[str, Any], 
         kernel, types, {(names.index(name),): value for name, value in constants.items()}
     )
     return compile(
-        source, GPUTarget("cuda", GPUS[gpu], 32), {"num_stages": fused.STAGES, **fused.OPTIONS}
+        source, GPUTarget("cuda", GPUS[gpu], 32), {"num_stages": stages, **fused.OPTIONS}
     )

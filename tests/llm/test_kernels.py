@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from voiceloop.llm import kernels
-from voiceloop.llm.kernels import GATES, LARGE, ROUNDED, Norm, Plain, linear
+from voiceloop.llm.kernels import GATES, LARGE, ROUNDED, Linear, Norm, Plain, linear
 
 pytestmark = pytest.mark.models
 few = settings(max_examples=20)
@@ -145,9 +145,12 @@ def test_nothing_here_knows_of_a_model() -> None:
 
 
 @pytest.mark.parametrize("activation", GATES)
-@pytest.mark.parametrize("broken", ["none", "normed", "rotated", "gated"])
+@pytest.mark.parametrize("broken", ["none", "product", "normed", "rotated", "gated"])
 def test_what_gives_nan_anywhere_is_not_taken_for_right(broken: str, activation: str) -> None:
     class Own(Plain):
+        def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
+            return super().product(weights, x, to) + (torch.nan if broken == "product" else 0)
+
         def normed(self, norm: Norm, x: Tensor) -> Tensor:
             return super().normed(norm, x) + (torch.nan if broken == "normed" else 0)
 
@@ -157,7 +160,7 @@ def test_what_gives_nan_anywhere_is_not_taken_for_right(broken: str, activation:
                 x[-1] = torch.nan
 
         def gated(self, x: Tensor, activation: str) -> Tensor:
-            return super().gated(x.clone(), activation) * (torch.nan if broken == "gated" else 1)
+            return super().gated(x, activation) * (torch.nan if broken == "gated" else 1)
 
     apart = kernels._apart(Own(), torch.device("cpu"), torch.bfloat16, activation)
     assert bool(apart < ROUNDED) == (broken == "none")

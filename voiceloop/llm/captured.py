@@ -115,20 +115,20 @@ class FixedRound:
 
     @torch.inference_mode()
     def draft(self, k: int, reach: int) -> None:
-        """Propose x_1, …, x_k. Each pass reads the last two ids: the first may have to, and
-        writing a row again changes nothing."""
+        """Propose x_1, …, x_k. The first pass reads the last two ids: it may have to, and writing a
+        row again changes nothing."""
         assert self.draft_model is not None
         given, sampling, x = self.inputs, self.sampling, self.x
         decoder, slots = self.draft_model.decoder, self.draft_model.slots
-        said, noise, recent = self._said(), self._gumbel(k, drafting=True), given.recent
+        said, noise = self._said(), self._gumbel(k, drafting=True)
+        rows, start = given.recent, given.length - 2
         for i in range(k):
-            place = Place(slots, given.draft_slot, given.length - 2 + i, reach)
-            logits = decoder.forward_at(recent, place, 1)
+            logits = decoder.forward_at(rows, Place(slots, given.draft_slot, start, reach), 1)
             scores = warp(self._penalties.apply(logits, x[:i], said), sampling)
             if sampling.rejects:
                 self.q[i : i + 1] = scores.softmax(-1)
             x[i : i + 1] = choose(scores, None if noise is None else noise[i])
-            recent = torch.cat((recent[1:], x[i : i + 1]))
+            rows, start = x[i : i + 1], given.length + i
 
     @torch.inference_mode()
     def verify(self, k: int, reach: int) -> None:

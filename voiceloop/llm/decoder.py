@@ -228,14 +228,14 @@ class LeanDecoder:
             x = x * self._multiplier
         x = self.through(x, rows, do)
         if not self._features:
-            return self.head(do.normed(self.normed, x[-keep:]))
+            return self.head(do.normed(self.normed, x[-keep:]), do)
         features = do.normed(self.normed, x)
         rows.keep(features)
-        return self.head(features[-keep:])
+        return self.head(features[-keep:], do)
 
-    def head(self, features: Tensor) -> Tensor:
+    def head(self, features: Tensor, do: Operations = PLAIN) -> Tensor:
         """Logits, [rows, vocab]."""
-        return self._head(features)[:, : self.vocab]
+        return do.product(self._head, features)[:, : self.vocab]
 
     def through(self, x: Tensor, rows: Rows, do: Operations = PLAIN) -> Tensor:
         """What all layers make of `x` [rows, hidden]: the same shape."""
@@ -243,7 +243,7 @@ class LeanDecoder:
         shape = len(x), queries + 2 * groups, dim
         angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
         for index, layer in enumerate(self._layers):
-            qkv = layer.qkv(do.normed(layer.attention_norm, x)).view(shape)
+            qkv = do.product(layer.qkv, do.normed(layer.attention_norm, x)).view(shape)
             q, qk = qkv[:, :queries], qkv[:, :-groups]
             if layer.q_norm is not None and layer.k_norm is not None:
                 k = qkv[:, queries:-groups]
@@ -253,14 +253,16 @@ class LeanDecoder:
                 do.rotated(qk, *angles[layer.table])
             attended = rows.attend(index, q, qkv[:, queries:], layer.window, self._scale)
             x = _added(x, attended, layer.out, layer.out_norm, do)
-            gated = do.gated(layer.gate_up(do.normed(layer.mlp_norm, x)), self._activation)
-            x = _added(x, gated, layer.down, layer.down_norm, do)
+            wide = do.product(layer.gate_up, do.normed(layer.mlp_norm, x))
+            x = _added(x, do.gated(wide, self._activation), layer.down, layer.down_norm, do)
         return x
 
 
 def _added(to: Tensor, x: Tensor, weights: Linear, norm: Norm | None, do: Operations) -> Tensor:
     """The product of `x`, normalised if there is a norm for it, added to `to`."""
-    return weights.add(x, to) if norm is None else do.normed(norm, weights(x)).add_(to)
+    if norm is None:
+        return do.product(weights, x, to)
+    return do.normed(norm, do.product(weights, x)).add_(to)
 
 
 def _rotary_table(sight: Sight, capacity: int) -> tuple[Tensor, Tensor]:

@@ -71,27 +71,28 @@ def linear(weight: Tensor, bias: Tensor | None = None, how: Quantize = "none") -
     on_cpu = weight.device.type == "cpu"
     packs = on_cpu and large and weight.dtype == torch.float32 and halves()
     scale = _half_scale(weight) if packs else None
-    return _Whole(weight, bias) if scale is None else _Halved(weight, bias, scale)
+    return Whole(weight, bias) if scale is None else _Halved(weight, bias, scale)
 
 
-class _Whole:
+class Whole:
     """Weights in the type they are multiplied in."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._weight = weight.detach().t()
+        self.weight = weight.detach().t()
+        """[in, out]"""
         if weight.device.type == "cpu":  # several rows take half as long from this side
-            self._weight = self._weight.contiguous()
+            self.weight = self.weight.contiguous()
         self.nbytes = weight.nbytes
-        self._bias = None if bias is None else bias.detach()
+        self.bias = None if bias is None else bias.detach()
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._bias is None:
-            return torch.mm(x, self._weight)
-        return torch.addmm(self._bias, x, self._weight)
+        if self.bias is None:
+            return torch.mm(x, self.weight)
+        return torch.addmm(self.bias, x, self.weight)
 
     def add(self, x: Tensor, to: Tensor) -> Tensor:
-        product = torch.addmm(to, x, self._weight)
-        return product if self._bias is None else product.add_(self._bias)
+        product = torch.addmm(to, x, self.weight)
+        return product if self.bias is None else product.add_(self.bias)
 
 
 class _Halved:
@@ -143,7 +144,11 @@ def _half_scale(weight: Tensor) -> float | None:
 
 
 class Operations(Protocol):
-    """What a pass does to rows between its products."""
+    """What a pass does to rows."""
+
+    def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
+        """`weights` of `x` [rows, in], added to `to` if there is such: [rows, out]."""
+        ...
 
     def normed(self, norm: Norm, x: Tensor) -> Tensor:
         """`norm` of the vectors of `x` [rows, size] or [rows, heads, size]."""
@@ -162,6 +167,10 @@ class Operations(Protocol):
 
 class Plain:
     """By operations of torch, on any device."""
+
+    def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
+        """See `Operations.product`."""
+        return weights(x) if to is None else weights.add(x, to)
 
     def normed(self, norm: Norm, x: Tensor) -> Tensor:
         """See `Operations.normed`."""
@@ -210,13 +219,18 @@ def _apart(own: Operations, device: torch.device, dtype: torch.dtype, activation
     def drawn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, device=device, dtype=dtype)
 
-    x, heads, weight, cos, sin = drawn(3, 200), drawn(3, 9, 48), drawn(200), *drawn(2, 3, 1, 48)
-    wide = [part.float() for part in (x, heads[:, 1:6], cos, sin)]
-    theirs = [PLAIN.normed(Norm(weight.float(), 1e-5), wide[0]), PLAIN.gated(wide[0], activation)]
-    PLAIN.rotated(*wide[1:])
-    ours = [own.normed(Norm(weight, 1e-5), x), own.gated(x, activation)]
-    own.rotated(heads[:, 1:6], cos, sin)
-    pairs = zip((*ours, heads[:, 1:6]), (*theirs, wide[1]), strict=True)
+    x, heads, scale, cos, sin = drawn(3, 200), drawn(3, 9, 48), drawn(200), *drawn(2, 3, 1, 48)
+    matrix, bias, to = drawn(70, 200) / 200**0.5, drawn(70), drawn(3, 70)
+
+    def made(do: Operations, kind: torch.dtype) -> list[Tensor]:
+        rows, added, turned = x.to(kind), to.to(kind), heads.to(kind, copy=True)[:, 1:6]
+        weights = Whole(matrix.to(kind), bias.to(kind))
+        products = [do.product(weights, rows[:few], added[:few]) for few in (1, 3)]
+        do.rotated(turned, cos.to(kind), sin.to(kind))
+        normed = do.normed(Norm(scale.to(kind), 1e-5), rows)
+        return [*products, normed, turned, do.gated(rows, activation)]
+
+    pairs = zip(made(own, dtype), made(PLAIN, torch.float32), strict=True)
     return torch.stack([((a - b).abs() / (1 + b.abs())).max() for a, b in pairs]).max()
 
 

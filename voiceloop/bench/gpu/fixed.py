@@ -26,7 +26,7 @@ from voiceloop.llm.attention import Place, has_kernel, hidden, masked
 from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.graphs import Capture, Plainly
-from voiceloop.llm.kernels import PLAIN, operations
+from voiceloop.llm.kernels import PLAIN, Whole, operations
 
 WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},
@@ -116,12 +116,25 @@ def _split(model: Decoder, ids: tuple[int, ...], parts: list[int], slots: Slots 
 @torch.inference_mode()
 def kernel(device: torch.device) -> Iterator[Row]:
     """The kernel that takes its beginning from the device attends as masks do, and whether it is
-    what runs, for the heads of each model that is measured; and what else is fused."""
+    what runs, for the heads of each model that is measured; and what else is fused, with products
+    of their sizes."""
     if device.type != "cuda":
         yield not_here("fused attention is attention by masks")
         return
     runs = operations(device, LOW) is not PLAIN
-    yield checked("norms, rotations and gates are fused", runs, "Triton's" if runs else "torch's")
+    name = "products, norms, rotations and gates are fused"
+    yield checked(name, runs, "Triton's" if runs else "torch's")
+    sizes = {
+        pair
+        for _, *both in PAIRS.values()
+        for shape in both
+        for pair in ((shape.hidden, 2 * shape.feed_forward), (shape.feed_forward, shape.hidden))
+    }
+    every = [
+        _product_apart(device, pair, rows) for pair in sorted(sizes) for rows in (1, 2, 5, 9, 16)
+    ]
+    apart = float(torch.stack(every).max())  # NaN where there is one
+    yield checked("fused products are products", apart < CLOSE_LOW, f"at most {apart:.1g} apart")
     shapes = {
         (shape.heads, shape.key_value_heads, shape.head_dim)
         for _, *both in PAIRS.values()
@@ -156,6 +169,20 @@ def _apart(device: torch.device, shape: tuple[int, int, int], start: int, rows: 
     places = torch.arange(start + rows, device=device)
     mask = hidden(places[start:], places, None, heads // groups, LOW)
     return (found - masked(q, buffer[1, : start + rows], mask, None)).abs().max()
+
+
+def _product_apart(device: torch.device, size: tuple[int, int], rows: int) -> Tensor:
+    """How far the product of so many rows is from torch's in single precision, of 1 and itself."""
+    inside, columns = size
+    generator = torch.Generator(device).manual_seed(rows)
+    matrix, x, to = (
+        torch.randn(sizes, generator=generator, device=device, dtype=LOW)
+        for sizes in ((columns, inside), (rows, inside), (rows, columns))
+    )
+    matrix /= inside**0.5
+    found = operations(device, LOW).product(Whole(matrix, None), x, to)
+    expected = torch.addmm(to.float(), x.float(), matrix.float().t())
+    return ((found - expected).abs() / (1 + expected.abs())).max()
 
 
 def _drawn(device: torch.device, size: Size, capture: Capture | None, **options: Any) -> Pair:
