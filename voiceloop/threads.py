@@ -13,6 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 VARIABLE = "OMP_NUM_THREADS"
+SPINS = "10000"
+"""How often a thread that has done its share of large work looks for more before it sleeps: half a
+millisecond, which is longer than from one such work of a model to the next. GNU's OpenMP would let
+it look for some 15 ms, in which whoever has the next work of a reply to do lacks that core."""
 
 _share, _all = 0, 0
 """Threads for small and for large work; 0: what the user has asked for stands."""
@@ -29,7 +33,8 @@ def bound_threads(threads: int) -> None:
     """Bound those of torch, ctranslate2 and onnxruntime, before any of them is imported: `threads`
     for each, or where that is 0 half of the cores for small work.
 
-    Their own defaults take every core each. Where the user has set OMP_NUM_THREADS that stays.
+    Their own defaults take every core each. Where the user has set OMP_NUM_THREADS that stays, and
+    so does what is said of waiting.
     """
     global _share, _all
     from threadpoolctl import (
@@ -40,6 +45,8 @@ def bound_threads(threads: int) -> None:
     if VARIABLE not in os.environ:
         _share, _all = threads or max(1, cores // 2), threads or cores
         os.environ[VARIABLE] = str(_share)
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     # numpy's products are small: further threads would only spin until the next one.
     ThreadpoolController().select(internal_api="openblas").limit(limits=1)
 

@@ -28,7 +28,7 @@ from voiceloop.asr.encoder import Encoder, encoder_bytes
 from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import (
-    UNSURE,
+    UNLIKELY,
     Whisper,
     _Spelling,
     _trusted,
@@ -110,7 +110,7 @@ def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(
     monkeypatch.setattr(silence, "PLACES", 1)  # so that short windows are bad
     short, full = engine(folder, pad_s=0.5), engine(folder, pad_s=None)
     partial = short.transcribe(pcm, final=False)
-    assert partial[0].probability < math.exp(UNSURE)
+    assert partial[0].probability < math.exp(UNLIKELY)
     # Random words may be the same; how likely they are tells their states apart.
     said = [asr.transcribe(pcm, final=True, timed=True) for asr in (short, full)]
     assert said[0] == said[1]

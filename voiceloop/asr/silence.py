@@ -25,7 +25,7 @@ from torch import Tensor
 from voiceloop.asr.encoder import Encoder, States
 from voiceloop.asr.features import FRAMES_PER_STATE, Features
 
-PLACES = 192
+PLACES = 160
 """Places of a window that are encoded where they are silent."""
 NEAR = 200
 """States apart at which places are alike by 1/e."""
@@ -70,9 +70,9 @@ class ShortEncoder:
             rows = encoder.finish(layer, rows, encoder.attend(queries, seen))
         self._states = encoder.end(rows)
         alike = likeness(self._states)
-        self._places = telling(alike, drawn, min(PLACES, encoder.states))
-        self._alike = alike[self._places]
-        """[places, states]"""
+        # From the end on: what is behind some speech comes first.
+        self._places = telling(alike, drawn, min(PLACES, encoder.states)).flip(0)
+        self._carry = Carry(alike[self._places], self._places)
 
     @torch.inference_mode()
     def __call__(self, features: Features) -> States:
@@ -81,13 +81,12 @@ class ShortEncoder:
         encoder = self._encoder
         embedded = encoder.convolved(features)
         heard = len(embedded) - self.BEHIND
-        behind = self._places >= heard
-        places = self._places[behind]
+        places = self._places[: int((self._places >= heard).sum())]
         quiet = embedded[heard].expand(len(places), -1).clone()
         quiet[places == encoder.states - 1] = embedded[-1]
         at = torch.cat((torch.arange(heard), places))
         rows = torch.cat((embedded[:heard], quiet)) + encoder.positions[at]
-        carry = carried(self._alike[behind], places)[heard:]
+        carry = self._carry(len(places), heard)
         for layer, silence in zip(encoder.layers, self._seen, strict=True):
             queries, own = encoder.project(layer, rows)
             seen = _spread(own, silence, heard, places, carry)
@@ -113,13 +112,20 @@ def likeness(states: Tensor) -> Tensor:
     return torch.exp((directions @ directions.T - 1) / ALIKE - apart / NEAR)
 
 
-def carried(alike: Tensor, places: Tensor) -> Tensor:
-    """How much of a change at each of the `places` each state has: [states, places].
+class Carry:
+    """How much of a change at some places each state has."""
 
-    `alike` is how much the places are to all states: [places, states].
-    """
-    among = alike[:, places] + NOISE * torch.eye(len(places), dtype=alike.dtype)
-    return torch.linalg.solve(among, alike).T
+    def __init__(self, alike: Tensor, places: Tensor) -> None:
+        """`alike` is how much the places are to all states: [places, states]."""
+        among = alike[:, places] + NOISE * torch.eye(len(places), dtype=alike.dtype)
+        # What fewer of the places need is the beginning of both.
+        self._root = torch.linalg.cholesky(among)
+        self._told = torch.linalg.solve_triangular(self._root, alike, upper=False)
+
+    def __call__(self, count: int, first: int = 0) -> Tensor:
+        """Of the first `count` places, in states from the `first` on: [states - first, count]."""
+        root, told = self._root[:count, :count], self._told[:count, first:]
+        return torch.linalg.solve_triangular(root.T, told, upper=True).T
 
 
 def telling(alike: Tensor, drawn: Tensor, count: int) -> Tensor:

@@ -42,9 +42,6 @@ from voiceloop.types import Pcm, Word
 
 logger = logging.getLogger(__name__)
 
-UNSURE = -0.65
-"""Mean log probability of a token under which words are looked at once more, with states that are
-encoded in full: 4 % of 474 clips and beginnings, most of them cut off in the middle of a word."""
 MOST_TOKENS = 224
 """Half of the positions of Whisper's decoder: more than that is never said in a window."""
 SPARE_TOKENS = 12
@@ -56,7 +53,8 @@ QUIETEST = 1e-4
 NO_SPEECH = 0.6
 """Probability of no speech at which a transcript that is itself unlikely is dropped."""
 UNLIKELY = -1.0
-"""Mean log probability of a token under which a transcript is unlikely."""
+"""Mean log probability of a token under which a transcript is unlikely, so that a final one is made
+once more from states that are encoded in full."""
 LOOP_TIMES, LOOP_WORDS = 4, 8
 """A phrase that ends the transcript this many times over, and fills this many words, is a loop."""
 LOOP_INSIDE = re.compile(r"((?:-?[^\W\d_]){1,8}?)\1{11,}")
@@ -255,7 +253,7 @@ class Whisper:
 def _trusted(found: _Hypothesis) -> bool:
     """Whether states that are encoded in full would hardly give anything else."""
     said = [word.text for word in found.words]
-    return found.ended and found.mean >= UNSURE and not repeats(said)
+    return found.ended and found.mean >= UNLIKELY and not repeats(said)
 
 
 def without_loop(words: Sequence[_Spelling]) -> Sequence[_Spelling]:
