@@ -1,4 +1,5 @@
-"""Small work has a share of the cores, large work all, and the user's word counts for both."""
+"""Small work has a share of the cores, large work all, nobody waits long for more, and the user's
+word counts for all of it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import sys
 
 import pytest
 
-from voiceloop.threads import available_cores
+from voiceloop.threads import SPINS, available_cores
 
 pytestmark = pytest.mark.models
 
@@ -78,3 +79,16 @@ def test_a_model_that_is_loaded_during_large_work_keeps_its_share():
     command = [sys.executable, "-c", BESIDE]
     told = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
     assert tuple(map(int, told.split())) == (SHARE, CORES, CORES, SHARE)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [({}, SPINS), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "PASSIVE"}, None)],
+)
+def test_how_long_threads_wait_is_said_unless_the_user_has(said, expected):
+    ours = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    env = {name: value for name, value in os.environ.items() if name not in ours} | said
+    program = "from voiceloop.threads import bound_threads; bound_threads(0); import os; "
+    command = [sys.executable, "-c", f"{program}print(os.environ.get('GOMP_SPINCOUNT'))"]
+    told = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    assert told.strip() == str(expected)

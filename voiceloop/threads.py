@@ -1,4 +1,5 @@
-"""How many threads compute at once: of small work a share of the cores, of large work all of them.
+"""How many threads compute at once, and how long they wait for more: of small work a share of the
+cores, of large work all of them.
 
 Models of a conversation work side by side, and what a thread is given in small pieces is soon
 waited for by all others: with every core for each of them, they would wait for one another. What a
@@ -13,10 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 VARIABLE = "OMP_NUM_THREADS"
-SPINS = "10000"
-"""How often a thread that has done its share of large work looks for more before it sleeps: half a
-millisecond, which is longer than from one such work of a model to the next. GNU's OpenMP would let
-it look for some 15 ms, in which whoever has the next work of a reply to do lacks that core."""
+SPINS = "30000"
+"""How often a thread of GNU's OpenMP that has done its share looks for more before it sleeps: for
+1.5 ms on an Intel Xeon, for some tenths elsewhere, and for longer than from one step of a model to
+the next. By itself it would look ten times as often, on a core that the next step of a reply may
+want."""
 
 _share, _all = 0, 0
 """Threads for small and for large work; 0: what the user has asked for stands."""

@@ -126,6 +126,8 @@ def test_a_window_that_is_nearly_full_leaves_nothing_to_carry_over(starter: Enco
     encode, heard = ShortEncoder(starter, QUIET), starter.states - ShortEncoder.BEHIND
     features = spoken(starter, heard)
     assert apart(short(encode, features, heard), starter(features)) < 0.02
+    encode._places = encode._places[encode._places < heard]  # so that there may be none
+    assert apart(short(encode, features, heard), starter(features)) < 0.05
 
 
 @pytest.mark.parametrize("name", ["tiny.en", "base"])

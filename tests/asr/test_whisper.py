@@ -109,8 +109,6 @@ def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(
     pcm = noise(2.0)  # of which random weights are never sure
     monkeypatch.setattr(silence, "PLACES", 1)  # so that short windows are bad
     short, full = engine(folder, pad_s=0.5), engine(folder, pad_s=None)
-    partial = short.transcribe(pcm, final=False)
-    assert partial[0].probability < math.exp(UNLIKELY)
     # Random words may be the same; how likely they are tells their states apart.
     said = [asr.transcribe(pcm, final=True, timed=True) for asr in (short, full)]
     assert said[0] == said[1]
@@ -133,6 +131,10 @@ def test_what_comes_to_no_end_is_noticed_and_never_certain(folder: Path, seconds
     # Where it says none of its tokens but the end, it has ended.
     ended = replace(found, tokens=[], words=(), ended=True, mean=0.0)
     assert _trusted(ended) and not _trusted(replace(ended, ended=False))
+    assert _trusted(replace(ended, mean=UNLIKELY))
+    assert not _trusted(replace(ended, mean=UNLIKELY - 0.01))
+    again = [_Spelling(word, at, at + 1) for at, word in enumerate(4 * ["and", "so", "on"])]
+    assert not _trusted(replace(ended, words=again))
 
 
 @given(st.floats(0, 30))

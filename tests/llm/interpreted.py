@@ -38,9 +38,13 @@ def test_fused_attention_is_attention_by_masks(heads, groups, dim, start, rows, 
 @pytest.mark.parametrize(("size", "columns"), [(24, 5), (200, 70), (1500, 33)])
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("added", [False, True])
-def test_fused_products_are_products(rows, size, columns, biased, added):
+@pytest.mark.parametrize("as_on_a_gpu", [False, True])
+def test_fused_products_are_products(rows, size, columns, biased, added, as_on_a_gpu):
+    """Those of more rows than are few are torch's."""
     bias = drawn(columns, seed=1) if biased else None
     weights = Whole(drawn(columns, size) / size**0.5, bias)
+    if as_on_a_gpu:
+        weights.weight = weights.weight.t().contiguous().t()
     to = drawn(rows, columns, seed=2) if added else None
     x = drawn(rows + 1, size + 8, seed=3)[1:, :size]
     found = Fused().product(weights, x, to)

@@ -60,30 +60,40 @@ def test_what_is_fused_compiles_for_a_gpu_and_fits_into_its_memory(gpu, dim):
     compiled(fused._rotated, angles, half, gpu)
     product = dict.fromkeys(("x", "matrix", "bias", "to", "out"), "*bf16")
     product |= dict.fromkeys(("size", "columns", "by_column"), "i32")
-    compiled(fused._one_row, product, {"by_size": 1, "OUT": 4, "IN": 1024}, gpu)
     rows = {"rows": "i32", "x_row": "i32"}
-    blocks = {"by_size": 1, "ROWS": fused.FEW, "OUT": 16, "IN": 256}
-    stages = fused.FEW_ROWS["num_stages"]
-    made = compiled(fused._few_rows, product | rows, blocks, gpu, stages)
-    assert 0 < made.metadata.shared <= MEMORY
+    for missing in ({}, {"bias": None, "to": None}):
+        given = {name: kind for name, kind in product.items() if name not in missing}
+        constants = {"by_size": 1} | missing
+        compiled(fused._one_row, given, constants | fused.ONE_ROW, gpu)
+        few = constants | {"ROWS": fused.FEW} | fused.FEW_ROWS
+        made = compiled(fused._few_rows, given | rows, few, gpu)
+        assert 0 < made.metadata.shared <= MEMORY
     for silu in (True, False):
         gate = {"x": "*bf16", "out": "*bf16", "size": "i32"}
         compiled(fused._gated, gate, {"SILU": silu, "BLOCK": 1024}, gpu)
 
 
-def compiled(
-    kernel: Any,
-    signature: dict[str, str],
-    constants: dict[str, Any],
-    gpu: str,
-    stages: int = fused.STAGES,
-) -> Any:
+def compiled(kernel: Any, signature: dict[str, str], constants: dict[str, Any], gpu: str) -> Any:
+    """With `constants` and options among them; what is given is aligned, as it is in passes."""
     names = kernel.arg_names
+    options = {name: value for name, value in constants.items() if name not in names}
+    constants = {name: value for name, value in constants.items() if name in names}
     assert {*names} == {*signature, *constants}
     types = {name: signature.get(name, "constexpr") for name in names}
+    aligned = [
+        at
+        for at, name in enumerate(names)
+        if types[name].startswith("*")
+        or (types[name] == "i32" and name not in kernel.do_not_specialize)
+    ]
     source = ASTSource(
-        kernel, types, {(names.index(name),): value for name, value in constants.items()}
+        kernel,
+        types,
+        {(names.index(name),): value for name, value in constants.items()},
+        {(at,): [["tt.divisibility", 16]] for at in aligned},
     )
     return compile(
-        source, GPUTarget("cuda", GPUS[gpu], 32), {"num_stages": stages, **fused.OPTIONS}
+        source,
+        GPUTarget("cuda", GPUS[gpu], 32),
+        {"num_stages": fused.STAGES, **fused.OPTIONS, **options},
     )

@@ -53,8 +53,8 @@ QUIETEST = 1e-4
 NO_SPEECH = 0.6
 """Probability of no speech at which a transcript that is itself unlikely is dropped."""
 UNLIKELY = -1.0
-"""Mean log probability of a token under which a transcript is unlikely, so that a final one is made
-once more from states that are encoded in full."""
+"""Mean log probability of a token under which a transcript is unlikely. A final one is made once
+more then, from states that are encoded in full; what may be no speech is dropped."""
 LOOP_TIMES, LOOP_WORDS = 4, 8
 """A phrase that ends the transcript this many times over, and fills this many words, is a loop."""
 LOOP_INSIDE = re.compile(r"((?:-?[^\W\d_]){1,8}?)\1{11,}")

@@ -116,7 +116,7 @@ class FixedRound:
     @torch.inference_mode()
     def draft(self, k: int, reach: int) -> None:
         """Propose x_1, …, x_k. The first pass reads the last two ids: it may have to, and writing a
-        row again changes nothing."""
+        row again changes nothing but rounding."""
         assert self.draft_model is not None
         given, sampling, x = self.inputs, self.sampling, self.x
         decoder, slots = self.draft_model.decoder, self.draft_model.slots

@@ -3,7 +3,7 @@
 What comes between products torch has in two to four kernels each, or in one that leaves most of the
 GPU idle over a few rows: of the pass of a model of eight billion parameters over one row, an H200
 spends 1.7 ms of 5.7 on them, and a third of that on attention. Products of such rows are cuBLAS's
-there, which read small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3. All this is
+there, which reads small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3. All this is
 for captured passes: whoever asks for each kernel by itself waits longer for Triton to ask than for
 the work.
 
@@ -34,7 +34,7 @@ COLUMNS = 1024
 """Numbers that a program of `gated` has."""
 WARPS = 8
 FEW = 16
-"""Rows that tensor cores multiply at once; over more, weights are not most of the work."""
+"""Rows that tensor cores multiply at once; a captured pass has no more."""
 ONE_ROW = {"OUT": 4, "IN": 1024, "num_warps": 8}
 FEW_ROWS = {"OUT": 16, "IN": 256, "num_warps": 2, "num_stages": 4}
 """Of some twenty choices each, what took an H100 least for the matrices of models of half a billion

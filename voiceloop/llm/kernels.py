@@ -147,7 +147,8 @@ class Operations(Protocol):
     """What a pass does to rows."""
 
     def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
-        """`weights` of `x` [rows, in], added to `to` if there is such: [rows, out]."""
+        """`weights` of `x` [rows, in], added to `to` if there is such: [rows, out]. The numbers of
+        a row lie together, in `to` all do."""
         ...
 
     def normed(self, norm: Norm, x: Tensor) -> Tensor:
@@ -219,13 +220,22 @@ def _apart(own: Operations, device: torch.device, dtype: torch.dtype, activation
     def drawn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, device=device, dtype=dtype)
 
-    x, heads, scale, cos, sin = drawn(3, 200), drawn(3, 9, 48), drawn(200), *drawn(2, 3, 1, 48)
-    matrix, bias, to = drawn(70, 200) / 200**0.5, drawn(70), drawn(3, 70)
+    # As large as matrices are, and as well aligned, and no multiple of what is taken at a time.
+    size, columns = 1040, 80
+    x, heads, scale, cos, sin = drawn(3, size), drawn(3, 9, 48), drawn(size), *drawn(2, 3, 1, 48)
+    matrix, bias, to = drawn(columns, size) / size**0.5, drawn(columns), drawn(3, columns)
 
     def made(do: Operations, kind: torch.dtype) -> list[Tensor]:
         rows, added, turned = x.to(kind), to.to(kind), heads.to(kind, copy=True)[:, 1:6]
-        weights = Whole(matrix.to(kind), bias.to(kind))
-        products = [do.product(weights, rows[:few], added[:few]) for few in (1, 3)]
+        alone, biased = Whole(matrix.to(kind), None), Whole(matrix.to(kind), bias.to(kind))
+        products = [
+            product
+            for few in (1, 3)
+            for product in (
+                do.product(alone, rows[:few]),
+                do.product(biased, rows[:few], added[:few]),
+            )
+        ]
         do.rotated(turned, cos.to(kind), sin.to(kind))
         normed = do.normed(Norm(scale.to(kind), 1e-5), rows)
         return [*products, normed, turned, do.gated(rows, activation)]
