@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from scripts import gpu_check
 from tests.bench.conftest import CPU
 from voiceloop.bench import steps
+from voiceloop.bench.gpu import products
 from voiceloop.bench.gpu.captures import Captures
 from voiceloop.bench.gpu.fixed import WAYS
 from voiceloop.bench.gpu.rounds import counted
@@ -29,6 +31,7 @@ from voiceloop.config import LlmConfig
 from voiceloop.errors import OutOfMemory
 from voiceloop.llm.decoder import LeanDecoder
 from voiceloop.llm.graphs import Plainly
+from voiceloop.llm.kernels import PLAIN, Linear, Plain
 
 pytestmark = pytest.mark.models
 
@@ -59,9 +62,33 @@ def test_the_table_is_whole_where_nothing_but_torch_transformers_and_numpy_is_th
     ):
         assert [line for line in passed if name in line], name
     away = [line for line in lines if line.startswith("not here")]
-    assert len(away) == 4 and all("only on CUDA" in line for line in away)
+    assert len(away) == 5 and all("only on CUDA" in line for line in away)
     for name in ("share of the bandwidth floor", "beside the other two", "voice to voice"):
         assert [line for line in lines if name in line], name
+
+
+def test_products_of_a_pass_are_counted_timed_and_compared() -> None:
+    sizes = products.sizes_of(100, Shape(64, 128, 3, 4, 2, 16))
+    assert sizes == {(64, 128): 3, (64, 64): 3, (64, 256): 3, (128, 64): 3, (64, 100): 1}
+    square = products.sizes_of(100, Shape(64, 32, 3, 2, 1, 16))  # of equal matrices
+    assert square == {(64, 64): 6, (32, 64): 6, (64, 100): 1}
+
+    class Wrong(Plain):
+        def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
+            return super().product(weights, x, to) * (1 if to is None else 1.1)
+
+    for few in products.ROWS:
+        assert products.apart(PLAIN, CPU, (256, 64), few) < products.CLOSE
+        assert products.apart(Wrong(), CPU, (256, 64), few) > products.CLOSE
+    asked: list[int] = []
+
+    class Counting(Plain):
+        def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
+            asked.append(weights.nbytes)
+            return x
+
+    assert products.pass_ms(Counting(), CPU, {(512, 4096): 2}, 1, Plainly) > 0
+    assert len(asked) == (products.REPEATS + 1) * products.COLD // asked[0]
 
 
 def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:

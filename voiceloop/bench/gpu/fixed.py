@@ -7,7 +7,7 @@ be captured shows on one alone.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 import torch
@@ -20,13 +20,13 @@ from voiceloop.bench.gpu.rounds import strictly
 from voiceloop.bench.gpu.rows import Row, checked, not_here
 from voiceloop.bench.modes import OurMode, Prompt
 from voiceloop.bench.pair import Pair, without_graphs
-from voiceloop.bench.synthetic import PAIRS, Shape, drawn_pair, synthetic_prompts
+from voiceloop.bench.synthetic import PAIRS, drawn_pair, synthetic_prompts
 from voiceloop.config import LlmConfig
 from voiceloop.llm.attention import Place, has_kernel, hidden, masked
 from voiceloop.llm.cache import KvCache, Slots
 from voiceloop.llm.decoder import Decoder
 from voiceloop.llm.graphs import Capture, Plainly
-from voiceloop.llm.kernels import PLAIN, Whole, operations
+from voiceloop.llm.kernels import PLAIN, operations
 
 WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},
@@ -36,8 +36,8 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 """Of deciding tokens."""
 CLOSE, CLOSE_LOW = 1e-9, 0.05
-"""Differences that are rounding: of logits in double precision, and in 16 bits of what is attended
-and multiplied."""
+"""Differences that are rounding: of logits in double precision, and of what is attended in 16
+bits."""
 
 
 def captured(device: torch.device, size: Size) -> Iterator[Row]:
@@ -116,26 +116,18 @@ def _split(model: Decoder, ids: tuple[int, ...], parts: list[int], slots: Slots 
 @torch.inference_mode()
 def kernel(device: torch.device) -> Iterator[Row]:
     """The kernel that takes its beginning from the device attends as masks do, and whether it is
-    what runs, for the heads of each model that is measured; and what else is fused, with products
-    of their sizes."""
+    what runs, for the heads of each model that is measured; and what else is fused."""
     if device.type != "cuda":
         yield not_here("fused attention is attention by masks")
         return
     runs = operations(device, LOW) is not PLAIN
     name = "products, norms, rotations and gates are fused"
     yield checked(name, runs, "Triton's" if runs else "torch's")
-    models = [(vocab, shape) for vocab, *both in PAIRS.values() for shape in both]
-    if runs:
-        every = [
-            _product_apart(device, pair, rows)
-            for pair in sorted({pair for model in models for pair in _sizes(*model)})
-            for rows in (1, 2, 5, 9)
-        ]
-        apart = float(torch.stack(every).max())  # NaN where there is one
-        yield checked(
-            "fused products are products", apart < CLOSE_LOW, f"at most {apart:.1g} apart"
-        )
-    shapes = {(shape.heads, shape.key_value_heads, shape.head_dim) for _, shape in models}
+    shapes = {
+        (shape.heads, shape.key_value_heads, shape.head_dim)
+        for _, *both in PAIRS.values()
+        for shape in both
+    }
     for heads, groups, dim in sorted(shapes):
         name = f"fused attention, heads {heads}/{groups} of {dim}"
         if not has_kernel(device, LOW, heads, groups, dim, None):
@@ -165,28 +157,6 @@ def _apart(device: torch.device, shape: tuple[int, int, int], start: int, rows: 
     places = torch.arange(start + rows, device=device)
     mask = hidden(places[start:], places, None, heads // groups, LOW)
     return (found - masked(q, buffer[1, : start + rows], mask, None)).abs().max()
-
-
-def _sizes(vocab: int, shape: Shape) -> Iterable[tuple[int, int]]:
-    """What goes into the products of a model, and what comes out."""
-    hidden, wide = shape.hidden, shape.feed_forward
-    queries, keys = shape.heads * shape.head_dim, shape.key_value_heads * shape.head_dim
-    yield from ((hidden, queries + 2 * keys), (queries, hidden))
-    yield from ((hidden, 2 * wide), (wide, hidden), (hidden, vocab))
-
-
-def _product_apart(device: torch.device, size: tuple[int, int], rows: int) -> Tensor:
-    """How far products of so many rows are from those in single precision, of 1 and themselves."""
-    inside, columns = size
-    generator = torch.Generator(device).manual_seed(rows)
-    matrix, x, to = (
-        torch.randn(sizes, generator=generator, device=device, dtype=LOW)
-        for sizes in ((columns, inside), (rows, inside), (rows, columns))
-    )
-    weights, do = Whole(matrix.div_(inside**0.5), None), operations(device, LOW)
-    alone = x.float() @ matrix.float().t()
-    pairs = ((do.product(weights, x), alone), (do.product(weights, x, to), alone + to))
-    return torch.stack([((a - b).abs() / (1 + b.abs())).max() for a, b in pairs]).max()
 
 
 def _drawn(device: torch.device, size: Size, capture: Capture | None, **options: Any) -> Pair:

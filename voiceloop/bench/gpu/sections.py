@@ -13,6 +13,7 @@ from voiceloop.bench.gpu import checks, fixed
 from voiceloop.bench.gpu.cast import ACCEPTANCE, cast_of
 from voiceloop.bench.gpu.checks import LITTLE, Size
 from voiceloop.bench.gpu.decoding import figures_of, most_memory_mb
+from voiceloop.bench.gpu.products import products
 from voiceloop.bench.gpu.rows import Row, Section, at_least, at_most, checked, not_here
 from voiceloop.bench.gpu.together import together
 from voiceloop.bench.llm import Plan, interleave
@@ -74,6 +75,9 @@ def sections(course: Course) -> dict[str, Section]:
         "synthetic pair": lambda: checks.oracle(device, size),
     }
     figures: dict[str, Section] = {
+        f"products of {pair}": lambda pair=pair: products(device, pair) for pair in course.pairs
+    }
+    figures |= {
         f"decoding of {pair}": lambda pair=pair, after=after: decoding(course, pair, after)
         for pair, after in zip(course.pairs, range(len(course.pairs) - 1, -1, -1), strict=True)
     }
