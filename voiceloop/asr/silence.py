@@ -44,8 +44,8 @@ LEAST = 1e-6
 class ShortEncoder:
     """States of windows that are silent but for their beginning; `encoder`'s, but for an error.
 
-    Relative to their deviation those of the speech are 0.004 (tiny.en) and 0.015 (base) from what
-    `encoder` gives for the full window, and those of the silence 0.06 and 0.13: some 90 clips and
+    Relative to their deviation those of the speech are 0.006 (tiny.en) and 0.015 (base) from what
+    `encoder` gives for the full window, and those of the silence 0.07 and 0.14: some 90 clips and
     beginnings of 2 to 10 s. Weights of eight bits, as CTranslate2 has them, move them by 0.04.
     """
 
