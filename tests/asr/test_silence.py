@@ -175,7 +175,7 @@ def test_places_are_those_that_tell_most(states: int, seed: int, data: st.DataOb
     assert places.tolist() == sorted(set(places.tolist())) and len(places) == count
 
     def untold(at: torch.Tensor) -> float:
-        return float((1 - (Carry(alike[at], at)(len(at)) * alike[at].T).sum(1)).sum())
+        return float((1 - (Carry(alike[at], at)(len(at), 0) * alike[at].T).sum(1)).sum())
 
     drawn = [torch.from_numpy(np.sort(rng.permutation(states)[:count])) for _ in range(20)]
     assert untold(places) <= np.mean([untold(at) for at in drawn]) + 0.05 * states
@@ -193,8 +193,8 @@ def test_a_change_is_carried_over_to_its_place_and_its_likes() -> None:
     alike = likeness(states)
     places = torch.tensor([0, 30, 60])
     whole = Carry(alike[places], places)
-    carry = whole(3)
+    carry = whole(3, 0)
     np.testing.assert_allclose(carry[places].numpy(), np.eye(3), atol=0.05)
     assert carry[20, 0] > carry[10, 0]  # nearer in time, but of another phase
-    some = Carry(alike[places[:2]], places[:2])(2)  # fewer places are as if there were no more
+    some = Carry(alike[places[:2]], places[:2])(2, 0)  # fewer places are as if there were no more
     np.testing.assert_allclose(whole(2, 40).numpy(), some[40:].numpy(), atol=1e-5)

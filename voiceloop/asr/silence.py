@@ -122,7 +122,7 @@ class Carry:
         self._root = torch.linalg.cholesky(among)
         self._told = torch.linalg.solve_triangular(self._root, alike, upper=False)
 
-    def __call__(self, count: int, first: int = 0) -> Tensor:
+    def __call__(self, count: int, first: int) -> Tensor:
         """Of the first `count` places, in states from the `first` on: [states - first, count]."""
         root, told = self._root[:count, :count], self._told[:count, first:]
         return torch.linalg.solve_triangular(root.T, told, upper=True).T

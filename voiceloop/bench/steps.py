@@ -51,7 +51,7 @@ def time_steps(
         cache.rollback(0)
         began = perf_counter()
         _finish(feed(draft, cache, prompt))
-        _wait(target.device)
+        wait(target.device)
         prefill.append(perf_counter() - began)
     # The first time warms up.
     return StepCosts(
@@ -82,7 +82,7 @@ def _time_passes(
             began = perf_counter()
             for _ in range(count):
                 rows.append(draft.forward(rows[-1], caches[1], 1).argmax(-1))
-            _wait(target.device)
+            wait(target.device)
             between = perf_counter()
             logits = target.forward(torch.cat(rows), caches[0], count + 1)
             logits.argmax(-1).tolist()
@@ -110,14 +110,14 @@ def _time_rounds(
     for _ in range(REPEATS + 1):
         for count in counts:
             captured.begin(round_, count)
-            _wait(work.target.decoder.device)
+            wait(work.target.decoder.device)
             began = perf_counter()
             if count:
                 captured.draft(count)
-                _wait(work.target.decoder.device)
+                wait(work.target.decoder.device)
             between = perf_counter()
             captured.verify(count)
-            _wait(work.target.decoder.device)
+            wait(work.target.decoder.device)
             passes[count].append(perf_counter() - between)
             if count:
                 drafting[count].append((between - began) / count)
@@ -136,11 +136,11 @@ def read_bandwidth(size: int, device: torch.device, least: int = MEMORY) -> floa
     copied = torch.empty_like(buffer) if copies else buffer
     seconds: list[float] = []
     for _ in range(SWEEPS + 1):
-        _wait(device)
+        wait(device)
         began = perf_counter()
         if copies:
             copied.copy_(buffer)
-            _wait(device)
+            wait(device)
         else:
             assert math.isfinite(buffer.sum().item())
         seconds.append(perf_counter() - began)
@@ -151,6 +151,6 @@ def _finish(steps: Iterable[object]) -> None:
     deque(steps, maxlen=0)
 
 
-def _wait(device: torch.device) -> None:
+def wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)

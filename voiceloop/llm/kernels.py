@@ -228,20 +228,19 @@ def _apart(own: Operations, device: torch.device, dtype: torch.dtype, activation
     def made(do: Operations, kind: torch.dtype) -> list[Tensor]:
         rows, added, turned = x.to(kind), to.to(kind), heads.to(kind, copy=True)[:, 1:6]
         alone, biased = Whole(matrix.to(kind), None), Whole(matrix.to(kind), bias.to(kind))
-        products = [
-            product
-            for few in (1, 3)
-            for product in (
-                do.product(alone, rows[:few]),
-                do.product(biased, rows[:few], added[:few]),
-            )
-        ]
+        products = [do.product(alone, rows[:few]) for few in (1, 3)]
+        products += [do.product(biased, rows[:few], added[:few]) for few in (1, 3)]
         do.rotated(turned, cos.to(kind), sin.to(kind))
         normed = do.normed(Norm(scale.to(kind), 1e-5), rows)
         return [*products, normed, turned, do.gated(rows, activation)]
 
     pairs = zip(made(own, dtype), made(PLAIN, torch.float32), strict=True)
-    return torch.stack([((a - b).abs() / (1 + b.abs())).max() for a, b in pairs]).max()
+    return torch.stack([off_by(ours, exact) for ours, exact in pairs]).max()
+
+
+def off_by(found: Tensor, exact: Tensor) -> Tensor:
+    """How far what is found is at most from what is exact, of that or of 1: see `ROUNDED`."""
+    return ((found - exact).abs() / (1 + exact.abs())).max()
 
 
 class Norm:
