@@ -175,7 +175,7 @@ def test_passes_that_are_replayed_are_timed_to_their_end(monkeypatch: pytest.Mon
     config = LlmConfig(max_new_tokens=16, context=64, cache_mb=4, device="cpu")
     pair = Pair(*drawn_pair(Shape(48, 64, 2, 4, 2, 12), 512, CPU, torch.float64), config, Plainly)
     captured: Any = Noted(pair.captured)
-    monkeypatch.setattr(steps, "_wait", lambda device: done.append("wait"))
+    monkeypatch.setattr(steps, "wait", lambda device: done.append("wait"))
     time_steps(*pair.decoders, (1, 2, 3), (4, 5, 6), {2}, captured)
     told = " ".join(done)
     assert "draft" in told and "verify" in told
