@@ -60,6 +60,7 @@ ROOMS = {
     "accelerate": (),
     "torchao": ("llm/quantized.py",),
     "gguf": ("catalog/convert.py",),
+    "llama_cpp": ("llm/llamacpp.py",),
     "onnx": ("catalog/convert.py", "catalog/piper.py"),
     "huggingface_hub": ("catalog/hub.py",),
     "httpx2": ("catalog/fetch.py", "catalog/hub.py", "catalog/index.py", "llm/chatserver.py"),

@@ -27,6 +27,7 @@ import anyio.lowlevel
 
 from voiceloop.engines import IDLE, Steps, first
 from voiceloop.status import LOADING_THREAD
+from voiceloop.threads import at_work
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -222,7 +223,8 @@ class ModelThread(Generic[M]):
             self.waited(self.name, perf_counter() - job.queued)
             deliver: Callable[[Any], None]
             try:
-                outcome, deliver = job.run(), job.done.set_result
+                with at_work():
+                    outcome, deliver = job.run(), job.done.set_result
                 if job.goes_on and outcome is not _DONE:
                     after = job.priority()
             except BaseException as error:  # the caller's to handle, on the loop

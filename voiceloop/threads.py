@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 
 VARIABLE = "OMP_NUM_THREADS"
 SPINS = "30000"
@@ -22,6 +23,9 @@ want."""
 
 _share, _all = 0, 0
 """Threads for small and for large work; 0: what the user has asked for stands."""
+_working = 0
+"""Models that compute at this moment."""
+_counting = Lock()
 
 
 def available_cores() -> int:
@@ -63,6 +67,31 @@ def small_work() -> None:
         import torch
 
         torch.set_num_threads(_share)
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """A model computes meanwhile, on this thread."""
+    global _working
+    with _counting:
+        _working += 1
+    try:
+        yield
+    finally:
+        with _counting:
+            _working -= 1
+
+
+def free_threads() -> int:
+    """How many threads suit a model that computes now: those for large work, less those of the
+    other models that compute at this moment.
+
+    It is asked before each pass by those whose threads wait for one another many times in it: where
+    two share a core, all wait until the system takes it from one and gives it to the other.
+    """
+    if not _all:
+        return int(os.environ.get(VARIABLE, 0)) or available_cores()
+    return max(_share, _all - _share * max(0, _working - 1))
 
 
 @contextmanager

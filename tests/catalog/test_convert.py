@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from tests.conftest import lacking
-from voiceloop.catalog.convert import SPLITS, convert
+from voiceloop.catalog.convert import GGUF, SPLITS, convert, widen
 from voiceloop.catalog.names import find
 from voiceloop.catalog.store import Store
 from voiceloop.errors import EngineError, ModelCorrupt, VoiceloopError
@@ -150,6 +151,13 @@ def write_gguf(
     out.close()
 
 
+def converted(file: Path, to: Path) -> None:
+    """Convert a user's own file, which stays where it is."""
+    with TemporaryDirectory() as source:
+        (Path(source) / file.name).symlink_to(file)
+        convert("gguf", Path(source), to)
+
+
 @pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "F16", "BF16"])
 def test_weights_are_rounded_once_to_sixteen_bits(kind: str, tmp_path: Path) -> None:
     import gguf
@@ -157,7 +165,8 @@ def test_weights_are_rounded_once_to_sixteen_bits(kind: str, tmp_path: Path) -> 
     words = tokenizer("smollm")
     model = network(words.get_vocab_size())
     write_gguf(tmp_path / "small.gguf", model, words, "smollm", kind)
-    convert("gguf", tmp_path, tmp_path / "to")
+    converted(tmp_path / "small.gguf", tmp_path / "to")
+    widen(tmp_path / "to")
     loaded: Any = AutoModelForCausalLM.from_pretrained(tmp_path / "to", dtype="auto")
     tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(tmp_path / "small.gguf").tensors}
     for name, written in (
@@ -183,9 +192,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
             folder = tmp_path_factory.mktemp("gguf")
             words = tokenizer(pre)
             model = network(words.get_vocab_size())
-            (folder / "from").mkdir()
-            write_gguf(folder / "from" / "small.gguf", model, words, pre)
-            convert("gguf", folder / "from", folder / "to")
+            write_gguf(folder / "small.gguf", model, words, pre)
+            converted(folder / "small.gguf", folder / "to")
+            widen(folder / "to")
             ready[pre] = folder / "to", words, model
         return ready[pre]
 
@@ -273,21 +282,26 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_disk_that_fills_up_is_one_line(made: Made, small_disk: Path) -> None:
     folder, _, _ = made("smollm")
+    converted(folder.parent / "small.gguf", small_disk / "to")
     with pytest.raises(VoiceloopError, match=f"the disk of {small_disk / 'to'} is full"):
-        convert("gguf", folder.parent / "from", small_disk / "to")
+        widen(small_disk / "to")
+    assert not [path for path in (small_disk / "to").iterdir() if "safetensors" in path.name]
+    (small_disk / "rest").write_bytes(bytes(shutil.disk_usage(small_disk).free))
+    with pytest.raises(VoiceloopError, match=f"the disk of {small_disk / 'too'} is full"):
+        converted(folder.parent / "small.gguf", small_disk / "too")
 
 
 def test_a_gguf_file_is_converted_once(made: Made, tmp_path: Path) -> None:
     folder, _, _ = made("smollm")
-    file = folder.parent / "from" / "small.gguf"
+    file = folder.parent / "small.gguf"
     store = Store(tmp_path / "models")
     first = find(str(file), "llm", store)
-    assert (first / "model.safetensors").is_file()
-    before = (first / "model.safetensors").stat().st_mtime_ns
+    assert (first / GGUF).samefile(file)
+    before = (first / "config.json").stat().st_mtime_ns
     assert find(str(file), "llm", store) == first
     # The same bytes by another name are the same model.
     copy = tmp_path / "copy.gguf"
     copy.write_bytes(file.read_bytes())
     assert find(str(copy), "llm", store) == first
-    assert (first / "model.safetensors").stat().st_mtime_ns == before
+    assert (first / "config.json").stat().st_mtime_ns == before
     assert len(store.models()) == 1

@@ -41,7 +41,7 @@ from voiceloop.llm.cache import CachePool, KvCache
 from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.captured import Captured
 from voiceloop.llm.conversation import SpeculativeConversation
-from voiceloop.llm.decoder import Decoder, TargetDecoder, decoder
+from voiceloop.llm.decoder import CHUNK, Decoder, TargetDecoder, decoder
 from voiceloop.llm.draftpolicy import DraftPolicy
 from voiceloop.llm.drafts import ChainDraft, ModelDraft
 from voiceloop.llm.featuredraft import (
@@ -222,6 +222,7 @@ class Wrong:
         self.inner = inner
         self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
         self.dtype, self.by_reach, self.pass_bytes = inner.dtype, inner.by_reach, 0
+        self.chunk = inner.chunk
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         places = torch.arange(cache.length, cache.length + len(ids))
@@ -276,7 +277,7 @@ class Scripted:
 
     def __init__(self, template: ChatTemplate, tokenizer: Any, replies: list[str]) -> None:
         self.vocab, self.parameters, self.device = len(tokenizer), 1, torch.device("cpu")
-        self.pass_bytes = 0
+        self.pass_bytes, self.chunk = 0, CHUNK
         self.seen: list[list[int]] = []
         """The sequence after each pass."""
         self._header = template.user_to_reply

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from voiceloop.llm.attention import Place
 from voiceloop.llm.cache import KvCache
+from voiceloop.llm.decoder import CHUNK
 from voiceloop.llm.sampling import Penalties, Sampling, warp
 from voiceloop.llm.tree import Tree
 
@@ -42,6 +43,7 @@ class Table:
         shape = (vocab,) * 4
         self.vocab, self.parameters, self.device = vocab, 1, CPU
         self.dtype, self.by_reach, self.pass_bytes = torch.float64, True, 0
+        self.chunk = CHUNK
         self.logits = torch.randn(shape, generator=generator, dtype=torch.float64) * spread
 
     def like(self, seed: int, weight: float) -> Table:

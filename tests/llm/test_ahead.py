@@ -10,6 +10,7 @@ import torch
 from tests.llm.test_conversation import exhaust, spoken
 from voiceloop.llm.ahead import ALIKE, TOKENS, TURN_ROWS
 from voiceloop.llm.cache import KvCache
+from voiceloop.llm.decoder import CHUNK
 from voiceloop.llm.sampling import Sampling
 
 pytestmark = pytest.mark.models
@@ -28,7 +29,7 @@ class Foretold:
         self.vocab, self.parameters, self.device = workshop.vocab, 1, torch.device("cpu")
         template, eos = workshop.template, workshop.tokenizer.eos_token_id
         self.rows = 0
-        self.pass_bytes = 0
+        self.pass_bytes, self.chunk = 0, CHUNK
         self._user = template.opening("")
         self._turns = [
             [*template.content(text), *template.user_to_reply, *template.encode(reply), eos]

@@ -602,7 +602,7 @@ class Tight:
     def __init__(self, inner, pool):
         self.inner, self.pool = inner, pool
         self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
-        self.pass_bytes = 0
+        self.pass_bytes, self.chunk = 0, inner.chunk
 
     def forward(self, ids, cache, keep):
         if self.pool.nbytes > cache.nbytes:

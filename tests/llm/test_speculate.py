@@ -213,7 +213,7 @@ class Watched:
     def __init__(self, inner: Any) -> None:
         self.inner = inner
         self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
-        self.pass_bytes = 0
+        self.pass_bytes, self.chunk = 0, CHUNK
         self.rows: list[int] = []
 
     def forward(self, ids, cache, keep):

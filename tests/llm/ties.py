@@ -72,6 +72,7 @@ class Uneven:
         self.inner = inner
         self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
         self.dtype, self.by_reach, self.pass_bytes = inner.dtype, inner.by_reach, 0
+        self.chunk = inner.chunk
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """See `Decoder.forward`."""

@@ -20,7 +20,7 @@ from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, OutOfMemory
 from voiceloop.llm.cache import MIB, CachePool, KvCache
 from voiceloop.llm.captured import Captured
-from voiceloop.llm.decoder import CausalModel, Decoder
+from voiceloop.llm.decoder import CausalModel, Decoder, chunk
 from voiceloop.llm.drafters import LayerDrafter, ModelDrafter, TranslatedDrafter
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
 from voiceloop.llm.featuredraft import FeatureModel, LoadedHead
@@ -84,7 +84,7 @@ class Foreign:
     def __init__(self, draft: CausalModel, vocab: int) -> None:
         """`vocab` is the target's."""
         self.vocab, self.parameters, self.pass_bytes = vocab, draft.parameters, draft.pass_bytes
-        self.device, self.dtype, self.by_reach = draft.device, draft.dtype, draft.by_reach
+        self.device, self.dtype, self.chunk = draft.device, draft.dtype, draft.chunk
         self._draft = draft
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
@@ -96,15 +96,13 @@ class Alone:
     """A trained layer as a decoder, beside features of nothing: it takes as long as with those of
     its target, and says nothing of use."""
 
-    by_reach = True
-
     def __init__(self, layer: FeatureModel) -> None:
         self.vocab, self.parameters, self.pass_bytes = (
             layer.vocab,
             layer.parameters,
             layer.pass_bytes,
         )
-        self.device, self.dtype = layer.device, layer.dtype
+        self.device, self.dtype, self.chunk = layer.device, layer.dtype, chunk(layer.device)
         self._layer = layer
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:

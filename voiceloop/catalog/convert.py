@@ -1,7 +1,8 @@
 """What is made of fetched files once, so that engines load them as they are.
 
-GGUF becomes 16-bit safetensors with configuration, tokenizer and chat template, as transformers
-loads them; a Piper voice becomes two graphs, so that its vocoder can run in pieces.
+A GGUF file gets a folder with configuration, tokenizer and chat template as transformers reads
+them, and the file itself, which llama.cpp runs; `widen` makes 16-bit weights of it where torch is
+to run it. A Piper voice becomes two graphs, so that its vocoder can run in pieces.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from errno import ENOSPC
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from voiceloop.catalog.cards import Conversion
@@ -21,6 +23,8 @@ from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, ModelNotFo
 
 NEEDS = {"gguf": ("gguf", "accelerate"), "piper": ("onnx",)}
 """The packages of the extra `convert` that a conversion takes."""
+GGUF, WEIGHTS = "model.gguf", "model.safetensors"
+"""The files of a model's weights: as it was published, and as torch takes them."""
 FIRST_HALF, VOCODER, VOICE = "voice.onnx", "vocoder.onnx", "voice.json"
 """The files of a Piper voice."""
 
@@ -68,27 +72,49 @@ def convert(conversion: Conversion, source: Path, target: Path) -> None:
 
 
 def convert_gguf(file: Path, target: Path) -> None:
-    """Write the model of a GGUF file as transformers loads it, its weights rounded to bfloat16."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-    from transformers.utils import logging
+    """Make the folder of a GGUF file, which moves into it, or the link to it does."""
+    from transformers import AutoConfig, AutoTokenizer
 
-    logging.disable_progress_bar()
     split = _split(file)
     # transformers draws a bar of its own here, which nothing switches off.
     with _readable(file), redirect_stderr(StringIO()):
+        config = cast(Any, AutoConfig).from_pretrained(file.parent, gguf_file=file.name)
         tokenizer = cast(Any, AutoTokenizer).from_pretrained(file.parent, gguf_file=file.name)
-        model = cast(Any, AutoModelForCausalLM).from_pretrained(
-            file.parent,
-            gguf_file=file.name,
-            dtype=torch.bfloat16,
-            quantization_config=GgufConfig(dequantize=True),
-        )
     if split is not None:
         tokenizer.backend_tokenizer.pre_tokenizer = split
     with _written(target):
-        model.save_pretrained(target)
+        config.save_pretrained(target)
         tokenizer.save_pretrained(target)
+        shutil.move(file, target / GGUF)
+
+
+def widen(folder: Path) -> None:
+    """Have weights in 16 bits in the folder of a GGUF file, rounded to bfloat16 once.
+
+    Raises what `convert` raises.
+    """
+    file = folder / GGUF
+    if not file.exists() or (folder / WEIGHTS).exists():
+        return
+    require("gguf")
+    import torch
+    from transformers import AutoModelForCausalLM, GgufConfig
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    with _readable(file), redirect_stderr(StringIO()):
+        model = cast(Any, AutoModelForCausalLM).from_pretrained(
+            folder,
+            gguf_file=GGUF,
+            dtype=torch.bfloat16,
+            quantization_config=GgufConfig(dequantize=True),
+        )
+    # Beside the folder's own files only once it is whole.
+    with _written(folder), TemporaryDirectory(dir=folder) as made:
+        model.save_pretrained(made, max_shard_size="1TB")
+        (Path(made) / WEIGHTS).rename(folder / WEIGHTS)
+        for name in ("config.json", "generation_config.json"):
+            (Path(made) / name).rename(folder / name)
 
 
 def split_piper(file: Path, target: Path) -> None:

@@ -176,7 +176,8 @@ class Store:
         }
         (made / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
         for path in made.iterdir():
-            path.chmod(made.stat().st_mode & 0o666)  # some writers keep files to their owner
+            if not path.is_symlink():  # that file is the user's own
+                path.chmod(made.stat().st_mode & 0o666)  # some writers keep files to their owner
             _sync(path)
         _sync(made)
         folder = self._folder(name, origin)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -66,6 +67,9 @@ class KvCache:
         """Bytes of its buffers."""
         self.slot: int | None = None
         """Which of the slots its buffers are; None where they are its own, or not made yet."""
+        self.context: Any = None
+        """Where a decoder keeps the rows that does not write them into buffers; `nbytes` is the
+        decoder's to tell then."""
         self._slots = slots
         self._layers: dict[int, tuple[Tensor, ...]] = {}
 
@@ -111,6 +115,7 @@ class KvCache:
     def release(self) -> None:
         """Forget everything and free the buffers."""
         self.length = self.nbytes = 0
+        self.context = None
         self._layers.clear()
         if self._slots is not None and self.slot is not None:
             self._slots.give(self.slot)
@@ -121,6 +126,7 @@ class KvCache:
         self.release()
         self._layers, other._layers = other._layers, self._layers
         self.nbytes, self.slot, other.slot = other.nbytes, other.slot, None
+        self.context = other.context
         other.release()
 
     def fork(self, other: KvCache, length: int) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +22,7 @@ from voiceloop.llm.attention import Branching, Following, Place, Placed, Rows, h
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
 from voiceloop.llm.kernels import PLAIN, Linear, Norm, Operations, linear, operations
+from voiceloop.llm.llamacpp import GgufModel, LlamaDecoder
 from voiceloop.llm.quantized import unquantizable
 from voiceloop.llm.tree import Tree
 from voiceloop.threads import all_cores
@@ -48,8 +49,8 @@ class CausalModel(Protocol):
     device: torch.device
     dtype: torch.dtype
     """Of weights, and of the rows of a cache."""
-    by_reach: bool
-    """Whether a pass at a place looks at all rows within its reach, or only at those that are."""
+    chunk: int
+    """Most tokens of a prompt in one step."""
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """Feed `ids` (int64 [rows]) after the tokens that `cache` holds, and add them to it.
@@ -61,6 +62,9 @@ class CausalModel(Protocol):
 
 class Decoder(CausalModel, Protocol):
     """One that also extends several at once, and at places that stay."""
+
+    by_reach: bool
+    """Whether a pass at a place looks at all rows within its reach, or only at those that are."""
 
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
         """`forward` where the last of the rows are the nodes of a tree, some of which the cache may
@@ -81,7 +85,7 @@ class TargetDecoder(Decoder, Protocol):
 
 
 def decoder(
-    model: Checkpoint | PreTrainedModel,
+    model: Checkpoint | PreTrainedModel | GgufModel,
     vocab: int,
     capacity: int,
     how: Quantize = "none",
@@ -94,6 +98,8 @@ def decoder(
     longest sequence, `how` what matrices are rounded to; with `features`, caches keep what the head
     is given. Raises EngineError where the model's matrices cannot be rounded.
     """
+    if isinstance(model, GgufModel):  # of which nobody asks for trees, places or features
+        return cast(TargetDecoder, LlamaDecoder(model, vocab))
     if isinstance(model, Checkpoint):
         return LeanDecoder(model, vocab, capacity, how, features=features)
     from voiceloop.llm.hf import TransformersDecoder, checkpoint_of
@@ -106,7 +112,7 @@ def decoder(
 
 
 def chunk(device: torch.device) -> int:
-    """Most tokens of a prompt in one step there."""
+    """Most tokens of a prompt in one step of a model of torch's there."""
     return _CHUNKS.get(device.type, CHUNK)
 
 
@@ -121,7 +127,7 @@ def feed(
     while cache.length < len(ids):
         if logits is not None:
             yield None
-        piece = ids[cache.length : cache.length + chunk(model.device)]
+        piece = ids[cache.length : cache.length + model.chunk]
         logits = model.forward(torch.tensor(piece, device=model.device), cache, 1)
     return logits
 
@@ -150,7 +156,7 @@ class LeanDecoder:
     """Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3: RMSNorm, rotary positions in all or most
     layers, grouped queries, a gate; in some of them windows, and norms of what layers give.
 
-    Of its attributes seven are those of every decoder; the others are what a pass needs.
+    Of its attributes eight are those of every decoder; the others are what a pass needs.
     """
 
     def __init__(
@@ -188,6 +194,7 @@ class LeanDecoder:
             self._head = linear(
                 _padded(self.embedding if head is None else taken.wide(head), vocab), None, how
             )
+        self.chunk = chunk(self.device)
         self._captured = operations(self.device, self.dtype)
         matrices = [self._head]
         for layer in self._layers:
@@ -200,7 +207,7 @@ class LeanDecoder:
 
     @torch.inference_mode()
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """See `Decoder.forward`."""
+        """See `CausalModel.forward`."""
         logits = self._pass(ids, Following(cache, len(ids)), keep)
         cache.advance(len(ids))
         return logits

@@ -43,6 +43,7 @@ from voiceloop.llm.featuredraft import (
 from voiceloop.llm.fingerprint import fingerprint
 from voiceloop.llm.footprint import slots_for
 from voiceloop.llm.graphs import Capture, CudaGraphs
+from voiceloop.llm.llamacpp import GgufModel, LlamaDecoder, installed
 from voiceloop.llm.loading import Loaded, load_model
 from voiceloop.llm.memory import memory_for, memory_for_model
 from voiceloop.llm.quantized import check_quantize
@@ -133,10 +134,11 @@ class SpeculativeLlm:
             )
 
     def _branches(self) -> bool:
-        """Whether drafts may be trees. What is captured is a chain, and so is what is rejected by
-        the rule for one."""
+        """Whether drafts may be trees. What is captured is a chain, and so are what llama.cpp
+        verifies and what is rejected by the rule for one."""
         drafter, how = self._drafter, self._config.draft_tree
         able = drafter is not None and drafter.branches and self._captured is None
+        able = able and not isinstance(self._target, LlamaDecoder)
         wanted = how == "on" or (how == "auto" and isinstance(drafter, LayerDrafter))
         return able and wanted and not self._sampling(0).rejects
 
@@ -287,11 +289,12 @@ def load_pair(
     """
     device, dtype = placement(config)
     check_quantize(config.quantize, device)
+    stored = not whole and runs_stored(config)
 
     def load(name: str, role: str) -> Loaded:
         tokenizer = config.draft_tokenizer if role == "draft" else ""
         if name != "starter":
-            return load_model(name, device, dtype, whole=whole, tokenizer=tokenizer)
+            return load_model(name, device, dtype, whole=whole, stored=stored, tokenizer=tokenizer)
         found = load_model(str(bundled(STARTER[role])), device, dtype, whole=whole)
         return replace(found, name=f"starter {role}")
 
@@ -304,7 +307,7 @@ def load_pair(
             "leave it out, or name a model with llm.draft",
         )
     target = load(config.target, "target")
-    if draft in ("none", "ngram"):
+    if draft in ("none", "ngram") or (draft == SHIPPED and isinstance(target.model, GgufModel)):
         return target, None
     if draft == SHIPPED:
         template = ChatTemplate(target.tokenizer, target.name)
@@ -312,6 +315,25 @@ def load_pair(
     if folder is not None and trained:
         return target, load_head(draft, folder, device)
     return target, load(draft, "draft")
+
+
+def runs_stored(config: LlmConfig) -> bool:
+    """Whether models that are GGUF files run as they are, by llama.cpp: where it is here, no other
+    type of weights is asked for, and no more is wanted of it than chains of draft tokens."""
+    return (
+        installed()
+        and placement(config)[0].type != "cuda"
+        and config.dtype == "auto"
+        and config.best_of == 1
+        and config.branches == 0
+        and not is_trained(config.draft)
+    )
+
+
+def is_trained(draft: str) -> bool:
+    """Whether `llm.draft` names a draft that was trained for its target."""
+    named = draft not in ("auto", "none", "ngram", "starter")
+    return named and is_head(find(draft, "llm"))
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:

@@ -31,6 +31,7 @@ from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight, r
 from voiceloop.llm.decoder import LeanDecoder, TargetDecoder, chunk
 from voiceloop.llm.drafts import TreeDraft
 from voiceloop.llm.kernels import linear
+from voiceloop.llm.llamacpp import GgufModel
 from voiceloop.llm.loading import Loaded
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.tree import Tree
@@ -150,6 +151,7 @@ def head_rows(target: Loaded, tokens: Tensor) -> Tensor:
     if isinstance(target.model, Checkpoint):
         weights = target.model.weights
         return weights.get(HEAD, weights[EMBEDDING])[tokens]
+    assert not isinstance(target.model, GgufModel), "torch runs it"
     embeddings: torch.nn.Linear = target.model.get_output_embeddings()  # pyright: ignore[reportAssignmentType]
     return embeddings.weight.detach()[tokens]
 

@@ -8,24 +8,46 @@ tensor do.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from voiceloop.llm.checkpoint import Checkpoint
+from voiceloop.llm.llamacpp import GgufModel
 from voiceloop.llm.template import ChatTemplate
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 SAMPLES = 64
-"""Weights of each tensor that count, at equal steps."""
+"""Weights of each tensor that count, at equal steps; bytes of each sample of a file."""
+FILE_SAMPLES = 4096
+"""Places of a file that count, at equal steps."""
 
 
-def fingerprint(model: Checkpoint | PreTrainedModel, template: ChatTemplate) -> str:
+def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatTemplate) -> str:
     """32 hexadecimal digits; the same for float32 and bfloat16 copies of one checkpoint, however
-    it was read."""
+    it was read, and another for a GGUF file that is run as it is."""
     digest = hashlib.sha256()
+    if isinstance(model, GgufModel):
+        _sample_file(model.file, digest)
+    else:
+        _sample_weights(model, digest)
+    frame = template.opening(""), template.user_to_reply, template.reply_to_user, template.ends
+    digest.update(repr(frame).encode())
+    return digest.hexdigest()[:32]
+
+
+def _sample_file(file: Path, digest: Any) -> None:
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        for place in range(FILE_SAMPLES):
+            opened.seek(place * size // FILE_SAMPLES)
+            digest.update(opened.read(SAMPLES))
+
+
+def _sample_weights(model: Checkpoint | PreTrainedModel, digest: Any) -> None:
     named = model.weights if isinstance(model, Checkpoint) else dict(model.named_parameters())
     for name, weight in sorted(named.items()):
         count = min(SAMPLES, weight.numel())
@@ -34,6 +56,3 @@ def fingerprint(model: Checkpoint | PreTrainedModel, template: ChatTemplate) -> 
         sampled = weight.detach().flatten()[rows].to(torch.bfloat16).view(torch.int16)
         digest.update(f"{name} {tuple(weight.shape)}".encode())
         digest.update(sampled.cpu().numpy().astype("<i2").tobytes())
-    frame = template.opening(""), template.user_to_reply, template.reply_to_user, template.ends
-    digest.update(repr(frame).encode())
-    return digest.hexdigest()[:32]

@@ -20,6 +20,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from voiceloop.llm.attention import FEATURES, Branches, Place, hidden
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, LEAN, Checkpoint, Rotary, Sight
+from voiceloop.llm.decoder import chunk
 from voiceloop.llm.kernels import GATES
 from voiceloop.llm.tree import Tree
 
@@ -130,7 +131,7 @@ class TransformersDecoder:
     """Any causal model whose layers attend to rows of a cache, by transformers' own forward.
 
     Layers with a sliding window too: their masks are transformers', and hide what lies before it.
-    The rows are kept all the same, for a rollback uncovers them. Of its attributes seven are those
+    The rows are kept all the same, for a rollback uncovers them. Of its attributes eight are those
     of every decoder.
     """
 
@@ -140,6 +141,7 @@ class TransformersDecoder:
         self.parameters = model.num_parameters()
         self.device, self.dtype = model.device, model.dtype
         self.by_reach = True
+        self.chunk = chunk(model.device)
         self._model = cast(Any, model.eval())
         config = model.config.get_text_config()
         self._layers: int = config.num_hidden_layers

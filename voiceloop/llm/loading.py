@@ -7,7 +7,7 @@ only: a folder with a plain model of the Llama family is read without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from safetensors import SafetensorError
 
+from voiceloop.catalog.convert import GGUF, widen
 from voiceloop.catalog.names import FOLDERS, find
 from voiceloop.errors import EngineError, ModelCorrupt, ModelNotFound
 from voiceloop.llm.checkpoint import EMBEDDING, Checkpoint, read_checkpoint, read_json
 from voiceloop.llm.formats import check_format
+from voiceloop.llm.llamacpp import GgufModel
 from voiceloop.llm.memory import memory_for_model
 from voiceloop.llm.tokens import read_tokenizer
 from voiceloop.placement import BUILDING
@@ -38,7 +40,7 @@ class Loaded:
     """A model on its device, with its tokenizer."""
 
     name: str
-    model: Checkpoint | PreTrainedModel
+    model: Checkpoint | PreTrainedModel | GgufModel
     tokenizer: Any
     """One of transformers', or `tokens.Tokenizer`."""
     eos: frozenset[int]
@@ -70,11 +72,13 @@ def load_model(
     dtype: torch.dtype | None,
     *,
     whole: bool = False,
+    stored: bool = False,
     tokenizer: str = "",
 ) -> Loaded:
     """Load the model called `name`, as `catalog.names.find` knows names.
 
-    `dtype` None is the checkpoint's own. `whole` asks for transformers' own model, whatever else
+    A GGUF file is taken as it is `stored`, or else its weights are widened for torch, once. `dtype`
+    None is the checkpoint's own. `whole` asks for transformers' own model, whatever else
     would do; `tokenizer` names the folder of its tokenizer, if that is another. Raises what `find`
     raises, ModelCorrupt, OutOfMemory, and EngineError for a model that is not a causal language
     model with attention in every layer.
@@ -86,6 +90,9 @@ def load_model(
         )
     with _explained(name), memory_for_model(name):
         check_format(name, read_json(folder / "config.json"))
+        if stored and (folder / GGUF).exists():
+            return _as_stored(name, folder)
+        widen(folder)
         read = None if whole or tokenizer else _read(name, folder, device, dtype)
         return read or _load(name, folder, device, dtype, find(tokenizer or name, "llm"))
 
@@ -98,22 +105,34 @@ def _read(
     model = read_checkpoint(folder, config, device, dtype)
     if model is None:
         return None
-    tokenizer: Any = read_tokenizer(folder, config["model_type"])
-    if tokenizer is None:
-        from transformers import AutoTokenizer
-
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-    generation = folder / "generation_config.json"
-    ends = (read_json(generation) if generation.is_file() else config).get("eos_token_id")
+    tokenizer = _tokenizer(folder, config)
     return Loaded(
         name,
         model,
         tokenizer,
-        eos=_ends(ends, tokenizer),
+        eos=_told_ends(folder, config, tokenizer),
         rows=len(model.weights[EMBEDDING]),
         parameters=model.parameters,
         longest=config["max_position_embeddings"],
     )
+
+
+def _as_stored(name: str, folder: Path) -> Loaded:
+    """A GGUF file, for llama.cpp."""
+    config = read_json(folder / "config.json")
+    tokenizer = _tokenizer(folder, config)
+    model = GgufModel(folder / GGUF, name)
+    ends = _told_ends(folder, config, tokenizer)
+    return Loaded(name, model, tokenizer, ends, model.rows, model.parameters, model.longest)
+
+
+def _tokenizer(folder: Path, config: Mapping[str, Any]) -> Any:
+    found = read_tokenizer(folder, config["model_type"])
+    if found is None:
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(folder)
+    return found
 
 
 def _load(
@@ -140,6 +159,13 @@ def _load(
     if getattr(model, "_is_stateful", False):
         raise _unsuitable(name, "has recurrent layers")
     return of_transformers(name, model.to(device).eval(), tokenizer)
+
+
+def _told_ends(folder: Path, config: Mapping[str, Any], tokenizer: Any) -> frozenset[int]:
+    """What the files say that ends a reply."""
+    generation = folder / "generation_config.json"
+    told = read_json(generation) if generation.is_file() else config
+    return _ends(told.get("eos_token_id"), tokenizer)
 
 
 def _ends(told: int | list[int] | None, tokenizer: Any) -> frozenset[int]:

@@ -28,7 +28,7 @@ from voiceloop.llm.attention import followed
 from voiceloop.llm.cache import KvCache
 from voiceloop.llm.candidates import BestOf, Candidates, Followed, Guess
 from voiceloop.llm.captured import Captured, Rounds
-from voiceloop.llm.decoder import CHUNK, Decoder, chunk, feed
+from voiceloop.llm.decoder import CHUNK, Decoder, feed
 from voiceloop.llm.draftpolicy import DraftPolicy
 from voiceloop.llm.drafts import Draft
 from voiceloop.llm.sampling import Penalties, Sampling
@@ -308,8 +308,8 @@ class Speculator:
         try:
             self._forget(len(ids) - 1)  # the last row's logits are needed
             # What is left of the prompt goes into one pass with what is offered.
-            most = chunk(self._target.device)
-            room = most - min(len(offered), CARRIED)
+            most = self._target.chunk
+            room = max(1, most - min(len(offered), CARRIED))
             yield from self._extend(ids[: max(0, len(ids) - room)])
             while not done:
                 known = whole[: len(ids) + kept]
@@ -352,7 +352,7 @@ class Speculator:
         x, done = self._begin(ids, (), turn, position, earlier), False
         try:
             self._forget(len(ids) - 1)  # the last row's logits are needed
-            yield from self._extend(ids[: max(0, len(ids) - chunk(self._target.device))])
+            yield from self._extend(ids[: max(0, len(ids) - self._target.chunk)])
             plan = self.plan(ids, x, watched=watched)
             with self._watches.target:
                 logits = self._logits(plan)

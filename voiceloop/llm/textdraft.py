@@ -15,7 +15,7 @@ from torch import Tensor
 from voiceloop.engines import Steps
 from voiceloop.llm import draftpolicy
 from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import Decoder, chunk, feed
+from voiceloop.llm.decoder import Decoder, feed
 from voiceloop.llm.drafts import ChainDraft
 from voiceloop.llm.sampling import Penalties, Sampling
 from voiceloop.llm.template import special_tokens
@@ -61,7 +61,7 @@ class _Reader:
     def last(self, ids: Sequence[int]) -> Generator[None, None, list[int]]:
         """What `unseen` gives, but no more than goes into a step: the rest is read before."""
         own = self.unseen(ids)
-        if len(own) > chunk(self._model.device):
+        if len(own) > self._model.chunk:
             yield from feed(self._model, self.cache, self._fed[:-1])
             yield None
             own = own[-1:]
