@@ -49,6 +49,7 @@ from voiceloop.llm.memory import memory_for, memory_for_model
 from voiceloop.llm.quantized import check_quantize
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.scorers import scorer
+from voiceloop.llm.speakable import unspeakable
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.translation import shared
@@ -93,6 +94,7 @@ class SpeculativeLlm:
         self.calibrations = recall(self.fingerprint, cache_folder())
         self.system = system_prompt(config, self._template)
         vocab = vocabulary(target)
+        self._unspeakable = unspeakable(target.tokenizer.get_vocab())
         if isinstance(draft, Loaded):
             _check_size(target, draft)
         longest = draft.longest if isinstance(draft, Loaded) else None
@@ -176,6 +178,7 @@ class SpeculativeLlm:
             presence_penalty=config.presence_penalty,
             frequency_penalty=config.frequency_penalty,
             verification=config.verification,
+            banned=self._unspeakable,
         )
 
     def _conversation(self, system: str, seed: int) -> SpeculativeConversation:

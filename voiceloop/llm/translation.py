@@ -137,13 +137,13 @@ class Translation:
 def shared(source: Mapping[str, int], other: Mapping[str, int]) -> dict[int, int]:
     """Which tokens of `other` mean the same text as which of `source`, by their vocabularies:
     `source`'s id by `other`'s."""
-    meant = {meaning: index for index, meaning in _meanings(source).items()}
+    meant = {meaning: index for index, meaning in meanings(source).items()}
     # Where two mean the same, the first is a byte by its number, and the last is what is used.
-    own = {meaning: index for index, meaning in sorted(_meanings(other).items())}
+    own = {meaning: index for index, meaning in sorted(meanings(other).items())}
     return {index: meant[meaning] for meaning, index in own.items() if meaning in meant}
 
 
-def _meanings(vocab: Mapping[str, int]) -> dict[int, bytes]:
+def meanings(vocab: Mapping[str, int]) -> dict[int, bytes]:
     """The bytes that tokens stand for, in the two notations that there are."""
     if "Ġ" in vocab or "Ċ" in vocab:
         table = _bytes_of_characters()
