@@ -157,8 +157,9 @@ class LlmConfig(Object, frozen=True):
     scorer: str = "likelihood"
     """What is best: `likelihood`, the target's mean log-likelihood of a token; `concise`, little
     repetition and not too many words; or an entry point in group `voiceloop.scorer`."""
-    max_new_tokens: Positive = 256
-    """Longest reply, in tokens."""
+    max_new_tokens: Positive = 100
+    """Longest reply, in tokens. It ends with a sentence: with the one that three fifths of them
+    lie in. Whoever wants to hear more asks for it ("go on")."""
     context: Positive = 2048
     """Tokens each conversation's cache holds."""
     cache_mb: Count = 2048

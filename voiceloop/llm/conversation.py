@@ -23,6 +23,7 @@ from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.memory import memory_for
 from voiceloop.llm.output import Call, Output, Speech
 from voiceloop.llm.speculate import Speculator
+from voiceloop.llm.spoken import Echo, sentence_end
 from voiceloop.llm.stats import LlmCounters, Step
 from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.translation import common
@@ -30,6 +31,8 @@ from voiceloop.llm.utterance import Utterance
 from voiceloop.llm.wording import BROKEN_OFF
 from voiceloop.types import Begun, TokenBurst, Tool, ToolCall
 
+LAST_SENTENCE = 0.6
+"""Of the tokens that a reply may have at most: the sentence that they lie in is its last."""
 MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"
 
 
@@ -65,6 +68,10 @@ class _Reply:
     spoken: list[int] = field(default_factory=list[int])
     """Index in the ids of each token that left in a burst."""
     calls: int = 0
+    text: str = ""
+    """What it says, as far as that has left in bursts."""
+    avoided: int | None = None
+    """The token that it may not begin with: with that one it was an echo."""
     returned: bool = False
     """A tool has returned something."""
     finished: bool = False
@@ -346,7 +353,24 @@ class SpeculativeConversation:
         words = self._template.content(bare(self._asked.said))
         known = self._ids[said : said + len(words)] == words
         self._asked.bare = said + len(words) if known else 0
-        self._reply = _Reply(turn, start - len(self._template.user_to_reply), start)
+        asked = start - len(self._template.user_to_reply)
+        self._reply = _Reply(turn, asked, start)
+        echo, held = Echo(self._asked.said), list[TokenBurst]()
+        for item in self._answer(self._reply):
+            if isinstance(item, TokenBurst) and echo.push(item.text):
+                held.append(item)
+                yield None
+            else:
+                yield from held
+                held.clear()
+                yield item
+        if not (held and echo.whole and self._reply.finished):
+            yield from held
+            return
+        # Drawn again, once, with another beginning.
+        self._truncate(start)
+        self._asked.old = ()
+        self._reply = _Reply(turn, asked, start, avoided=self._reply.own[0])
         yield from self._answer(self._reply)
 
     def _answer(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
@@ -361,10 +385,11 @@ class SpeculativeConversation:
             left = min(last - reply.chosen, self._capacity - len(self._ids))
             reply.finished = len(kept) < len(step.tokens) or left <= 0
             items = output.push(kept)
-            if output.stopped is not None:
-                self._truncate(base + output.stopped)
+            items, end = _ended(items, reply.text, round(self._max_new_tokens * LAST_SENTENCE))
+            if (stopped := output.stopped if end is None else end) is not None:
+                self._truncate(base + stopped)
                 reply.finished = True
-            if reply.finished:
+            if reply.finished and end is None:
                 items += output.finish()
             yield from _deliver(items, step, reply, base)
             if reply.finished:
@@ -385,7 +410,9 @@ class SpeculativeConversation:
         if how is None:
             # The last id leaves room for the target's own token after the old ones.
             old = () if reply.returned else self._asked.old[: most - 1]
-            return self._speculator.revise(ids, old, reply.turn, reply.chosen, watched, earlier)
+            return self._speculator.revise(
+                ids, old, reply.turn, reply.chosen, watched, earlier, reply.avoided
+            )
 
         follow = partial(self._utterance, clause=how.clause)
         return self._speculator.begin_best(
@@ -437,6 +464,30 @@ class SpeculativeConversation:
         return ids[:end]
 
 
+def _ended(
+    items: list[Speech | Call], said: str, last: int
+) -> tuple[list[Speech | Call], int | None]:
+    """`items`, which go on what was `said`, up to the end of the sentence that the token at place
+    `last` lies in, and the place of the first that is left out; all of them and None before."""
+    for number, item in enumerate(items):
+        if not isinstance(item, Speech):
+            continue
+        # The mark may have come before, and what follows it now.
+        before, ends = len(said), [0, *item.ends]
+        said += item.text
+        start = next((at for at, place in enumerate(item.places) if place >= last), None)
+        end = None if start is None else sentence_end(said, before + ends[start])
+        if end is None:
+            continue
+        kept = sum(before + stop <= end for stop in item.ends)
+        if kept < len(item.places):
+            cut = Speech(
+                item.ids[:kept], item.places[:kept], item.text[: ends[kept]], item.ends[:kept]
+            )
+            return [*items[:number], *([cut] if kept else [])], item.places[kept]
+    return items, None
+
+
 def _deliver(
     items: Sequence[Speech | Call], step: Step, reply: _Reply, base: int
 ) -> Steps[TokenBurst | ToolCall]:
@@ -447,6 +498,7 @@ def _deliver(
     unchosen, unchosen_ms = step.unchosen, step.unchosen_ms
     for item in items:
         if isinstance(item, Speech):
+            reply.text += item.text
             reply.spoken += [base + place for place in item.places]
             among = min(accepted, len(item.ids))
             yield TokenBurst(

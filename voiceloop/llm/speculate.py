@@ -127,6 +127,8 @@ class Speculator:
             captured, self.cache, draft, self._verifier, self._penalties
         )
         self._reply = _Reply()
+        self._avoided: int | None = None
+        """The token that the reply may not begin with."""
         self._ends = list(ends)
         self._ending: tuple[int, float] | None = None
         """After how many ids one of them comes next, and how likely."""
@@ -261,6 +263,8 @@ class Speculator:
         x, known = plan.x, plan.start + len(plan.tokens) - len(plan.x)
         follows = None if x.branches is None else followed(x.branches, logits.device)
         scores = self._penalties.apply(logits[-len(x) - 1 :], x.tokens, follows=follows)
+        if self._avoided is not None and known == self._reply.start:
+            scores[0, self._avoided] = -torch.inf
         path, tokens = self._verifier.verify(scores, x, plan.noise, plan.position)
         if plan.watched is not None:
             self._watch(plan.watched, logits[0])
@@ -285,6 +289,7 @@ class Speculator:
         position: int,
         watched: int | None = None,
         earlier: Set[int] = frozenset(),
+        avoided: int | None = None,
     ) -> Generator[None, None, Step]:
         """Begin a reply to the prompt `ids`, keeping what still fits of `old`, an earlier reply.
 
@@ -302,7 +307,9 @@ class Speculator:
 
         `ending` is told after the first `watched` ids too, unless they were known before.
         `earlier` replies of the conversation and what this one answers consist of these tokens.
+        `avoided` is no token to begin with.
         """
+        self._avoided = avoided
         offered = self._begin(ids, old, turn, position, earlier)
         whole, kept, done, step = [*ids, *old], 0, False, Step()
         try:
