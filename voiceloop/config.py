@@ -277,9 +277,10 @@ class ServerConfig(Object, frozen=True):
 class Config(Object, frozen=True):
     """Everything that can be set."""
 
-    preset: Literal["starter", "cpu", "small", "best"] = "starter"
+    preset: Literal["starter", "cpu", "laptop", "small", "best"] = "starter"
     """Which models: `starter` ships with voiceloop; the others are pulled (`voiceloop models pull
-    cpu`): `cpu` for two cores, `small` for a GPU of 8 GB, `best` for one of 24 GB."""
+    laptop`): `laptop` for two cores and 4 GB, `cpu` for as little as 2 GB (fast, often wrong),
+    `small` for a GPU of 8 GB, `best` for one of 24 GB."""
     threads: Annotated[int, Meta(ge=0, le=256)] = 0
     """Threads of torch, ctranslate2 and onnxruntime each; 0 takes half of the cores that the
     process may use, and all of them for what is large: Whisper's encoder, and long passes of most
@@ -301,6 +302,14 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
         "turns.sound": "smart-turn-v3.2",
         "tts.engine": "piper",
         "tts.model": "en_US-joe-medium",
+    },
+    "laptop": {
+        "asr.model": "base.en",
+        "llm.target": "qwen2.5-1.5b-instruct-q4",
+        "llm.cache_mb": 256,  # four conversations, beside 1.1 GB of weights
+        "turns.sound": "smart-turn-v3.2",
+        "tts.engine": "kokoro",
+        "tts.model": "kokoro-82m",
     },
     "small": {
         "asr.model": "small.en",

@@ -25,7 +25,7 @@ from voiceloop.catalog.store import cards
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import OutOfMemory
 from voiceloop.llm.cache import MIB
-from voiceloop.llm.engine import SHIPPED, STARTER, draft_of, placement
+from voiceloop.llm.engine import SHIPPED, STARTER, draft_of, placement, runs_stored
 from voiceloop.llm.footprint import Footprint, read_footprint, slots_for
 from voiceloop.memoryplan import Change, Part, Plan
 from voiceloop.placement import free_memory
@@ -71,9 +71,10 @@ class _Models:
     @classmethod
     def of(cls, config: LlmConfig, device: torch.device, dtype: torch.dtype | None) -> _Models:
         """Those that `config` names."""
-        draft = draft_of(config)
-        beside = None if draft in ("none", "ngram", SHIPPED) else _footprint(draft, "draft")
-        return cls(_footprint(config.target, "target"), beside, device, dtype)
+        draft, stored = draft_of(config), runs_stored(config)
+        named = draft not in ("none", "ngram", SHIPPED)
+        beside = _footprint(draft, "draft", stored) if named else None
+        return cls(_footprint(config.target, "target", stored), beside, device, dtype)
 
     def parts(self, config: LlmConfig) -> Iterator[Part]:
         """What they and their caches take."""
@@ -89,10 +90,10 @@ class _Models:
         yield Part("key-value cache", group, slots)
 
 
-def _footprint(name: str, role: str) -> Footprint | None:
+def _footprint(name: str, role: str, stored: bool) -> Footprint | None:
     """None where nothing tells, as of a trained draft, which is small beside its target."""
     starter = bundled(STARTER[role]) if name == "starter" else None
-    return read_footprint(starter or find(name, "llm"))
+    return read_footprint(starter or find(name, "llm"), as_is=stored)
 
 
 def _beside(config: Config, device: torch.device) -> Iterator[Part]:

@@ -91,7 +91,13 @@ def free_threads() -> int:
     """
     if not _all:
         return int(os.environ.get(VARIABLE, 0)) or available_cores()
-    return max(_share, _all - _share * max(0, _working - 1))
+    return left(_share, _all, _working)
+
+
+def left(share: int, most: int, working: int) -> int:
+    """Of `most` threads, those that are left to one of so many `working` models, where each of the
+    others has a `share`."""
+    return max(share, most - share * max(0, working - 1))
 
 
 @contextmanager

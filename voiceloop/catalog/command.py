@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence, Set
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from msgspec.structs import replace
 
 from voiceloop.config import PRESETS
-from voiceloop.errors import ConfigError, ModelNotFound, VoiceloopError
+from voiceloop.errors import ConfigError, MissingExtra, ModelNotFound, VoiceloopError
 from voiceloop.flags import Command, Commands
 from voiceloop.schema import nearest
 
@@ -137,6 +138,9 @@ def models_pull(
         pulled = [pull(order, store, bar) for order in orders]
     for model in pulled:
         print(f"{model.name} is here: {model.folder} ({size(model.bytes)})")
+    if find_spec("llama_cpp") is None and any(one.conversion == "gguf" for one in orders):
+        hint = MissingExtra("llama.cpp", "llama").hint
+        print(f"llama.cpp runs GGUF files several times as fast as voiceloop alone; {hint}")
     return 0
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from voiceloop.catalog.convert import GGUF
 from voiceloop.config import Quantize
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, LEAN, dtype_of, read_json, weight_files
 from voiceloop.llm.kernels import LARGE, halves
@@ -38,10 +39,12 @@ class Footprint:
     """Bytes of all weights in the files."""
     config: Mapping[str, Any]
     """config.json."""
+    as_is: bool = False
+    """The weights stay as they are stored, and caches are in 16 bits: llama.cpp runs it."""
 
     def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
         """Bytes of the weights on a device of that type; `dtype` None is the checkpoint's own."""
-        if "quantization_config" in self.config:  # it stays what it is
+        if self.as_is or "quantization_config" in self.config:  # it stays what it is
             return self.stored
         dtype = dtype or dtype_of(self.config)
         if dtype is None:
@@ -68,7 +71,7 @@ class Footprint:
             return 0
         groups = text.get("num_key_value_heads") or heads
         dim = text.get("head_dim") or hidden // heads
-        kept = dtype or dtype_of(self.config) or torch.float32
+        kept = torch.float16 if self.as_is else dtype or dtype_of(self.config) or torch.float32
         return 2 * layers * groups * dim * kept.itemsize
 
     @property
@@ -83,8 +86,9 @@ class Footprint:
         return self.stored <= 2 * sum(map(math.prod, self.shapes.values()))
 
 
-def read_footprint(folder: Path) -> Footprint | None:
-    """What the files in `folder` say; None where they say nothing.
+def read_footprint(folder: Path, *, as_is: bool = False) -> Footprint | None:
+    """What the files in `folder` say; None where they say nothing. A GGUF file is taken `as_is`
+    where llama.cpp runs it.
 
     Whether they are sound is for whoever loads them to tell.
     """
@@ -92,6 +96,9 @@ def read_footprint(folder: Path) -> Footprint | None:
     stored = 0
     try:
         config = read_json(folder / "config.json")
+        if as_is and (folder / GGUF).exists():
+            # Products in blocks have a second copy of most of the weights.
+            return Footprint({}, 2 * (folder / GGUF).stat().st_size, config, as_is=True)
         for file in weight_files(folder):
             for name, entry in _header(file).items():
                 if name != "__metadata__":

@@ -120,7 +120,7 @@ def _log() -> Any:
     """What llama.cpp is to call with each line that it logs; it lives as long as the process."""
     import llama_cpp
 
-    error = 3  # GGML_LOG_LEVEL_ERROR, which the package does not name
+    error = 4  # GGML_LOG_LEVEL_ERROR, which the package does not name
 
     @llama_cpp.llama_log_callback
     def log(level: int, text: bytes, _: object) -> None:
@@ -166,7 +166,7 @@ class _Context:
 
     def extend(self, tokens: list[int], keep: int) -> Tensor:
         """Compute a row for each of the tokens; returns the last `keep` rows' logits,
-        float32 [keep, vocab]. Raises MemoryError where the context is full."""
+        float32 [keep, vocab]. Raises MemoryError where llama.cpp computes nothing."""
         lib, batch, count = library(), self._batch, len(tokens)
         batch.n_tokens = count
         for row, token in enumerate(tokens):

@@ -74,6 +74,8 @@ class _Reply:
     """In the ids: the length of its prompt."""
     first: int = 0
     """Among the turn's tokens: how many were decided before."""
+    avoided: int | None = None
+    """The token that it may not begin with."""
 
     def position(self, length: int) -> int:
         """Which of the turn's tokens comes after so many ids."""
@@ -127,8 +129,6 @@ class Speculator:
             captured, self.cache, draft, self._verifier, self._penalties
         )
         self._reply = _Reply()
-        self._avoided: int | None = None
-        """The token that the reply may not begin with."""
         self._ends = list(ends)
         self._ending: tuple[int, float] | None = None
         """After how many ids one of them comes next, and how likely."""
@@ -263,8 +263,8 @@ class Speculator:
         x, known = plan.x, plan.start + len(plan.tokens) - len(plan.x)
         follows = None if x.branches is None else followed(x.branches, logits.device)
         scores = self._penalties.apply(logits[-len(x) - 1 :], x.tokens, follows=follows)
-        if self._avoided is not None and known == self._reply.start:
-            scores[0, self._avoided] = -torch.inf
+        if self._reply.avoided is not None and known == self._reply.start:
+            scores[0, self._reply.avoided] = -torch.inf
         path, tokens = self._verifier.verify(scores, x, plan.noise, plan.position)
         if plan.watched is not None:
             self._watch(plan.watched, logits[0])
@@ -309,8 +309,7 @@ class Speculator:
         `earlier` replies of the conversation and what this one answers consist of these tokens.
         `avoided` is no token to begin with.
         """
-        self._avoided = avoided
-        offered = self._begin(ids, old, turn, position, earlier)
+        offered = self._begin(ids, old, turn, position, earlier, avoided)
         whole, kept, done, step = [*ids, *old], 0, False, Step()
         try:
             self._forget(len(ids) - 1)  # the last row's logits are needed
@@ -455,10 +454,11 @@ class Speculator:
         turn: int,
         position: int,
         earlier: Set[int],
+        avoided: int | None = None,
     ) -> DraftTokens:
         """A reply to the prompt `ids` begins; what can be verified of the `old` one."""
         self.stats.total.reused += min(self.cache.length, len(ids))
-        self._reply = _Reply(len(ids), position)
+        self._reply = _Reply(len(ids), position, avoided)
         self._penalties.begin(earlier)
         return self._verifier.begin(turn, old, position)
 
