@@ -330,12 +330,13 @@ class Conversation:
 
         from voiceloop.calibration.idle import calibrate_in_idle_time
         from voiceloop.calibration.keeping import cache_folder
+        from voiceloop.llm.presence import told_to
         from voiceloop.session import Session
 
         session = Session(self._engines, microphone, speaker, self._settings, self._show, **options)
 
         async def converse() -> None:
-            async with anyio.create_task_group() as tasks:
+            async with told_to(self.note), anyio.create_task_group() as tasks:
                 self._end = tasks.cancel_scope.cancel
                 if lasts:
                     tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())

@@ -17,10 +17,11 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
 from voiceloop.errors import ConfigError
-from voiceloop.llm import troubles
+from voiceloop.llm import presence, troubles
 from voiceloop.llm.address import Address
 from voiceloop.llm.chatstream import ChatStream, Complaint, Garbled, Piece, complaint
 from voiceloop.llm.troubles import Trouble
@@ -29,7 +30,7 @@ from voiceloop.schema import nearest
 if TYPE_CHECKING:
     import httpx2
 
-    _Way = tuple[BlockingPortal, httpx2.AsyncClient, anyio.Event]
+    _Way = tuple[BlockingPortal, httpx2.AsyncClient, TaskGroup, anyio.Event]
 
 STEP_S = 0.02
 """A step waits no longer: other conversations and cancellations get their turn."""
@@ -53,12 +54,14 @@ class ChatServer:
         self.models: list[str] = []
         """Names of the models that it has, once it has been asked."""
         self._timeout_s = timeout_s
+        self._watched = False
+        """It may have gone, and is being looked for."""
         self._arrived = threading.Condition()
         """Notified whenever there is anything new of any reply."""
         started: Future[_Way] = Future()
         name, live = "voiceloop-llm-requests", (_live, where, started)
         threading.Thread(target=anyio.run, args=live, name=name, daemon=True).start()
-        self._portal, self._client, over = started.result()
+        self._portal, self._client, self._tasks, over = started.result()
         # The thread ends when nobody speaks to the server any more, or with the program.
         weakref.finalize(self, _end, self._portal, over).atexit = False
 
@@ -102,6 +105,31 @@ class ChatServer:
             raise troubles.silent(self.where, CONNECT_S)
 
     async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None]) -> None:
+        """Post a reply; where that fails, find out whether the server is still there."""
+        try:
+            await self._persist(body, post)
+        except Trouble as trouble:
+            if trouble.lost and self.where.loopback and not self._watched:
+                self._watched = True
+                server: weakref.ref[ChatServer] = weakref.ref(self)
+                self._tasks.start_soon(self._watch, server, self.where.host)
+            raise
+
+    @staticmethod
+    async def _watch(server: weakref.ref[ChatServer], host: str) -> None:
+        """Tell when a server has gone and is back, for as long as anybody speaks to it."""
+
+        async def ask() -> None:
+            if (there := server()) is None:
+                await anyio.sleep_forever()  # until this thread ends, which is soon
+            else:
+                await there._look_up()
+
+        await presence.watch(host, ask)
+        if (there := server()) is not None:
+            there._watched = False
+
+    async def _persist(self, body: Mapping[str, Any], post: Callable[[Piece], None]) -> None:
         """Post a reply, asking twice where nothing has come of it before it failed."""
         begun = False
 
@@ -243,10 +271,11 @@ async def _live(where: Address, started: Future[_Way]) -> None:
         what = "what the environment says of proxies or certificates cannot be used"
         hint = "see HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE"
         return started.set_exception(ConfigError(f"{what} ({type(error).__name__})", hint))
-    async with client, BlockingPortal() as portal:
+    async with client, BlockingPortal() as portal, anyio.create_task_group() as tasks:
         over = anyio.Event()
-        started.set_result((portal, client, over))
+        started.set_result((portal, client, tasks, over))
         await over.wait()
+        tasks.cancel_scope.cancel()
 
 
 def _end(portal: BlockingPortal, over: anyio.Event) -> None:
