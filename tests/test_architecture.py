@@ -20,7 +20,7 @@ ORDER = (
     ("errors",),
     ("schema",),
     ("bundled", "config", "languages"),
-    ("brackets", "engines", "flags", "outputs", "placement", "status", "threads"),
+    ("brackets", "engines", "flags", "outputs", "placement", "status", "threads", "userfile"),
     ("catalog",),
     ("memoryplan",),
     ("runner",),
