@@ -298,10 +298,10 @@ def test_a_model_that_is_asked_for_comes_first_and_one_that_there_is_not_is_told
     with pytest.raises(ConfigError, match="no model to chat that is called") as caught:
         pick(Asked("ollama", "lama3.2"), [server])
     assert caught.value.hint == "did you mean 'llama3.2'?"
-    with pytest.raises(ConfigError, match="no language model answers at vLLM") as caught:
+    with pytest.raises(ConfigError, match="vLLM on this machine does not answer") as caught:
         pick(Asked("vllm"), [server])
     assert caught.value.hint == "there is Ollama (--llm-server ollama)"
-    with pytest.raises(ConfigError, match="at port 9 on this machine"):
+    with pytest.raises(ConfigError, match="port 9 on this machine"):
         pick(Asked("9"), [])
 
 

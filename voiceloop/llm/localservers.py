@@ -178,8 +178,8 @@ def pick(asked: Asked, found: Sequence[LocalServer]) -> LocalServer:
         name = next((known.name for known in KNOWN if known.id == asked.id), f"port {asked.id}")
         others = " and ".join(f"{one.name} (--llm-server {one.id})" for one in found)
         raise ConfigError(
-            f"no language model answers at {name} on this machine",
-            f"there is {others}" if others else "start it, and see that it has a model to chat",
+            f"{name} on this machine does not answer, or has no model that chats",
+            f"there is {others}" if others else "start it, and fetch a model for it",
         )
     if not asked.model:
         return server

@@ -63,7 +63,9 @@ def unreachable(where: Address, error: Exception) -> Trouble:
         )
     named = not any(isinstance(one, socket.gaierror) for one in causes)
     why = "it takes no connection" if named else "there is no host of that name"
-    return Trouble(f"{where.host} cannot be reached ({why})", USUAL, again_s=AGAIN_S, lost=True)
+    without = "; talk and serve go without it by --llm-server none" if where.loopback else ""
+    hint = f"{USUAL}{without}"
+    return Trouble(f"{where.host} cannot be reached ({why})", hint, again_s=AGAIN_S, lost=True)
 
 
 def broke_off(where: Address, why: str) -> Trouble:
