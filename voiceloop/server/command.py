@@ -76,12 +76,12 @@ def serve(command: Serve) -> int:
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
     from voiceloop.server.app import App, Place
+    from voiceloop.server.offers import Offers
 
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     where = f"{scheme}://{command.host}:{command.port}"
-    app = App(
-        open_engines(command.settings), command.settings, Place(binding, access, site, secure)
-    )
+    place, offers = Place(binding, access, site, secure), Offers.of(command)
+    app = App(open_engines(command.settings), command.settings, place, offers)
 
     def ready() -> None:
         print(f"listening on {where}, Ctrl-C ends", flush=True)
