@@ -277,8 +277,9 @@ class Config(Object, frozen=True):
     """Everything that can be set."""
 
     preset: Literal["starter", "cpu", "small", "best"] = "starter"
-    """Which models: `starter` ships with voiceloop; the others are pulled (`voiceloop models pull
-    cpu`): `cpu` for two cores, `small` for a GPU of 8 GB, `best` for one of 24 GB."""
+    """The models, all at once; `voiceloop models list` says what each preset is good for and needs.
+    `starter` ships with voiceloop, the others are pulled (`voiceloop models pull cpu`). Where none
+    is named, `talk` and `serve` take the best that has been pulled."""
     threads: Annotated[int, Meta(ge=0, le=256)] = 0
     """Threads of torch, ctranslate2 and onnxruntime each; 0 takes half of the cores that the
     process may use, and all of them for what is large: Whisper's encoder, and long passes of most
