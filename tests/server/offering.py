@@ -16,7 +16,7 @@ import anyio
 from tests.fakes import Script
 from tests.server.serving import RATE, Serving, free_port
 from voiceloop.bundled import bundled
-from voiceloop.config import Config
+from voiceloop.config import Config, given_in_settings, load_config
 from voiceloop.engines import Engines
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
@@ -69,7 +69,9 @@ def main(port: str, file: str, *ports: str) -> None:
     )
     binding = Binding(port=int(port))
     access = Access(binding, hosts=["voice.example.com"], origins=["http://localhost:5173"])
-    offers = Offers({}, Path(file), [int(one) for one in ports])
+    own = Path(file)
+    given = given_in_settings(*load_config([own] if own.exists() else []))
+    offers = Offers(given, own, [int(one) for one in ports])
     app = App(nullcontext(engines), Config(), Place(binding, access, load(bundled("web"))), offers)
     anyio.run(app.run, lambda: print("ready", flush=True), backend_options=LOOP)
 

@@ -115,6 +115,7 @@ def test_a_visitor_here_is_told_chooses_and_goes_on_with_what_was_said(
     assert file.read_text().startswith("# mine\n[llm]\ntemperature = 0.5  # warm\n")
     kept = tomllib.loads(file.read_text())["llm"]
     assert kept["base_url"] == brain.url and kept["target"] == "llama3.2"
+    assert kept["draft"] == "auto", "a draft is the server's own to load"
     log = server.log.read_text()
     assert log.count("a language-model server is offered") == 1
     assert log.count("a language-model server replies from now on") == 1
@@ -140,6 +141,8 @@ def test_nobody_else_is_told_and_nobody_else_can_choose(who: str, untouched: Ser
         client.send(USE, server="ollama")
         error = client.wait("error")["error"]
         assert error["code"] == "not_permitted" and "\n" not in error["message"]
+        with page(untouched) as other:
+            offered(other)  # by then whoever came before would have been told
         assert client.update()["voiceloop"]["llm_servers"] == []
         assert "The scripted one." in replied(client)
 
