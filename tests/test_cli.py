@@ -6,12 +6,14 @@ import json
 import resource
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile as sf
 
+from tests.llm.chatservers import Request, Scripted, saying
 from voiceloop.bundled import bundled
 from voiceloop.cli import COMMANDS, main
 
@@ -187,6 +189,25 @@ def test_silence_and_noise_are_no_error(
     out, err = capsys.readouterr()
     assert "no speech was heard" in err
     assert all(not json.loads(line)["reply"] for line in out.splitlines())
+
+
+def test_a_language_model_that_goes_is_told_of_in_the_conversation(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gone = threading.Event()
+
+    def go(request: Request) -> None:
+        gone.set()
+        request.drop()
+
+    def models(request: Request) -> None:
+        request.status(503 if gone.is_set() else 200, {"data": [{"id": "small"}]})
+
+    with Scripted(saying("Hello."), go, models=models) as server:  # the first is the warm-up
+        flags = ["--llm.engine", "openai", "--llm.base-url", server.url, "--llm.target", "small"]
+        assert main(["ask", str(DEMO), *flags]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note")]
+    assert sum("the language model has gone" in line for line in told) == 1
 
 
 def test_a_question_is_answered_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ import soundfile as sf
 from models.train.questions import spoken
 from models.train.voices import Voice
 from tests.pulse import RATE, VirtualCard, require_portaudio, virtual_card
+from tests.server.serving import BY_ITSELF
 from tests.test_cli import assert_one_line_and_a_hint
 from voiceloop.audio.files import AudioFile
 from voiceloop.bundled import STARTER_ANSWERS, STARTER_EXAMPLES, STARTER_HEARS, bundled
@@ -79,7 +80,7 @@ class Talk:
     """The process, and the lines that it prints."""
 
     def __init__(self, environment: dict[str, str], *options: str) -> None:
-        command = [sys.executable, "-X", "faulthandler", "-c", MAIN, "talk", "--json"]
+        command = [sys.executable, "-X", "faulthandler", "-c", MAIN, "talk", "--json", *BY_ITSELF]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
             [*command, *options], env=environment, stdout=pipe, stderr=pipe

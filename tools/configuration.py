@@ -7,6 +7,7 @@ import inspect
 from pathlib import Path
 
 from voiceloop import config
+from voiceloop.presets import BEST_FIRST
 from voiceloop.schema import TOML, expected
 
 INTRODUCTION = """\
@@ -83,10 +84,12 @@ def page() -> str:
         text += f"| {' | '.join(cells)} |\n"
     single = [key for key in config.KEYS if key in config.GUARDED and not key.startswith("server.")]
     text += f"{FOUND}{', '.join(f'`{key}`' for key in single)}, nor anything in `[server]`.\n"
-    text += "\n## Presets\n\n| preset | sets |\n|---|---|\n"
-    for name, preset in config.PRESETS.items():
-        sets = ", ".join(f"`{key} = {value}`" for key, value in preset.items())
-        text += f"| `{name}` | {sets or 'nothing: the bundled models are the default'} |\n"
+    text += "\n## Presets\n\n| preset | good for | needs | sets |\n|---|---|---|---|\n"
+    for preset in reversed(BEST_FIRST):
+        settings = config.PRESETS[preset.name].items()
+        sets = ", ".join(f"`{key} = {value}`" for key, value in settings)
+        cells = f"`{preset.name}`", preset.good_for, preset.needs
+        text += f"| {' | '.join(cells)} | {sets or 'nothing: it is the default'} |\n"
     return text
 
 

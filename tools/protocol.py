@@ -105,7 +105,8 @@ def value(hint: Any) -> str:
     said: list[str] = []
     for member in schema.members(hint):
         if get_origin(member) is tuple:
-            most = [f" (at most {mark.max_length})" for mark in schema.marks(hint)]
+            limits = [mark.max_length for mark in schema.marks(hint)]
+            most = [f" (at most {limit})" for limit in limits if limit is not None]
             said.append(f"a list of {value(get_args(member)[0])}{''.join(most)}")
         elif schema.is_struct(member):
             link = f"[{member.__name__}](#{member.__name__.lower()})"

@@ -26,6 +26,7 @@ import voiceloop
 from voiceloop.bench import command as bench
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog import command as catalog
+from voiceloop.choosing import Choosing, best_settings, settle
 from voiceloop.config import SECTIONS, Config, flatten
 from voiceloop.drafting.command import TrainDraft, train_draft
 from voiceloop.errors import AudioError, ConfigError, DeviceError, MissingExtra, VoiceloopError
@@ -82,7 +83,7 @@ class Ask(Command, frozen=True, kw_only=True):
     """Let the recording go on while a reply sounds, so that it can interrupt."""
 
 
-class Talk(Command, frozen=True, kw_only=True):
+class Talk(Choosing, frozen=True, kw_only=True):
     """Talk at the microphone, and be answered by the speaker, until Ctrl-C."""
 
     input: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
@@ -215,13 +216,14 @@ def talk(command: Talk) -> int:
     keep([command.config], {"--trace": command.trace})
     if "list" in (command.input, command.output):
         return list_devices()
+    command, told = settle(command, looks=sys.stderr.isatty())
     with (
         SoundcardMicrophone(command.input) as microphone,
         SoundcardSpeaker(command.output) as speaker,
         conversation(command, timed=True) as talked,
     ):
         talked.note(f"running {engine_names(command.settings)}")
-        for note in notes(command.settings):
+        for note in (*told.all(), *notes(command.settings)):
             talked.note(note)
         talked.note(f"ask for example: {' '.join(examples(command.settings)[:2])}")
         microphone.start()
@@ -330,12 +332,13 @@ class Conversation:
 
         from voiceloop.calibration.idle import calibrate_in_idle_time
         from voiceloop.calibration.keeping import cache_folder
+        from voiceloop.llm.presence import told_to
         from voiceloop.session import Session
 
         session = Session(self._engines, microphone, speaker, self._settings, self._show, **options)
 
         async def converse() -> None:
-            async with anyio.create_task_group() as tasks:
+            async with told_to(self.note), anyio.create_task_group() as tasks:
                 self._end = tasks.cancel_scope.cancel
                 if lasts:
                     tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
@@ -554,9 +557,9 @@ def replay(command: Replay) -> int:
 
 def show_config(command: Command) -> int:
     """`voiceloop config`."""
-    for key, value in flatten(command.settings).items():
-        origin = command.origins.get(key, "default")
-        print(f"{key:<28} {json.dumps(value):<32} {origin}")
+    settings, origins = best_settings(command.settings, command.origins)
+    for key, value in flatten(settings).items():
+        print(f"{key:<28} {json.dumps(value):<32} {origins[key]}")
     return 0
 
 

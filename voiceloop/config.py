@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
 from types import NoneType
@@ -278,9 +278,9 @@ class Config(Object, frozen=True):
     """Everything that can be set."""
 
     preset: Literal["starter", "cpu", "laptop", "small", "best"] = "starter"
-    """Which models: `starter` ships with voiceloop; the others are pulled (`voiceloop models pull
-    laptop`): `laptop` for two cores and 4 GB, `cpu` for as little as 2 GB (fast, often wrong),
-    `small` for a GPU of 8 GB, `best` for one of 24 GB."""
+    """The models, all at once; `voiceloop models list` says what each preset is good for and needs.
+    `starter` ships with voiceloop, the others are pulled (`voiceloop models pull laptop`). Where none
+    is named, `talk` and `serve` take the best that has been pulled."""
     threads: Annotated[int, Meta(ge=0, le=256)] = 0
     """Threads of torch, ctranslate2 and onnxruntime each; 0 takes half of the cores that the
     process may use, and all of them for what is large: Whisper's encoder, and long passes of most
@@ -362,6 +362,8 @@ recordings that are read or fetched by a name of the file's own, where what is s
 limits that protect a server."""
 MAX_BYTES = 1 << 20
 """Largest file of settings, or scenario."""
+DEFAULT = "default"
+"""The origin of what nobody has given."""
 LOCAL = "voiceloop.toml"
 """The file that is read from the current folder."""
 MEANT = {
@@ -387,6 +389,12 @@ def assembled(values: Mapping[str, object]) -> Config:
     return msgspec.convert(found, Config)
 
 
+def user_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """The user's own file of settings, be it there or not."""
+    base = environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "voiceloop" / "config.toml"
+
+
 def config_files(
     file: Path | None = None, *, environ: Mapping[str, str] = os.environ, folder: Path = Path()
 ) -> list[Path]:
@@ -395,8 +403,7 @@ def config_files(
     Raises ConfigError where the file that lies in `folder` sets what is in `GUARDED`; naming that
     file with --config says that it is trusted.
     """
-    base = environ.get("XDG_CONFIG_HOME")
-    user = (Path(base) if base else Path.home() / ".config") / "voiceloop" / "config.toml"
+    user = user_file(environ)
     found = [user] if user.is_file() else []
     local = folder / LOCAL
     if local.is_file() and not (file and file.exists() and file.samefile(local)):
@@ -409,6 +416,10 @@ def config_files(
             )
         found.append(local)
     return found if file is None else [*found, file]
+
+
+Given = Mapping[str, tuple[object, str]]
+"""Settings that somebody has given: the value and where it comes from, by dotted key."""
 
 
 def load_config(
@@ -427,20 +438,38 @@ def load_config(
         given |= {key: (value, str(path)) for key, value in found.items()}
     for key, value in (flags or {}).items():
         given[key] = _checked(key, value, f"--{key.replace('_', '-')}", text=True), "flag"
-    values = {key: (value, "default") for key, value in flatten(Config()).items()}
-    preset = str((values | given)["preset"][0])
+    return merged(given)
+
+
+def merged(given: Given, apart: Container[str] = ()) -> tuple[Config, dict[str, str]]:
+    """What is `given`, over what the preset sets, over the defaults, with the origin of each.
+
+    Of the sections in `apart` the preset sets nothing.
+    """
+    values = {key: (value, DEFAULT) for key, value in flatten(Config()).items()}
+    preset = str((values | {**given})["preset"][0])
     chosen = {key: (value, f"preset {preset}") for key, value in PRESETS[preset].items()}
     # An engine of the user's choice has models of its own.
     usual = {key: value for key, (value, _) in (values | chosen).items()}
     others = {key for key in given if key.endswith(".engine") and given[key][0] != usual[key]}
-    values |= {
-        key: value
-        for key, value in chosen.items()
-        if f"{key.partition('.')[0]}.engine" not in others
-    }
+    for key, value in chosen.items():
+        section = key.partition(".")[0]
+        if section not in apart and f"{section}.engine" not in others:
+            values[key] = value
     values |= given
     config = assembled({key: value for key, (value, _) in values.items()})
     return config, {key: origin for key, (_, origin) in values.items()}
+
+
+def given_in_settings(settings: Config, origins: Mapping[str, str]) -> Given:
+    """What of the settings somebody has given: neither defaults, nor set by the preset."""
+    values = flatten(settings)
+    preset = f"preset {settings.preset}"
+    return {
+        key: (values[key], origin)
+        for key, origin in origins.items()
+        if origin not in (DEFAULT, preset)
+    }
 
 
 def converted(kind: Any, value: object, where: str, *, text: bool, hint: str) -> Any:

@@ -32,6 +32,7 @@ Code = Literal[
     "item_retrieve_invalid_item_id",
     "item_truncate_invalid_item_id",
     "missing_required_parameter",
+    "not_permitted",
     "nothing_to_respond_to",
     "rate_limit_exceeded",
     "response_cancel_not_active",

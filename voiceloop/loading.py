@@ -55,6 +55,11 @@ def load_llm(config: Config) -> Llm:
     return cast(Llm, _load(config, "llm", config.llm.engine, config.llm))
 
 
+def open_llm(config: Config) -> Llm:
+    """The configured language model, warmed up."""
+    return _warm_llm(load_llm(config))
+
+
 def load_turn(config: Config) -> TurnModel:
     """The model that judges the end of a turn by its sound; one is configured."""
     return cast(TurnModel, _load(config, "turn", config.turns.sound, config.turns))
@@ -83,7 +88,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
         from voiceloop.planning import check_memory  # torch counts threads when it is imported
 
         check_memory(config)
-    llm = ModelThread("llm", lambda: _warm_llm(load_llm(config)))
+    llm = ModelThread("llm", lambda: open_llm(config))
     asr = ModelThread("asr", lambda: _warm_asr(load_asr(config)))
     tts = ModelThread("tts", lambda: _warm_tts(load_tts(config)))
     vad = ModelThread("vad", lambda: _warm_vad(load_vad(config)))

@@ -5,6 +5,7 @@ How much memory is free there is told here too. This module does not know what r
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -95,6 +96,21 @@ def available_memory(root: Path = Path("/")) -> int | None:
             free = min(free, max(0, int(most) - int(used) + (int(idle[1]) if idle else 0)))
         group = group.parent
     return free
+
+
+def total_memory() -> int | None:
+    """Bytes of the machine's memory; None where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def gpu_memory() -> int:
+    """Bytes of the memory of CUDA's GPU; 0 where there is none that works."""
+    import torch
+
+    return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 0
 
 
 def _text(path: Path) -> str:

@@ -10,6 +10,7 @@ import * as wire from './core/wire.js';
 import { listenToKeys } from './keys.js';
 import { Microphone } from './microphone.js';
 import { NoticeBar } from './notice.js';
+import { Offer } from './offer.js';
 import { element } from './page.js';
 import { Player } from './player.js';
 import { SettingsDialog } from './settings.js';
@@ -35,6 +36,11 @@ class App {
   line = new VoiceLine(element('voice-line', HTMLCanvasElement));
   panel = new LatencyPanel();
   notice = new NoticeBar();
+  offer = new Offer({
+    send: (event) => this.connection.send(event),
+    note: (text) => this.note(text),
+    reconnect: () => this.connection.retry(),
+  });
   welcome = new Welcome((question) => void this.ask(question));
   settings = new SettingsDialog({
     applied: (now, before) => this.settingsChanged(now, before),
@@ -234,6 +240,7 @@ class App {
   /** @param {WireEvent} event */
   received(event) {
     const changed = this.transcript.apply(event);
+    this.offer.received(event);
     switch (event.type) {
       case 'session.created':
       case 'session.updated':

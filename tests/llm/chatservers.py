@@ -38,6 +38,10 @@ class Request(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
+    def setup(self) -> None:
+        super().setup()
+        self.server.owner.connections.append(self.connection)  # type: ignore[attr-defined]
+
     def do_GET(self) -> None:
         self._serve({})
 
@@ -121,15 +125,18 @@ def refusing(code: int, body: object, kind: str = "application/json", **headers:
 class Scripted:
     """Plays one answer after the other, the last for ever."""
 
-    def __init__(self, *plays: Play, models: Play | Sequence[str] = ("small",)) -> None:
+    def __init__(
+        self, *plays: Play, models: Play | Sequence[str] = ("small",), port: int = 0
+    ) -> None:
         listed = (
             models if callable(models) else refusing(200, {"data": [{"id": m} for m in models]})
         )
         self.models: Play = listed
         self.plays = list(plays)
         self.requests: list[Asked] = []
+        self.connections: list[socket.socket] = []
         self.changed = threading.Condition()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Request)
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), Request)
         self._http.owner = self  # type: ignore[attr-defined]
         self._http.daemon_threads = True
         self.port = self._http.server_port
@@ -157,6 +164,9 @@ class Scripted:
     def __exit__(self, *error: object) -> None:
         self._http.shutdown()
         self._http.server_close()
+        for connection in self.connections:  # else they would be answered for ever
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 PROGRAM = """

@@ -32,8 +32,9 @@ from voiceloop.cli import main
 from voiceloop.config import GUARDED, Config, LlmConfig
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.address import address
-from voiceloop.llm.chatserver import STEP_S, Trouble
+from voiceloop.llm.chatserver import STEP_S
 from voiceloop.llm.remote import RemoteConversation, RemoteLlm, openai
+from voiceloop.llm.troubles import Trouble
 from voiceloop.llm.wording import BROKEN_OFF, SPOKEN
 from voiceloop.status import engine_names
 from voiceloop.types import TokenBurst, Tool, ToolCall

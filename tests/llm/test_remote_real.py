@@ -17,9 +17,9 @@ from tests.server.serving import until
 from voiceloop.bundled import bundled
 from voiceloop.catalog.store import Store
 from voiceloop.config import LlmConfig
-from voiceloop.llm.chatserver import Trouble
 from voiceloop.llm.engine import speculative
 from voiceloop.llm.remote import RemoteConversation, openai
+from voiceloop.llm.troubles import Trouble
 from voiceloop.llm.wording import BROKEN_OFF
 from voiceloop.types import TokenBurst, Tool, ToolCall
 

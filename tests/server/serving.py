@@ -27,6 +27,8 @@ RATE = 24_000
 FRAME_S = 0.02
 PATIENCE_S = 30.0
 Event = dict[str, Any]
+BY_ITSELF = ("--preset", "starter", "--llm-server", "none")
+"""Options by which nothing hangs on what has been pulled here, or on what else runs."""
 
 
 def free_port() -> int:
@@ -59,10 +61,10 @@ def serving(
     """Run `voiceloop serve` until the block ends."""
     port = port or free_port()
     log = folder / f"serve-{port}.log"
-    command = [sys.executable, "-m", "voiceloop", "serve", "--port", str(port), *options]
+    command = [sys.executable, "-m", "voiceloop", "serve", "--port", str(port), *BY_ITSELF]
     with log.open("a") as stream:
         process = subprocess.Popen(
-            command,
+            [*command, *options],
             env=os.environ | variables,
             stdout=subprocess.PIPE,
             stderr=stream,

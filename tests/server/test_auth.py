@@ -460,3 +460,62 @@ def test_no_request_is_too_strange_to_be_judged(
         assert isinstance(access.judge(target, [HOST, *headers]), Allowed | Refused)
         access.judge(f"{URL}?{target}", [HOST, *headers])
         access.host(headers)
+
+
+# --- the server's own page, on this machine -------------------------------------------------------
+
+TLS = Access(Binding(tls=True))
+EVERYWHERE = Access(Binding("0.0.0.0", 8443, tls=True), KEYS, hosts=["voice.example.com"])
+LOOPBACK = ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1"]
+
+
+@pytest.mark.parametrize("peer", LOOPBACK)
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]"])
+def test_the_page_of_this_machine_is_known(name: str, peer: str) -> None:
+    for access, scheme, port in (
+        (LOCAL, "http", 8765),
+        (KEYED, "http", 8765),
+        (TLS, "https", 8765),
+        (EVERYWHERE, "https", 8443),
+    ):
+        headers = [("Host", f"{name}:{port}"), ("Origin", f"{scheme}://{name}:{port}")]
+        assert access.beside(headers, peer)
+
+
+@pytest.mark.parametrize(
+    ("access", "headers", "peer"),
+    [
+        (LOCAL, [HOST, OWN], "192.0.2.7"),
+        (LOCAL, [HOST, OWN], ""),
+        (LOCAL, [HOST, OWN], "localhost"),
+        (LOCAL, [HOST], "127.0.0.1"),
+        (LOCAL, [HOST, ("Origin", "null")], "127.0.0.1"),
+        (LOCAL, [HOST, ("Origin", "http://localhost:5173")], "127.0.0.1"),
+        (LOCAL, [HOST, ("Origin", "https://localhost:8765")], "127.0.0.1"),
+        (LOCAL, [HOST, ("Origin", "http://127.0.0.1:8765")], "127.0.0.1"),
+        (LOCAL, [HOST, OWN, OWN], "127.0.0.1"),
+        (LOCAL, [HOST, HOST, OWN], "127.0.0.1"),
+        (LOCAL, [OWN], "127.0.0.1"),
+        (LOCAL, [("Host", "evil.example:8765"), ("Origin", "http://evil.example:8765")], "::1"),
+        (KEYED, [HOST, OWN, ("X-Forwarded-For", "192.0.2.7")], "127.0.0.1"),
+        (KEYED, [HOST, OWN, ("Via", "1.1 a")], "127.0.0.1"),
+        (PROXIED, [HOST, OWN], "127.0.0.1"),
+        (
+            EVERYWHERE,
+            [("Host", "voice.example.com:8443"), ("Origin", "https://voice.example.com:8443")],
+            "127.0.0.1",
+        ),
+    ],
+)
+def test_nobody_else_is_taken_for_it(
+    access: Access, headers: Sequence[tuple[str, str]], peer: str
+) -> None:
+    assert not access.beside(headers, peer)
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.sampled_from([*LOOPBACK, "192.0.2.7"]))
+def test_whatever_is_said_it_is_a_loopback_name_of_one_origin(
+    host: str, origin: str, peer: str
+) -> None:
+    for access in (LOCAL, KEYED, PUBLIC, PROXIED, EVERYWHERE):
+        assert not access.beside([("Host", host), ("Origin", origin)], peer)

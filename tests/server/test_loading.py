@@ -17,7 +17,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.server.serving import PATIENCE_S, free_port
+from tests.server.serving import BY_ITSELF, PATIENCE_S, free_port
 
 pytestmark = pytest.mark.models
 
@@ -61,7 +61,7 @@ def held(tmp_path: Path) -> Path:
 @pytest.fixture
 def slow(held: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     port = free_port()
-    command = [sys.executable, "-c", SLOW, str(held), "serve", "--port", str(port)]
+    command = [sys.executable, "-c", SLOW, str(held), "serve", "--port", str(port), *BY_ITSELF]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=dict(os.environ))
     until = time.monotonic() + PATIENCE_S

@@ -80,8 +80,9 @@ EXTENSIONS_SENT = {
     "voiceloop.output.resumed",
     "voiceloop.session.token",
     "voiceloop.session.resumed",
+    "voiceloop.llm_server.used",
 }
-EXTENSIONS_TAKEN = {"voiceloop.played", "voiceloop.resume"}
+EXTENSIONS_TAKEN = {"voiceloop.played", "voiceloop.resume", "voiceloop.llm_server.use"}
 
 
 def unknown_keys(value: object) -> set[str]:

@@ -122,7 +122,7 @@ def test_extensions_are_off_until_each_is_asked_for() -> None:
         "traces": False,
         "pause": False,
         "resume": False,
-        **{name: [] for name in ("voices", "models", "examples", "notes")},
+        **{name: [] for name in ("voices", "models", "examples", "notes", "llm_servers")},
     }
     asked = update({"type": "realtime", "voiceloop": {"pause": True}}).session
     more = update({"type": "realtime", "voiceloop": {"traces": True}}).session

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from voiceloop.config import PRESETS
 from voiceloop.errors import ConfigError, MissingExtra, ModelNotFound, VoiceloopError
 from voiceloop.flags import Command, Commands
+from voiceloop.presets import BEST_FIRST, STARTER
 from voiceloop.schema import nearest
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class ModelsPull(Command, frozen=True, kw_only=True):
     uses = ()
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")]
-    """Names that `voiceloop models list` tells, or a preset: cpu, small, best."""
+    """Names that `voiceloop models list` tells, or a preset."""
     from_: Annotated[
         Literal["hub", "packages"] | None, tyro.conf.arg(name="from", metavar="SOURCE")
     ] = None
@@ -95,9 +96,10 @@ def models_list(command: ModelsList) -> int:
                 f"  {card.name:<24} {card.origin:<9} {size(card.download):>8}  {card.kind:<4} "
                 f"{languages + more:<10} {licence:<13} {card.publisher}"
             )
-    for preset in PRESETS:
-        if names := _of_preset(preset):
-            print(f"voiceloop models pull {preset:<6} pulls {', '.join(names)}")
+    for preset in reversed(BEST_FIRST):
+        if names := _of_preset(preset.name):
+            print(f"voiceloop models pull {preset.name:<6} pulls {', '.join(names)}")
+            print(f"{'':28} for {preset.good_for}; it needs {preset.needs}")
     return 0
 
 
@@ -105,11 +107,13 @@ def models_pull(
     command: ModelsPull,
     cards: Sequence[Card] | None = None,
     ask: Ask | Literal["terminal"] = "terminal",
+    *,
+    agreed: bool = False,
 ) -> int:
     """`voiceloop models pull`.
 
     `cards` are those that ship, and `ask` asks on the terminal if there is one, unless others are
-    given.
+    given. Whoever has `agreed` to what is fetched is asked for nothing but trust and licences.
     """
     from voiceloop.catalog import store as shelf
     from voiceloop.catalog.cards import size
@@ -133,7 +137,7 @@ def models_pull(
     new = [order for order in orders if store.known(order.name, order.origin) is None]
     come = sum(store.fetched(order.name, order.origin) for order in new)
     shelf.make_room(store.root, sum(order.room for order in new) - come)
-    _agree(orders, {one.name for one in new}, command, asks, total)
+    _agree(orders, {one.name for one in new}, command, asks, total, agreed)
     with progress(f"fetching {', '.join(one.name for one in orders)}", total) as bar:
         pulled = [pull(order, store, bar) for order in orders]
     for model in pulled:
@@ -206,7 +210,12 @@ def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> 
 
 
 def _agree(
-    orders: Sequence[Order], new: Set[str], command: ModelsPull, ask: Ask, total: int
+    orders: Sequence[Order],
+    new: Set[str],
+    command: ModelsPull,
+    ask: Ask,
+    total: int,
+    agreed: bool,
 ) -> None:
     """Show what will be fetched and ask once, or raise ConfigError where nobody agrees to it.
 
@@ -245,6 +254,8 @@ def _agree(
         if one.card and not one.card.licence.free and not command.accept_licence
     ]
     trusted = [f"from packages of other publishers ({'; '.join(strangers)})"] if strangers else []
+    if agreed and not trusted and not accepted:
+        return
     question = ", ".join([f"fetch {size(total)}", *trusted, *accepted])
     if not ask(f"{question}? [y/N] "):
         raise ConfigError("nothing was fetched", "answer y to fetch")
@@ -283,7 +294,8 @@ def _names(word: str, cards: Sequence[Card]) -> list[str]:
     if variants(cards, word):
         return [word]
     if word == "starter":
-        raise VoiceloopError("the starter ships with voiceloop", "pull a preset: cpu, small, best")
+        others = ", ".join(one.name for one in reversed(BEST_FIRST) if one is not STARTER)
+        raise VoiceloopError("the starter ships with voiceloop", f"pull a preset: {others}")
     if names := _of_preset(word):
         return names
     near = nearest(word, {*known, *PRESETS} - {"starter"})

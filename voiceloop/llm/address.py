@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from voiceloop.errors import ConfigError
+from voiceloop.llm.localservers import KNOWN
 
 OPENAI = "api.openai.com"
-USUAL = (
-    "Ollama is at http://localhost:11434/v1, llama.cpp at http://localhost:8080/v1, "
-    "vLLM at http://localhost:8000/v1, LM Studio at http://localhost:1234/v1"
-)
+USUAL = ", ".join(f"{one.name} is at http://localhost:{one.port}/v1" for one in KNOWN)
 
 
 @dataclass(frozen=True, slots=True)

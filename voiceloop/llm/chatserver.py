@@ -9,69 +9,37 @@ know what is asked.
 from __future__ import annotations
 
 import json
-import re
-import socket
-import ssl
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
-from voiceloop.errors import ConfigError, EngineError
-from voiceloop.llm.address import USUAL, Address
+from voiceloop.errors import ConfigError
+from voiceloop.llm import presence, troubles
+from voiceloop.llm.address import Address
 from voiceloop.llm.chatstream import ChatStream, Complaint, Garbled, Piece, complaint
+from voiceloop.llm.troubles import Trouble
 from voiceloop.schema import nearest
 
 if TYPE_CHECKING:
     import httpx2
 
-    _Way = tuple[BlockingPortal, httpx2.AsyncClient, anyio.Event]
+    _Way = tuple[BlockingPortal, httpx2.AsyncClient, TaskGroup, anyio.Event]
 
 STEP_S = 0.02
 """A step waits no longer: other conversations and cancellations get their turn."""
 CONNECT_S = 5.0
 """A server that has not taken a connection by then is out of reach."""
-AGAIN_S = 0.5
-"""After so long a request that failed is sent once more, unless the server names another time."""
-PATIENCE_S = 3.0
-"""Nobody waits longer than that for a server that is busy."""
 GRACE_S = 0.5
 """So long a reply that is complete may wait for what the server still has to tell of it."""
-MOST_TOLD = 65_536
-"""Bytes that are read of a refusal."""
-QUOTED = 200
-"""Characters of what a server says that are passed on."""
-_TOO_LONG = re.compile(
-    r"context.{0,24}(length|size|window|exceed)|(exceed|maximum|max).{0,40}context|"
-    r"(prompt|input|message)s?\b.{0,24}too (long|large)|too many (input )?tokens",
-    re.IGNORECASE,
-)
-
-
-class Trouble(EngineError):
-    """A request that came to nothing, or broke off."""
-
-    def __init__(
-        self,
-        message: str,
-        hint: str,
-        *,
-        again_s: float | None = None,
-        too_long: bool = False,
-        status: int | None = None,
-    ) -> None:
-        super().__init__(message, hint)
-        self.again_s = again_s
-        """To ask again after so many seconds may help; None: it will not."""
-        self.too_long = too_long
-        """What was asked does not fit into the model's context."""
-        self.status = status
-        """Of HTTP, where the server answered with one that stands for nothing else."""
+MOST_TOLD, MOST_LISTED = 65_536, 1 << 20
+"""Bytes that are read of a refusal, and of a list of models."""
 
 
 class ChatServer:
@@ -86,12 +54,14 @@ class ChatServer:
         self.models: list[str] = []
         """Names of the models that it has, once it has been asked."""
         self._timeout_s = timeout_s
+        self._watched = False
+        """It may have gone, and is being looked for."""
         self._arrived = threading.Condition()
         """Notified whenever there is anything new of any reply."""
         started: Future[_Way] = Future()
         name, live = "voiceloop-llm-requests", (_live, where, started)
         threading.Thread(target=anyio.run, args=live, name=name, daemon=True).start()
-        self._portal, self._client, over = started.result()
+        self._portal, self._client, self._tasks, over = started.result()
         # The thread ends when nobody speaks to the server any more, or with the program.
         weakref.finalize(self, _end, self._portal, over).atexit = False
 
@@ -126,15 +96,40 @@ class ChatServer:
     async def _look_up(self) -> None:
         with anyio.move_on_after(CONNECT_S) as scope:
             async with self._requested("models") as answer:
-                told = await _beginning(answer)
+                told = await _beginning(answer, MOST_LISTED)
                 try:
                     self.models = [str(one["id"]) for one in _json(told)["data"]]
                 except (KeyError, TypeError, ValueError):
-                    raise self._no_such_server(answer) from None
+                    raise troubles.no_such_server(self.where, _kind(answer)) from None
         if scope.cancelled_caught:
-            raise self._silent(CONNECT_S)
+            raise troubles.silent(self.where, CONNECT_S)
 
     async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None]) -> None:
+        """Post a reply; where that fails, find out whether the server is still there."""
+        try:
+            await self._persist(body, post)
+        except Trouble as trouble:
+            if trouble.lost and self.where.loopback and not self._watched:
+                self._watched = True
+                server: weakref.ref[ChatServer] = weakref.ref(self)
+                self._tasks.start_soon(self._watch, server, self.where.host)
+            raise
+
+    @staticmethod
+    async def _watch(server: weakref.ref[ChatServer], host: str) -> None:
+        """Tell when a server has gone and is back, for as long as anybody speaks to it."""
+
+        async def ask() -> None:
+            if (there := server()) is None:
+                await anyio.sleep_forever()  # until this thread ends, which is soon
+            else:
+                await there._look_up()
+
+        await presence.watch(host, ask)
+        if (there := server()) is not None:
+            there._watched = False
+
+    async def _persist(self, body: Mapping[str, Any], post: Callable[[Piece], None]) -> None:
         """Post a reply, asking twice where nothing has come of it before it failed."""
         begun = False
 
@@ -155,8 +150,8 @@ class ChatServer:
         stream = ChatStream()
         with anyio.move_on_after(self._timeout_s) as scope:
             async with self._requested("chat/completions", body) as answer:
-                if "event-stream" not in answer.headers.get("Content-Type", "event-stream"):
-                    raise self._no_such_server(answer)
+                if "event-stream" not in (_kind(answer) or "event-stream"):
+                    raise troubles.no_such_server(self.where, _kind(answer))
                 async for block in answer.aiter_bytes():
                     for piece in self._pieces(stream, block):
                         # What is said counts, and not that a connection is kept alive.
@@ -168,8 +163,8 @@ class ChatServer:
         if stream.finished:
             return
         if scope.cancelled_caught:
-            raise self._silent(self._timeout_s)
-        raise self._broke_off("the reply ends before it is complete")
+            raise troubles.silent(self.where, self._timeout_s)
+        raise troubles.broke_off(self.where, "the reply ends before it is complete")
 
     def _pieces(self, stream: ChatStream, block: bytes) -> list[Piece]:
         try:
@@ -177,7 +172,7 @@ class ChatServer:
         except Garbled as error:
             raise Trouble(f"{self.where.host} sends {error}", "see the server's log") from None
         except Complaint as error:
-            raise self._refused(None, str(error)) from None
+            raise troubles.refused(self.where, None, str(error)) from None
 
     @asynccontextmanager
     async def _requested(
@@ -198,45 +193,10 @@ class ChatServer:
                     raise await self._refusal(answer, str(body["model"]) if body else "")
                 yield answer
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise self._unreachable(error) from None
+            raise troubles.unreachable(self.where, error) from None
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
-            raise self._broke_off(str(error).strip().rstrip(".") or type(error).__name__) from None
-
-    # ---- what went wrong, as one line
-
-    def _unreachable(self, error: Exception) -> Trouble:
-        causes = list(_causes(error))
-        broken = next((one for one in causes if isinstance(one, ssl.SSLError)), None)
-        if broken is not None:
-            why = re.sub(r"^\[.*?\] | \(_ssl.*\)$", "", str(broken))
-            return Trouble(
-                f"{self.where.host} cannot be reached safely ({why})",
-                "does it speak https at all? SSL_CERT_FILE names certificates of your own",
-            )
-        named = not any(isinstance(one, socket.gaierror) for one in causes)
-        why = "it takes no connection" if named else "there is no host of that name"
-        return Trouble(f"{self.where.host} cannot be reached ({why})", USUAL, again_s=AGAIN_S)
-
-    def _broke_off(self, why: str) -> Trouble:
-        return Trouble(
-            f"{self.where.host} broke off ({self._quoted(why)})",
-            "ask again; if it stays so, see the server's log",
-            again_s=AGAIN_S,
-        )
-
-    def _silent(self, seconds: float) -> Trouble:
-        return Trouble(
-            f"{self.where.host} has said nothing for {seconds:g} s",
-            "see the server's log; llm.timeout_s is how long to wait",
-            again_s=0.0,
-        )
-
-    def _no_such_server(self, answer: httpx2.Response) -> Trouble:
-        kind = answer.headers.get("Content-Type", "").partition(";")[0] or "something else"
-        return Trouble(
-            f"{self.where.host} answers with {self._quoted(kind)}, not as a model's server does",
-            f"check llm.base_url, which mostly ends in /v1: {USUAL}",
-        )
+            why = str(error).strip().rstrip(".") or type(error).__name__
+            raise troubles.broke_off(self.where, why) from None
 
     async def _refusal(self, answer: httpx2.Response, model: str) -> Trouble:
         told = await _beginning(answer)
@@ -246,57 +206,11 @@ class ChatServer:
             plain = told.decode("utf-8", "replace").strip()
             why = "" if plain.startswith("<") else plain
         status, host = answer.status_code, self.where.host
-        if 300 <= status < 400:
-            return Trouble(
-                f"{host} sends us elsewhere ({status}), where nothing is sent",
-                "write the address that it means into llm.base_url",
-            )
         if status == 429:
-            return self._busy(answer.headers.get("Retry-After", ""), why)
+            return troubles.busy(self.where, answer.headers.get("Retry-After", ""), why)
         if status == 404 and model and "model" in why.lower():
             return Trouble(f"{host} has no model called '{model}' (404)", self.instead_of(model))
-        return self._refused(status, why)
-
-    def _refused(self, status: int | None, why: str) -> Trouble:
-        """The server has refused with this status, or in the middle of a reply, and says `why`."""
-        host, key = self.where.host, self.where.key_name
-        if status in (401, 403):
-            # What it says of a key may hold the key.
-            what = "refuses the key" if self.where.key else "wants a key"
-            return Trouble(f"{host} {what} ({status})", f"set {key} in the environment")
-        if _TOO_LONG.search(why):
-            return Trouble(
-                f"what was said does not fit into the model's context: {self._quoted(why)}",
-                "say less, or give the server's model a longer context",
-                too_long=True,
-            )
-        if status == 404:
-            return Trouble(
-                f"{host} knows no such address (404): {self.where.url}",
-                f"llm.base_url mostly ends in /v1: {USUAL}",
-            )
-        answers = f"answers {status}" if status else "has failed"
-        said = f": {self._quoted(why)}" if why else ""
-        again_s = None if status and status < 500 else AGAIN_S
-        hint = "see the server's log"
-        return Trouble(f"{host} {answers}{said}", hint, again_s=again_s, status=status)
-
-    def _busy(self, after: str, why: str) -> Trouble:
-        seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d+)?", after) else None
-        told = "" if seconds is None else f", and wants to be left alone for {seconds:g} s"
-        said = f": {self._quoted(why)}" if why else ""
-        return Trouble(
-            f"{self.where.host} has too much to do (429){told}{said}",
-            "wait a little, or see what your plan allows",
-            again_s=seconds if seconds is not None and seconds <= PATIENCE_S else None,
-        )
-
-    def _quoted(self, text: str) -> str:
-        """What a server says, on one short line and without the key."""
-        key = self.where.key
-        plain = " ".join((text.replace(key, "…") if key else text).split())
-        plain = "".join(char for char in plain if char.isprintable())
-        return plain if len(plain) <= QUOTED else f"{plain[:QUOTED]}…"
+        return troubles.refused(self.where, status, why)
 
 
 class Answer:
@@ -357,10 +271,11 @@ async def _live(where: Address, started: Future[_Way]) -> None:
         what = "what the environment says of proxies or certificates cannot be used"
         hint = "see HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE"
         return started.set_exception(ConfigError(f"{what} ({type(error).__name__})", hint))
-    async with client, BlockingPortal() as portal:
+    async with client, BlockingPortal() as portal, anyio.create_task_group() as tasks:
         over = anyio.Event()
-        started.set_result((portal, client, over))
+        started.set_result((portal, client, tasks, over))
         await over.wait()
+        tasks.cancel_scope.cancel()
 
 
 def _end(portal: BlockingPortal, over: anyio.Event) -> None:
@@ -370,19 +285,17 @@ def _end(portal: BlockingPortal, over: anyio.Event) -> None:
         over.set()
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, what it came of, what that came of, and so on."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
+def _kind(answer: httpx2.Response) -> str:
+    """The content type."""
+    return answer.headers.get("Content-Type", "")
 
 
-async def _beginning(answer: httpx2.Response) -> bytes:
-    """The body, if it is no longer than `MOST_TOLD`, or so much of it."""
+async def _beginning(answer: httpx2.Response, most: int = MOST_TOLD) -> bytes:
+    """The body, if it has no more than `most` bytes, or so much of it."""
     told = b""
     async for block in answer.aiter_bytes():
         told += block
-        if len(told) >= MOST_TOLD:
+        if len(told) >= most:
             break
     return told
 

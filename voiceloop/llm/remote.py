@@ -23,10 +23,11 @@ from voiceloop.engines import Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import LANGUAGES
 from voiceloop.llm.address import OPENAI, USUAL, address
-from voiceloop.llm.chatserver import ChatServer, Trouble
+from voiceloop.llm.chatserver import ChatServer
 from voiceloop.llm.chatstream import Call, Read, Text
 from voiceloop.llm.messages import Called, Exchange, Message
 from voiceloop.llm.parts import Part, Parts
+from voiceloop.llm.troubles import Trouble
 from voiceloop.llm.wording import BROKEN_OFF, SPOKEN
 from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
 

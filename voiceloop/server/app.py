@@ -27,6 +27,7 @@ from voiceloop.server.http import Site
 from voiceloop.server.limits import Refusal
 from voiceloop.server.lobby import Lobby
 from voiceloop.server.metrics import Metrics
+from voiceloop.server.offers import Offers
 from voiceloop.server.port import Binding
 from voiceloop.server.routes import Request, Routes, Samples
 from voiceloop.server.websocket import WebSocket, listening
@@ -51,7 +52,11 @@ class App:
     """The server while it runs."""
 
     def __init__(
-        self, models: AbstractContextManager[Engines], config: Config, place: Place
+        self,
+        models: AbstractContextManager[Engines],
+        config: Config,
+        place: Place,
+        offers: Offers | None = None,
     ) -> None:
         """`models` is entered on a thread while the page is there already, and left at the end."""
         self.metrics = Metrics()
@@ -60,6 +65,7 @@ class App:
         self._models = models
         self._config = config
         self._place = place
+        self._offers = offers
         self._routes = Routes(
             place.access,
             place.site,
@@ -102,7 +108,7 @@ class App:
         for runner in engines.runners:
             if isinstance(runner, ModelThread):
                 runner.waited = self.metrics.waited
-        self._lobby = Lobby(engines, self._config, self.metrics, self._wake)
+        self._lobby = Lobby(engines, self._config, self.metrics, self._wake, self._offers)
         self._routes.samples, self._routes.unready = Samples(engines), ""
         ready()
         async with anyio.create_task_group() as tasks:
@@ -125,10 +131,12 @@ class App:
 
     async def _connect(self, socket: WebSocket, request: Request) -> None:
         """Serve a client that has been let in."""
-        judged = self._place.access.judge(request.target, request.headers)
+        access = self._place.access
+        judged = access.judge(request.target, request.headers)
         lobby, limits = self._lobby, self._config.server
         assert lobby is not None and isinstance(judged, Allowed), "nobody else gets a socket"
-        ticket = lobby.admit(judged.key)
+        beside = access.beside(request.headers, request.peer)
+        ticket = lobby.admit(judged.key, beside=beside)
         if isinstance(ticket, Refusal):
             await socket.close(TRY_AGAIN, ticket.text)
             return

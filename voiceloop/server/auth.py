@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl
 
 from voiceloop.errors import ConfigError
 from voiceloop.server.keys import Keyring
-from voiceloop.server.port import Binding, check_binding
+from voiceloop.server.port import Binding, check_binding, is_loopback
 
 HeaderList = Sequence[tuple[str, str]]
 """Names, in any case, and values of a request's headers, in order, none left out."""
@@ -111,17 +111,18 @@ class Access:
         hosts, origins = list(hosts), list(origins)
         check_binding(binding, keys=keys is not None, names=bool(hosts or origins))
         self._keys = keys
+        self._behind_proxy = binding.behind_proxy
+        self._scheme = "https" if binding.tls else "http"
         self.origins: set[str] = set()
         """Every value of Origin that is accepted."""
         self.hosts: set[str] = set()
         """Every value of Host that is accepted, in its normal form."""
-        scheme = "https" if binding.tls else "http"
-        own = ["localhost", "127.0.0.1", "[::1]"]
+        own = [*_HERE]
         if not binding.everywhere:
             own.append(f"[{binding.host}]" if ":" in binding.host else binding.host)
         for text in [*own, *hosts]:
             host, port = _host(text)
-            self._add(scheme, host, port or binding.port)
+            self._add(self._scheme, host, port or binding.port)
             if binding.behind_proxy and text in hosts:
                 self._add("https", host, port or 443)
         for text in origins:
@@ -161,6 +162,27 @@ class Access:
             return Refused(key)
         return Allowed(key)
 
+    def beside(self, headers: HeaderList, peer: str) -> bool:
+        """Whether the server's own page asks, opened by somebody on this machine.
+
+        `peer` is the address that the connection comes from. Nothing that is forwarded is from
+        here, and a page from elsewhere has another origin than it asks; so the page has been called
+        by a name of this machine, and by no other.
+        """
+        called = self.host(headers)
+        if isinstance(called, Refused) or self._behind_proxy:
+            return False
+        if not _FORWARDED.isdisjoint(name.lower() for name, _ in headers):
+            return False
+        host = _parsed(called)
+        own = f"{self._scheme}://{called}"
+        return (
+            is_loopback(peer)
+            and host is not None
+            and host[0] in _HERE
+            and _value(headers, "origin") == own
+        )
+
     def _add(self, scheme: str, host: str, port: int | None) -> None:
         usual = {"http": 80, "https": 443}.get(scheme)
         port = port or usual
@@ -192,6 +214,8 @@ class Access:
         return self._keys.match(shown[0]) or Reason.WRONG_KEY
 
 
+_HERE = ("localhost", "127.0.0.1", "[::1]")
+"""What programs on this machine call it."""
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([!-~]+)")
 _SECRET = re.compile(r"key|token|secret|auth|bearer|pass", re.IGNORECASE)

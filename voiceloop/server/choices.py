@@ -25,9 +25,11 @@ from voiceloop.wire.settings import (
 S = TypeVar("S", SessionSettings, ResponseSettings)
 
 
-def about(config: Config, tts: Tts) -> Extensions:
-    """The models' names, what to ask them, and what to expect of them, as a session begins."""
-    return Extensions(
+def about(config: Config, tts: Tts, asked: Extensions) -> Extensions:
+    """The models' names, what to ask them, and what to expect of them, beside what a client has
+    asked for."""
+    return replace(
+        asked,
         voices=tuple(tts.voices()),
         models=tuple(engine_names(config).split(", ")),
         examples=examples(config),

@@ -14,15 +14,15 @@ from typing import Annotated
 import tyro
 from msgspec import Meta
 
+from voiceloop.choosing import Choosing, settle
 from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError
-from voiceloop.flags import Command
 from voiceloop.status import engine_names, notes
 
 logger = logging.getLogger(__name__)
 
 
-class Serve(Command, frozen=True, kw_only=True):
+class Serve(Choosing, frozen=True, kw_only=True):
     """Serve a web page to talk to, and the OpenAI Realtime protocol, until Ctrl-C."""
 
     uses = SECTIONS
@@ -69,22 +69,23 @@ def serve(command: Serve) -> int:
     access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
     check_port(binding)
     site = load(bundled("web"))
+    command, told = settle(command, looks=True)
     logs.start(sys.stderr, transcripts=command.log_transcripts)
     scheme = "https" if secure else "http"
     logger.info("loading", extra={"models": engine_names(command.settings)})
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
     from voiceloop.server.app import App, Place
+    from voiceloop.server.offers import Offers
 
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     where = f"{scheme}://{command.host}:{command.port}"
-    app = App(
-        open_engines(command.settings), command.settings, Place(binding, access, site, secure)
-    )
+    place, offers = Place(binding, access, site, secure), Offers.of(command)
+    app = App(open_engines(command.settings), command.settings, place, offers)
 
     def ready() -> None:
         print(f"listening on {where}, Ctrl-C ends", flush=True)
-        for note in notes(command.settings):
+        for note in (*told.all(), *notes(command.settings)):
             print(note, flush=True)
 
     anyio.run(app.run, ready, backend_options=LOOP)

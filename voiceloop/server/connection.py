@@ -17,7 +17,7 @@ import anyio
 import anyio.lowlevel
 
 from voiceloop.config import ServerConfig
-from voiceloop.errors import ProtocolError
+from voiceloop.errors import ProtocolError, VoiceloopError
 from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Budget, Kind, Refusal, Ticket
@@ -34,7 +34,7 @@ from voiceloop.wire.client_events import (
     parse,
     parse_binary,
 )
-from voiceloop.wire.extensions import Resume, SessionResumed, SessionToken
+from voiceloop.wire.extensions import Resume, SessionResumed, SessionToken, UseLlmServer
 from voiceloop.wire.session_events import Error, ErrorDetails
 
 logger = logging.getLogger(__name__)
@@ -85,8 +85,8 @@ class Connection:
         metrics: Metrics,
     ) -> None:
         """`ticket` is the place of the session that is begun for the client."""
-        self.key = ticket.key
-        """Id of the API key that the client showed."""
+        self.ticket = ticket
+        """The client's place, and the id of the API key that it showed."""
         self.resumable = False
         """The client has a token."""
         self.over = anyio.Event()
@@ -127,6 +127,7 @@ class Connection:
                     self._tasks.start_soon(self._watch)
                     self.visit.welcome()
                     self._tasks.start_soon(self._converse, self.visit)
+                    self._tasks.start_soon(self._offer)
                     try:
                         await self._read()
                     except Disconnected:
@@ -195,6 +196,8 @@ class Connection:
             event_id = event.event_id
             if isinstance(event, Resume) and first:
                 await self._take_up(event)
+            elif isinstance(event, UseLlmServer):
+                self._use(event)
             else:
                 await self._pass_on(event)
         except ProtocolError as error:
@@ -215,6 +218,33 @@ class Connection:
     def _fail(self, text: str, code: int) -> None:
         self._outbox.put(Error(ErrorDetails("server_error", text)))
         self.close(code, text)
+
+    # ---- who replies
+
+    async def _offer(self) -> None:
+        """Tell the client whom else on this machine the replies may be had from."""
+        if self.ticket.beside and self._lobby.offers is not None:
+            servers = await self._lobby.offers.look()
+            self.visit.offer(servers)
+
+    def _use(self, event: UseLlmServer) -> None:
+        if not self.ticket.beside or self._lobby.offers is None:
+            raise ProtocolError(
+                "nobody but a page of this server that was opened on its machine chooses who "
+                "replies, and only where that is offered",
+                "start the server with --llm-server",
+                code="not_permitted",
+                param="type",
+            )
+        self._tasks.start_soon(self._begin_use, event)
+
+    async def _begin_use(self, event: UseLlmServer) -> None:
+        """Have somebody else reply: what is said goes on meanwhile."""
+        try:
+            self._outbox.put(await self._lobby.use(event.server))
+        except VoiceloopError as error:
+            refusal = ProtocolError(error.message, error.hint, param="server")
+            self._outbox.refuse(refusal, event.event_id)
 
     # ---- the session
 
@@ -251,10 +281,12 @@ class Connection:
         await self.visit.stop()
         await self._lobby.forget(self.dialogue)
         self.grant = found
+        await self._lobby.renew(self.dialogue)
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
         self._outbox.put(SessionResumed())
         self.visit = Visit(self.dialogue, self._outbox, self._note_end)
         self.visit.welcome_back()
+        self._tasks.start_soon(self._offer)
         self._tasks.start_soon(self._converse, self.visit)
         self._give_token()
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from msgspec import structs
+
 from voiceloop.config import Config
-from voiceloop.engines import Conversation, Engines
+from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.languages import language
 from voiceloop.server import choices
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.ledger import Ledger
-from voiceloop.wire.settings import Audio, OutputAudio, SessionChanges, SessionSettings
+from voiceloop.wire.settings import (
+    Audio,
+    Extensions,
+    LlmServer,
+    OutputAudio,
+    SessionChanges,
+    SessionSettings,
+)
 
 
 class Dialogue:
@@ -30,12 +41,31 @@ class Dialogue:
             model=engines.llm.name,
             instructions=engines.llm.system,
             audio=Audio(output=OutputAudio(voice=engines.tts.voice)),
-            voiceloop=choices.about(config, engines.tts),
+            voiceloop=choices.about(config, engines.tts, Extensions()),
         )
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
         self.id = new_id("conv")
         self.language = language(config.asr.language)
         """What the user spoke when the last connection ended."""
+
+    def offer(self, servers: tuple[LlmServer, ...]) -> None:
+        """The client may have the replies from these."""
+        offered = structs.replace(self.settings.voiceloop, llm_servers=servers)
+        self.settings = structs.replace(self.settings, voiceloop=offered)
+
+    def think_with(self, llm: Llm, config: Config) -> None:
+        """Go on with another language model, which has read nothing yet. The conversation with the
+        former is to be closed before."""
+        former, self.config = self.engines.llm, config
+        self.engines = replace(self.engines, llm=llm)
+        self.conversation = llm.conversation()
+        own = self.settings.instructions == former.system
+        self.settings = structs.replace(
+            self.settings,
+            model=llm.name,
+            instructions=llm.system if own else self.settings.instructions,
+            voiceloop=choices.about(config, self.engines.tts, self.settings.voiceloop),
+        )
 
     @property
     def asked_language(self) -> str:

@@ -133,6 +133,8 @@ class Ticket:
 
     key: str | None
     """Id of the client's key; none where clients need none."""
+    beside: bool = False
+    """The client is the server's own page, opened on this machine."""
 
 
 class Admission:
@@ -146,7 +148,7 @@ class Admission:
         """How many there are."""
         return len(self._tickets)
 
-    def admit(self, key: str | None) -> Ticket | Refusal:
+    def admit(self, key: str | None, *, beside: bool = False) -> Ticket | Refusal:
         """A place for a session of the client that showed `key`."""
         limits = self._limits
         if len(self._tickets) >= limits.max_sessions:
@@ -154,7 +156,7 @@ class Admission:
         elif sum(ticket.key == key for ticket in self._tickets) >= limits.max_sessions_per_key:
             kind = Kind.SESSIONS_OF_KEY
         else:
-            ticket = Ticket(key)
+            ticket = Ticket(key, beside)
             self._tickets.add(ticket)
             return ticket
         return Refusal(kind, _TEXTS[kind].format(limits), None)

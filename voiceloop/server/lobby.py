@@ -18,7 +18,9 @@ from voiceloop.loading import load_vad
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Admission, Refusal, Ticket
 from voiceloop.server.metrics import Metrics
+from voiceloop.server.offers import Offers
 from voiceloop.server.resume import Grant, Loss, Sessions
+from voiceloop.wire.extensions import LlmServerUsed
 from voiceloop.wire.ids import maker
 
 if TYPE_CHECKING:
@@ -29,11 +31,18 @@ class Lobby:
     """Where sessions begin, wait, and end."""
 
     def __init__(
-        self, engines: Engines, config: Config, metrics: Metrics, turn_over: Callable[[], None]
+        self,
+        engines: Engines,
+        config: Config,
+        metrics: Metrics,
+        turn_over: Callable[[], None],
+        offers: Offers | None = None,
     ) -> None:
-        """`turn_over` is to be called when a turn of any session is over."""
+        """`turn_over` is to be called when a turn of any session is over; `offers` are made to
+        visitors on this machine."""
         self.new_id = maker(SystemRandom())
         self.turn_over = turn_over
+        self.offers = offers
         self.closing = False
         """Whoever leaves now does not come back."""
         self._engines = engines
@@ -49,9 +58,10 @@ class Lobby:
         """How many sessions there are, with a client and without."""
         return len(self._admission)
 
-    def admit(self, key: str | None) -> Ticket | Refusal:
-        """A place for a session of the client that showed the key with that id."""
-        admitted = self._admission.admit(key)
+    def admit(self, key: str | None, *, beside: bool = False) -> Ticket | Refusal:
+        """A place for a session of the client that showed the key with that id; it is `beside` the
+        server if it is its own page, opened on this machine."""
+        admitted = self._admission.admit(key, beside=beside)
         if isinstance(admitted, Refusal):
             self._metrics.refused(admitted.reason)
         return admitted
@@ -69,13 +79,27 @@ class Lobby:
         self, token: str, own: Connection
     ) -> Grant[Dialogue, Connection] | Loss[Dialogue, Connection]:
         """The session that `token` is for; the one that the connection began with is over then."""
-        found = self._sessions.resume(token, own.key, own, anyio.current_time())
+        found = self._sessions.resume(token, own.ticket.key, own, anyio.current_time())
         if isinstance(found, Loss):
             self._metrics.refused(found.reason)
         else:
             self._sessions.end(own.grant.session, own)
         self._count()
         return found
+
+    async def use(self, server: str) -> LlmServerUsed:
+        """Have the server of that id reply in all sessions that begin from now on, or are taken up
+        again. Raises what `Offers.take` raises."""
+        assert self.offers is not None, "whoever knows of a server was offered it"
+        llm, self._config, used = await self.offers.take(server)
+        self._engines = replace(self._engines, llm=llm)
+        return used
+
+    async def renew(self, dialogue: Dialogue) -> None:
+        """A session that is taken up again goes on with the language model of new ones."""
+        if dialogue.engines.llm is not self._engines.llm:
+            await self._engines.llm_runner.call(dialogue.close)
+            dialogue.think_with(self._engines.llm, self._config)
 
     def delivered(self, own: Connection) -> None:
         """The client has the newest token."""

@@ -43,14 +43,19 @@ class Binding:
     @property
     def loopback(self) -> bool:
         """Whether only programs on this machine can connect."""
-        address = _address(self.host)
-        return address.is_loopback if address else self.host.lower() == "localhost"
+        return is_loopback(self.host) or self.host.lower() == "localhost"
 
     @property
     def everywhere(self) -> bool:
         """Whether this is every address of the machine, and so none that it could be called by."""
         address = _address(self.host)
         return address.is_unspecified if address else not self.host
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this is an address by which a machine reaches itself alone."""
+    address = _address(host)
+    return address is not None and address.is_loopback
 
 
 def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:

@@ -47,6 +47,8 @@ class Request:
     target: str
     """Path and query, as they came."""
     headers: HeaderList
+    peer: str = ""
+    """The address that it comes from."""
 
     @property
     def path(self) -> str:

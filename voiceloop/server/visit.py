@@ -60,6 +60,7 @@ from voiceloop.wire.session_events import (
     SessionCreated,
     SessionUpdated,
 )
+from voiceloop.wire.settings import LlmServer
 
 logger = logging.getLogger(__name__)
 
@@ -114,6 +115,13 @@ class Visit:
         """Tell a new client what there is."""
         self._out.put(SessionCreated(self._dialogue.settings))
 
+    def offer(self, servers: tuple[LlmServer, ...]) -> None:
+        """Tell the client whom else the replies may be had from, if from anybody."""
+        dialogue = self._dialogue
+        if servers != dialogue.settings.voiceloop.llm_servers:
+            dialogue.offer(servers)
+            self._out.put(SessionUpdated(dialogue.settings))
+
     def welcome_back(self) -> None:
         """Tell a client that has come back, and the language model, what was said before."""
         self._asking.rewrite()
@@ -126,6 +134,7 @@ class Visit:
                 await self.session.run()
         finally:
             self._dialogue.language = self.session.language
+            self._dialogue.offer(())  # whoever comes next may not be here
             self._over.set()
 
     async def stop(self) -> None:

@@ -93,8 +93,7 @@ async def listening(
     """
 
     async def process(socket: ServerConnection, request: http11.Request) -> http11.Response | None:
-        del socket
-        reply = await answer(_asked(request))
+        reply = await answer(_asked(request, socket))
         if reply is None:
             return None
         headers = Headers([*reply.headers, ("Date", formatdate(usegmt=True))])
@@ -103,7 +102,7 @@ async def listening(
     async def handle(socket: ServerConnection) -> None:
         assert socket.request is not None, "it has been answered"
         async with anyio.create_task_group() as tasks:
-            await connect(WebSocket(socket, tasks), _asked(socket.request))
+            await connect(WebSocket(socket, tasks), _asked(socket.request, socket))
             tasks.cancel_scope.cancel()
 
     try:
@@ -127,8 +126,10 @@ async def listening(
         yield partial(server.close, close_connections=False)
 
 
-def _asked(request: http11.Request) -> Request:
-    return Request(request.method, request.path, list(request.headers.raw_items()))
+def _asked(request: http11.Request, socket: ServerConnection) -> Request:
+    peer = socket.remote_address  # none where it has gone already
+    headers = list(request.headers.raw_items())
+    return Request(request.method, request.path, headers, str(peer[0]) if peer else "")
 
 
 def _select(socket: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:

@@ -23,7 +23,7 @@ from voiceloop.schema import (
     shown,
     tag_of,
 )
-from voiceloop.wire.extensions import Played, Resume
+from voiceloop.wire.extensions import Played, Resume, UseLlmServer
 from voiceloop.wire.items import PARTS, Asked, Item, ItemId, Message
 from voiceloop.wire.jsontext import MAX_CHARACTERS, parse_object
 from voiceloop.wire.pcm import Pcm
@@ -124,6 +124,7 @@ ClientEvent = (
     | ResponseCancel
     | Played
     | Resume
+    | UseLlmServer
 )
 CLIENT_EVENTS: dict[str, Any] = {tag_of(kind): kind for kind in get_args(ClientEvent)}
 """Every event that a client can send, by type."""

@@ -30,6 +30,30 @@ class Resume(Asked, frozen=True, tag="voiceloop.resume"):
     """What `voiceloop.session.token` told last."""
 
 
+class UseLlmServer(Asked, frozen=True, tag="voiceloop.llm_server.use"):
+    """Have a language-model server reply that `session.voiceloop.llm_servers` tells of.
+
+    Answered by `voiceloop.llm_server.used` once it has replied, or by `error`: `not_permitted` for
+    whoever is not told of any.
+    """
+
+    server: Annotated[str, Meta(max_length=64)]
+    """Its id."""
+
+
+class LlmServerUsed(ServerEvent, frozen=True, tag="voiceloop.llm_server.used"):
+    """The language-model server replies from now on, in every session that begins or is taken up
+    again. A client that wants that at once connects anew and sends `voiceloop.resume`."""
+
+    name: str
+    """What kind of server it is."""
+    model: str
+    """The model that replies."""
+    kept: str | None
+    """The file of settings that says so from the next start on; null where it could not be
+    written."""
+
+
 class TentativeTranscript(ServerEvent, frozen=True, tag="voiceloop.transcript"):
     """The user's turn so far, words that may change included; it replaces the former."""
 

@@ -138,6 +138,17 @@ ToolChoice = Annotated[
 ]
 
 
+class LlmServer(Object, frozen=True):
+    """A language-model server that runs on the machine of the server."""
+
+    id: str
+    """For `voiceloop.llm_server.use`."""
+    name: str
+    """What kind of server it is."""
+    models: tuple[str, ...]
+    """Its models that can chat; the first would reply."""
+
+
 class Extensions(Settings, frozen=True):
     """What voiceloop adds to the protocol. Whatever can be asked for is off until then."""
 
@@ -159,6 +170,9 @@ class Extensions(Settings, frozen=True):
     """What the user might ask first."""
     notes: Annotated[tuple[str, ...], TOLD] = ()
     """What the user should know of the models."""
+    llm_servers: Annotated[tuple[LlmServer, ...], TOLD] = ()
+    """Whom else the replies may be had from; told to the server's own page alone, where it was
+    opened on the server's machine."""
 
 
 _REASONING = "leave it out: the model does not reason aloud"

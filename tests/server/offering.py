@@ -1,0 +1,80 @@
+"""The real server over scripted engines, in a process of its own, that offers what runs at some
+ports of this machine: `python -m tests.server.offering PORT FILE [PORTS …]`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import anyio
+
+from tests.fakes import Script
+from tests.server.serving import RATE, Serving, free_port
+from voiceloop.bundled import bundled
+from voiceloop.config import Config, given_in_settings, load_config
+from voiceloop.engines import Engines
+from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
+from voiceloop.runner import InlineRunner
+from voiceloop.server import logs
+from voiceloop.server.app import App, Place
+from voiceloop.server.auth import Access
+from voiceloop.server.http import load
+from voiceloop.server.offers import Offers
+from voiceloop.server.port import LOOP, Binding
+
+HERE = {"Who are you?": ("The scripted one.",), "Again?": ("Scripted again.",)}
+"""What is replied before anybody else replies."""
+
+
+@contextmanager
+def offering(folder: Path, file: Path, *ports: int) -> Iterator[Serving]:
+    """The process until the block ends."""
+    port, log = free_port(), folder / "offering.log"
+    command = [sys.executable, "-m", "tests.server.offering", str(port), str(file)]
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            [*command, *map(str, ports)],
+            env=os.environ | {"VOICELOOP_LLM_KEY": ""},
+            stdout=subprocess.PIPE,
+            stderr=stream,
+            text=True,
+        )
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "ready\n", log.read_text()
+            yield Serving(process, port, log, "http")
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+def main(port: str, file: str, *ports: str) -> None:
+    logs.start(sys.stderr)
+    logging.getLogger("websockets").setLevel(logging.ERROR)
+    run = InlineRunner
+    engines = Engines(
+        ScriptedVad(),
+        ScriptedAsr(Script([], 1.0)),
+        run(),
+        ScriptedLlm(HERE, system="Be scripted."),
+        run(),
+        ScriptedTts(rate=RATE),
+        run(),
+    )
+    binding = Binding(port=int(port))
+    access = Access(binding, hosts=["voice.example.com"], origins=["http://localhost:5173"])
+    own = Path(file)
+    given = given_in_settings(*load_config([own] if own.exists() else []))
+    offers = Offers(given, own, [int(one) for one in ports])
+    app = App(nullcontext(engines), Config(), Place(binding, access, load(bundled("web"))), offers)
+    anyio.run(app.run, lambda: print("ready", flush=True), backend_options=LOOP)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

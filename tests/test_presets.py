@@ -1,0 +1,58 @@
+"""The table of presets: it has each of them, and a machine gets what it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.config import PRESETS
+from voiceloop.presets import BEST_FIRST, GB, STARTER, Machine
+
+pytestmark = pytest.mark.pure
+
+
+def machine(cores: int = 8, memory: float | None = 16, gpu: float = 0) -> Machine:
+    """One with so many cores, and so many gigabytes."""
+    found: Callable[[], int] = lambda: round(gpu * GB)  # noqa: E731
+    return Machine(cores, None if memory is None else round(memory * GB), found)
+
+
+def test_every_preset_is_in_the_table_once_and_the_starter_is_the_last() -> None:
+    assert sorted(one.name for one in BEST_FIRST) == sorted(PRESETS)
+    assert not PRESETS[STARTER.name] and STARTER.needs == "any machine"
+    assert all(one.good_for and "\n" not in one.good_for for one in BEST_FIRST)
+
+
+def test_each_says_what_it_needs() -> None:
+    told = {one.name: one.needs for one in BEST_FIRST}
+    assert told["best"] == "a GPU of 24 GB"
+    assert told["cpu"] == "2 cores and 2 GB of memory"
+
+
+@given(st.integers(1, 64), st.none() | st.floats(0.5, 512), st.floats(0, 96))
+def test_more_of_a_machine_carries_no_less(cores: int, memory: float | None, gpu: float) -> None:
+    own = machine(cores, memory, gpu)
+    more = machine(cores + 1, memory and memory + 1, gpu + 1)
+    recommended = list(own.recommended())
+    assert recommended[-1] is STARTER
+    assert [one for one in BEST_FIRST if one in recommended] == recommended
+    assert all(own.carries(one) for one in recommended)
+    assert set(recommended) <= set(more.recommended())
+
+
+def test_a_gpu_is_looked_for_only_where_a_preset_wants_one() -> None:
+    looked = list[None]()
+    own = Machine(4, 16 * GB, lambda: looked.append(None) or 0)
+    assert all(own.carries(one) for one in BEST_FIRST if not one.gpu)
+    assert looked == []
+    assert not any(own.carries(one) for one in BEST_FIRST if one.gpu)
+
+
+def test_one_core_is_slow_and_no_reason_to_do_without_what_was_pulled() -> None:
+    cpu = next(one for one in BEST_FIRST if one.name == "cpu")
+    assert machine(cores=1).carries(cpu) and cpu not in machine(cores=1).recommended()
+    assert not machine(memory=1).carries(cpu)
+    assert machine(memory=None).carries(cpu)

@@ -1,0 +1,167 @@
+"""What `talk` and `serve` run with where nobody has said so: the best preset that has been pulled,
+or is pulled now, and the language-model server of this machine that `--llm-server` names.
+
+All other commands take the settings as they are, so that what they do hangs on no cache.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, TypeVar
+
+import tyro
+from msgspec.structs import replace
+
+from voiceloop.catalog.firstpull import ask_terminal, choose
+from voiceloop.catalog.pulled import (
+    BEST_PULLED,
+    best_pulled,
+    named_sections,
+    settings_of,
+    wanted,
+)
+from voiceloop.catalog.store import Store
+from voiceloop.config import Config, Given, given_in_settings
+from voiceloop.errors import ModelNotFound
+from voiceloop.flags import Command
+from voiceloop.llm.finding import begin_search
+from voiceloop.llm.localservers import NOWHERE, LocalServer, pick, read_asked
+from voiceloop.placement import gpu_memory, total_memory
+from voiceloop.presets import BEST_FIRST, STARTER, Machine
+from voiceloop.threads import available_cores
+
+ELSEWHERE = "openai"
+"""The engine of a language model that a server has."""
+LLM_KEYS: tuple[str, ...] = ("llm.engine", "llm.base_url", "llm.target")
+"""What names a language model that a server has."""
+
+
+class Choosing(Command, frozen=True, kw_only=True):
+    """A command that chooses what it runs with."""
+
+    llm_server: Annotated[str | None, tyro.conf.arg(metavar="NAME[/MODEL]")] = None
+    """Have the replies from a language-model server of this machine: ollama, lm-studio, llama.cpp,
+    vllm, a port or an address, and perhaps a model of it. `none` looks for none and takes none."""
+
+
+C = TypeVar("C", bound=Choosing)
+Ask = Callable[[str], str] | None
+"""Shows a text to the user and returns a line of theirs; None where there is nobody to ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What whoever starts the command is told of the choice."""
+
+    lines: list[str] = field(default_factory=list[str])
+    search: Future[list[LocalServer]] | None = None
+    """For servers that they may like to know of, beside whatever else is done."""
+
+    def all(self) -> list[str]:
+        """Each of it in one line; once models have been loaded nobody waits for that."""
+        found = self.search.result() if self.search else []
+        return [*self.lines, *(f"{one.told}; --llm-server {one.id} takes it" for one in found)]
+
+
+def settle(
+    command: C,
+    *,
+    looks: bool,
+    machine: Machine | None = None,
+    ask: Ask | Literal["terminal"] = "terminal",
+) -> tuple[C, Told]:
+    """The command with the settings that it is to run with, and what is to be told of them.
+
+    It `looks` for servers that nobody has named. On a terminal the user may be asked what to pull.
+    Raises ConfigError for a server that does not run here, and ModelNotFound where one would reply
+    to what only the starter hears.
+    """
+    store, machine = Store(), machine or this_machine()
+    given = dict(given_in_settings(command.settings, command.origins))
+    told, server = Told(), None
+    if command.llm_server is not None:
+        given, server = _asked_for(command.llm_server, given)
+    elif looks and command.settings.llm.engine != ELSEWHERE:
+        told = Told(search=begin_search())
+    if server:
+        told.lines.append(f"{server.name} replies with {server.models[0]}, at {server.url}")
+    _choose_preset(given, told, store, machine, _terminal() if ask == "terminal" else ask)
+    settings, origins = settings_of(given)
+    if server and "preset" not in given and not {"asr", "tts"} <= named_sections(given):
+        suits = (one for one in machine.recommended() if one is not STARTER)
+        names = " ".join(wanted(next(suits, BEST_FIRST[-2]), given))
+        raise ModelNotFound(
+            f"{server.name} would reply to what the starter hears, which misunderstands people",
+            f"pull what hears and speaks: voiceloop models pull {names}",
+        )
+    return replace(command, settings=settings, origins=origins), told
+
+
+def best_settings(
+    settings: Config, origins: Mapping[str, str], machine: Machine | None = None
+) -> tuple[Config, dict[str, str]]:
+    """The settings that `talk` and `serve` run with, as far as nobody is asked."""
+    given = dict(given_in_settings(settings, origins))
+    if name := best_pulled(given, machine or this_machine(), Store()):
+        given["preset"] = name, BEST_PULLED
+    return settings_of(given)
+
+
+def with_server(given: Given, server: LocalServer, origin: str) -> dict[str, tuple[object, str]]:
+    """What is given, and that the server replies with its first model. A draft of the language
+    model that ran here would be none of the server's: only a flag's is kept, and refused."""
+    found = {
+        key: (value, where)
+        for key, (value, where) in given.items()
+        if key != "llm.draft" or where == "flag"
+    }
+    values = (ELSEWHERE, server.url, server.models[0])
+    return found | {key: (value, origin) for key, value in zip(LLM_KEYS, values, strict=True)}
+
+
+def this_machine() -> Machine:
+    """The machine as presets ask for it."""
+    return Machine(available_cores(), total_memory(), gpu_memory)
+
+
+def _asked_for(
+    text: str, given: dict[str, tuple[object, str]]
+) -> tuple[dict[str, tuple[object, str]], LocalServer | None]:
+    """What is given with what `--llm-server` says, and the server that it names."""
+    asked = read_asked(text)
+    if asked.id == NOWHERE:
+        if given.get("llm.engine", ("", ""))[0] != ELSEWHERE:
+            return given, None
+        stays = {key: one for key, one in given.items() if key not in LLM_KEYS or one[1] == "flag"}
+        return stays, None
+    server = pick(asked, begin_search(asked.ports).result())
+    return with_server(given, server, "--llm-server"), server
+
+
+def _choose_preset(
+    given: dict[str, tuple[object, str]],
+    told: Told,
+    store: Store,
+    machine: Machine,
+    ask: Ask,
+) -> None:
+    """Name the preset where none is, and say so."""
+    if "preset" in given:
+        return
+    named = named_sections(given)
+    chosen, why = best_pulled(given, machine, store), "the best of what has been pulled"
+    if chosen is None and not named and ask:
+        chosen, why = choose(machine, store, ask), "it has just been pulled"
+    if chosen:
+        given["preset"] = chosen, BEST_PULLED
+        told.lines.insert(0, f"preset {chosen}: {why}")
+    elif not named:
+        told.lines.append(f"preset {STARTER.name}: no other that runs here has been pulled")
+
+
+def _terminal() -> Ask:
+    """Asks whoever sits at the terminal; none where nobody does."""
+    return ask_terminal if sys.stdin.isatty() and sys.stderr.isatty() else None

@@ -1,0 +1,256 @@
+"""Language-model servers on the user's own machine: at which ports they listen, how each is known,
+and which of their models can hold a conversation.
+
+What such a server says is a stranger's: it is taken apart here and nowhere else, and whatever does
+not fit is left out. This module connects to nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from voiceloop.errors import ConfigError
+from voiceloop.schema import nearest
+
+HOST = "127.0.0.1"
+"""An address and no name, so that nothing can make it lead elsewhere."""
+MODELS = "v1/models"
+"""The path at which servers of chat completions list their models."""
+TAGS, LOADED = "api/tags", "api/ps"
+"""Paths at which Ollama tells what kind its models are, and which of them are loaded."""
+LATEST = ":latest"
+"""What Ollama adds to names, and leaves out where it speaks to people."""
+MOST_MODELS = 100
+"""Of one server; more are not looked at."""
+LONGEST_NAME = 200
+"""Characters of a model's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A kind of server."""
+
+    id: str
+    """What users call it on the command line."""
+    name: str
+    port: int
+    """Where it listens unless it is told otherwise."""
+    sign: str = ""
+    """A path that only this kind answers with `mark` in a JSON object."""
+    mark: str = ""
+    owner: str = ""
+    """Who owns its models, as its list of them says."""
+
+
+KNOWN = (
+    Known("ollama", "Ollama", 11434, sign="api/version", mark="version"),
+    Known("lm-studio", "LM Studio", 1234, sign="api/v0/models", mark="data"),
+    Known("llama.cpp", "llama.cpp", 8080, owner="llamacpp"),
+    Known("vllm", "vLLM", 8000, owner="vllm"),
+)
+"""Those that are looked for, in the order in which they are offered."""
+PORTS = tuple(known.port for known in KNOWN)
+_LISTS = (MODELS, TAGS, "api/v0/models")
+"""Paths whose answers describe models, in `data` or in `models`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server that runs on this machine, and has a model that can hold a conversation."""
+
+    id: str
+    """Tells it from the others that were found."""
+    name: str
+    port: int
+    models: tuple[str, ...]
+    """At least one; the first is the one to take where none is asked for."""
+
+    @property
+    def url(self) -> str:
+        """What `llm.base_url` is for it."""
+        return f"http://{HOST}:{self.port}/v1"
+
+    @property
+    def told(self) -> str:
+        """One line that says that it is here, and with what."""
+        more = len(self.models) - 1
+        others = f" and {more} more" if more else ""
+        name = self.name[0].upper() + self.name[1:] if self.name.startswith("a ") else self.name
+        return f"{name} is running here with {self.models[0]}{others}"
+
+
+def paths(port: int) -> tuple[str, ...]:
+    """What to ask the server at a port for: of one that no kind usually has, every kind's."""
+    usual = [known for known in KNOWN if known.port == port] or KNOWN
+    signs = [known.sign for known in usual if known.sign]
+    ollama = (TAGS, LOADED) if KNOWN[0] in usual else ()
+    return (MODELS, *signs, *ollama)
+
+
+def read_server(port: int, answers: Mapping[str, bytes]) -> LocalServer | None:
+    """What runs at a port of this machine, from its answers by path; None where nothing does that
+    can hold a conversation."""
+    found = {path: _value(body) for path, body in answers.items()}
+    facts: dict[str, list[Mapping[str, Any]]] = {}
+    for path in _LISTS:
+        for model in _models(found.get(path)):
+            facts.setdefault(_name(model), []).append(model)
+    listed = [_name(model) for model in _models(found.get(MODELS))][:MOST_MODELS]
+    names = [name for name in dict.fromkeys(listed) if _can_talk(name, facts[name])]
+    if not names:
+        return None
+    loaded = {_name(model) for model in _models(found.get(LOADED))}
+    loaded |= {name for name in names if any(m.get("state") == "loaded" for m in facts[name])}
+    models = sorted(names, key=lambda name: name not in loaded)
+    kind = _kind(found, facts[models[0]])
+    if kind is None:
+        return LocalServer(str(port), f"a server at port {port}", port, tuple(models))
+    if kind is KNOWN[0]:
+        models = [name.removesuffix(LATEST) for name in models]
+    return LocalServer(kind.id, kind.name, port, tuple(models))
+
+
+def told_apart(servers: Iterable[LocalServer]) -> list[LocalServer]:
+    """The servers with an id each: a second one of a kind goes by its port."""
+    known: dict[str, LocalServer] = {}
+    for server in servers:
+        own = str(server.port) if server.id in known else server.id
+        known[own] = LocalServer(own, server.name, server.port, server.models)
+    return list(known.values())
+
+
+# What the user asks for ---------------------------------------------------------------------------
+
+NOWHERE = "none"
+"""Asked for as a server: there is to be none, and none is looked for."""
+_HERE = re.compile(r"(?:http://)?(?:localhost|127\.0\.0\.1|\[::1\]):(\d{1,5})(?:/v1)?(?:/+(.*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What `--llm-server` says."""
+
+    id: str
+    """A kind of server, or a port; `NOWHERE` for none."""
+    model: str = ""
+    """Empty: the one that the server is ready to give."""
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Where to look for it."""
+        return (int(self.id),) if self.id.isdecimal() else PORTS
+
+
+def read_asked(text: str) -> Asked:
+    """A name, a port or an address on this machine, and behind a slash perhaps a model.
+
+    Raises ConfigError for what is none of them.
+    """
+    here = _HERE.fullmatch(text)
+    name, _, model = text.partition("/")
+    asked = Asked(here[1], here[2] or "") if here else Asked(name.lower(), model)
+    if asked.id.isdecimal() and not 1 <= int(asked.id) <= 65_535:
+        raise ConfigError(f"there is no port {asked.id}", "ports are from 1 to 65535")
+    if not here and "://" in text:
+        raise ConfigError(
+            "--llm-server takes the address of a server on this machine, such as "
+            f"http://localhost:11434, not {text}",
+            "for others: --llm.engine openai --llm.base-url URL --llm.target MODEL",
+        )
+    names = (*(known.id for known in KNOWN), NOWHERE)
+    if not asked.id.isdecimal() and asked.id not in names:
+        near = nearest(asked.id, names)
+        hint = f"choose one of: {', '.join(names)}, a port, or an address on this machine"
+        hint = f"did you mean '{near}'?" if near else hint
+        raise ConfigError(f"--llm-server knows no '{asked.id}'", hint)
+    return asked
+
+
+def pick(asked: Asked, found: Sequence[LocalServer]) -> LocalServer:
+    """The server that is asked for, its model first among its models. Raises ConfigError where it
+    does not run here, or has no such model."""
+    server = next((one for one in found if asked.id in (one.id, str(one.port))), None)
+    if server is None:
+        name = next((known.name for known in KNOWN if known.id == asked.id), f"port {asked.id}")
+        others = " and ".join(f"{one.name} (--llm-server {one.id})" for one in found)
+        raise ConfigError(
+            f"{name} on this machine does not answer, or has no model that chats",
+            f"there is {others}" if others else "start it, and fetch a model for it",
+        )
+    if not asked.model:
+        return server
+    spelled = (asked.model, asked.model.removesuffix(LATEST))
+    model = next((name for name in spelled if name in server.models), None)
+    if model is None:
+        near = nearest(asked.model, server.models)
+        raise ConfigError(
+            f"{server.name} has no model to chat that is called '{asked.model}'",
+            f"did you mean '{near}'?" if near else f"it has: {', '.join(server.models[:8])}",
+        )
+    others = tuple(name for name in server.models if name != model)
+    return LocalServer(server.id, server.name, server.port, (model, *others))
+
+
+# What a server says -------------------------------------------------------------------------------
+
+_SILENT = re.compile(
+    r"(?:^|[^a-z])(?:embed|rerank|(?:whisper|bert|nomic-bert|bge|gte|e5|minilm|clip|tts|asr|"
+    r"kokoro|piper|diffusion|flux|moderation|guard\d*)(?![a-z]))",
+    re.IGNORECASE,
+)
+"""Words in the names, types and families of models that embed, rank, hear, speak or draw."""
+
+
+def _can_talk(name: str, facts: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a model can chat, and does so on this machine, as far as its server or its name
+    tells."""
+    words = [name]
+    for fact in facts:
+        details = fact.get("details")
+        family = cast("dict[str, Any]", details).get("family") if isinstance(details, dict) else ""
+        words += [str(word) for word in (fact.get("type"), family) if isinstance(word, str)]
+        able = fact.get("capabilities")
+        if isinstance(able, list) and "embedding" in able and "completion" not in able:
+            return False
+        if fact.get("remote_host"):  # Ollama would pass on what is said
+            return False
+    return not any(map(_SILENT.search, words))
+
+
+def _kind(found: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -> Known | None:
+    owners = {fact.get("owned_by") for fact in facts if isinstance(fact.get("owned_by"), str)}
+    for known in KNOWN:
+        sign = found.get(known.sign)
+        if isinstance(sign, dict) and known.mark in sign:
+            return known
+        if known.owner and known.owner in owners:
+            return known
+    return None
+
+
+def _models(told: object) -> list[Mapping[str, Any]]:
+    """The models that an answer describes, each with a name that can be said and asked for."""
+    if not isinstance(told, dict):
+        return []
+    table = cast("dict[str, Any]", told)
+    listed = table.get("data") if isinstance(table.get("data"), list) else table.get("models")
+    entries = cast("list[Any]", listed) if isinstance(listed, list) else []
+    return [one for one in entries if isinstance(one, dict) and _name(cast("Any", one))]
+
+
+def _name(model: Mapping[str, Any]) -> str:
+    name = next((model[key] for key in ("id", "name", "model") if key in model), None)
+    if not isinstance(name, str) or len(name) > LONGEST_NAME or name != name.strip():
+        return ""
+    return name if name.isprintable() else ""
+
+
+def _value(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,103 @@
+"""What visitors on this machine are offered: to have the replies from a language-model server that
+runs here too. Who takes one has it reply to everybody, and kept in the user's file of settings.
+
+A visitor names one of those that were found, by its id; no address is ever taken from a client.
+This module does not know who is a visitor on this machine.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from voiceloop.catalog.pulled import settings_of
+from voiceloop.choosing import ELSEWHERE, LLM_KEYS, Choosing, with_server
+from voiceloop.config import Config, Given, given_in_settings, user_file
+from voiceloop.engines import Llm
+from voiceloop.errors import ConfigError
+from voiceloop.llm.finding import find_servers
+from voiceloop.llm.localservers import NOWHERE, PORTS, LocalServer
+from voiceloop.loading import open_llm
+from voiceloop.userfile import keep
+from voiceloop.wire.extensions import LlmServerUsed
+from voiceloop.wire.settings import LlmServer
+
+logger = logging.getLogger(__name__)
+
+
+class Offers:
+    """Those of one server."""
+
+    def __init__(
+        self,
+        given: Given,
+        file: Path,
+        ports: Sequence[int] = PORTS,
+        load: Callable[[Config], Llm] = open_llm,
+    ) -> None:
+        """`given` is what the settings are made of, and `file` where a choice is kept."""
+        self._given = given
+        self._file = file
+        self._ports = ports
+        self._load = load
+        self._found: Mapping[str, LocalServer] = {}
+        self._taken = False
+        self._one = anyio.Lock()
+
+    @staticmethod
+    def of(command: Choosing) -> Offers | None:
+        """Those of a command: none where the language model is a server's already or none is
+        wanted, nor where nobody would be understood who speaks to it."""
+        settings, wanted = command.settings, command.llm_server != NOWHERE
+        if not wanted or settings.llm.engine == ELSEWHERE or settings.asr.hears_no_people:
+            return None
+        return Offers(given_in_settings(settings, command.origins), user_file())
+
+    async def look(self) -> tuple[LlmServer, ...]:
+        """Whom the replies may be had from now; takes a second at the most."""
+        if self._taken:
+            return ()
+        self._found = {server.id: server for server in await find_servers(self._ports)}
+        for server in self._found.values():
+            logger.info("a language-model server is offered", extra=_logged(server))
+        return tuple(LlmServer(one.id, one.name, one.models) for one in self._found.values())
+
+    async def take(self, id: str) -> tuple[Llm, Config, LlmServerUsed]:
+        """The language model of the server of that id, once it has replied, the settings with it,
+        and what to tell of it.
+
+        Raises ConfigError for a server that is not offered, and what asking it raises.
+        """
+        async with self._one:
+            server = self._found.get(id)
+            if server is None or self._taken:
+                raise ConfigError(
+                    f"no language-model server called '{id}' is offered", "reload the page"
+                )
+            given = with_server(self._given, server, "chosen on the page")
+            config, _ = settings_of(given)
+            llm = await anyio.to_thread.run_sync(self._load, config, abandon_on_cancel=True)
+            self._taken = True
+            logger.info("a language-model server replies from now on", extra=_logged(server))
+            kept = await anyio.to_thread.run_sync(self._keep, server)
+        return llm, config, LlmServerUsed(server.name, server.models[0], kept)
+
+    def _keep(self, server: LocalServer) -> str | None:
+        """Keep the choice for the next start: the file that says so now, if that was possible."""
+        values = dict(zip(LLM_KEYS, (ELSEWHERE, server.url, server.models[0]), strict=True))
+        if self._given.get("llm.draft", ("", ""))[1] == str(self._file):
+            values["llm.draft"] = "auto"  # another would be refused: it is not the server's
+        try:
+            keep(values, self._file)
+        except ConfigError as error:
+            logger.warning("the choice could not be kept: %s; %s", error.message, error.hint)
+            return None
+        return str(self._file)
+
+
+def _logged(server: LocalServer) -> dict[str, object]:
+    return {"server": server.name, "model": server.models[0], "url": server.url}
