@@ -21,7 +21,7 @@ from voiceloop.catalog.store import Store
 
 pytestmark = pytest.mark.real
 
-FILES = {"model.bin": os.urandom(300_000), "config.json": b"{}"}
+FILES = {"model.bin": os.urandom(300_000), "config.json": b"{}", "voices/a.bin": os.urandom(9)}
 
 
 def bodies(store: Store, name: str, origin: str) -> dict[str, bytes]:

@@ -14,13 +14,15 @@ from typing import Any, Literal, cast, get_args
 
 from voiceloop.config import PRESETS
 
-Kind = Literal["asr", "llm", "tts", "turn"]
+Kind = Literal["asr", "llm", "piper", "kokoro", "turn"]
+"""What loads it: of voices, the synthesizer that they were made for."""
 Origin = Literal["hub", "packages"]
 Conversion = Literal["", "gguf", "piper"]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
+_PATH = re.compile(rf"({_NAME.pattern}/)*{_NAME.pattern}", re.ASCII)
 _PIPER_NAME = re.compile(r"([a-z]{2,3})_([A-Z]{2,3})-(\w+)-(x_low|low|medium|high)", re.ASCII)
 PIPER_VOICES = "rhasspy/piper-voices"
 """The repository of the voices of Piper."""
@@ -33,6 +35,7 @@ class File:
     """A file of a model, as its source gives it."""
 
     name: str
+    """Its path within the model's folder, which is mostly its name alone."""
     bytes: int | None = None
     """None: what the hub says."""
     sha256: str | None = None
@@ -167,7 +170,7 @@ def _piper(name: str) -> list[Card]:
         Card(
             name=name,
             title=f"Piper {speaker} ({quality})",
-            kind="tts",
+            kind="piper",
             origin="hub",
             publisher="Rhasspy",
             languages=(language,),
@@ -215,7 +218,7 @@ def _problem(card: Card) -> str | None:
     if not card.files or len(set(names)) < len(names):
         return "it has no files, or one twice"
     for file in card.files:
-        if not _NAME.fullmatch(file.name) or file.name.endswith(_PICKLES):
+        if not _PATH.fullmatch(file.name) or file.name.endswith(_PICKLES):
             return f"'{file.name}' may not be a file of a model"
         if file.sha256 is not None and not _SHA256.fullmatch(file.sha256):
             return f"the checksum of {file.name} is none"
