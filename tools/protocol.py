@@ -105,8 +105,9 @@ def value(hint: Any) -> str:
     said: list[str] = []
     for member in schema.members(hint):
         if get_origin(member) is tuple:
-            most = [f" (at most {mark.max_length})" for mark in schema.marks(hint)]
-            said.append(f"a list of {value(get_args(member)[0])}{''.join(most)}")
+            lengths = [mark.max_length for mark in schema.marks(hint) if mark.max_length]
+            most = "".join(f" (at most {length})" for length in lengths)
+            said.append(f"a list of {value(get_args(member)[0])}{most}")
         elif schema.is_struct(member):
             link = f"[{member.__name__}](#{member.__name__.lower()})"
             said.append(f"changes of {link}" if is_change(member) else link)

@@ -92,7 +92,7 @@ def test_a_session_speaks_in_the_voice_that_it_asks_for_and_may_ask_for_another(
         with Client(server.url) as client:
             created = client.wait("session.created")["session"]
             assert created["audio"]["output"]["voice"] == "en-us"
-            assert {"en-us", "de"} <= set(created["voiceloop"]["voices"])
+            assert {"en-us", "de"} <= {one["name"] for one in created["voiceloop"]["voices"]}
             wrong = refused(client, audio=voiced("nosuch"), instructions="Lost.")
             assert wrong["param"] == "session.audio.output.voice"
             assert "'nosuch'" in wrong["message"] and "en-us" in wrong["message"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from voiceloop.config import PRESETS
+from voiceloop.voices import piper_name
 
 Kind = Literal["asr", "llm", "piper", "kokoro", "turn"]
 """What loads it: of voices, the synthesizer that they were made for."""
@@ -23,7 +24,6 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
 _PATH = re.compile(rf"({_NAME.pattern}/)*{_NAME.pattern}", re.ASCII)
-_PIPER_NAME = re.compile(r"([a-z]{2,3})_([A-Z]{2,3})-(\w+)-(x_low|low|medium|high)", re.ASCII)
 PIPER_VOICES = "rhasspy/piper-voices"
 """The repository of the voices of Piper."""
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz")
@@ -160,22 +160,21 @@ def size(count: float) -> str:
 
 def _piper(name: str) -> list[Card]:
     """A voice of Piper by its name alone, which says where it lies; its licence is its own."""
-    parts = _PIPER_NAME.fullmatch(name)
-    if parts is None:
+    voice = piper_name(name)
+    if voice is None or voice.within:
         return []
-    language, region, speaker, quality = parts.groups()
-    folder = f"{language}/{language}_{region}/{speaker}/{quality}"
+    folder = f"{voice.language}/{voice.language}_{voice.region}/{voice.speaker}/{voice.quality}"
     card = f"https://huggingface.co/{PIPER_VOICES}/blob/main/{folder}/MODEL_CARD"
     return [
         Card(
             name=name,
-            title=f"Piper {speaker} ({quality})",
+            title=f"Piper {voice.speaker} ({voice.quality})",
             kind="piper",
             origin="hub",
             publisher="Rhasspy",
-            languages=(language,),
+            languages=(voice.language,),
             precision="float32",
-            memory=114_000_000 if quality == "high" else 63_200_000,
+            memory=114_000_000 if voice.quality == "high" else 63_200_000,
             licence=Licence("see its card", free=False, url=card),
             files=(File(f"{name}.onnx"), File(f"{name}.onnx.json")),
             convert="piper",

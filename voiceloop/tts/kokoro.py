@@ -27,21 +27,11 @@ from voiceloop.tts.graphs import session
 from voiceloop.tts.phonemes import phonemes
 from voiceloop.tts.text import middle, sayable
 from voiceloop.types import Clause, Pcm, SpeechChunk
+from voiceloop.voices import KOKORO_LANGUAGES
 
 RATE = 24_000
 PREFERRED = "af_heart"
 """The voice that its makers grade best."""
-LANGUAGES = {
-    "a": "en-us",
-    "b": "en-gb",
-    "e": "es",
-    "f": "fr-fr",
-    "h": "hi",
-    "i": "it",
-    "p": "pt-br",
-}
-"""What a voice speaks, by the first letter of its name, as espeak-ng calls it. Those that speak
-Japanese and Chinese were taught other phonemes than espeak-ng tells."""
 STYLE = 256
 """Numbers of a style."""
 SYMBOLS = {
@@ -99,7 +89,9 @@ class Kokoro:
         self.name = name
         self._session = session
         self._tokens = session.get_inputs()[0].name
-        self._styles = {voice: style for voice, style in styles.items() if voice[0] in LANGUAGES}
+        self._styles = {
+            voice: style for voice, style in styles.items() if voice[0] in KOKORO_LANGUAGES
+        }
         self._speed = speed
         self.voice = voice or (PREFERRED if PREFERRED in self._styles else min(self._styles))
         self.check_voice(self.voice)
@@ -117,7 +109,7 @@ class Kokoro:
 
     def language(self, voice: str | None = None) -> str:
         """See `engines.Tts`."""
-        return LANGUAGES[(self.voice if voice is None else voice)[0]]
+        return KOKORO_LANGUAGES[(self.voice if voice is None else voice)[0]]
 
     def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
         """Speak a clause; one without anything to say gives no audio."""
@@ -192,7 +184,7 @@ def _styles(name: str, folder: Path) -> Mapping[str, Style]:
         }
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise _corrupt(name, "its voices cannot be read") from error
-    if not any(voice[:1] in LANGUAGES for voice in styles):
+    if not any(voice[:1] in KOKORO_LANGUAGES for voice in styles):
         raise ModelNotFound(
             f"there is no voice in '{name}': it holds no voices (.bin)", FOLDERS["kokoro"]
         )
