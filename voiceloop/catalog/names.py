@@ -48,6 +48,14 @@ KINDS: Mapping[Kind, str] = {
     "kokoro": "a model of Kokoro",
     "turn": "a model that hears whether a turn is over",
 }
+HEADINGS: Mapping[Kind, str] = {
+    "asr": "recognisers",
+    "llm": "language models",
+    "piper": "voices for --tts.engine piper",
+    "kokoro": "voices for --tts.engine kokoro",
+    "turn": "models that hear whether a turn is over",
+}
+"""Above a list of each."""
 NO_MODEL = ("starter", "auto", "ngram", "none")
 """Words that stand where a model is named and are none to be fetched."""
 
