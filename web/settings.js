@@ -111,13 +111,13 @@ export class SettingsDialog {
   }
 
   /**
-   * Offer the voices by language, the one that the server speaks by itself first.
+   * Offer the voices by language.
    *
    * @param {string} chosen empty for the server's own
    */
   #showVoice(chosen) {
     const own = this.#voices.find(({ name }) => name === this.#on.ownVoice());
-    const title = `The server’s own${own ? ` (${own.label})` : ''}`;
+    const title = own ? `Default (${own.label.split(',')[0]})` : 'Default';
     // Where nobody says which voices there are, the one that was chosen is the only one known.
     const known = this.#voices.length || !chosen ? this.#voices : [unknown(chosen)];
     const languages = [...new Set(known.map(({ language }) => language))].sort(
@@ -136,7 +136,7 @@ export class SettingsDialog {
     const absent = lacks(chosen, this.#voices);
     this.#voice.value = absent ? '' : chosen;
     this.#told.textContent = absent
-      ? `This server has no voice called “${chosen}”, so it speaks with its own.`
+      ? `This server has no voice called “${chosen}”, so it speaks with its default.`
       : '';
   }
 

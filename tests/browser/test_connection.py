@@ -211,7 +211,7 @@ def test_voices_are_offered_by_language_that_of_the_servers_own_first(
     labels = groups.evaluate_all("all => all.map(({label}) => label)")
     assert labels == ["English", "German", "Welsh", "Other languages"]
     assert groups.first.locator("option").all_inner_texts() == ["British", "American"]
-    assert page.locator("#voice > option").inner_text().endswith("own (American)")
+    assert page.locator("#voice > option").inner_text() == "Default (American)"
     # What else is updated leaves the choice alone.
     page.get_by_label("Voice").select_option("de")
     server.client().send("session.updated", session={"voiceloop": {"voices": VOICES[1:]}})
@@ -228,7 +228,7 @@ def test_a_voice_that_the_server_lacks_is_told_where_it_is_chosen(
     assert session["audio"]["output"] == {"voice": "en-us"}
     page.get_by_role("button", name="Settings").click()
     dialog = page.get_by_role("dialog", name="Settings")
-    told = "This server has no voice called “gone”, so it speaks with its own."
+    told = "This server has no voice called “gone”, so it speaks with its default."
     expect(dialog.get_by_role("status")).to_have_text(told)
     expect(dialog.get_by_label("Voice")).to_have_value("")
     dialog.get_by_label("Voice").select_option("de")
