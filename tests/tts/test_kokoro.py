@@ -73,6 +73,15 @@ def test_speed_makes_speech_shorter(folder: Path, engine: Tts) -> None:
     assert short < usual / 1.4
 
 
+def test_what_is_too_loud_is_cut_at_full_scale(folder: Path, tmp_path: Path) -> None:
+    loud = Path(shutil.copytree(folder, tmp_path / "loud"))
+    (loud / "voices-v1.0.bin").unlink()
+    (loud / "voices").mkdir()
+    np.full((KOKORO_LONGEST, 256), 4, np.float32).tofile(loud / "voices" / "af_heart.bin")
+    sound = joined(say(open_voice(loud), clause("hello there")))
+    assert np.abs(sound).max() == 1.0
+
+
 def test_a_long_text_is_said_in_parts_a_step_each(engine: Tts) -> None:
     text = " ".join(["several words of a clause that nobody ends,"] * 9)
     chunks = say(engine, clause(text))

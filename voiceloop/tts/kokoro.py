@@ -145,7 +145,8 @@ class Kokoro:
             "style": style[len(ids) - 1][None],
             "speed": np.array([self._speed], np.float32),
         }
-        return np.ravel(self._session.run(None, given)[0]).astype(np.float32)
+        sound = np.ravel(self._session.run(None, given)[0]).astype(np.float32)
+        return np.clip(sound, -1.0, 1.0)
 
 
 def kokoro(config: TtsConfig) -> Tts:
