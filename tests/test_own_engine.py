@@ -50,7 +50,8 @@ def test_it_speaks(installed: dict[str, str], tmp_path: Path) -> None:
 
 def test_it_is_listed_and_answers(installed: dict[str, str], tmp_path: Path) -> None:
     listed = run(installed, "voices")
-    assert listed.stdout.split()[0] == "high" and "espeak" in listed.stdout
+    assert listed.stdout.startswith("beeper speaks (*)")
+    assert "    high\n  * low\n" in listed.stdout and "espeak" in listed.stdout
     wrong = run(installed, "voices", "--tts.voice", "middle")
     assert wrong.returncode == 2
     assert wrong.stderr.splitlines()[-1] == "hint: choose one of: high, low"

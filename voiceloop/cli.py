@@ -29,7 +29,14 @@ from voiceloop.catalog import command as catalog
 from voiceloop.choosing import Choosing, best_settings, settle
 from voiceloop.config import SECTIONS, Config, flatten
 from voiceloop.drafting.command import TrainDraft, train_draft
-from voiceloop.errors import AudioError, ConfigError, DeviceError, MissingExtra, VoiceloopError
+from voiceloop.errors import (
+    AudioError,
+    ConfigError,
+    DeviceError,
+    MissingExtra,
+    ModelNotFound,
+    VoiceloopError,
+)
 from voiceloop.flags import Command, Commands, parse
 from voiceloop.outputs import keep, replacing
 from voiceloop.server.command import Serve, serve
@@ -125,7 +132,7 @@ class Say(Command, frozen=True, kw_only=True):
 
 
 class Voices(Command, frozen=True, kw_only=True):
-    """List the voices of the synthesizer, and the languages that they speak."""
+    """List the voices that are here, by language, and those that can be pulled."""
 
     uses = ("tts",)
 
@@ -512,21 +519,25 @@ def say(command: Say) -> int:
 
 def voices(command: Voices) -> int:
     """`voiceloop voices`."""
-    from voiceloop.engines import registered
-
-    with loading(tts_name(command.settings.tts), sys.stderr):
+    settings, tts, absent = command.settings.tts, None, None
+    with loading(tts_name(settings), sys.stderr):
+        from voiceloop.engines import registered
         from voiceloop.loading import load_tts
+        from voiceloop.voicelist import listed, table
 
-        tts = load_tts(command.settings)
-    for name in tts.voices():
-        if command.json:
-            print(json.dumps({"name": name, "language": tts.language(name), "engine": tts.name}))
-        else:
-            chosen = "  (speaks unless another is asked for)" if name == tts.voice else ""
-            print(f"{name:<32} {tts.language(name):<10}{chosen}".rstrip())
-    if not command.json:
-        others = [name for name in registered("tts") if name != command.settings.tts.engine]
-        print(f"\nThese are {tts.name}'s; --tts.engine asks others: {', '.join(others)}.")
+        try:
+            tts = load_tts(command.settings)
+        except ModelNotFound as error:  # the list says how to get it, and what else there is
+            absent = error
+        found = listed(settings, tts)
+    if command.json:
+        print(*(json.dumps(one.record()) for one in found), sep="\n")
+    else:
+        print(*table(settings, tts, found), sep="\n")
+        others = [name for name in registered("tts") if name != settings.engine]
+        print(f"other engines, by --tts.engine: {', '.join(others)}")
+    if absent:
+        print_error(absent)
     return 0
 
 

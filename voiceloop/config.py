@@ -182,12 +182,14 @@ class TtsConfig(Object, frozen=True):
     """Entry point in group `voiceloop.tts`: `espeak`, `piper`, `kokoro` or `coqui`."""
     model: str = ""
     """For `piper` a voice that has been pulled (`en_US-joe-medium`), a folder or an .onnx file; for
-    `coqui` a folder or a voice's name there; for `kokoro` a folder. Empty is the engine's own."""
+    `kokoro` one that has been pulled (`kokoro-82m`) or a folder; for `coqui` a folder or a voice's
+    name there. Empty is the engine's own."""
     voice: str = ""
     """Name of a voice (`voiceloop voices` lists them): of `espeak` a language such as `en-gb`, of
-    `piper` a model or a speaker in it, of `coqui` a speaker. Empty is the engine's first. With XTTS
-    a language may follow (`Claribel Dervla@de`; without, English), and the name may be that of a
-    recording of somebody who agrees to it (`me.wav@de`)."""
+    `piper` a model or a speaker in it, of `kokoro` a voice such as `af_heart`, of `coqui` a
+    speaker. Empty is the engine's first. With XTTS a language may follow (`Claribel Dervla@de`;
+    without, English), and the name may be that of a recording of somebody who agrees to it
+    (`me.wav@de`)."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where a voice of Coqui TTS or Piper runs; `auto` takes CUDA's GPU where there is one, for
     Piper where onnxruntime-gpu is installed. The other engines run on the CPU."""

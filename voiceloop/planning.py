@@ -20,7 +20,7 @@ from voiceloop.asr.encoder import encoder_bytes
 from voiceloop.asr.encoding import is_ours, read_windows
 from voiceloop.asr.placement import whisper_device, whisper_type
 from voiceloop.bundled import bundled
-from voiceloop.catalog.names import find, piper_model
+from voiceloop.catalog.names import VOICES, find, voice_model
 from voiceloop.catalog.store import cards
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import OutOfMemory
@@ -100,7 +100,7 @@ def _beside(config: Config, device: torch.device) -> Iterator[Part]:
     """What else goes onto that device."""
     if config.asr.engine == "whisper" and whisper_device(config.asr.device) == device.type:
         yield Part("Whisper", _whisper(config.asr, device.type))
-    if config.tts.engine == "piper" and device.type == "cpu":
+    if config.tts.engine in VOICES and device.type == "cpu":
         yield Part("voice", _voice(config.tts))
 
 
@@ -116,7 +116,8 @@ def _whisper(config: AsrConfig, device: str) -> int:
 
 
 def _voice(config: TtsConfig) -> int:
-    return sum(map(_bytes, find(piper_model(config), "tts").glob("*.onnx")))
+    folder = find(voice_model(config), VOICES[config.engine][0])
+    return sum(map(_bytes, folder.rglob("*.onnx")))
 
 
 def _bytes(path: Path) -> int:

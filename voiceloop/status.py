@@ -42,8 +42,9 @@ def asr_name(config: AsrConfig) -> str:
 
 
 def tts_name(config: TtsConfig) -> str:
-    """A synthesizer by its engine, and its model where one was chosen."""
-    return f"{config.engine} {_last(config.model)}".strip()
+    """A synthesizer by its engine, and its model where one was chosen that does not name it."""
+    model = _last(config.model)
+    return model if model.startswith(config.engine) else f"{config.engine} {model}".strip()
 
 
 def notes(config: Config) -> tuple[str, ...]:

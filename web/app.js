@@ -244,7 +244,7 @@ class App {
     switch (event.type) {
       case 'session.created':
       case 'session.updated':
-        this.settings.offerVoices(wire.textsOf(event, 'voices'));
+        this.settings.offerVoices(wire.voicesOf(event));
         this.welcome.show(event);
         break;
       case 'input_audio_buffer.speech_started':

@@ -1,10 +1,11 @@
 // @ts-check
 /** What the user has chosen: kept in this browser, the key in this tab alone. */
 
-import { sendable } from './core/wire.js';
+import { lacks, sendable } from './core/wire.js';
 import { element, made } from './page.js';
 import { TryOut } from './try-out.js';
 
+/** @typedef {import('./core/wire.js').Voice} Voice */
 /**
  * @typedef {import('./core/wire.js').SessionSettings & {processing: boolean, key: string}} Settings
  */
@@ -54,8 +55,11 @@ export class SettingsDialog {
   #dialog = element('settings', HTMLDialogElement);
   #form = element('settings-form', HTMLFormElement);
   #key = element('key', HTMLInputElement);
-  #told = element('try-told', HTMLElement);
-  #tryOut = new TryOut();
+  #voice = element('voice', HTMLSelectElement);
+  #told = element('voice-told', HTMLElement);
+  #tryOut = new TryOut((text) => (this.#told.textContent = text));
+  /** What the server offers; empty where it does not say. @type {Voice[]} */
+  #voices = [];
   #on;
   current = load();
 
@@ -67,7 +71,8 @@ export class SettingsDialog {
    */
   constructor(on) {
     this.#on = on;
-    element('try-voice', HTMLButtonElement).addEventListener('click', () => void this.#try());
+    element('try-voice', HTMLButtonElement).addEventListener('click', () => this.#try());
+    this.#voice.addEventListener('change', () => this.#tryOut.stop());
     this.#dialog.addEventListener('close', () => this.#tryOut.stop());
     element('show-settings', HTMLElement).addEventListener('click', () => this.open());
     element('settings-cancel', HTMLElement).addEventListener('click', () => this.#dialog.close());
@@ -80,14 +85,13 @@ export class SettingsDialog {
 
   open() {
     const { voice, instructions, turns, processing, key } = this.current;
-    this.#field('voice').value = voice;
+    this.#showVoice(voice);
     this.#field('instructions').value = instructions;
     this.#field('turns').value = turns;
     this.#form.querySelectorAll('[name=processing]').forEach((box) => {
       if (box instanceof HTMLInputElement) box.checked = processing;
     });
     this.#key.value = key;
-    this.#told.textContent = '';
     this.#checkKey();
     this.#dialog.showModal();
   }
@@ -100,20 +104,46 @@ export class SettingsDialog {
     return had;
   }
 
-  /** @param {string[]} voices that the server offers */
+  /** @param {Voice[]} voices that the server offers */
   offerVoices(voices) {
-    const options = voices.map((voice) => {
-      const option = made('option');
-      option.value = voice;
-      return option;
-    });
-    element('voices', HTMLDataListElement).replaceChildren(...options);
+    this.#voices = voices;
+    if (this.#dialog.open) this.#showVoice(this.#voice.value);
+  }
+
+  /**
+   * Offer the voices by language.
+   *
+   * @param {string} chosen empty for the server's own
+   */
+  #showVoice(chosen) {
+    const own = this.#voices.find(({ name }) => name === this.#on.ownVoice());
+    const title = own ? `Default (${own.label.split(',')[0]})` : 'Default';
+    // Where nobody says which voices there are, the one that was chosen is the only one known.
+    const known = this.#voices.length || !chosen ? this.#voices : [unknown(chosen)];
+    const languages = [...new Set(known.map(({ language }) => language))].sort(
+      (one, other) => rank(one, own) - rank(other, own) || one.localeCompare(other),
+    );
+    this.#voice.replaceChildren(
+      option('', title),
+      ...languages.map((language) => {
+        const group = made('optgroup');
+        group.label = language || 'Other languages';
+        const spoken = known.filter((voice) => voice.language === language);
+        group.append(...spoken.map(({ name, label }) => option(name, label)));
+        return group;
+      }),
+    );
+    const absent = lacks(chosen, this.#voices);
+    this.#voice.value = absent ? '' : chosen;
+    this.#told.textContent = absent
+      ? `This server has no voice called “${chosen}”, so it speaks with its default.`
+      : '';
   }
 
   #apply() {
     const before = this.current;
     this.current = {
-      voice: this.#field('voice').value.trim(),
+      voice: this.#voice.value,
       instructions: this.#field('instructions').value.trim(),
       turns: /** @type {Settings['turns']} */ (this.#field('turns').value),
       processing: new FormData(this.#form).has('processing'),
@@ -124,11 +154,10 @@ export class SettingsDialog {
     this.#on.applied(this.current, before);
   }
 
-  async #try() {
-    const voice = this.#field('voice').value.trim() || this.#on.ownVoice();
-    this.#told.textContent = 'One moment…';
-    const tried = await this.#tryOut.play(voice, this.#key.value.trim());
-    this.#told.textContent = tried.ok ? '' : tried.why;
+  #try() {
+    const voice = this.#voice.value || this.#on.ownVoice();
+    if (voice) void this.#tryOut.play(voice, this.#key.value.trim());
+    else this.#told.textContent = 'There is no connection to the server yet.';
   }
 
   #checkKey() {
@@ -143,4 +172,35 @@ export class SettingsDialog {
   #field(name) {
     return /** @type {RadioNodeList | HTMLInputElement} */ (this.#form.elements.namedItem(name));
   }
+}
+
+/**
+ * @param {string} value
+ * @param {string} label
+ */
+function option(value, label) {
+  const node = made('option', '', label);
+  node.value = value;
+  return node;
+}
+
+/**
+ * A voice of which nothing is known but its name.
+ *
+ * @param {string} name
+ * @returns {Voice}
+ */
+function unknown(name) {
+  return { name, label: name, language: '' };
+}
+
+/**
+ * The language of the server's own voice comes first, unknown ones last.
+ *
+ * @param {string} language
+ * @param {Voice | undefined} own
+ */
+function rank(language, own) {
+  if (language && language === own?.language) return 0;
+  return language ? 1 : 2;
 }

@@ -215,13 +215,26 @@ class StandIn:
         return Response(200, "OK", headers, body)
 
 
+VOICES = [
+    {"name": name, "label": label, "language": name, "language_name": language}
+    for name, label, language in (
+        ("cy", "Welsh", "Welsh"),
+        ("de", "German", "German"),
+        ("en-gb", "British", "English"),
+        ("en-us", "American", "English"),
+        ("qya", "qya", ""),
+    )
+]
+"""What a server offers."""
+
+
 def greeting(client: Client) -> None:
     """What a server says first."""
     own = {
         "type": "realtime",
         "instructions": "Be kind.",
         "audio": {"output": {"voice": "en-us"}},
-        "voiceloop": {"voices": ["en-gb"]},
+        "voiceloop": {"voices": VOICES},
     }
     client.send("session.created", session=own)
     client.send("voiceloop.session.token", token="token-1", expires_in_s=60)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import HERE, Open
-from tests.browser.standin import Client, StandIn, greeting, item_id, standing_in
+from tests.browser.standin import VOICES, Client, StandIn, greeting, item_id, standing_in
 
 pytestmark = pytest.mark.browser
 
@@ -138,15 +138,16 @@ def test_settings_are_sent_and_kept(visit: Open, server: StandIn) -> None:
     client.wait("session.update")
     page.get_by_role("button", name="Settings").click()
     dialog = page.get_by_role("dialog", name="Settings")
-    assert page.locator("#voices option").get_attribute("value") == "en-gb"
-    dialog.get_by_label("Voice").fill("en-gb")
+    voice = dialog.get_by_label("Voice")
+    expect(voice).to_have_value("")
+    voice.select_option("British")
     dialog.get_by_label("Instructions").fill("Be brief.")
     dialog.get_by_label("after a fixed silence").check()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     page.get_by_role("button", name="Settings").click()
-    expect(dialog.get_by_label("Voice")).to_have_value("")  # Escape has changed nothing
-    dialog.get_by_label("Voice").fill("en-gb")
+    expect(voice).to_have_value("")  # Escape has changed nothing
+    voice.select_option("British")
     dialog.get_by_label("Instructions").fill("Be brief.")
     dialog.get_by_label("after a fixed silence").check()
     dialog.get_by_role("button", name="Apply").click()
@@ -170,7 +171,9 @@ def test_what_is_cleared_is_as_the_server_has_it_of_its_own(visit: Open, server:
     assert (first["instructions"], first["audio"]["output"]) == ("Be brief.", {"voice": "en-gb"})
     page.get_by_role("button", name="Settings").click()
     dialog = page.get_by_role("dialog", name="Settings")
-    dialog.get_by_label("Voice").fill("")
+    voice = dialog.get_by_label("Voice")
+    expect(voice).to_have_value("en-gb")
+    voice.select_option("")
     dialog.get_by_label("Instructions").fill("")
     dialog.get_by_role("button", name="Apply").click()
     then = client.wait("session.update", 2)["session"]
@@ -184,7 +187,7 @@ def test_another_voice_goes_on_with_the_conversation(visit: Open, server: StandI
     def choose(voice: str) -> None:
         page.get_by_role("button", name="Settings").click()
         dialog = page.get_by_role("dialog", name="Settings")
-        dialog.get_by_label("Voice").fill(voice)
+        dialog.get_by_label("Voice").select_option(voice)
         dialog.get_by_role("button", name="Apply").click()
 
     choose("en-gb")
@@ -198,12 +201,51 @@ def test_another_voice_goes_on_with_the_conversation(visit: Open, server: StandI
     assert len(server.clients) == 1
 
 
-def test_a_voice_that_the_server_does_not_have_spoils_nothing_else(
+def test_voices_are_offered_by_language_that_of_the_servers_own_first(
+    visit: Open, server: StandIn
+) -> None:
+    page = visit().page
+    server.client().wait("session.update")
+    page.get_by_role("button", name="Settings").click()
+    groups = page.locator("#voice optgroup")
+    labels = groups.evaluate_all("all => all.map(({label}) => label)")
+    assert labels == ["English", "German", "Welsh", "Other languages"]
+    assert groups.first.locator("option").all_inner_texts() == ["British", "American"]
+    assert page.locator("#voice > option").inner_text() == "Default (American)"
+    # What else is updated leaves the choice alone.
+    page.get_by_label("Voice").select_option("de")
+    server.client().send("session.updated", session={"voiceloop": {"voices": VOICES[1:]}})
+    expect(groups).to_have_count(3)
+    expect(page.get_by_label("Voice")).to_have_value("de")
+
+
+def test_a_voice_that_the_server_lacks_is_told_where_it_is_chosen(
     visit: Open, server: StandIn
 ) -> None:
     page = visit(script="localStorage.setItem('voiceloop.settings', '{\"voice\": \"gone\"}')").page
     client = server.client()
-    client.wait("session.update")
+    session = client.wait("session.update")["session"]
+    assert session["audio"]["output"] == {"voice": "en-us"}
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog", name="Settings")
+    told = "This server has no voice called “gone”, so it speaks with its default."
+    expect(dialog.get_by_role("status")).to_have_text(told)
+    expect(dialog.get_by_label("Voice")).to_have_value("")
+    dialog.get_by_label("Voice").select_option("de")
+    expect(dialog.get_by_role("status")).to_be_empty()
+    dialog.get_by_role("button", name="Apply").click()
+    assert client.wait("session.update", 2)["session"]["audio"]["output"] == {"voice": "de"}
+
+
+def test_where_a_server_names_no_voices_the_chosen_one_spoils_nothing_else(
+    visit: Open, server: StandIn
+) -> None:
+    own = {"type": "realtime", "audio": {"output": {"voice": "en-us"}}}
+    server.greet = lambda client: client.send("session.created", session=own)
+    page = visit(script="localStorage.setItem('voiceloop.settings', '{\"voice\": \"gone\"}')").page
+    client = server.client()
+    first = client.wait("session.update")["session"]
+    assert first["audio"]["output"] == {"voice": "gone"}
     wrong = {"message": "no voice 'gone'", "param": "session.audio.output.voice"}
     client.send("error", error=wrong)
     session = client.wait("session.update", 2)["session"]

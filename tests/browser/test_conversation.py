@@ -11,7 +11,7 @@ from tests.browser.standin import RATE, Client, StandIn, item_id
 
 pytestmark = pytest.mark.browser
 
-TOLD = ("voices", "models", "examples", "notes")
+TOLD = ("models", "examples", "notes")
 """Lists of texts that a server tells of itself."""
 
 ITEM = item_id(1)
@@ -258,7 +258,12 @@ def test_a_server_may_send_anything(visit: Open, server: StandIn) -> None:
     client.send("no.such.event", item_id=html, response=7, item=None)
     client.send("response.done", response={"output": [None, 7], "status": "failed"})
     client.send("voiceloop.trace", item_id=None, trace={"parts": "x", "voice_to_voice_ms": "y"})
-    client.send("session.created", session={"voiceloop": {name: [7, html] for name in TOLD}})
+    voices = [7, html, {"name": html, "label": html, "language_name": html}, {"name": 7}]
+    lists = {name: [7, html] for name in TOLD} | {"voices": voices}
+    client.send("session.created", session={"voiceloop": lists})
+    page.get_by_role("button", name="Settings").click()
+    assert page.locator("#voice optgroup").get_attribute("label") == html
+    page.keyboard.press("Escape")
     client.text(ITEM, html)
     client.send("voiceloop.transcript", item_id="u1", committed=html, tentative="x" * 2_000_000)
     client.send("error", error={"message": html, "type": "server_error"})

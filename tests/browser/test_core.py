@@ -50,9 +50,9 @@ const settings = ['semantic_vad', 'server_vad', 'none'].map((turns) => ({
   voice: 'en', instructions: 'Be brief.', turns,
 }));
 console.log(JSON.stringify([
-  ...settings.map((one) => wire.sessionUpdate(one, { voice: '', instructions: '' })),
+  ...settings.map((one) => wire.sessionUpdate(one, { voice: '', instructions: '', voices: [] })),
   wire.sessionUpdate({ voice: '', instructions: '', turns: 'semantic_vad' },
-    { voice: 'de', instructions: 'Be kind.' }),
+    { voice: 'de', instructions: 'Be kind.', voices: [] }),
   wire.userMessage('item_1', 'Hello.'),
   wire.played('item_2', 36001),
   wire.truncate('item_2', 36001),

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,13 +108,15 @@ def file_lines(files: Mapping[str, bytes]) -> str:
     )
 
 
-def card(name: str, origin: str, files: Mapping[str, bytes], *, free: bool = True) -> str:
+def card(
+    name: str, origin: str, files: Mapping[str, bytes], *, free: bool = True, kind: str = "asr"
+) -> str:
     """The beginning of a card, up to where its source is told."""
     return f"""
 [[card]]
 name = "{name}"
 title = "The {name}"
-kind = "asr"
+kind = "{kind}"
 from = "{origin}"
 publisher = "Somebody"
 languages = ["en"]
@@ -127,10 +130,10 @@ files = [
 
 
 def hub_card(
-    name: str, repo: str, files: Mapping[str, bytes], commit: str | None, *, free: bool = True
+    name: str, repo: str, files: Mapping[str, bytes], commit: str | None, **told: Any
 ) -> str:
     pinned = f'revision = "{commit}"' if commit else ""
-    return card(name, "hub", files, free=free) + f'repo = "{repo}"\n{pinned}\n'
+    return card(name, "hub", files, **told) + f'repo = "{repo}"\n{pinned}\n'
 
 
 def package_card(

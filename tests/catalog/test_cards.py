@@ -17,10 +17,10 @@ FILES = {"model.bin": b"weights"}
 def test_every_preset_names_models_that_can_be_pulled() -> None:
     for preset in PRESETS:
         for key, name in preset_models(preset).items():
-            kind = {"asr": "asr", "llm": "llm", "turns": "turn", "tts": "tts"}[
-                key.partition(".")[0]
-            ]
-            assert [card.kind for card in variants(cards(), name)][:1] == [kind], name
+            spoken = PRESETS[preset].get("tts.engine")
+            kinds = {"asr": "asr", "llm": "llm", "turns": "turn", "tts": spoken}
+            found = [card.kind for card in variants(cards(), name)]
+            assert found[:1] == [kinds[key.partition(".")[0]]], name
 
 
 def test_the_preset_for_the_cpu_can_be_had_without_the_hub() -> None:
@@ -47,6 +47,11 @@ def test_the_hub_comes_before_packages() -> None:
         (hub_card("a", "org/a", {"../model.bin": b""}, "c" * 40), "may not be a file"),
         (hub_card("a", "org/a", {"/etc/passwd": b""}, "c" * 40), "may not be a file"),
         (hub_card("a", "org/a", {".hidden": b""}, "c" * 40), "may not be a file"),
+        (hub_card("a", "org/a", {"voices/../../a.bin": b""}, "c" * 40), "may not be a file"),
+        (hub_card("a", "org/a", {"voices//a.bin": b""}, "c" * 40), "may not be a file"),
+        (hub_card("a", "org/a", {"voices/": b""}, "c" * 40), "may not be a file"),
+        (hub_card("a", "org/a", {"voices/a.npz": b""}, "c" * 40), "may not be a file"),
+        (hub_card("a", "org/a", FILES, "c" * 40, kind="tts"), "unknown kind"),
         (hub_card("a", "org/a", {"model.pkl": b""}, "c" * 40), "may not be a file"),
         (hub_card("a", "org/a", {"pytorch_model.pt": b""}, "c" * 40), "may not be a file"),
         (hub_card("a", "org/a", {}, "c" * 40), "no files"),

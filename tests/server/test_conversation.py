@@ -92,7 +92,9 @@ def test_a_session_speaks_in_the_voice_that_it_asks_for_and_may_ask_for_another(
         with Client(server.url) as client:
             created = client.wait("session.created")["session"]
             assert created["audio"]["output"]["voice"] == "en-us"
-            assert {"en-us", "de"} <= set(created["voiceloop"]["voices"])
+            offered = {one.pop("name"): one for one in created["voiceloop"]["voices"]}
+            german = {"label": "German", "language": "de", "language_name": "German"}
+            assert offered["de"] == german and "en-us" in offered
             wrong = refused(client, audio=voiced("nosuch"), instructions="Lost.")
             assert wrong["param"] == "session.audio.output.voice"
             assert "'nosuch'" in wrong["message"] and "en-us" in wrong["message"]

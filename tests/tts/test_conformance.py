@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.tts.piper_voices import write_piper_voice
 from tests.tts.saying import clause, joined, say
-from voiceloop.catalog.names import PIPER
+from voiceloop.catalog.names import KOKORO, PIPER
 from voiceloop.catalog.store import Store
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
@@ -103,7 +103,16 @@ ENGINES = {
     "kokoro": Case(_kokoro, streams=False),
 }
 if Store().find(PIPER):
-    ENGINES["piper-pulled"] = Case(lambda _, speed: piper(TtsConfig(speed=speed)))
+    ENGINES["piper-pulled"] = Case(lambda _, speed: piper(TtsConfig(engine="piper", speed=speed)))
+if Store().find(KOKORO):
+    ENGINES["kokoro-pulled"] = Case(
+        lambda _, speed: kokoro(TtsConfig(engine="kokoro", speed=speed)), streams=False
+    )
+CASES = [
+    # It takes a second for two of sound.
+    pytest.param(name, marks=pytest.mark.slow) if name == "kokoro-pulled" else name
+    for name in ENGINES
+]
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +120,7 @@ def piper_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("piper")
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(scope="module", params=CASES)
 def case(request: pytest.FixtureRequest) -> Case:
     return ENGINES[request.param]
 

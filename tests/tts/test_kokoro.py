@@ -10,8 +10,11 @@ from typing import cast
 import numpy as np
 import pytest
 
+from tests.catalog.conftest import Shop, hub_card
+from tests.catalog.servers import serving
 from tests.tts.conftest import KOKORO_LONGEST, KOKORO_SOUND
 from tests.tts.saying import clause, joined, say
+from voiceloop.catalog.names import KOKORO, PIPER
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts, load
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, ModelNotFound
@@ -70,6 +73,15 @@ def test_speed_makes_speech_shorter(folder: Path, engine: Tts) -> None:
     assert short < usual / 1.4
 
 
+def test_what_is_too_loud_is_cut_at_full_scale(folder: Path, tmp_path: Path) -> None:
+    loud = Path(shutil.copytree(folder, tmp_path / "loud"))
+    (loud / "voices-v1.0.bin").unlink()
+    (loud / "voices").mkdir()
+    np.full((KOKORO_LONGEST, 256), 4, np.float32).tofile(loud / "voices" / "af_heart.bin")
+    sound = joined(say(open_voice(loud), clause("hello there")))
+    assert np.abs(sound).max() == 1.0
+
+
 def test_a_long_text_is_said_in_parts_a_step_each(engine: Tts) -> None:
     text = " ".join(["several words of a clause that nobody ends,"] * 9)
     chunks = say(engine, clause(text))
@@ -92,14 +104,29 @@ def test_voices_tell_their_language(folder: Path, engine: Tts) -> None:
         assert hint in caught.value.hint
 
 
-def test_voices_may_have_a_file_each(folder: Path, engine: Tts, tmp_path: Path) -> None:
-    (tmp_path / "onnx").mkdir()
-    (tmp_path / "voices").mkdir()
-    shutil.copy(folder / "kokoro-v1.0.onnx", tmp_path / "onnx" / "model_quantized.onnx")
-    np.full((KOKORO_LONGEST, 256), 0.5, np.float32).tofile(tmp_path / "voices" / "af_heart.bin")
-    found = cast(Tts, load("tts", "kokoro", TtsConfig(engine="kokoro", model=str(tmp_path))))
+def test_what_was_pulled_speaks_unless_another_is_named(
+    folder: Path, engine: Tts, tmp_path: Path
+) -> None:
+    """From the hub, with a file for each voice, in folders of the repository's."""
+    style = np.full((KOKORO_LONGEST, 256), 0.5, np.float32)
+    files = {
+        "onnx/model_quantized.onnx": (folder / "kokoro-v1.0.onnx").read_bytes(),
+        "voices/af_heart.bin": style.tobytes(),
+        "voices/jf_alpha.bin": style.tobytes(),
+    }
     said = clause("hello there")
-    assert np.array_equal(joined(say(found, said)), joined(say(engine, said)))
+    with serving() as server, pytest.MonkeyPatch.context() as patch:
+        shop = Shop(tmp_path, server)
+        shop.cards(hub_card(KOKORO, "o/k", files, server.hub("o/k", files), kind="kokoro"))
+        done = shop.pull(KOKORO, "--yes")
+        assert done.returncode == 0, done.stderr
+        patch.setenv("VOICELOOP_MODELS", str(shop.store.root))
+        for model in ("", KOKORO):
+            settings = TtsConfig(engine="kokoro", model=model)
+            found = cast(Tts, load("tts", "kokoro", settings))
+            assert found.name == (model or "kokoro")
+            assert list(found.voices()) == ["af_heart"]
+            assert np.array_equal(joined(say(found, said)), joined(say(engine, said)))
 
 
 # ---- mistakes
@@ -114,13 +141,14 @@ def test_what_is_missing_is_named(folder: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(folder, tmp_path / "copy"))
     shutil.copy(copy / "kokoro-v1.0.onnx", copy / "other.onnx")
     cases = [
-        (kokoro, TtsConfig(engine="kokoro"), "no model of Kokoro is named"),
-        (kokoro, TtsConfig(engine="kokoro", model=str(tmp_path / "nowhere")), "no such folder"),
-        (kokoro, TtsConfig(engine="kokoro", model=str(copy)), "2 models"),
+        (str(tmp_path / "nowhere"), "there is no folder"),
+        (str(copy / "other.onnx"), "other.onnx is a file, not the folder of a model"),
+        (str(copy), "2 models"),
+        (PIPER, f"{PIPER} is a voice of Piper, and a model of Kokoro is needed"),
     ]
-    for build, config, says in cases:
+    for model, says in cases:
         with pytest.raises(ModelNotFound) as caught:
-            build(config)
+            kokoro(TtsConfig(engine="kokoro", model=model))
         check_line(caught.value, says=says)
     (copy / "other.onnx").unlink()
     (copy / "voices-v1.0.bin").unlink()

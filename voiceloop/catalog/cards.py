@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from voiceloop.config import PRESETS
+from voiceloop.voices import piper_name
 
-Kind = Literal["asr", "llm", "tts", "turn"]
+Kind = Literal["asr", "llm", "piper", "kokoro", "turn"]
+"""What loads it: of voices, the synthesizer that they were made for."""
 Origin = Literal["hub", "packages"]
 Conversion = Literal["", "gguf", "piper"]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
-_PIPER_NAME = re.compile(r"([a-z]{2,3})_([A-Z]{2,3})-(\w+)-(x_low|low|medium|high)", re.ASCII)
+_PATH = re.compile(rf"({_NAME.pattern}/)*{_NAME.pattern}", re.ASCII)
 PIPER_VOICES = "rhasspy/piper-voices"
 """The repository of the voices of Piper."""
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz")
@@ -33,6 +35,7 @@ class File:
     """A file of a model, as its source gives it."""
 
     name: str
+    """Its path within the model's folder, which is mostly its name alone."""
     bytes: int | None = None
     """None: what the hub says."""
     sha256: str | None = None
@@ -157,22 +160,21 @@ def size(count: float) -> str:
 
 def _piper(name: str) -> list[Card]:
     """A voice of Piper by its name alone, which says where it lies; its licence is its own."""
-    parts = _PIPER_NAME.fullmatch(name)
-    if parts is None:
+    voice = piper_name(name)
+    if voice is None or voice.within:
         return []
-    language, region, speaker, quality = parts.groups()
-    folder = f"{language}/{language}_{region}/{speaker}/{quality}"
+    folder = f"{voice.language}/{voice.language}_{voice.region}/{voice.speaker}/{voice.quality}"
     card = f"https://huggingface.co/{PIPER_VOICES}/blob/main/{folder}/MODEL_CARD"
     return [
         Card(
             name=name,
-            title=f"Piper {speaker} ({quality})",
-            kind="tts",
+            title=f"Piper {voice.speaker} ({voice.quality})",
+            kind="piper",
             origin="hub",
             publisher="Rhasspy",
-            languages=(language,),
+            languages=(voice.language,),
             precision="float32",
-            memory=114_000_000 if quality == "high" else 63_200_000,
+            memory=114_000_000 if voice.quality == "high" else 63_200_000,
             licence=Licence("see its card", free=False, url=card),
             files=(File(f"{name}.onnx"), File(f"{name}.onnx.json")),
             convert="piper",
@@ -215,7 +217,7 @@ def _problem(card: Card) -> str | None:
     if not card.files or len(set(names)) < len(names):
         return "it has no files, or one twice"
     for file in card.files:
-        if not _NAME.fullmatch(file.name) or file.name.endswith(_PICKLES):
+        if not _PATH.fullmatch(file.name) or file.name.endswith(_PICKLES):
             return f"'{file.name}' may not be a file of a model"
         if file.sha256 is not None and not _SHA256.fullmatch(file.sha256):
             return f"the checksum of {file.name} is none"

@@ -72,7 +72,8 @@ class ModelsRm(Command, frozen=True, kw_only=True):
 
 def models_list(command: ModelsList) -> int:
     """`voiceloop models list`."""
-    from voiceloop.catalog.cards import size
+    from voiceloop.catalog.cards import size, variants
+    from voiceloop.catalog.names import HEADINGS
     from voiceloop.catalog.store import Store, cards
 
     store = Store()
@@ -81,19 +82,22 @@ def models_list(command: ModelsList) -> int:
     for model in here:
         name = model.source["path"] if model.origin == "file" else model.name
         whole = store.find(model.name, model.origin) is not None
-        mend = "" if whole else "  damaged: files are missing, or shorter than they were"
-        print(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}{mend}")
+        title = next((card.title for card in variants(cards(), name)), "")
+        told = title if whole else "damaged: files are missing, or shorter than they were"
+        print(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}  {told}".rstrip())
     for folder in store.unreadable():
         print(f"  {folder:<24} its record cannot be read: pull the model again")
     have = {(model.name, model.origin) for model in here}
-    print("can be pulled:")
-    for card in cards():
-        if (card.name, card.origin) not in have:
+    for kind, heading in HEADINGS.items():
+        absent = [card for card in cards() if (card.name, card.origin) not in have]
+        if some := [card for card in absent if card.kind == kind]:
+            print(f"{heading} that can be pulled:")
+        for card in some:
             languages = "many" if card.languages == ("*",) else " ".join(card.languages[:3])
             more = " …" if len(card.languages) > 3 else ""
             licence = card.licence.spdx + ("" if card.licence.free else " (to be accepted)")
             print(
-                f"  {card.name:<24} {card.origin:<9} {size(card.download):>8}  {card.kind:<4} "
+                f"  {card.name:<24} {card.origin:<9} {size(card.download):>8}  "
                 f"{languages + more:<10} {licence:<13} {card.publisher}"
             )
     for preset in reversed(BEST_FIRST):
@@ -137,7 +141,7 @@ def models_pull(
     new = [order for order in orders if store.known(order.name, order.origin) is None]
     come = sum(store.fetched(order.name, order.origin) for order in new)
     shelf.make_room(store.root, sum(order.room for order in new) - come)
-    _agree(orders, {one.name for one in new}, command, asks, total, agreed)
+    _agree(orders, {one.name for one in new}, command, asks, total, known, agreed)
     with progress(f"fetching {', '.join(one.name for one in orders)}", total) as bar:
         pulled = [pull(order, store, bar) for order in orders]
     for model in pulled:
@@ -215,11 +219,12 @@ def _agree(
     command: ModelsPull,
     ask: Ask,
     total: int,
+    known: Sequence[Card],
     agreed: bool,
 ) -> None:
     """Show what will be fetched and ask once, or raise ConfigError where nobody agrees to it.
 
-    Packages of what is not among the `new` ones were trusted when it came.
+    Packages of what is not among the `new` ones were trusted when it came. `known` are all cards.
     """
     from voiceloop.catalog.cards import size
 
@@ -227,7 +232,7 @@ def _agree(
     for one in orders:
         assert one.card is not None
         licence = one.card.licence
-        where = one.card.repo or ", ".join(wheel.published for wheel in one.card.wheels)
+        where = one.card.repo or _published(one.card, known)
         what = f"{size(one.download):>8}  {one.card.precision:<8}"
         print(f"{one.name:<24} {what}  {licence.spdx} ({licence.url})  from {where}")
         if not licence.free and not command.accept_licence and (ask is None or command.yes):
@@ -236,7 +241,7 @@ def _agree(
                 f"if you accept that: {_line(replace(command, accept_licence=True))}",
             )
         if one.origin == "packages" and command.from_ is None and one.name in new:
-            strangers += [wheel.published for wheel in one.card.wheels]
+            strangers.append(_published(one.card, known))
     if strangers and (ask is None or command.yes):
         raise ConfigError(
             f"packages of other publishers would be used: {'; '.join(strangers)}",
@@ -259,6 +264,16 @@ def _agree(
     question = ", ".join([f"fetch {size(total)}", *trusted, *accepted])
     if not ask(f"{question}? [y/N] "):
         raise ConfigError("nothing was fetched", "answer y to fetch")
+
+
+def _published(card: Card, known: Sequence[Card]) -> str:
+    """Who publishes the packages of a card, and how its files are known to be right."""
+    sums = {file.sha256 for file in card.files}
+    hub = [one for one in known if one.name == card.name and one.origin == "hub"]
+    original = any(sums <= {file.sha256 for file in one.files} for one in hub)
+    by = "the SHA-256 of the original" if original else "a SHA-256 that voiceloop knows"
+    packages = ", ".join(wheel.published for wheel in card.wheels)
+    return f"{packages}; each file is checked against {by}"
 
 
 def _line(command: ModelsPull) -> str:

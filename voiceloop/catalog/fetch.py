@@ -81,6 +81,8 @@ def fetch(wanted: Wanted, folder: Path, bar: Bar) -> Path:
     disk that is full, and ModelCorrupt for a file that arrives damaged twice.
     """
     path = folder / wanted.name
+    with explained(folder):
+        path.parent.mkdir(parents=True, exist_ok=True)
     for last in (False, True):
         there = path.stat().st_size if path.is_file() else 0
         bar.advance(min(there, wanted.bytes))

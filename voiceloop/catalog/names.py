@@ -25,20 +25,37 @@ FOLDERS = {
     "asr": "make the folder with: ct2-transformers-converter --model MODEL --output_dir FOLDER "
     "--copy_files tokenizer.json preprocessor_config.json",
     "llm": "name the folder that holds config.json, the weights and the tokenizer, or a .gguf file",
-    "tts": "name a voice's .onnx file, with its .onnx.json beside it, or its folder",
+    "piper": "name a voice's .onnx file, with its .onnx.json beside it, or its folder",
+    "kokoro": "name a folder that holds kokoro-v1.0.onnx and voices-v1.0.bin",
     "turn": "voiceloop models pull fetches it",
 }
 """What a path should lead to."""
-FILES: Mapping[str, tuple[Kind, Conversion]] = {".gguf": ("llm", "gguf"), ".onnx": ("tts", "piper")}
+FILES: Mapping[str, tuple[Kind, Conversion]] = {
+    ".gguf": ("llm", "gguf"),
+    ".onnx": ("piper", "piper"),
+}
 """Files that are converted when they are asked for, by their ending."""
 PIPER = "en_US-joe-medium"
 """The voice of Piper that speaks unless another is asked for."""
+KOKORO = "kokoro-82m"
+"""The model of Kokoro, likewise."""
+VOICES: Mapping[str, tuple[Kind, str]] = {"piper": ("piper", PIPER), "kokoro": ("kokoro", KOKORO)}
+"""By engine: the kind of model that it speaks with, and which unless another is asked for."""
 KINDS: Mapping[Kind, str] = {
     "asr": "a recogniser",
     "llm": "a language model",
-    "tts": "a synthesizer",
+    "piper": "a voice of Piper",
+    "kokoro": "a model of Kokoro",
     "turn": "a model that hears whether a turn is over",
 }
+HEADINGS: Mapping[Kind, str] = {
+    "asr": "recognisers",
+    "llm": "language models",
+    "piper": "voices for --tts.engine piper",
+    "kokoro": "voices for --tts.engine kokoro",
+    "turn": "models that hear whether a turn is over",
+}
+"""Above a list of each."""
 NO_MODEL = ("starter", "auto", "ngram", "none")
 """Words that stand where a model is named and are none to be fetched."""
 
@@ -69,9 +86,12 @@ def find(name: str, kind: Kind, store: Store | None = None) -> Path:
     if named:
         raise missing([named[0]], name, store)
     if others := variants(cards(), name):
+        other = others[0].kind
         raise ModelNotFound(
-            f"{name} is {KINDS[others[0].kind]}, and {KINDS[kind]} is needed",
-            "`voiceloop models list` tells which are which",
+            f"{name} is {KINDS[other]}, and {KINDS[kind]} is needed",
+            f"--tts.engine {other} speaks with it; for {kind} set --tts.model {VOICES[kind][1]}"
+            if kind in VOICES and other in VOICES
+            else "`voiceloop models list` tells which are which",
         )
     if "/" not in name:
         known = {card.name for card in cards() if card.kind == kind}
@@ -100,14 +120,14 @@ def prepare(config: Config, store: Store | None = None) -> None:
                 "add --llm.engine openai, or leave the address out",
             )
         named |= {"llm.target": ("llm", config.llm.target), "llm.draft": ("llm", config.llm.draft)}
-    if config.tts.engine == "piper":
-        named["tts.model"] = "tts", piper_model(config.tts)
+    if config.tts.engine in VOICES:
+        named["tts.model"] = VOICES[config.tts.engine][0], voice_model(config.tts)
     if variants(cards(), config.turns.sound, "turn"):
         named["turns.sound"] = "turn", config.turns.sound
     absent: dict[str, Card] = {}
     others: list[tuple[str, Kind]] = []
     for key, (kind, name) in named.items():
-        cards_of = variants(cards(), name)
+        cards_of = variants(cards(), name, kind)
         if cards_of and not store.find(name) and not Path(name).is_dir():
             absent[key] = cards_of[0]
         elif not cards_of and name not in NO_MODEL:
@@ -122,9 +142,13 @@ def prepare(config: Config, store: Store | None = None) -> None:
         find(name, kind, store)
 
 
-def piper_model(config: TtsConfig) -> str:
-    """The model of Piper that `config` asks for, by name or as a path."""
-    return config.model or config.voice.partition("/")[0] or PIPER
+def voice_model(config: TtsConfig) -> str:
+    """The model that `config` has speak, by name or as a path; for an engine of `VOICES`.
+
+    A voice of Piper is a model or a speaker in it, and its name tells which.
+    """
+    named = config.voice.partition("/")[0] if config.engine == "piper" else ""
+    return config.model or named or VOICES[config.engine][1]
 
 
 def missing(absent: Sequence[Card], word: str, store: Store) -> ModelNotFound:

@@ -59,6 +59,7 @@ def _member(archive: zipfile.ZipFile, name: str, wheel: Wheel) -> zipfile.ZipInf
 
 def _append(source: IO[bytes], path: Path, file: File, wheel: Wheel) -> None:
     """Add what `source` gives to the file at `path`, up to the size that the card names."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as target:
         left = (file.bytes or 0) - target.tell()
         while block := source.read(min(BLOCK, left + 1)):

@@ -15,7 +15,7 @@ from voiceloop.catalog import hub, index, packages
 from voiceloop.catalog.cards import Card, Conversion
 from voiceloop.catalog.convert import convert, require
 from voiceloop.catalog.fetch import Bar, Wanted, fetch
-from voiceloop.catalog.store import Model, Store, explained, make_room
+from voiceloop.catalog.store import Model, Store, explained, files_in, make_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ def pull(order: Order, store: Store, bar: Bar) -> Model:
         with explained(shop):
             _reuse(store.known(order.name, order.origin), order, fetched, bar)
             fetched.mkdir(exist_ok=True)
-            for path in fetched.iterdir():
-                if path.name not in {file.name for file in order.files}:
+            for name, path in files_in(fetched).items():
+                if name not in {file.name for file in order.files}:
                     path.unlink()  # of an earlier revision
-        here = sum(path.stat().st_size for path in fetched.iterdir())
+        here = sum(path.stat().st_size for path in files_in(fetched).values())
         make_room(shop, order.room - here)
         paths = [fetch(file, fetched, bar) for file in order.files]
         files = _unpacked(order, paths, shop) if order.origin == "packages" else fetched
@@ -95,9 +95,10 @@ def _reuse(model: Model | None, order: Order, fetched: Path, bar: Bar) -> None:
     names = {file.name for file in order.files}
     if not fetched.exists():
         fetched.mkdir()
-        for path in model.folder.iterdir():
-            if path.name in names:
-                path.rename(fetched / path.name)
+        for name, path in files_in(model.folder).items():
+            if name in names:
+                (fetched / name).parent.mkdir(parents=True, exist_ok=True)
+                path.rename(fetched / name)
 
 
 def _unpacked(order: Order, wheels: Sequence[Path], shop: Path) -> Path:

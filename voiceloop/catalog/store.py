@@ -44,6 +44,12 @@ def sha256(path: Path, tick: Callable[[int], object] = lambda count: None) -> st
     return digest.hexdigest()
 
 
+def files_in(folder: Path) -> dict[str, Path]:
+    """The files in a folder and in those within it, by their paths there; sorted."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path for path in found}
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """A file as it was when its model was put into the store."""
@@ -152,8 +158,8 @@ class Store:
     def fetched(self, name: str, origin: str) -> int:
         """Bytes of a model that have come already, where its download broke off."""
         with explained(self.root):
-            folder = self._workshop(name, origin) / "fetched"
-            return sum(path.stat().st_size for path in folder.glob("*"))
+            fetched = files_in(self._workshop(name, origin) / "fetched")
+            return sum(path.stat().st_size for path in fetched.values())
 
     def _workshop(self, name: str, origin: str) -> Path:
         return self.root / ".partial" / self._folder(name, origin).name
@@ -164,9 +170,9 @@ class Store:
         Files and record are on the disk before it has the name.
         """
         stored = {
-            path.name: Stored(path.stat().st_size, sha256(path))
-            for path in sorted(made.iterdir())
-            if path.name != RECORD
+            file: Stored(path.stat().st_size, sha256(path))
+            for file, path in files_in(made).items()
+            if file != RECORD
         }
         record = {
             "name": name,
@@ -175,10 +181,12 @@ class Store:
             "files": {file: asdict(what) for file, what in stored.items()},
         }
         (made / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
-        for path in made.iterdir():
+        for path in files_in(made).values():
             if not path.is_symlink():  # that file is the user's own
                 path.chmod(made.stat().st_mode & 0o666)  # some writers keep files to their owner
             _sync(path)
+        for inner in (path for path in made.rglob("*") if path.is_dir()):
+            _sync(inner)
         _sync(made)
         folder = self._folder(name, origin)
         old = made.with_name("old")

@@ -14,11 +14,13 @@ from voiceloop.errors import ConfigError, ProtocolError
 from voiceloop.schema import nearest
 from voiceloop.status import engine_names, examples, notes
 from voiceloop.types import Tool
+from voiceloop.voices import described
 from voiceloop.wire.settings import (
     STOCK_VOICES,
     Extensions,
     ResponseSettings,
     SessionSettings,
+    Voice,
     size,
 )
 
@@ -30,11 +32,16 @@ def about(config: Config, tts: Tts, asked: Extensions) -> Extensions:
     asked for."""
     return replace(
         asked,
-        voices=tuple(tts.voices()),
+        voices=tuple(_voice(name, tts) for name in tts.voices()),
         models=tuple(engine_names(config).split(", ")),
         examples=examples(config),
         notes=notes(config),
     )
+
+
+def _voice(name: str, tts: Tts) -> Voice:
+    voice = described(name, tts.language(name))
+    return Voice(voice.name, voice.label, voice.language, voice.language_name)
 
 
 def check_size(

@@ -15,31 +15,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from voiceloop.catalog.names import FOLDERS, find, voice_model
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.schema import suggestion
+from voiceloop.status import tts_name
 from voiceloop.tts.alignment import PacedWords
 from voiceloop.tts.delivery import deliver, nothing
 from voiceloop.tts.graphs import session
 from voiceloop.tts.phonemes import phonemes
 from voiceloop.tts.text import middle, sayable
 from voiceloop.types import Clause, Pcm, SpeechChunk
+from voiceloop.voices import KOKORO_LANGUAGES
 
 RATE = 24_000
 PREFERRED = "af_heart"
 """The voice that its makers grade best."""
-LANGUAGES = {
-    "a": "en-us",
-    "b": "en-gb",
-    "e": "es",
-    "f": "fr-fr",
-    "h": "hi",
-    "i": "it",
-    "p": "pt-br",
-}
-"""What a voice speaks, by the first letter of its name, as espeak-ng calls it. Those that speak
-Japanese and Chinese were taught other phonemes than espeak-ng tells."""
 STYLE = 256
 """Numbers of a style."""
 SYMBOLS = {
@@ -78,7 +70,6 @@ SYMBOLS = {
 TOKENS = {char: first + i for first, chars in SYMBOLS.items() for i, char in enumerate(chars)}
 _HEARD_AS = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
 """Letters of the IPA that the model was not taught, and what comes nearest."""
-HINT = "name a folder that holds kokoro-v1.0.onnx and voices-v1.0.bin"
 
 Style = npt.NDArray[np.float32]
 
@@ -95,10 +86,12 @@ class Kokoro:
 
         Raises ConfigError for a voice that there is not.
         """
-        self.name = f"kokoro {name}"
+        self.name = name
         self._session = session
         self._tokens = session.get_inputs()[0].name
-        self._styles = {voice: style for voice, style in styles.items() if voice[0] in LANGUAGES}
+        self._styles = {
+            voice: style for voice, style in styles.items() if voice[0] in KOKORO_LANGUAGES
+        }
         self._speed = speed
         self.voice = voice or (PREFERRED if PREFERRED in self._styles else min(self._styles))
         self.check_voice(self.voice)
@@ -116,7 +109,7 @@ class Kokoro:
 
     def language(self, voice: str | None = None) -> str:
         """See `engines.Tts`."""
-        return LANGUAGES[(self.voice if voice is None else voice)[0]]
+        return KOKORO_LANGUAGES[(self.voice if voice is None else voice)[0]]
 
     def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
         """Speak a clause; one without anything to say gives no audio."""
@@ -152,28 +145,29 @@ class Kokoro:
             "style": style[len(ids) - 1][None],
             "speed": np.array([self._speed], np.float32),
         }
-        return np.ravel(self._session.run(None, given)[0]).astype(np.float32)
+        sound = np.ravel(self._session.run(None, given)[0]).astype(np.float32)
+        return np.clip(sound, -1.0, 1.0)
 
 
 def kokoro(config: TtsConfig) -> Tts:
-    """Entry point of `voiceloop.tts`: `config.model` is a folder with the model and its voices.
+    """Entry point of `voiceloop.tts`: `config.model` is the one that has been pulled, or a folder
+    with the model and its voices.
 
-    Raises ModelNotFound, ModelCorrupt, and ConfigError for a voice that there is not.
+    Raises what `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that there is
+    not.
     """
-    if not config.model:
-        raise ModelNotFound("no model of Kokoro is named", f"set tts.model: {HINT}")
-    folder = Path(config.model).expanduser()
+    name = voice_model(config)
+    folder = find(name, "kokoro")
     models = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
     if len(models) != 1:
         what = f"{len(models)} models (.onnx)" if models else "no model (.onnx)"
-        what = f"it holds {what}" if folder.is_dir() else "there is no such folder"
-        raise ModelNotFound(f"there is no voice in '{config.model}': {what}", HINT)
-    styles = _styles(config.model, folder)
+        raise ModelNotFound(f"there is no voice in '{name}': it holds {what}", FOLDERS["kokoro"])
+    styles = _styles(name, folder)
     try:
         graph = session(models[0])
     except Exception as error:  # onnxruntime's own exception types are private
-        raise _corrupt(config.model, f"{models[0].name} cannot be read") from error
-    return Kokoro(config.model, graph, styles, config.voice, config.speed)
+        raise _corrupt(name, f"{models[0].name} cannot be read") from error
+    return Kokoro(tts_name(config), graph, styles, config.voice, config.speed)
 
 
 def _styles(name: str, folder: Path) -> Mapping[str, Style]:
@@ -191,8 +185,10 @@ def _styles(name: str, folder: Path) -> Mapping[str, Style]:
         }
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise _corrupt(name, "its voices cannot be read") from error
-    if not any(voice[:1] in LANGUAGES for voice in styles):
-        raise ModelNotFound(f"there is no voice in '{name}': it holds no voices (.bin)", HINT)
+    if not any(voice[:1] in KOKORO_LANGUAGES for voice in styles):
+        raise ModelNotFound(
+            f"there is no voice in '{name}': it holds no voices (.bin)", FOLDERS["kokoro"]
+        )
     return styles
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from voiceloop.catalog.names import find, piper_model
+from voiceloop.catalog.names import find, voice_model
 from voiceloop.catalog.store import Store
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
@@ -94,12 +94,13 @@ def piper(config: TtsConfig) -> Tts:
     Raises what `catalog.names.find` raises, ModelCorrupt, ConfigError for a voice that there is
     not, and EngineError for a device that cannot be used.
     """
-    name = piper_model(config)
+    name = voice_model(config)
     store = Store()
-    own = describe(find(name, "tts", store), Path(name).name.removesuffix(".onnx"))
+    own = describe(find(name, "piper", store), Path(name).name.removesuffix(".onnx"))
     others = list[Description]()
     for model in store.models():
         if model.origin != "file" and model.name != own.name and store.find(model.name):
-            with suppress(ModelNotFound, ModelCorrupt):  # which is told where it is asked for
+            # What is wrong with another is told where that is asked for.
+            with suppress(ModelNotFound, ModelCorrupt, ConfigError):
                 others.append(describe(model.folder, model.name))
     return Piper(own, others, config.voice, config.speed, Opener(config.device))

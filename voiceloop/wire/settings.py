@@ -103,7 +103,7 @@ class OutputAudio(Settings, frozen=True):
     format: PcmFormat = PcmFormat()
     """Format of the audio of responses."""
     voice: Name = "default"
-    """A voice of the server's synthesizer: one of `voiceloop.voices`, or by another of its names.
+    """A voice of the server's synthesizer: a name in `voiceloop.voices`, or another that it has.
     `default` and the names of OpenAI's voices stand for the server's own. It may change
     at any time, for the responses that follow."""
     speed: Annotated[float, Meta(ge=1, le=1), instead("the server's configuration sets it")] = 1.0
@@ -149,6 +149,19 @@ class LlmServer(Object, frozen=True):
     """Its models that can chat; the first would reply."""
 
 
+class Voice(Object, frozen=True):
+    """A voice that can be asked for in the middle of a conversation."""
+
+    name: str
+    """What `audio.output.voice` calls it."""
+    label: str
+    """Who speaks, for people: `Heart, American woman`."""
+    language: str
+    """Code of what it speaks, such as `en-us`; empty where that is not known."""
+    language_name: str
+    """The same in words, whatever the region: `English`; likewise."""
+
+
 class Extensions(Settings, frozen=True):
     """What voiceloop adds to the protocol. Whatever can be asked for is off until then."""
 
@@ -162,7 +175,7 @@ class Extensions(Settings, frozen=True):
     """A possible interruption pauses the response: `voiceloop.output.paused` and `.resumed`."""
     resume: bool = False
     """The session can be taken up again on a new connection: `voiceloop.session.token`."""
-    voices: Annotated[tuple[str, ...], TOLD] = ()
+    voices: Annotated[tuple[Voice, ...], TOLD] = ()
     """Voices that the server offers; `GET /v1/voices/NAME` lets one be heard."""
     models: Annotated[tuple[str, ...], TOLD] = ()
     """What hears, thinks and speaks, by name."""

@@ -14,6 +14,8 @@ export const FRAME = 480;
 /** What errors call the voice. */
 export const VOICE = 'session.audio.output.voice';
 
+/** Entries of a list of the server's that are read. */
+const MOST_TOLD = 2000;
 const ID_BYTES = 24;
 const HEADER_BYTES = ID_BYTES + 4;
 
@@ -25,6 +27,13 @@ const HEADER_BYTES = ID_BYTES + 4;
  * @property {string} instructions empty for the server's own
  * @property {'semantic_vad' | 'server_vad' | 'none'} turns who decides that the user has finished
  */
+/**
+ * @typedef {object} Voice
+ * @property {string} name what the server calls it
+ * @property {string} label who speaks, for people
+ * @property {string} language in words; empty where the server does not know
+ */
+/** @typedef {{voice: string, instructions: string, voices: Voice[]}} Own what a server has itself */
 
 /**
  * A frame of the reply's sound: the item, the index of its first sample within it, and the samples
@@ -92,24 +101,38 @@ export function sendable(key) {
  * What a fresh session has without being told.
  *
  * @param {WireEvent | null} created the event `session.created`; null where there was none
- * @returns {{voice: string, instructions: string}} empty where the server does not say
+ * @returns {Own} empty where the server does not say
  */
 export function ownSettings(created) {
   const { audio, instructions } = created?.session ?? {};
-  return { voice: String(audio?.output?.voice ?? ''), instructions: String(instructions ?? '') };
+  return {
+    voice: String(audio?.output?.voice ?? ''),
+    instructions: String(instructions ?? ''),
+    voices: created ? voicesOf(created) : [],
+  };
 }
 
 /**
- * What is empty is as the server has it of its own: said all the same, since it may have been
- * something else before.
+ * Whether a server lacks a voice; one that does not say which it has lacks none.
+ *
+ * @param {string} voice
+ * @param {Voice[]} voices
+ */
+export function lacks(voice, voices) {
+  return voice !== '' && voices.length > 0 && voices.every(({ name }) => name !== voice);
+}
+
+/**
+ * What is empty, or not there, is as the server has it of its own: said all the same, since it may
+ * have been something else before.
  *
  * @param {SessionSettings} settings
- * @param {{voice: string, instructions: string}} own
+ * @param {Own} own
  * @returns {WireEvent}
  */
 export function sessionUpdate(settings, own) {
   const { turns } = settings;
-  const voice = settings.voice || own.voice;
+  const voice = lacks(settings.voice, own.voices) ? own.voice : settings.voice || own.voice;
   return {
     type: 'session.update',
     session: {
@@ -131,17 +154,36 @@ export function sessionUpdate(settings, own) {
 }
 
 /**
- * What the server tells of itself in lists of texts, where it does: voices that it offers, models
- * that answer, examples of what to ask, notes of what to expect.
+ * The voices that the server offers.
  *
  * @param {WireEvent} event of the kind `session.created` or `session.updated`
- * @param {'voices' | 'models' | 'examples' | 'notes'} name
+ * @returns {Voice[]}
+ */
+export function voicesOf(event) {
+  const voices = event.session?.voiceloop?.voices;
+  if (!Array.isArray(voices)) return [];
+  return voices
+    .filter((voice) => typeof voice?.name === 'string' && voice.name)
+    .slice(0, MOST_TOLD)
+    .map(({ name, label, language_name }) => ({
+      name,
+      label: String(label || name),
+      language: String(language_name ?? ''),
+    }));
+}
+
+/**
+ * What the server tells of itself in lists of texts, where it does: models that answer, examples of
+ * what to ask, notes of what to expect.
+ *
+ * @param {WireEvent} event of the kind `session.created` or `session.updated`
+ * @param {'models' | 'examples' | 'notes'} name
  * @returns {string[]}
  */
 export function textsOf(event, name) {
   const texts = event.session?.voiceloop?.[name];
   if (!Array.isArray(texts)) return [];
-  return texts.filter((text) => typeof text === 'string').slice(0, 500);
+  return texts.filter((text) => typeof text === 'string').slice(0, MOST_TOLD);
 }
 
 /**

@@ -97,13 +97,38 @@ test('settings that are empty are what the server has of its own', () => {
   assert.deepEqual(full.audio.input.turn_detection, { type: 'server_vad' });
 });
 
-test('voices are texts', () => {
-  const voices = ['a', 'b'];
-  assert.deepEqual(wire.textsOf({ type: 'x', session: { voiceloop: { voices } } }, 'voices'), voices);
-  const mixed = { voiceloop: { voices: ['a', 7, 'b'] } };
-  assert.deepEqual(wire.textsOf({ type: 'x', session: mixed }, 'voices'), voices);
-  assert.deepEqual(wire.textsOf({ type: 'x', session: { voiceloop: { voices: 'a' } } }, 'voices'), []);
-  assert.deepEqual(wire.textsOf({ type: 'x' }, 'voices'), []);
+test('lists of texts hold texts', () => {
+  const models = ['a', 'b'];
+  assert.deepEqual(wire.textsOf({ type: 'x', session: { voiceloop: { models } } }, 'models'), models);
+  const mixed = { voiceloop: { models: ['a', 7, 'b'] } };
+  assert.deepEqual(wire.textsOf({ type: 'x', session: mixed }, 'models'), models);
+  assert.deepEqual(wire.textsOf({ type: 'x', session: { voiceloop: { models: 'a' } } }, 'models'), []);
+  assert.deepEqual(wire.textsOf({ type: 'x' }, 'models'), []);
+});
+
+test('of voices the page wants names, and makes up what else is missing', () => {
+  /** @param {unknown} voices */
+  const told = (voices) => wire.voicesOf({ type: 'x', session: { voiceloop: { voices } } });
+  const heart = { name: 'af_heart', label: 'Heart, American woman', language_name: 'English' };
+  assert.deepEqual(told([{ ...heart, language: 'en-us' }, { name: 'high' }]), [
+    { name: 'af_heart', label: 'Heart, American woman', language: 'English' },
+    { name: 'high', label: 'high', language: '' },
+  ]);
+  for (const odd of ['a', null, 7, {}, [7, 'a', null, {}, { name: 7 }, { name: '' }]]) {
+    assert.deepEqual(told(odd), []);
+  }
+  assert.deepEqual(wire.voicesOf({ type: 'x' }), []);
+});
+
+test('a voice that the server lacks is not asked for', () => {
+  const voices = [{ name: 'de', label: 'German', language: 'German' }];
+  const own = { voice: 'de', instructions: '', voices };
+  /** @param {string} voice */
+  const asked = (voice, from = own) =>
+    wire.sessionUpdate({ voice, instructions: '', turns: 'none' }, from).session.audio.output.voice;
+  assert.equal(asked('nosuch'), 'de');
+  assert.equal(asked('de'), 'de');
+  assert.equal(asked('nosuch', { ...own, voices: [] }), 'nosuch', 'who knows');
 });
 
 // Connection ---------------------------------------------------------------------------------------

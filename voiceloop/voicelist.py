@@ -1,0 +1,149 @@
+"""`voiceloop voices`: which voices are here, which can be pulled, and how to have one speak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import PurePath
+from typing import Literal
+
+from voiceloop.catalog.cards import Card, size
+from voiceloop.catalog.names import VOICES
+from voiceloop.catalog.store import Store, cards
+from voiceloop.config import TtsConfig
+from voiceloop.engines import Tts
+from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.tts.piper_voice import describe
+from voiceloop.voices import KOKORO_LANGUAGES, Voice, described
+
+State = Literal["in use", "to choose", "here", "to pull"]
+"""Who speaks; whom `tts.voice` chooses; who is here, for another engine or model; who is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A voice in the list."""
+
+    voice: Voice
+    state: State
+    engine: str
+    model: str = ""
+    """Of `piper` and `kokoro`: the model that it comes with."""
+    bytes: int | None = None
+    """To be fetched for that."""
+
+    def record(self) -> dict[str, object]:
+        """What a program is told of it."""
+        voice = self.voice
+        return {
+            "name": voice.name,
+            "label": voice.label,
+            "language": voice.language,
+            "language_name": voice.language_name,
+            "state": self.state,
+            "engine": self.engine,
+            "model": self.model,
+            "bytes": self.bytes,
+        }
+
+
+def listed(config: TtsConfig, tts: Tts | None, store: Store | None = None) -> list[Listed]:
+    """All voices, by state, language and name; `tts` is the configured engine, if it is here."""
+    store = store or Store()
+    own = sorted(_of_engine(config, tts), key=_order) if tts else []
+    at_hand = {one.voice.name for one in own}
+    here = [one for one in _pulled(store) if one.voice.name not in at_hand]
+    here.sort(key=lambda one: (one.engine, _order(one)))
+    rest = _to_pull(card for card in cards() if store.find(card.name) is None)
+    return [*own, *here, *sorted(rest, key=_order)]
+
+
+def table(config: TtsConfig, tts: Tts | None, found: Sequence[Listed]) -> Iterator[str]:
+    """The lines for a person, of at most 80 columns unless a name is too long for them."""
+    if tts:
+        yield f"{tts.name} speaks (*); --tts.voice NAME chooses another voice:"
+        yield from _rows(one for one in found if one.state in ("in use", "to choose"))
+    for engine, kept in groupby((one for one in found if one.state == "here"), _engine):
+        yield f"here as well, with {_flags(config, engine)}:"
+        yield from _rows(kept)
+    if rest := [one for one in found if one.state == "to pull"]:
+        yield "can be pulled, by voiceloop models pull NAME:"
+        yield from _rows(rest)
+
+
+def _of_engine(config: TtsConfig, tts: Tts) -> Iterator[Listed]:
+    for name in tts.voices():
+        voice = described(name, tts.language(name))
+        yield Listed(voice, "in use" if name == tts.voice else "to choose", config.engine)
+
+
+def _pulled(store: Store) -> Iterator[Listed]:
+    """The voices of the models in the store."""
+    for model in store.models():
+        if model.origin == "file" or store.find(model.name) is None:
+            continue
+        for name in _kokoro(model.files):
+            yield Listed(described(name, ""), "here", "kokoro", model.name)
+        with suppress(ModelNotFound, ModelCorrupt, ConfigError):  # mostly, it is no voice
+            piper = describe(model.folder, model.name)
+            for name in piper.voices:
+                yield Listed(described(name, piper.language), "here", "piper", model.name)
+
+
+def _to_pull(absent: Iterable[Card]) -> Iterator[Listed]:
+    """The voices that cards promise; of several sources of a card the first."""
+    for card in {card.name: card for card in reversed(list(absent))}.values():
+        if card.kind in VOICES:
+            for name in _kokoro(file.name for file in card.files) or [card.name]:
+                yield Listed(described(name, ""), "to pull", card.kind, card.name, card.download)
+
+
+def _kokoro(files: Iterable[str]) -> list[str]:
+    """The voices of Kokoro that can be spoken, among the files of a model."""
+    paths = [PurePath(file) for file in files]
+    voices = [path.stem for path in paths if path.parent.name == "voices"]
+    return [voice for voice in voices if voice[0] in KOKORO_LANGUAGES]
+
+
+def _order(one: Listed) -> tuple[bool, str, str, str]:
+    """Languages in turn, unknown ones last; within each the names, by the model they come with."""
+    language = one.voice.language_name
+    return not language, language, one.model, one.voice.name
+
+
+def _engine(one: Listed) -> str:
+    return one.engine
+
+
+def _flags(config: TtsConfig, engine: str) -> str:
+    """What has such a voice speak, where another model may be configured."""
+    if engine == "piper":
+        return f"--tts.engine piper {'--tts.model' if config.model else '--tts.voice'} NAME"
+    model = f" --tts.model {VOICES[engine][1]}" if config.model else ""
+    return f"--tts.engine {engine}{model} --tts.voice NAME"
+
+
+def _rows(found: Iterable[Listed]) -> Iterator[str]:
+    """Languages, and below each its voices: a mark for who speaks, name, who that is, bytes."""
+    for language, spoken in groupby(found, lambda one: one.voice.language_name):
+        yield f"  {language or 'other languages'}"
+        for name, mark, told, count in _cells(list(spoken)):
+            yield f"  {mark} {name:<26} {told:<38} {count:>8}".rstrip()
+    yield ""
+
+
+def _cells(spoken: Sequence[Listed]) -> Iterator[tuple[str, str, str, str]]:
+    """Of one language; voices that come with one model, and have not yet, are one line."""
+    for model, together in groupby(spoken, lambda one: one.model):
+        some = list(together)
+        if some[0].state == "to pull" and len(some) > 1:
+            people = sorted({one.voice.label.split(", ")[-1].split()[0] for one in some})
+            yield model, " ", f"{len(some)} voices: {', '.join(people)}", size(some[0].bytes or 0)
+            continue
+        for one in some:
+            told = "" if one.voice.label == one.voice.name else one.voice.label
+            mark = "*" if one.state == "in use" else " "
+            name = model if one.state == "to pull" else one.voice.name
+            yield name, mark, told, size(one.bytes) if one.bytes else ""
