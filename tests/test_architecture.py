@@ -34,7 +34,7 @@ ORDER = (
     ("loading",),
     ("wire",),
     ("server",),
-    ("bench", "drafting"),
+    ("bench", "doctor", "drafting"),
     ("replay",),
     ("cli",),
     ("__main__",),
@@ -47,6 +47,7 @@ ROOMS = {
         *(
             "asr/",
             "catalog/convert.py",
+            "doctor/machine.py",
             "llm/",
             "placement.py",
             "planning.py",
@@ -165,6 +166,9 @@ PURE = (
     "bench/report/svg.py",
     "bench/recognition.py",
     "bench/turnfigures.py",
+    "doctor/advice.py",
+    "doctor/findings.py",
+    "doctor/veil.py",
 )
 """Modules that neither wait, nor look at a clock, nor touch a file."""
 IMPURE = {

@@ -27,6 +27,7 @@ from voiceloop.bench import command as bench
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog import command as catalog
 from voiceloop.config import SECTIONS, Config, flatten
+from voiceloop.doctor.command import Doctor, doctor
 from voiceloop.drafting.command import TrainDraft, train_draft
 from voiceloop.errors import AudioError, ConfigError, DeviceError, MissingExtra, VoiceloopError
 from voiceloop.flags import Command, Commands, parse
@@ -579,5 +580,6 @@ COMMANDS: Commands = {
     **catalog.COMMANDS,
     "replay": (Replay, replay),
     "config": (ShowConfig, show_config),
+    "doctor": (Doctor, doctor),
 }
 """What there is to do, by name: what it takes, and what runs it."""

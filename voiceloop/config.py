@@ -377,6 +377,12 @@ def assembled(values: Mapping[str, object]) -> Config:
     return msgspec.convert(found, Config)
 
 
+def user_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the user's own file of settings is, if there is one."""
+    base = environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "voiceloop" / "config.toml"
+
+
 def config_files(
     file: Path | None = None, *, environ: Mapping[str, str] = os.environ, folder: Path = Path()
 ) -> list[Path]:
@@ -385,8 +391,7 @@ def config_files(
     Raises ConfigError where the file that lies in `folder` sets what is in `GUARDED`; naming that
     file with --config says that it is trusted.
     """
-    base = environ.get("XDG_CONFIG_HOME")
-    user = (Path(base) if base else Path.home() / ".config") / "voiceloop" / "config.toml"
+    user = user_file(environ)
     found = [user] if user.is_file() else []
     local = folder / LOCAL
     if local.is_file() and not (file and file.exists() and file.samefile(local)):

@@ -83,13 +83,13 @@ def open_engines(config: Config) -> Iterator[Engines]:
         from voiceloop.planning import check_memory  # torch counts threads when it is imported
 
         check_memory(config)
-    llm = ModelThread("llm", lambda: _warm_llm(load_llm(config)))
-    asr = ModelThread("asr", lambda: _warm_asr(load_asr(config)))
-    tts = ModelThread("tts", lambda: _warm_tts(load_tts(config)))
-    vad = ModelThread("vad", lambda: _warm_vad(load_vad(config)))
+    llm = ModelThread("llm", lambda: warm_llm(load_llm(config)))
+    asr = ModelThread("asr", lambda: warm_asr(load_asr(config)))
+    tts = ModelThread("tts", lambda: warm_tts(load_tts(config)))
+    vad = ModelThread("vad", lambda: warm_vad(load_vad(config)))
     ear = None
     if config.turns.sound != "none":
-        ear = ModelThread("turn", lambda: _warm_turn(load_turn(config)))
+        ear = ModelThread("turn", lambda: warm_turn(load_turn(config)))
     every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, ear]
     threads = [thread for thread in every if thread is not None]
     wait([thread.model for thread in threads])
@@ -119,7 +119,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
 # Each does its engine's kind of work once, no more than shows what is missing and sets it up.
 
 
-def _warm_vad(vad: Vad) -> tuple[Vad, float]:
+def warm_vad(vad: Vad) -> tuple[Vad, float]:
     """It, and how many seconds a window takes."""
     taken, window = list[float](), _noise(vad.frame)
     for _ in range(WARM_WINDOWS):
@@ -130,17 +130,17 @@ def _warm_vad(vad: Vad) -> tuple[Vad, float]:
     return vad, min(taken)
 
 
-def _warm_asr(asr: Asr) -> Asr:
+def warm_asr(asr: Asr) -> Asr:
     asr.transcribe(_noise(SPEECH_RATE), final=True, timed=True)
     return asr
 
 
-def _warm_turn(turn: TurnModel) -> TurnModel:
+def warm_turn(turn: TurnModel) -> TurnModel:
     turn.end_of_turn_probability(_noise(SPEECH_RATE))
     return turn
 
 
-def _warm_llm(llm: Llm) -> Llm:
+def warm_llm(llm: Llm) -> Llm:
     conversation = llm.conversation()
     for _ in conversation.prefill("Hello", 0):
         pass
@@ -152,7 +152,7 @@ def _warm_llm(llm: Llm) -> Llm:
     return llm
 
 
-def _warm_tts(tts: Tts) -> Tts:
+def warm_tts(tts: Tts) -> Tts:
     for _ in tts.synthesize(Clause(0, 0, "Hello.", "Hello.", (Span(0, 6, 1),), last=True)):
         pass
     return tts
