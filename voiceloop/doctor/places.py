@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 from voiceloop.calibration.keeping import cache_folder
@@ -14,7 +14,7 @@ from voiceloop.catalog.names import named
 from voiceloop.catalog.store import Store
 from voiceloop.config import config_files, user_file
 from voiceloop.doctor.case import Case
-from voiceloop.doctor.findings import Finding
+from voiceloop.doctor.findings import Finding, Mark
 from voiceloop.errors import DeviceError
 from voiceloop.server.port import Binding, check_port
 
@@ -58,25 +58,26 @@ def of_folder(what: str, folder: Path) -> Finding:
 
 def models(case: Case) -> Iterator[Finding | None]:
     """Whether the models that are here are whole; that one is missing, its stage tells."""
-    store = Store()
-    here, used = store.models(), {name for _, name in named(case.config).values()}
+    used = {name for _, name in named(case.config).values()}
+    yield from of_store(Store(), used, thorough=case.thorough)
+
+
+def of_store(store: Store, used: Set[str], *, thorough: bool) -> Iterator[Finding | None]:
+    """What is found of a store, of whose models some are `used`."""
+    here = store.models()
     damaged = [f"{folder} (its record cannot be read)" for folder in store.unreadable()]
-    broken = False
+    mark: Mark = "warning"
     for model in here:
         yield None  # checksums of large models take long
-        if case.thorough:
-            whole = not model.damaged()
-        else:
-            whole = store.find(model.name, model.origin) is not None
-        if not whole:
+        if model.damaged() if thorough else not store.find(model.name, model.origin):
             damaged.append(model.name)
-            broken = broken or model.name in used
+            mark = "broken" if model.name in used else mark
     if damaged:
         text = f"damaged in {store.root}: {', '.join(damaged)}"
         cure = "pull them again with voiceloop models pull, or remove them with models rm"
-        yield Finding("models", "broken" if broken else "warning", text, cure)
+        yield Finding("models", mark, text, cure)
     else:
-        told = "as they were pulled" if case.thorough else "whole by their sizes"
+        told = "as they were pulled" if thorough else "whole by their sizes"
         total = size(sum(model.bytes for model in here))
         text = f"{len(here)} pulled, {total}, {told}" if here else "none pulled"
         yield Finding("models", "ok", f"{text}; the starter's come with voiceloop")
@@ -85,10 +86,13 @@ def models(case: Case) -> Iterator[Finding | None]:
 def port(case: Case) -> Iterator[Finding]:
     """Whether the server could listen where it does unless it is told otherwise."""
     del case
-    binding = Binding()
+    yield of_port(Binding())
+
+
+def of_port(binding: Binding) -> Finding:
+    """What is found where a server would listen."""
     try:
         check_port(binding)
     except DeviceError as error:
-        yield Finding("port", "warning", error.message, error.hint)
-    else:
-        yield Finding("port", "ok", f"{binding.port} is free for voiceloop serve")
+        return Finding("port", "warning", error.message, error.hint)
+    return Finding("port", "ok", f"{binding.port} is free for voiceloop serve")

@@ -70,8 +70,8 @@ def of_device(
         moved, rate = _try(kind, opener, wait)
     except Exception as error:  # sounddevice's own have no name here
         why = str(error)
-        for name in there:
-            why = why.replace(f" '{name}'", "")
+        for name in sorted(there, key=len, reverse=True):
+            why = why.replace(f" '{name}'", "").replace(name, "it")
         return Finding(title, "warning", f"the default one does not work: {why}", _cure(kind))
     text = f"the default one works at {rate} Hz; there {_count(len(there), title)}"
     if moved.frames < LISTEN_S * rate:
