@@ -71,6 +71,11 @@ ROOMS = {
     "sounddevice": ("audio/portaudio.py",),
     "websockets": ("server/websocket.py", "bench/load/callers.py"),
     "prometheus_client": ("server/metrics.py",),
+    # Not for Windows, so each is guarded where it is; benchmarks are for other systems.
+    "fcntl": ("catalog/store.py",),
+    "uvloop": ("server/port.py",),
+    "resource": ("bench/",),
+    **{name: () for name in ("grp", "pty", "pwd", "readline", "syslog", "termios", "tty")},
 }
 """The only places where a package is imported."""
 
