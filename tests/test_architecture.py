@@ -35,7 +35,7 @@ ORDER = (
     ("choosing",),
     ("wire",),
     ("server",),
-    ("bench", "drafting"),
+    ("bench", "doctor", "drafting"),
     ("replay",),
     ("cli",),
     ("__main__",),
@@ -48,6 +48,7 @@ ROOMS = {
         *(
             "asr/",
             "catalog/convert.py",
+            "doctor/machine.py",
             "llm/",
             "placement.py",
             "planning.py",
@@ -75,6 +76,11 @@ ROOMS = {
     "sounddevice": ("audio/portaudio.py",),
     "websockets": ("server/websocket.py", "bench/load/callers.py"),
     "prometheus_client": ("server/metrics.py",),
+    # Not for Windows, so each is guarded where it is; benchmarks are for other systems.
+    "fcntl": ("catalog/store.py",),
+    "uvloop": ("server/port.py",),
+    "resource": ("bench/",),
+    **{name: () for name in ("grp", "pty", "pwd", "readline", "syslog", "termios", "tty")},
 }
 """The only places where a package is imported."""
 
@@ -173,6 +179,9 @@ PURE = (
     "bench/report/svg.py",
     "bench/recognition.py",
     "bench/turnfigures.py",
+    "doctor/advice.py",
+    "doctor/findings.py",
+    "doctor/veil.py",
 )
 """Modules that neither wait, nor look at a clock, nor touch a file."""
 IMPURE = {

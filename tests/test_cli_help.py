@@ -32,6 +32,7 @@ SHOWS = {
     "transcribe": {"vad", "asr", "turns"},
     "say": {"tts"},
     "models": set[str](),
+    "doctor": set[str](),
     "serve": set(SECTIONS),
 }
 """Sections of the settings that the help of a command shows."""
@@ -60,6 +61,7 @@ def run(argv: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         ["models", "pull", "--help"],
         ["serve", "--help"],
         ["bench", "latency", "--help"],
+        ["doctor", "--help"],
     ],
     ids=" ".join,
 )

@@ -20,6 +20,7 @@ COMMANDS = {
     "models": ["models", "list"],
     "replay": ["replay", str(SCENARIO)],
     "ask": ASK,
+    "doctor": ["doctor"],
 }
 INTERRUPTED = """
 import importlib.abc, os, signal, sys

@@ -12,40 +12,60 @@ from pathlib import Path
 
 import pytest
 
+import voiceloop
+
 pytestmark = pytest.mark.models
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
+PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+
+
 def run(*command: str | Path, cwd: Path) -> str:
-    """Run a program without the paths of this environment; return what it prints."""
-    environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    """Run a program, as a user whose home is `cwd` and without the paths of this environment;
+    return what it prints."""
+    left_out = ("PYTHON", "VIRTUAL_ENV", "XDG_", "VOICELOOP_")
+    environ = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
+    environ |= {"HOME": str(cwd), "USERPROFILE": str(cwd)}
     done = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of a new environment that holds the wheel.
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
+    run(*PIP, *build, cwd=folder)
+    (made,) = folder.glob("voiceloop-*.whl")
+    return made
+
+
+def installed(wheel: Path, folder: Path) -> tuple[Path, Path]:
+    """The folders of programs and of packages of a new environment, with the wheel in it.
 
     It shares the packages that voiceloop needs with the environment of the tests, by a path that
     comes after its own and does not lead to the checkout: a path file within such a path is not
     read, so an editable install stays out.
     """
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
-    run(*pip, *build, cwd=folder)
-    (wheel,) = folder.glob("voiceloop-*.whl")
     venv.create(folder / "venv", with_pip=False)
     home = {"base": str(folder / "venv"), "platbase": str(folder / "venv")}
-    paths = {key: sysconfig.get_path(key, "venv", home) for key in ("purelib", "scripts")}
-    python = Path(paths["scripts"]) / "python"
-    run(*pip, "--python", python, "install", "--no-deps", wheel, cwd=folder)
+    scripts, packages = (Path(sysconfig.get_path(key, "venv", home)) for key in PLACES)
+    run(*PIP, "--python", scripts / "python", "install", "--no-deps", wheel, cwd=folder)
     shared = sysconfig.get_path("purelib")
-    (Path(paths["purelib"]) / "shared.pth").write_text(f"{shared}\n", encoding="utf-8")
-    return Path(paths["scripts"])
+    (packages / "shared.pth").write_text(f"{shared}\n", encoding="utf-8")
+    return scripts, packages
+
+
+PLACES = ("scripts", "purelib")
+
+
+@pytest.fixture(scope="module")
+def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that all tests share."""
+    return installed(wheel, tmp_path_factory.mktemp("shared"))[0]
 
 
 def test_the_package_comes_from_the_wheel(scripts: Path, tmp_path: Path) -> None:
@@ -77,3 +97,46 @@ def test_the_installed_program_answers_a_spoken_question(scripts: Path, tmp_path
     assert answer["transcript"]
     assert answer["reply"]
     assert (tmp_path / "reply.wav").stat().st_size > 10_000
+
+
+def test_the_installed_program_tells_what_it_is_and_where_its_files_are(
+    scripts: Path, tmp_path: Path
+) -> None:
+    program = scripts / "voiceloop"
+    assert run(program, "--version", cwd=tmp_path) == f"voiceloop {voiceloop.__version__}\n"
+    lines = run(program, "doctor", "--json", cwd=tmp_path).splitlines()
+    told = {found["check"]: found for found in map(json.loads, lines)}
+    assert not [check for check, found in told.items() if found["mark"] == "broken"]
+    assert str(scripts.parent) in told["python"]["text"]
+    assert Path("~/.config/voiceloop") / "config.toml" == settings_in(told["configuration"]["text"])
+    for what, folder in (("models", "models"), ("cache", "calibrations")):
+        place = told[f"{what} folder"]["text"].split(", ")[0]
+        assert Path(place) == Path("~/.cache/voiceloop") / folder
+
+
+def settings_in(text: str) -> Path:
+    """The file that would be read, as the doctor tells it."""
+    return Path(text.partition("; ")[2].partition(" would be read")[0])
+
+
+def test_an_extra_is_asked_for_as_a_wheel_has_it(scripts: Path, tmp_path: Path) -> None:
+    program = "from voiceloop.errors import MissingExtra; print(MissingExtra('x', 'local').hint)"
+    hint = run(scripts / "python", "-c", program, cwd=tmp_path)
+    assert f"voiceloop-{voiceloop.__version__}-py3-none-any.whl[local]" in hint
+
+
+def test_what_was_installed_can_be_removed_and_only_what_is_told_stays(
+    wheel: Path, tmp_path: Path
+) -> None:
+    """docs/install.md tells which folders of the user's there may be."""
+    scripts, packages = installed(wheel, tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    run(scripts / "voiceloop", "say", "Hello.", "--out", "hello.wav", cwd=home)
+    run(*PIP, "--python", scripts / "python", "uninstall", "--yes", "voiceloop", cwd=tmp_path)
+    assert not [path for path in packages.iterdir() if path.name.startswith("voiceloop")]
+    assert not (scripts / "voiceloop").exists()
+    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    for made in home.rglob("voiceloop"):
+        assert f"~/{made.relative_to(home).as_posix()}" in text
+    assert [path.name for path in home.iterdir() if path.name[0] != "."] == ["hello.wav"]

@@ -28,6 +28,7 @@ from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog import command as catalog
 from voiceloop.choosing import Choosing, best_settings, settle
 from voiceloop.config import SECTIONS, Config, flatten
+from voiceloop.doctor.command import Doctor, doctor
 from voiceloop.drafting.command import TrainDraft, train_draft
 from voiceloop.errors import (
     AudioError,
@@ -593,5 +594,6 @@ COMMANDS: Commands = {
     **catalog.COMMANDS,
     "replay": (Replay, replay),
     "config": (ShowConfig, show_config),
+    "doctor": (Doctor, doctor),
 }
 """What there is to do, by name: what it takes, and what runs it."""

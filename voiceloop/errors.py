@@ -17,7 +17,10 @@ else that escapes is a defect of voiceloop.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
+
+from voiceloop import __version__
 
 Code = Literal[
     "conversation_already_has_active_response",
@@ -73,10 +76,11 @@ class MissingExtra(EngineError):
     """An engine whose packages are not installed."""
 
     def __init__(self, engine: str, extra: str) -> None:
-        super().__init__(
-            f"{engine} is not installed",
-            f"in the checkout: .venv/bin/pip install -c constraints.txt -e '.[{extra}]'",
-        )
+        how = f"in the checkout: .venv/bin/pip install -c constraints.txt -e '.[{extra}]'"
+        if Path(__file__).with_name("_bundled").is_dir():  # it came as a wheel
+            wheel = f"voiceloop-{__version__}-py3-none-any.whl"
+            how = f"install voiceloop again as '{wheel}[{extra}]'"
+        super().__init__(f"{engine} is not installed", how)
 
 
 class ModelNotFound(EngineError):

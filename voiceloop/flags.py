@@ -41,6 +41,8 @@ class Command(Object, frozen=True, kw_only=True):
 
     uses: ClassVar[tuple[str, ...]] = ("vad", "asr", "llm", "tts", "turns")
     """The sections of the settings that its help shows."""
+    looks_at_files: ClassVar[bool] = False
+    """It looks into files of settings itself, so it runs where they are wrong, without them."""
 
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A TOML file of settings, which wins over the user's file and ./voiceloop.toml."""
@@ -48,6 +50,8 @@ class Command(Object, frozen=True, kw_only=True):
     """All settings, merged."""
     origins: Suppress[Mapping[str, str]] = field(default_factory=dict[str, str])
     """Where each setting comes from, by dotted key."""
+    refused: Suppress[tuple[str, ...]] = ()
+    """What is wrong with the files of settings, and what to do about it, where it runs without."""
 
 
 C = TypeVar("C", bound=Command)
@@ -117,9 +121,16 @@ def parse(
         raise _no_command(commands, name, options)
     kind = commands[name]
     given, more = _taken(name, kind, rest)
-    file, settings, origins = _settings(given, files)
+    refused: tuple[str, ...] = ()
+    try:
+        file, settings, origins = _settings(given, files)
+    except ConfigError as error:
+        if not kind.looks_at_files:
+            raise
+        refused = error.message, error.hint
+        file, settings, origins = _settings(given, [])
     own = _own(name, kind, given, more)
-    return kind(**own, config=file, settings=settings, origins=origins)
+    return kind(**own, config=file, settings=settings, origins=origins, refused=refused)
 
 
 def _named(commands: Mapping[str, type[Command]], options: Sequence[str]) -> list[int]:

@@ -57,7 +57,7 @@ def load_llm(config: Config) -> Llm:
 
 def open_llm(config: Config) -> Llm:
     """The configured language model, warmed up."""
-    return _warm_llm(load_llm(config))
+    return warm_llm(load_llm(config))
 
 
 def load_turn(config: Config) -> TurnModel:
@@ -89,12 +89,12 @@ def open_engines(config: Config) -> Iterator[Engines]:
 
         check_memory(config)
     llm = ModelThread("llm", lambda: open_llm(config))
-    asr = ModelThread("asr", lambda: _warm_asr(load_asr(config)))
-    tts = ModelThread("tts", lambda: _warm_tts(load_tts(config)))
-    vad = ModelThread("vad", lambda: _warm_vad(load_vad(config)))
+    asr = ModelThread("asr", lambda: warm_asr(load_asr(config)))
+    tts = ModelThread("tts", lambda: warm_tts(load_tts(config)))
+    vad = ModelThread("vad", lambda: warm_vad(load_vad(config)))
     ear = None
     if config.turns.sound != "none":
-        ear = ModelThread("turn", lambda: _warm_turn(load_turn(config)))
+        ear = ModelThread("turn", lambda: warm_turn(load_turn(config)))
     every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, ear]
     threads = [thread for thread in every if thread is not None]
     wait([thread.model for thread in threads])
@@ -124,7 +124,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
 # Each does its engine's kind of work once, no more than shows what is missing and sets it up.
 
 
-def _warm_vad(vad: Vad) -> tuple[Vad, float]:
+def warm_vad(vad: Vad) -> tuple[Vad, float]:
     """It, and how many seconds a window takes."""
     taken, window = list[float](), _noise(vad.frame)
     for _ in range(WARM_WINDOWS):
@@ -135,17 +135,17 @@ def _warm_vad(vad: Vad) -> tuple[Vad, float]:
     return vad, min(taken)
 
 
-def _warm_asr(asr: Asr) -> Asr:
+def warm_asr(asr: Asr) -> Asr:
     asr.transcribe(_noise(SPEECH_RATE), final=True, timed=True)
     return asr
 
 
-def _warm_turn(turn: TurnModel) -> TurnModel:
+def warm_turn(turn: TurnModel) -> TurnModel:
     turn.end_of_turn_probability(_noise(SPEECH_RATE))
     return turn
 
 
-def _warm_llm(llm: Llm) -> Llm:
+def warm_llm(llm: Llm) -> Llm:
     conversation = llm.conversation()
     for _ in conversation.prefill("Hello", 0):
         pass
@@ -157,7 +157,7 @@ def _warm_llm(llm: Llm) -> Llm:
     return llm
 
 
-def _warm_tts(tts: Tts) -> Tts:
+def warm_tts(tts: Tts) -> Tts:
     for _ in tts.synthesize(Clause(0, 0, "Hello.", "Hello.", (Span(0, 6, 1),), last=True)):
         pass
     return tts

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -139,20 +138,6 @@ def test_a_file_that_is_none_leaves_nothing_behind(tmp_path: Path) -> None:
         with pytest.raises(ModelCorrupt):
             find(str(tmp_path / "bad.gguf"), "llm", store)
     assert not store.models() and not list(store.root.glob(".partial/*"))
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 200 kB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("a small disk can be mounted on Linux by root alone")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_disk_that_fills_up_is_one_line(made: Made, small_disk: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import shutil
 import signal
@@ -52,6 +51,8 @@ def test_a_model_comes_from_the_hub(shop: Shop) -> None:
 
 def test_a_terminal_shows_one_bar_with_rate_and_time_left(shop: Shop) -> None:
     offered(shop)
+    import pty  # not for Windows, where this module is read too
+
     terminal, told = pty.openpty()
     process = shop.start("a", "--yes", told=told, TERM="xterm", COLUMNS="120")
     os.close(told)

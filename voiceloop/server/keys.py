@@ -82,7 +82,8 @@ def read_private(path: Path, what: str) -> bytes:
             mode = os.fstat(opened.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise ConfigError(f"{what} {path} is not a file", "name a regular file")
-            if mode & (stat.S_IROTH | stat.S_IWOTH):
+            # On Windows the mode says nothing of who may read a file.
+            if os.name != "nt" and mode & (stat.S_IROTH | stat.S_IWOTH):
                 raise ConfigError(
                     f"{what} {path} is open to every user of this machine", f"chmod 600 {path}"
                 )
@@ -110,8 +111,8 @@ def _keys_of(file: Path) -> list[str]:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    # A pipe that nobody writes to must not hang the start.
-    return os.open(path, flags | os.O_NONBLOCK)
+    # A pipe that nobody writes to must not hang the start; Windows has none in folders.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _checked(key: str, where: str) -> str:

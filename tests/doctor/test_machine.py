@@ -1,0 +1,53 @@
+"""What processors and graphics cards come to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from voiceloop.config import AsrConfig, Config, LlmConfig
+from voiceloop.doctor.machine import Graphics, graphics_found, processor_found
+
+pytestmark = pytest.mark.pure
+
+NONE = Graphics((), 0, torch_for_cuda=False, nvidia=False, cublas=False, apple=False)
+CARD = Graphics(
+    ("NVIDIA X",), 24_000_000_000, torch_for_cuda=True, nvidia=True, cublas=True, apple=False
+)
+GPU_LLM = Config(llm=LlmConfig(device="cuda"))
+GPU_ASR = Config(asr=AsrConfig(device="cuda"))
+
+
+@pytest.mark.parametrize(
+    ("seen", "config", "mark", "told", "cure"),
+    [
+        (NONE, Config(), "ok", "no GPU", ""),
+        (CARD, Config(), "ok", "NVIDIA X, 24.0 GB", ""),
+        ({"names": (), "torch_for_cuda": False}, Config(), "warning", "without CUDA", "torch"),
+        ({"names": ()}, Config(), "warning", "does not see it", "driver"),
+        ({"names": ()}, GPU_LLM, "broken", "does not see it", "driver"),
+        ({"cublas": False}, Config(), "warning", "cuBLAS", "nvidia-cublas-cu12"),
+        ({"cublas": False}, GPU_ASR, "broken", "cuBLAS", "nvidia-cublas-cu12"),
+        # AMD's cards are torch's alone.
+        ({"nvidia": False, "torch_for_cuda": False}, Config(), "ok", "NVIDIA X", ""),
+        ({"names": (), "nvidia": False, "apple": True}, Config(), "ok", "Apple", ""),
+    ],
+)
+def test_graphics(
+    seen: Graphics | dict[str, object], config: Config, mark: str, told: str, cure: str
+) -> None:
+    found = graphics_found(replace(CARD, **seen) if isinstance(seen, dict) else seen, config)
+    assert (found.mark, told in found.text, cure in found.cure) == (mark, True, True), found
+    assert bool(found.cure) == bool(cure)
+
+
+@pytest.mark.parametrize(
+    ("cores", "instructions", "mark"),
+    [(8, "AVX512", "ok"), (2, "AVX2", "ok"), (1, "AVX2", "warning")],
+)
+def test_processors(cores: int, instructions: str, mark: str) -> None:
+    found = processor_found(cores, instructions)
+    assert found.mark == mark and bool(found.cure) == (mark == "warning")
+    assert found.text == f"{cores} core{'s' if cores > 1 else ''}, {instructions}"
+    assert found.figures == {"cores": cores}

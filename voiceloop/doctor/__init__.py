@@ -1,0 +1,1 @@
+"""`voiceloop doctor`: what breaks on this machine, what cures it, and which preset suits it."""

@@ -1,0 +1,110 @@
+"""What figures mean: whether a stage keeps up with speech, and which preset suits a machine.
+
+This module measures nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from voiceloop.catalog.cards import preset_models, size
+from voiceloop.doctor.findings import Finding
+from voiceloop.presets import BEST_FIRST, Preset
+
+SLOWEST = {
+    "recogniser": ("s_per_s", 1.0),
+    "synthesizer": ("s_per_s", 1.0),
+    "language model": ("tokens_per_s", 5.0),
+}
+"""What each stage needs to keep up with speech: a figure, and seconds of work for a second of sound
+that are its most, or tokens a second that are its least (spoken English has about four)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What presets ask of a machine."""
+
+    cores: int
+    memory: int | None
+    """Bytes that may be taken; None where the system does not tell."""
+    gpu: int
+    """Bytes of the largest GPU's memory; 0 where there is none that works."""
+
+    def meets(self, need: Preset) -> bool:
+        """Whether it has what is needed."""
+        memory = need.memory if self.memory is None else self.memory
+        return self.cores >= need.cores and memory >= need.memory and self.gpu >= need.gpu
+
+    def __str__(self) -> str:
+        cores = f"{self.cores} core{'s' * (self.cores != 1)}"
+        memory = "" if self.memory is None else f", {size(self.memory)} of memory free"
+        return f"{cores}{memory}, {f'a GPU of {size(self.gpu)}' if self.gpu else 'no GPU'}"
+
+
+def keeps_up(check: str, figures: Mapping[str, float]) -> bool:
+    """Whether a stage with these figures is as quick as speech; true where none tells."""
+    if check not in SLOWEST:
+        return True
+    name, limit = SLOWEST[check]
+    if name not in figures:
+        return True
+    return figures[name] >= limit if name == "tokens_per_s" else figures[name] <= limit
+
+
+def judged(check: str, text: str, figures: Mapping[str, float]) -> Finding:
+    """What is found of a stage that works and has these figures."""
+    if keeps_up(check, figures):
+        return Finding(check, "ok", text, figures=figures)
+    cure = "choose a smaller preset, or close other programs"
+    return Finding(check, "warning", f"{text}: slower than speech", cure, figures)
+
+
+def machine_of(findings: Iterable[Finding]) -> Machine:
+    """The machine that findings tell of."""
+    told = {finding.check: finding.figures for finding in findings if finding.figures}
+    memory = told.get("memory", {}).get("bytes")
+    return Machine(
+        cores=int(told.get("processor", {}).get("cores", 1)),
+        memory=None if memory is None else int(memory),
+        gpu=int(told.get("graphics", {}).get("bytes", 0)),
+    )
+
+
+def suggest(machine: Machine, configured: str, *, slow: bool) -> Preset:
+    """The best preset whose needs the machine meets; below the configured one where that was
+    measured to be too `slow`. The last needs nothing."""
+    names = [need.name for need in BEST_FIRST]
+    first = names.index(configured) + 1 if slow else 0
+    return next((need for need in BEST_FIRST[first:] if machine.meets(need)), BEST_FIRST[-1])
+
+
+def advice(findings: Iterable[Finding], configured: str) -> list[Finding]:
+    """What was measured, in one line, and the preset that suits, in another."""
+    found = list(findings)
+    machine = machine_of(found)
+    stages = [finding for finding in found if finding.check in SLOWEST and finding.figures]
+    slow = [stage.check for stage in stages if not keeps_up(stage.check, stage.figures)]
+    need = suggest(machine, configured, slow=bool(slow))
+    reason = f"{', '.join(slow)} slower than speech with {configured}" if slow else str(machine)
+    text = f"{need.name} suits this machine ({reason})"
+    if need.name != configured:
+        pull = f"voiceloop models pull {need.name}, then " * bool(preset_models(need.name))
+        text += f": {pull}--preset {need.name}"
+    return [
+        Finding("machine", "ok", "; ".join([_processor(found), *map(_speed, stages)])),
+        Finding("preset", "ok", text),
+    ]
+
+
+def _processor(findings: Iterable[Finding]) -> str:
+    return next((one.text for one in findings if one.check == "processor"), "processor unknown")
+
+
+def _speed(stage: Finding) -> str:
+    """The figures of a stage, for people."""
+    name, _ = SLOWEST[stage.check]
+    value = stage.figures[name]
+    if name == "tokens_per_s":
+        return f"{stage.check} {value:.0f} tokens/s"
+    return f"{stage.check} {value:.2g} s for a second of sound"

@@ -1,0 +1,71 @@
+"""The command `voiceloop doctor`: what it takes, and what of a machine it keeps to itself.
+
+Nothing heavy is imported before it runs, and the checks run in another process.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from voiceloop.config import Config
+from voiceloop.flags import Command
+
+
+class Doctor(Command, frozen=True, kw_only=True):
+    """Try everything that commonly breaks, say what is wrong and the cure, and suggest a preset."""
+
+    uses = ()
+    looks_at_files: ClassVar[bool] = True
+
+    thorough: bool = False
+    """Compare checksums of the models that are here, too."""
+    json: bool = False
+    """Print one JSON object on one line for each finding."""
+
+
+def doctor(command: Doctor) -> int:
+    """`voiceloop doctor`; its status is 1 where something is broken."""
+    from voiceloop.doctor.advice import advice
+    from voiceloop.doctor.case import Case
+    from voiceloop.doctor.checks import CHECKS
+    from voiceloop.doctor.examine import examine
+    from voiceloop.doctor.findings import Finding, works
+    from voiceloop.doctor.printing import printer
+    from voiceloop.doctor.veil import Veil
+
+    case = Case(command.settings, command.refused, command.config, command.thorough)
+    veil = Veil.of(os.environ, private(command.settings))
+    findings: list[Finding] = []
+    with printer(sys.stdout, as_json=command.json) as show, closing(examine(case, CHECKS)) as told:
+        for one in told:
+            if isinstance(one, Finding):
+                findings.append(one)
+                show(veil.over_all(one))
+            else:
+                show(one)
+        for one in advice(findings, command.settings.preset):
+            show(veil.over_all(one))
+    return 0 if works(findings) else 1
+
+
+def private(config: Config) -> Mapping[str, str]:
+    """What of user, machine and settings is nobody's business, and what is shown instead."""
+    host = socket.gethostname()
+    found = {host: "HOST", host.partition(".")[0]: "HOST"}
+    with suppress(OSError, KeyError):  # a user without an entry, as in some containers
+        found[getpass.getuser()] = "USER"
+    with suppress(ValueError):  # no address
+        parts = urlsplit(config.llm.base_url)
+        found |= {parts.netloc: "llm.base_url", parts.hostname or "": "llm.base_url"}
+    with suppress(RuntimeError):  # nobody's home
+        home = Path.home()
+        found |= {str(home): "~", str(home.resolve()): "~"}
+    return found

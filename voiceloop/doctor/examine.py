@@ -1,0 +1,113 @@
+"""Runs checks in a process of their own, so that no library can take the doctor with it.
+
+Libraries may crash on a processor that they were not built for, be ended for want of memory, wait
+for a device for ever, or write to the terminal. The check during which that happens is told of as
+broken, and those after it run in another process. This module does not know what is checked.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import cast
+
+from voiceloop.doctor.case import Case
+from voiceloop.doctor.findings import Finding, of_death, of_error, of_hang
+from voiceloop.threads import bound_threads
+
+LIMIT_S = 180.0
+"""Between two things that a process tells; loading a large model takes a minute."""
+TAIL_S = 5.0
+"""A process that has told everything may take so long to end."""
+BEGINNING = "process"
+"""What is told as broken where the process for the checks does not begin with any."""
+
+Check = Callable[[Case], Iterator[Finding | None]]
+"""Tells what it finds as it finds it; None says that it is still at work."""
+Told = str | Finding
+"""A finding, or the name of the check that begins."""
+
+
+def examine(
+    case: Case, checks: Mapping[str, Check], limit_s: float = LIMIT_S
+) -> Generator[Told, None, None]:
+    """Run `checks` in their order, and tell what they tell. Leaving it early ends the process."""
+    left = dict(checks)
+    while left:
+        name = ""
+        with _process(case, left) as (process, pipe):
+            try:
+                while pipe.poll(limit_s):
+                    told = cast("Told | None", pipe.recv())
+                    if told is None:
+                        return
+                    if isinstance(told, str):
+                        name = told
+                    yield told
+                yield of_hang(name or BEGINNING, limit_s)
+            except EOFError:
+                process.join(TAIL_S)
+                yield of_death(name or BEGINNING, process.exitcode or 0)
+        if not name:
+            return
+        after = list(left).index(name) + 1
+        left = dict(list(left.items())[after:])
+
+
+@contextmanager
+def _process(case: Case, checks: Mapping[str, Check]) -> Iterator[tuple[SpawnProcess, Connection]]:
+    """A process that runs `checks`, and where it tells of them."""
+    spawn = get_context("spawn")
+    ours, theirs = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_run, args=(case, checks, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    with ours:
+        try:
+            yield process, ours
+        finally:
+            process.kill()
+            process.join()
+
+
+def _run(case: Case, checks: Mapping[str, Check], pipe: Connection) -> None:
+    """Run `checks` in this process, which says nothing but through `pipe`."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    bound_threads(case.config.threads)
+    warnings = _Warnings()
+    logging.basicConfig(handlers=[warnings], level=logging.WARNING)
+    for name, check in checks.items():
+        pipe.send(name)
+        try:
+            for finding in check(case):
+                pipe.send(finding if finding is not None else name)
+        except Exception as error:  # whatever it is, it is something to be told of
+            pipe.send(of_error(name, error))
+        for message in warnings.taken():
+            pipe.send(Finding(name, "warning", message))
+    pipe.send(None)
+
+
+class _Warnings(logging.Handler):
+    """Collects what voiceloop itself warns of."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep its message, if it is one of ours."""
+        if record.name.startswith("voiceloop."):
+            self._messages.append(record.getMessage())
+
+    def taken(self) -> list[str]:
+        """The messages since the last time."""
+        messages, self._messages = self._messages, []
+        return messages

@@ -1,0 +1,146 @@
+"""Checks of the machine: Python, processor, memory and graphics card.
+
+Importing this imports nothing heavy; torch and CTranslate2 are imported by the checks.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import voiceloop
+from voiceloop.catalog.cards import size
+from voiceloop.config import Config
+from voiceloop.doctor.case import Case
+from voiceloop.doctor.findings import Finding
+from voiceloop.errors import OutOfMemory
+from voiceloop.placement import available_memory
+from voiceloop.threads import available_cores
+
+TRIED = "Linux"
+"""The system on which voiceloop is developed and tested."""
+
+
+def python(case: Case) -> Iterator[Finding]:
+    """Which program this is, and on what it runs."""
+    del case
+    system = platform.system()
+    text = (
+        f"voiceloop {voiceloop.__version__}, Python {platform.python_version()}, "
+        f"{system} {platform.machine()}, installed in {sys.prefix}"
+    )
+    if system == TRIED:
+        yield Finding("python", "ok", text)
+    else:
+        cure = "docs/install.md tells what is known to work there"
+        yield Finding("python", "warning", f"{text}: voiceloop is tried on {TRIED} alone", cure)
+
+
+def processor(case: Case) -> Iterator[Finding]:
+    """How many cores this process may use, and the instructions that torch uses."""
+    del case
+    import torch
+
+    yield processor_found(available_cores(), torch.backends.cpu.get_cpu_capability())
+
+
+def processor_found(cores: int, instructions: str) -> Finding:
+    """What so many cores come to, with the vector `instructions` that torch uses there."""
+    plain = instructions == "DEFAULT"
+    known = "no vector instructions" if plain else instructions
+    text = f"{cores} core{'s' * (cores != 1)}, {known}"
+    cure = ""
+    if cores == 1:
+        cure = "one is too few to listen, think and speak at once: give voiceloop two"
+    elif plain and platform.machine() in ("x86_64", "AMD64"):
+        cure = "models are slow there: use a processor with AVX2, or the starter models"
+    return Finding("processor", "warning" if cure else "ok", text, cure, {"cores": cores})
+
+
+def memory(case: Case) -> Iterator[Finding]:
+    """Whether the configured models fit into it."""
+    free = available_memory()
+    figures = {} if free is None else {"bytes": float(free)}
+    told = "this system does not tell" if free is None else f"{size(free)} free"
+    if case.config.llm.engine == "speculative" and not case.absent("asr", "llm", "tts"):
+        from voiceloop.planning import check_memory
+
+        try:
+            check_memory(case.config)
+        except OutOfMemory as error:
+            yield Finding("memory", "broken", error.message, error.hint, figures)
+            return
+    yield Finding("memory", "ok", told, figures=figures)
+
+
+@dataclass(frozen=True, slots=True)
+class Graphics:
+    """What the libraries see of graphics cards."""
+
+    names: tuple[str, ...]
+    """By torch."""
+    bytes: int
+    """Memory of the largest."""
+    torch_for_cuda: bool
+    """torch was built for CUDA."""
+    nvidia: bool
+    """CTranslate2 counts one of NVIDIA's, with which alone it works."""
+    cublas: bool
+    """CTranslate2 finds its library of products."""
+    apple: bool
+    """torch can use Apple's GPU."""
+
+
+def graphics(case: Case) -> Iterator[Finding]:
+    """Whether torch and CTranslate2 can use a GPU, if there is one."""
+    import torch
+
+    from voiceloop.asr.cublas import load_cublas
+    from voiceloop.asr.placement import whisper_device
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    cards = [torch.cuda.get_device_properties(place) for place in range(count)]
+    if count:
+        torch.ones(8, device="cuda").sum().item()  # a driver that does not fit is found here
+    counted = whisper_device("auto") == "cuda"
+    seen = Graphics(
+        names=tuple(card.name for card in cards),
+        bytes=max((card.total_memory for card in cards), default=0),
+        torch_for_cuda=torch.version.cuda is not None,
+        nvidia=counted,
+        cublas=counted and load_cublas(),
+        apple=torch.backends.mps.is_available(),
+    )
+    yield graphics_found(seen, case.config)
+
+
+def graphics_found(seen: Graphics, config: Config) -> Finding:
+    """What the graphics cards that are seen come to."""
+    from voiceloop.asr.cublas import INSTALL
+
+    def found(text: str, cure: str = "", *, needed: bool = False) -> Finding:
+        mark = "ok" if not cure else "broken" if needed else "warning"
+        figures = {"bytes": float(seen.bytes)} if seen.names else {}
+        return Finding("graphics", mark, text, cure, figures)
+
+    if seen.nvidia and not seen.names:
+        what = "does not see it" if seen.torch_for_cuda else "is a build without CUDA"
+        return found(
+            f"there is a GPU of NVIDIA's, and torch {what}: the language model runs on the CPU",
+            "update the driver" if seen.torch_for_cuda else "install torch for CUDA: pytorch.org",
+            needed=config.llm.device == "cuda",
+        )
+    if seen.names:
+        text = f"{', '.join(seen.names)}, {size(seen.bytes)}"
+        if seen.nvidia and not seen.cublas:
+            return found(
+                f"{text}: CTranslate2 does not find cuBLAS 12, so recognition runs on the CPU",
+                INSTALL,
+                needed=config.asr.device == "cuda",
+            )
+        return found(text)
+    if seen.apple:
+        return found("Apple's GPU, for the language model")
+    return found("no GPU that can be used: everything runs on the CPU")

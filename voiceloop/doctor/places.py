@@ -1,0 +1,98 @@
+"""Checks of files and ports: settings, folders, models, and where the server would listen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Set
+from pathlib import Path
+
+from voiceloop.calibration.keeping import cache_folder
+from voiceloop.catalog.cards import size
+from voiceloop.catalog.names import named
+from voiceloop.catalog.store import Store
+from voiceloop.config import config_files, user_file
+from voiceloop.doctor.case import Case
+from voiceloop.doctor.findings import Finding, Mark
+from voiceloop.errors import DeviceError
+from voiceloop.server.port import Binding, check_port
+
+PROBE_BYTES = 1 << 20
+"""Written to a folder to see whether that works; the file has no name and is gone at once."""
+
+
+def configuration(case: Case) -> Iterator[Finding]:
+    """Whether the files of settings can be read, and which apply."""
+    if case.refused:
+        message, hint = case.refused
+        yield Finding("configuration", "broken", message, hint)
+        return
+    files = ", ".join(str(file) for file in config_files(case.file))
+    text = files or f"no file of settings; {user_file()} would be read"
+    yield Finding("configuration", "ok", f"{text}; preset {case.config.preset}")
+
+
+def disk(case: Case) -> Iterator[Finding]:
+    """Whether there is room where models and calibrations are kept, and whether it is writable."""
+    del case
+    for what, folder in (("models", Store().root), ("cache", cache_folder())):
+        yield of_folder(what, folder)
+
+
+def of_folder(what: str, folder: Path) -> Finding:
+    """What is found where `folder` is, or would be made."""
+    try:
+        there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+        free = shutil.disk_usage(there).free
+        with tempfile.TemporaryFile(dir=there) as file:
+            file.write(bytes(PROBE_BYTES))
+    except OSError as error:
+        cure = "check its permissions and its disk"
+        if what == "models":
+            cure += ", or name another folder in VOICELOOP_MODELS"
+        why = f"nothing can be written to {folder}: {error.strerror}"
+        return Finding(f"{what} folder", "warning", why, cure)
+    return Finding(f"{what} folder", "ok", f"{folder}, {size(free)} free")
+
+
+def models(case: Case) -> Iterator[Finding | None]:
+    """Whether the models that are here are whole; that one is missing, its stage tells."""
+    used = {name for _, name in named(case.config).values()}
+    yield from of_store(Store(), used, thorough=case.thorough)
+
+
+def of_store(store: Store, used: Set[str], *, thorough: bool) -> Iterator[Finding | None]:
+    """What is found of a store, of whose models some are `used`."""
+    here = store.models()
+    damaged = [f"{folder} (its record cannot be read)" for folder in store.unreadable()]
+    mark: Mark = "warning"
+    for model in here:
+        yield None  # checksums of large models take long
+        if model.damaged() if thorough else not store.find(model.name, model.origin):
+            damaged.append(model.name)
+            mark = "broken" if model.name in used else mark
+    if damaged:
+        text = f"damaged in {store.root}: {', '.join(damaged)}"
+        cure = "pull them again with voiceloop models pull, or remove them with models rm"
+        yield Finding("models", mark, text, cure)
+    else:
+        told = "as they were pulled" if thorough else "whole by their sizes"
+        total = size(sum(model.bytes for model in here))
+        text = f"{len(here)} pulled, {total}, {told}" if here else "none pulled"
+        yield Finding("models", "ok", f"{text}; the starter's come with voiceloop")
+
+
+def port(case: Case) -> Iterator[Finding]:
+    """Whether the server could listen where it does unless it is told otherwise."""
+    del case
+    yield of_port(Binding())
+
+
+def of_port(binding: Binding) -> Finding:
+    """What is found where a server would listen."""
+    try:
+        check_port(binding)
+    except DeviceError as error:
+        return Finding("port", "warning", error.message, error.hint)
+    return Finding("port", "ok", f"{binding.port} is free for voiceloop serve")

@@ -1,0 +1,111 @@
+"""Checks of the sound card: PortAudio, the default microphone and the default speaker.
+
+What the microphone hears is looked at for whether it is all silence, and kept nowhere. Devices are
+not named: their names hold those of people, and serial numbers. None of this is needed to talk in
+the browser or to answer files, so nothing found here is worse than a warning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from voiceloop.audio.portaudio import NAMES, Kind, Opener, names, open_stream
+from voiceloop.doctor.case import Case
+from voiceloop.doctor.findings import Finding
+from voiceloop.errors import DeviceError, MissingExtra
+
+LISTEN_S = 0.5
+"""Sound that is taken from a microphone, and given to a speaker."""
+PATIENCE_S = 3.0
+"""A device that has not moved so much by then does not work."""
+POLL_S = 0.02
+OTHERS = "voiceloop talk --input list names the devices there are"
+ELSEWHERE = "voiceloop serve uses those of the browser"
+
+
+class Moved:
+    """What has gone through a stream; `take` is its callback."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+        self.loudest = 0.0
+
+    def take(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
+        """Take what a microphone gives."""
+        del time, status
+        self.loudest = max(self.loudest, float(np.abs(pcm).max(initial=0.0)))
+        self.frames += frames
+
+    def give(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
+        """Give silence to a speaker."""
+        del time, status
+        pcm[:] = 0
+        self.frames += frames
+
+
+def sound(case: Case) -> Iterator[Finding]:
+    """Both default devices, each opened for a moment."""
+    del case
+    for kind in NAMES:
+        yield of_device(kind)
+
+
+def of_device(
+    kind: Kind,
+    opener: Opener = open_stream,
+    listed: Callable[[Kind], list[str]] = names,
+    wait: Callable[[float], object] = time.sleep,
+) -> Finding:
+    """What is found of the default device of this kind."""
+    title = NAMES[kind]
+    try:
+        there = listed(kind)
+    except (DeviceError, MissingExtra) as error:
+        return Finding(title, "warning", error.message, f"{error.hint}; {ELSEWHERE}")
+    try:
+        moved, rate = _try(kind, opener, wait)
+    except Exception as error:  # sounddevice's own have no name here
+        why = str(error)
+        for name in sorted(there, key=len, reverse=True):
+            why = why.replace(f" '{name}'", "").replace(name, "it")
+        return Finding(title, "warning", f"the default one does not work: {why}", _cure(kind))
+    text = f"the default one works at {rate} Hz; there {_count(len(there), title)}"
+    if moved.frames < LISTEN_S * rate:
+        verb = "gives no sound" if kind == "input" else "takes no sound"
+        return Finding(title, "warning", f"the default one opens and {verb}", _cure(kind))
+    if kind == "input" and not moved.loudest:
+        cure = "see that it is not muted, and that the system lets this terminal hear it"
+        return Finding(title, "warning", "the default one gives nothing but zeros", cure)
+    return Finding(title, "ok", text)
+
+
+def _try(kind: Kind, opener: Opener, wait: Callable[[float], object]) -> tuple[Moved, int]:
+    moved = Moved()
+    callback = moved.take if kind == "input" else moved.give
+    _, stream = opener(kind, None, callback, lambda: None)
+    rate = round(stream.samplerate)
+    try:
+        stream.start()
+        for _ in range(round(PATIENCE_S / POLL_S)):
+            if moved.frames >= LISTEN_S * rate:
+                break
+            wait(POLL_S)
+        stream.abort()
+    finally:
+        stream.close()
+    return moved, rate
+
+
+def _cure(kind: Kind) -> str:
+    return (
+        "see that the sound server runs and that no other program holds the device; "
+        f"{OTHERS.replace('input', kind)}"
+    )
+
+
+def _count(count: int, title: str) -> str:
+    return f"is one {title}" if count == 1 else f"are {count} {title}s"

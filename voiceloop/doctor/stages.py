@@ -1,0 +1,155 @@
+"""Checks of the stages: each is loaded as configured, does a little of its work, and is timed.
+
+One runs after the other, alone. Loading is not timed, nor is the first work, which sets things up.
+What a language model says is not shown: it may give the user's own instructions back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import PurePath
+from time import perf_counter
+
+import numpy as np
+
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.bundled import bundled
+from voiceloop.doctor.advice import judged
+from voiceloop.doctor.case import Case
+from voiceloop.doctor.findings import Finding, of_error
+from voiceloop.status import asr_name, tts_name
+from voiceloop.types import Clause, Pcm, Span, TokenBurst
+
+QUESTION = "Why is the sky blue?"
+"""What is said in the bundled recording."""
+SENTENCE = "It is half past four, and everything works."
+MOST_S = 10.0
+"""A reply that takes longer is not listened to, to its end."""
+MOST_TOKENS = 64
+
+
+def voice_detector(case: Case) -> Iterator[Finding]:
+    """Whether it hears that the bundled recording is speech."""
+    from voiceloop.loading import load_vad, warm_vad
+
+    vad, window_s = warm_vad(load_vad(case.config))
+    pcm = _question()
+    places = range(0, len(pcm) - vad.frame, vad.frame)
+    loudest = max(vad.probability(pcm[place : place + vad.frame]) for place in places)
+    figures = {"s_per_s": window_s * SPEECH_RATE / vad.frame}
+    if loudest < case.config.turns.threshold:
+        text = "it hears no speech in the bundled recording"
+        yield Finding("voice detector", "broken", text, "install voiceloop again", figures)
+    else:
+        text = f"{case.config.vad.engine} hears the bundled question"
+        yield Finding("voice detector", "ok", text, figures=figures)
+
+
+def recogniser(case: Case) -> Iterator[Finding]:
+    """Whether it understands the bundled recording, and how quickly."""
+    if absent := case.absent("asr"):
+        yield of_error("recogniser", absent[0])
+        return
+    from voiceloop.asr.agreement import normalise
+    from voiceloop.loading import load_asr, warm_asr
+
+    asr, pcm = warm_asr(load_asr(case.config)), _question()
+    known = "en" if "en" in asr.languages else None
+    begun = perf_counter()
+    words = asr.transcribe(pcm, final=True, timed=True, language=known)
+    taken = perf_counter() - begun
+    name, figures = asr_name(case.config.asr), {"s_per_s": taken * SPEECH_RATE / len(pcm)}
+    asked, understood = QUESTION.split(), {normalise(word.text) for word in words}
+    if sum(normalise(word) in understood for word in asked) * 2 < len(asked):
+        heard = " ".join(word.text for word in words)
+        text = f"{name} understands '{heard}' where a synthetic voice says '{QUESTION}'"
+        cure = "choose a larger model, or one for the language that you speak"
+        yield Finding("recogniser", "warning", text, cure, figures)
+        return
+    yield judged("recogniser", f"{name}, {taken * 1000:.0f} ms for a question", figures)
+
+
+def end_of_turn(case: Case) -> Iterator[Finding]:
+    """Whether the model that judges it by the sound runs, where one is configured."""
+    sound = case.config.turns.sound
+    if sound == "none":
+        return
+    if absent := case.absent("turn"):
+        yield of_error("end of turn", absent[0])
+        return
+    from voiceloop.loading import load_turn, warm_turn
+
+    turn, pcm = warm_turn(load_turn(case.config)), _question()
+    begun = perf_counter()
+    turn.end_of_turn_probability(pcm)
+    taken = perf_counter() - begun
+    text = f"{sound}, {taken * 1000:.0f} ms for a question"
+    yield Finding("end of turn", "ok", text, figures={"s": taken})
+
+
+def language_model(case: Case) -> Iterator[Finding]:
+    """Whether it answers a sentence, after how long and how quickly."""
+    if absent := case.absent("llm"):
+        yield of_error("language model", absent[0])
+        return
+    from voiceloop.loading import load_llm, warm_llm
+
+    config, llm = case.config.llm, warm_llm(load_llm(case.config))
+    conversation = llm.conversation()
+    begun = perf_counter()
+    came: list[tuple[float, int]] = []
+    """When tokens came, and how many at once."""
+    reply = conversation.reply(QUESTION, 0)
+    for item in takewhile(lambda _: perf_counter() - begun < MOST_S, reply):
+        if isinstance(item, TokenBurst):
+            came.append((perf_counter() - begun, len(item.ids)))
+        if sum(count for _, count in came) >= MOST_TOKENS:
+            break
+    reply.close()
+    conversation.close()
+    name = f"llm {PurePath(config.target).name}"
+    if not came:
+        text, cure = f"{name} answers with no word", "try another model, or its server"
+        yield Finding("language model", "broken", text, cure)
+        return
+    (first, _), (last, _) = came[0], came[-1]
+    figures, later = {"first_token_s": first}, sum(count for _, count in came[1:])
+    speed = ""
+    if last > first:
+        figures["tokens_per_s"] = later / (last - first)
+        speed = f", then {figures['tokens_per_s']:.0f} tokens/s"
+    yield judged("language model", f"{name}, first word after {first:.2f} s{speed}", figures)
+
+
+def synthesizer(case: Case) -> Iterator[Finding]:
+    """Whether it speaks a sentence, and how quickly."""
+    if absent := case.absent("tts"):
+        yield of_error("synthesizer", absent[0])
+        return
+    from voiceloop.loading import load_tts, warm_tts
+
+    tts = warm_tts(load_tts(case.config))
+    begun, first, pieces = perf_counter(), 0.0, list[Pcm]()
+    spans = (Span(0, len(SENTENCE), 1),)
+    for chunk in tts.synthesize(Clause(0, 0, SENTENCE, SENTENCE, spans, last=True)):
+        if chunk is not None:
+            first = first or perf_counter() - begun
+            pieces.append(chunk.pcm)
+    taken, name = perf_counter() - begun, tts_name(case.config.tts)
+    said = np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
+    if not np.any(said):
+        text = f"{name} says nothing"
+        yield Finding("synthesizer", "broken", text, "choose another voice: voiceloop voices")
+        return
+    figures = {"first_sound_s": first, "s_per_s": taken * tts.rate / len(said)}
+    speed = f"{figures['s_per_s']:.2g} s for a second of sound"
+    text = f"{name}, first sound after {first * 1000:.0f} ms, {speed}"
+    yield judged("synthesizer", text, figures)
+
+
+def _question() -> Pcm:
+    """The bundled recording, at 16 kHz."""
+    with AudioFile(bundled("models/starter/demo.wav"), SPEECH_RATE) as file:
+        return np.concatenate(list(file.blocks()))
