@@ -244,9 +244,9 @@ class ServerConfig(Object, frozen=True):
     """
 
     max_sessions: Positive = 4
-    """Sessions at once, connected and parked."""
+    """Clients at once; as many sessions again may wait for theirs to come back."""
     max_sessions_per_key: Positive = 4
-    """Sessions of one API key at once, likewise; without keys all clients count as one."""
+    """Clients of one API key at once; without keys all count as one."""
     max_parked_per_key: Positive = 2
     """Sessions of one key that wait for their client to come back; the oldest goes first."""
     resume_s: Annotated[float, Meta(ge=0)] = 60.0

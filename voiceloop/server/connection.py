@@ -84,14 +84,14 @@ class Connection:
         limits: ServerConfig,
         metrics: Metrics,
     ) -> None:
-        """`ticket` is the place of the session that is begun for the client."""
-        self.key = ticket.key
-        """Id of the API key that the client showed."""
+        """A session is begun for the client, whose place `ticket` is."""
+        self.ticket = ticket
+        """The client's place, and the id of the API key that it showed."""
         self.resumable = False
         """The client has a token."""
         self.over = anyio.Event()
         """Set once nothing of the session runs here any more."""
-        self.grant = lobby.begin(ticket, self)
+        self.grant = lobby.begin(self)
         """The session, and the token for it."""
         self._lobby = lobby
         self._transport = transport
