@@ -2,9 +2,12 @@
 /** Brings the pieces together: what comes from the server and the user goes where it belongs. */
 
 import { Connection } from './connection.js';
+import { showControls } from './controls.js';
 import { turnOf } from './core/latency.js';
 import { ADVICE } from './core/microphone-state.js';
-import { WORDS, phaseOf } from './core/phase.js';
+import { aboutConnection } from './core/notices.js';
+import { phaseOf } from './core/phase.js';
+import { retold } from './core/retelling.js';
 import { Transcript } from './core/transcript.js';
 import * as wire from './core/wire.js';
 import { listenToKeys } from './keys.js';
@@ -13,6 +16,7 @@ import { NoticeBar } from './notice.js';
 import { element } from './page.js';
 import { Player } from './player.js';
 import { SettingsDialog } from './settings.js';
+import { Tab } from './tab.js';
 import { TranscriptView } from './transcript-view.js';
 import { VoiceLine } from './voice-line.js';
 import { LatencyPanel } from './waterfall.js';
@@ -25,7 +29,11 @@ const SLIP = 8;
 /** A response that was cancelled is over soon; after this, nobody waits for that any more. */
 const CANCELLED_MS = 2000;
 
+const TOLD_AGAIN =
+  'The server did not know this conversation, so this page has told it what was said.';
+
 class App {
+  tab = new Tab();
   transcript = new Transcript();
   view = new TranscriptView(
     element('transcript', HTMLElement),
@@ -43,6 +51,7 @@ class App {
   connection = new Connection(wire.socketUrl(location), {
     changed: () => this.refresh(),
     began: (start) => this.sessionBegan(start),
+    token: (token) => (this.tab.token = token),
     event: (event) => this.received(event),
     audio: (frame) => this.cancelled || this.player.push(frame),
     garbage: () => this.note('The server sent something that this page does not understand.'),
@@ -95,7 +104,19 @@ class App {
       event.preventDefault();
       void this.type();
     });
-    this.connection.open(this.settings.current.key);
+    void this.goOn();
+  }
+
+  /** Go on with the conversation that there was before the page was reloaded. */
+  async goOn() {
+    await this.tab.claim();
+    this.transcript.restore(this.tab.entries);
+    this.view.restore(this.transcript.entries);
+    const keep = () => this.tab.keepEntries(this.transcript.kept());
+    window.addEventListener('pagehide', keep);
+    // The last that a page on a phone is told before it is thrown away.
+    document.addEventListener('visibilitychange', () => document.hidden && keep());
+    this.connection.open(this.settings.current.key, this.tab.token);
   }
 
   /**
@@ -170,7 +191,7 @@ class App {
    */
   async ask(text) {
     if (!this.connection.ready) {
-      this.note('Not sent, for there is no connection.');
+      this.note('Not sent: there is no connection to the server.');
       return false;
     }
     this.player.unlock();
@@ -189,9 +210,6 @@ class App {
   settingsChanged(now, before) {
     if (now.key !== before.key) {
       void this.interrupt();
-      if (this.transcript.entries.length > 0) {
-        this.note('With another key, a new conversation begins.');
-      }
       this.connection.open(now.key);
     } else this.updateSession();
     const on = this.microphone.state === 'live' || this.microphone.state === 'silent';
@@ -218,12 +236,18 @@ class App {
   sessionBegan(start) {
     this.hearing = false;
     this.endResponse();
-    if (start === 'forgotten') {
-      this.note('The server has forgotten what was said before; this is a new conversation.');
-    }
+    this.breakOff();
     this.updateSession();
+    if (start !== 'resumed') this.tellAgain();
     // What was heard while nobody could be told.
-    if (start === 'resumed' && this.lastPlayed) this.connection.send(this.lastPlayed);
+    else if (this.lastPlayed) this.connection.send(this.lastPlayed);
+  }
+
+  /** The model is to know what the page shows, whatever has become of the session before. */
+  tellAgain() {
+    const told = retold(this.transcript.entries);
+    for (const event of told) this.connection.send(event);
+    if (told.length) this.note(TOLD_AGAIN);
   }
 
   updateSession() {
@@ -264,16 +288,9 @@ class App {
       case 'voiceloop.output.resumed':
         this.player.resume();
         break;
-      case 'voiceloop.trace': {
-        const turn = turnOf(event);
-        this.panel.add(turn);
-        const entry = this.transcript.replyOf(event);
-        if (entry) {
-          this.view.setLatency(entry, turn.ms);
-          this.show(entry);
-        }
+      case 'voiceloop.trace':
+        this.panel.add(turnOf(event));
         break;
-      }
       case 'error':
         this.note(wire.errorSentence(event));
         // A voice that there is not, perhaps of another server, is to spoil nothing else.
@@ -301,6 +318,7 @@ class App {
   /** @param {WireEvent} event */
   playedTo(event) {
     this.lastPlayed = event;
+    this.transcript.sounded(event.item_id, event.audio_ms);
     this.connection.send(event);
   }
 
@@ -330,37 +348,36 @@ class App {
     this.view.show(this.transcript.entries, entry);
   }
 
-  /** Show what goes on: the word for it, the buttons that make sense, what stands in the way. */
+  /** Show what goes on, and what stands in the way. */
   refresh() {
     const { link, ready } = this.connection;
     const { state, muted } = this.microphone;
     const { itemId, paused, underruns } = this.player.status;
     // A reply goes on where for a moment nothing of it is there.
     const sounding = itemId !== null;
-    const on = state === 'live' || state === 'silent';
+    const { pushToTalk } = this;
     const phase = phaseOf({
       connected: ready,
       microphone: state,
       muted,
-      pushToTalk: this.pushToTalk,
+      pushToTalk,
       held: this.held !== null,
       hearing: this.hearing,
       thinking: this.response !== '' && !this.cancelled,
       sounding,
       paused,
     });
-    document.body.dataset.phase = phase;
-    element('phase', HTMLElement).textContent = WORDS[phase];
-    element('stop', HTMLElement).hidden = !sounding && !paused && phase !== 'thinking';
-    element('start', HTMLElement).hidden = on || state === 'asking';
-    element('hold', HTMLElement).hidden = !on || !this.pushToTalk;
-    element('hang-up', HTMLElement).hidden = !on;
-    element('mute', HTMLElement).hidden = !on || this.pushToTalk;
-    element('mute', HTMLElement).setAttribute('aria-pressed', String(muted));
+    showControls({ phase, microphone: state, muted, pushToTalk, sounding: sounding || paused });
     this.view.setSpeaking(paused ? '' : (itemId ?? ''));
     this.panel.setUnderruns(underruns);
     this.notice.show(this.connectionNotice(link) ?? this.microphoneNotice());
     if (link.state === 'waiting') this.player.finishAll();
+    if (!ready && !sounding) this.breakOff();
+  }
+
+  /** Nobody goes on with what was being said. */
+  breakOff() {
+    for (const entry of this.transcript.breakOff()) this.show(entry);
   }
 
   /**
@@ -368,20 +385,8 @@ class App {
    * @returns {import('./notice.js').Notice | null}
    */
   connectionNotice(link) {
-    const retry = { action: 'Try now', act: () => this.connection.retry() };
-    if (link.state === 'refused') {
-      const remedy = link.reason || 'Look at the API key in the settings.';
-      return { sentence: 'The server refuses the connection.', remedy, ...retry };
-    }
-    if (link.state === 'open' || (link.state === 'connecting' && !link.retryAt)) return null;
-    if (link.busy) {
-      const words = link.busy.charAt(0).toUpperCase() + link.busy.slice(1);
-      return { sentence: `${words}.`, remedy: 'The page goes on by itself.' };
-    }
-    const sentence = link.everOpen ? 'The connection is lost.' : 'The server does not answer.';
-    if (link.state === 'connecting') return { sentence, remedy: 'Trying again.' };
-    const remedy = link.reason ? `${link.reason} Trying again in` : 'Trying again in';
-    return { sentence, remedy, until: link.retryAt, ...retry };
+    const trouble = aboutConnection(link);
+    return trouble && { ...trouble, act: () => this.connection.retry() };
   }
 
   /** @returns {import('./notice.js').Notice | null} */

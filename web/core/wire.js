@@ -124,6 +124,7 @@ export function sessionUpdate(settings, own) {
         tentative_words: true,
         traces: true,
         pause: true,
+        clauses: true,
         resume: true,
       },
     },
