@@ -12,7 +12,7 @@ const DOING = new Map([
   ['output', 'starting to speak'],
 ]);
 /** After the last moment in which the user might have gone on, no more than this: it was ready. */
-const READY_MS = 100;
+const READY_MS = 50;
 /** From so many answers on it makes sense to say how long they usually take. */
 export const ENOUGH = 5;
 
