@@ -9,8 +9,10 @@ import { made } from './page.js';
 
 /** How near to the end, in pixels, counts as reading along. */
 const NEAR = 80;
-/** Characters of what was not heard that are shown of a longer piece: about a line. */
-const FOLDED = 60;
+/** What is shown of a longer piece that was not heard: the words of its first line, if it is short. */
+const LINE = /^.{1,40}(?=\s)|^.{1,40}/u;
+/** Characters behind that which are worth a button. */
+const FOLDED = 40;
 const WHO = { user: 'You', assistant: 'voiceloop', tool: 'Tool', note: 'Note' };
 
 export class TranscriptView {
@@ -165,10 +167,10 @@ export class TranscriptView {
    * @returns {(Node | string)[]}
    */
   #unheard(id, text) {
-    const at = text.lastIndexOf(' ', FOLDED);
-    if (text.length <= 2 * FOLDED || at <= 0) return [made('s', 'unheard', text)];
-    const struck = made('s', 'unheard', text.slice(0, at));
-    const rest = made('span', '', text.slice(at));
+    const line = LINE.exec(text)?.[0] ?? '';
+    if (text.length - line.length <= FOLDED) return [made('s', 'unheard', text)];
+    const struck = made('s', 'unheard', line);
+    const rest = made('span', '', text.slice(line.length));
     const fold = made('button', 'fold');
     const show = () => {
       const unfolded = this.#unfolded.has(id);

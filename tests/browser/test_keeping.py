@@ -248,8 +248,7 @@ def test_a_long_story_that_was_interrupted_is_folded(visit: Open, server: StandI
     heard = {"outcome": "interrupted", "heard": "Once upon a time"}
     client.send("voiceloop.trace", response_id="resp_1", item_id=QUESTION, trace=heard)
     struck, button = page.locator("s"), page.locator(".fold")
-    expect(struck).to_contain_text("there was a fox.")
-    assert len(struck.inner_text()) <= 60
+    assert struck.inner_text() == "there was a fox."
     expect(button).to_have_attribute("aria-expanded", "false")
     page.get_by_role("button", name="Show the rest").click()
     expect(struck).to_contain_text("It lived in the woods. " * 39)
@@ -257,7 +256,7 @@ def test_a_long_story_that_was_interrupted_is_folded(visit: Open, server: StandI
     client.send("voiceloop.trace", response_id="resp_1", item_id=QUESTION, trace=heard)
     page.get_by_role("button", name="Show less").press("Enter")
     expect(button).to_have_text("Show the rest")
-    assert len(struck.inner_text()) <= 60
+    assert struck.inner_text() == "there was a fox."
 
 
 def test_heard_and_unheard_words_are_apart(visit: Open, server: StandIn) -> None:
