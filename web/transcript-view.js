@@ -12,7 +12,7 @@ const NEAR = 80;
 /** What is shown of a longer piece that was not heard: the words of its first line, if it is short. */
 const LINE = /^.{1,40}(?=\s)|^.{1,40}/u;
 /** Characters behind that which are worth a button. */
-const FOLDED = 40;
+const FOLDED = 80;
 const WHO = { user: 'You', assistant: 'voiceloop', tool: 'Tool', note: 'Note' };
 
 export class TranscriptView {
