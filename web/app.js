@@ -3,12 +3,11 @@
 
 import { Connection } from './connection.js';
 import { showControls } from './controls.js';
+import { Conversation } from './conversation.js';
 import { turnOf } from './core/latency.js';
 import { ADVICE } from './core/microphone-state.js';
 import { aboutConnection } from './core/notices.js';
 import { phaseOf } from './core/phase.js';
-import { retold } from './core/retelling.js';
-import { Transcript } from './core/transcript.js';
 import * as wire from './core/wire.js';
 import { listenToKeys } from './keys.js';
 import { Microphone } from './microphone.js';
@@ -17,7 +16,6 @@ import { element } from './page.js';
 import { Player } from './player.js';
 import { SettingsDialog } from './settings.js';
 import { Tab } from './tab.js';
-import { TranscriptView } from './transcript-view.js';
 import { VoiceLine } from './voice-line.js';
 import { LatencyPanel } from './waterfall.js';
 import { Welcome } from './welcome.js';
@@ -34,12 +32,7 @@ const TOLD_AGAIN =
 
 class App {
   tab = new Tab();
-  transcript = new Transcript();
-  view = new TranscriptView(
-    element('transcript', HTMLElement),
-    element('conversation', HTMLElement),
-    element('announcer', HTMLElement),
-  );
+  conversation = new Conversation();
   line = new VoiceLine(element('voice-line', HTMLCanvasElement));
   panel = new LatencyPanel();
   notice = new NoticeBar();
@@ -110,12 +103,7 @@ class App {
   /** Go on with the conversation that there was before the page was reloaded. */
   async goOn() {
     await this.tab.claim();
-    this.transcript.restore(this.tab.entries);
-    this.view.restore(this.transcript.entries);
-    const keep = () => this.tab.keepEntries(this.transcript.kept());
-    window.addEventListener('pagehide', keep);
-    // The last that a page on a phone is told before it is thrown away.
-    document.addEventListener('visibilitychange', () => document.hidden && keep());
+    this.conversation.goOn(this.tab);
     this.connection.open(this.settings.current.key, this.tab.token);
   }
 
@@ -197,7 +185,7 @@ class App {
     this.player.unlock();
     await this.escape();
     const id = `item_${crypto.getRandomValues(new Uint32Array(2)).join('')}`;
-    this.show(this.transcript.typed(id, text));
+    this.conversation.typed(id, text);
     this.connection.send(wire.userMessage(id, text));
     this.connection.send({ type: 'response.create' });
     return true;
@@ -236,7 +224,7 @@ class App {
   sessionBegan(start) {
     this.hearing = false;
     this.endResponse();
-    this.breakOff();
+    this.conversation.breakOff();
     this.updateSession();
     if (start !== 'resumed') this.tellAgain();
     // What was heard while nobody could be told.
@@ -245,7 +233,7 @@ class App {
 
   /** The model is to know what the page shows, whatever has become of the session before. */
   tellAgain() {
-    const told = retold(this.transcript.entries);
+    const told = this.conversation.retold();
     for (const event of told) this.connection.send(event);
     if (told.length) this.note(TOLD_AGAIN);
   }
@@ -257,7 +245,7 @@ class App {
 
   /** @param {WireEvent} event */
   received(event) {
-    const changed = this.transcript.apply(event);
+    this.conversation.apply(event);
     switch (event.type) {
       case 'session.created':
       case 'session.updated':
@@ -297,7 +285,6 @@ class App {
         if (event.error?.param === wire.VOICE && this.settings.forgetVoice()) this.updateSession();
         break;
     }
-    if (changed) this.show(changed);
     this.refresh();
   }
 
@@ -318,7 +305,7 @@ class App {
   /** @param {WireEvent} event */
   playedTo(event) {
     this.lastPlayed = event;
-    this.transcript.sounded(event.item_id, event.audio_ms);
+    this.conversation.sounded(event);
     this.connection.send(event);
   }
 
@@ -329,9 +316,7 @@ class App {
    */
   async interrupt() {
     const cut = await this.player.stop();
-    const ms = cut ? (cut.samples * 1000) / wire.RATE : 0;
-    const entry = cut && this.transcript.interrupted(cut.itemId, ms);
-    if (entry) this.show(entry);
+    if (cut) this.conversation.interrupted(cut.itemId, (cut.samples * 1000) / wire.RATE);
     return cut;
   }
 
@@ -339,13 +324,7 @@ class App {
 
   /** @param {string} text */
   note(text) {
-    this.show(this.transcript.note(text));
-  }
-
-  /** @param {import('./core/transcript.js').Entry} entry */
-  show(entry) {
-    document.body.dataset.session = 'begun';
-    this.view.show(this.transcript.entries, entry);
+    this.conversation.note(text);
   }
 
   /** Show what goes on, and what stands in the way. */
@@ -368,16 +347,11 @@ class App {
       paused,
     });
     showControls({ phase, microphone: state, muted, pushToTalk, sounding: sounding || paused });
-    this.view.setSpeaking(paused ? '' : (itemId ?? ''));
+    this.conversation.setSpeaking(paused ? '' : (itemId ?? ''));
     this.panel.setUnderruns(underruns);
     this.notice.show(this.connectionNotice(link) ?? this.microphoneNotice());
     if (link.state === 'waiting') this.player.finishAll();
-    if (!ready && !sounding) this.breakOff();
-  }
-
-  /** Nobody goes on with what was being said. */
-  breakOff() {
-    for (const entry of this.transcript.breakOff()) this.show(entry);
+    if (!ready && !sounding) this.conversation.breakOff();
   }
 
   /**

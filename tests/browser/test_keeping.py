@@ -61,6 +61,8 @@ def shows(page: Page, unheard: str) -> None:
     """The question, and the reply with what was not heard of it."""
     expect(page.locator(".entry.user .said")).to_have_text("How is the weather?")
     reply = page.locator(".entry.assistant .said")
+    expect(reply).to_be_visible()
+    expect(page.locator("#welcome")).to_be_hidden()
     expect(reply.locator("s")).to_have_text(unheard)
     expect(reply).to_have_text(re.compile(r"interrupted at 0\.5 s"))
     told = reply.inner_text().replace("interrupted at 0.5 s", "")
