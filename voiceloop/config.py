@@ -247,9 +247,9 @@ class ServerConfig(Object, frozen=True):
     """
 
     max_sessions: Positive = 4
-    """Sessions at once, connected and parked."""
+    """Clients at once; as many sessions again may wait for theirs to come back."""
     max_sessions_per_key: Positive = 4
-    """Sessions of one API key at once, likewise; without keys all clients count as one."""
+    """Clients of one API key at once; without keys all count as one."""
     max_parked_per_key: Positive = 2
     """Sessions of one key that wait for their client to come back; the oldest goes first."""
     resume_s: Annotated[float, Meta(ge=0)] = 60.0
@@ -281,8 +281,8 @@ class Config(Object, frozen=True):
 
     preset: Literal["starter", "cpu", "laptop", "small", "best"] = "starter"
     """The models, all at once; `voiceloop models list` says what each preset is good for and needs.
-    `starter` ships with voiceloop, the others are pulled (`voiceloop models pull laptop`). Where none
-    is named, `talk` and `serve` take the best that has been pulled."""
+    `starter` ships with voiceloop, the others are pulled (`voiceloop models pull laptop`). Where
+    none is named, `talk` and `serve` take the best that has been pulled."""
     threads: Annotated[int, Meta(ge=0, le=256)] = 0
     """Threads of torch, ctranslate2 and onnxruntime each; 0 takes half of the cores that the
     process may use, and all of them for what is large: Whisper's encoder, and long passes of most
@@ -310,8 +310,8 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
         "llm.target": "qwen2.5-1.5b-instruct-q4",
         "llm.cache_mb": 256,  # four conversations, beside 1.1 GB of weights
         "turns.sound": "smart-turn-v3.2",
-        "tts.engine": "kokoro",
-        "tts.model": "kokoro-82m",
+        "tts.engine": "piper",
+        "tts.model": "en_US-joe-medium",
     },
     "small": {
         "asr.model": "small.en",

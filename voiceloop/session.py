@@ -128,6 +128,11 @@ class Session:
         self._tell(inputs.Change(reply=options, answers=answers, interruptible=interruptible))
 
     @property
+    def words_heard(self) -> int:
+        """How many words have been heard by now of the reply that sounds, as it is spoken."""
+        return len(self._resources.player.heard().words)
+
+    @property
     def language(self) -> Language:
         """What the user speaks, from the next turn on; `AUTO` until a turn of theirs tells."""
         return self._core.settings.language

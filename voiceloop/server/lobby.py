@@ -1,6 +1,7 @@
 """The sessions of the server: those that have a client, and those whose client may come back.
 
-Each has a place, one of so many, until it is over and what the language model kept of it is freed.
+Each client has a place, one of so many, until it leaves. A session whose client may come back takes
+nobody's place, and of these only so many wait.
 """
 
 from __future__ import annotations
@@ -50,28 +51,31 @@ class Lobby:
         self._metrics = metrics
         self._admission = Admission(config.server)
         self._sessions: Sessions[Dialogue, Connection] = Sessions(
-            config.server.resume_s, config.server.max_parked_per_key
+            config.server.resume_s, config.server.max_parked_per_key, config.server.max_sessions
         )
-        self._tickets: dict[Dialogue, Ticket] = {}
 
     def __len__(self) -> int:
         """How many sessions there are, with a client and without."""
-        return len(self._admission)
+        return self._sessions.connected + self._sessions.parked
+
+    @property
+    def full(self) -> bool:
+        """All places are taken."""
+        return self._admission.full
 
     def admit(self, key: str | None, *, beside: bool = False) -> Ticket | Refusal:
-        """A place for a session of the client that showed the key with that id; it is `beside` the
-        server if it is its own page, opened on this machine."""
+        """A place for the client that showed the key with that id, until it leaves; it is `beside`
+        the server if it is its own page, opened on this machine."""
         admitted = self._admission.admit(key, beside=beside)
         if isinstance(admitted, Refusal):
             self._metrics.refused(admitted.reason)
         return admitted
 
-    def begin(self, ticket: Ticket, own: Connection) -> Grant[Dialogue, Connection]:
+    def begin(self, own: Connection) -> Grant[Dialogue, Connection]:
         """A session for a new client."""
         engines = replace(self._engines, vad=load_vad(self._config))
         dialogue = Dialogue(engines, self._config, engines.llm.conversation(), self.new_id)
-        self._tickets[dialogue] = ticket
-        grant = self._sessions.begin(ticket.key, dialogue, own)
+        grant = self._sessions.begin(own.ticket.key, dialogue, own)
         self._count()
         return grant
 
@@ -107,11 +111,12 @@ class Lobby:
 
     async def forget(self, dialogue: Dialogue) -> None:
         """A session is over, and nothing runs in it any more."""
-        self._admission.release(self._tickets.pop(dialogue))
         await self._engines.llm_runner.call(dialogue.close)
 
     async def leave(self, own: Connection) -> None:
-        """The connection is over: its session waits for its client, or is over too."""
+        """The connection is over: its session waits for its client, or is over too. Its place is
+        free."""
+        self._admission.release(own.ticket)
         over: list[Dialogue] = []
         if own.resumable and self._config.server.resume_s and not self.closing:
             over = self._sessions.park(own.grant.session, own, anyio.current_time())

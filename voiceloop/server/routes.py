@@ -62,7 +62,7 @@ class Routes:
     def __init__(
         self, access: Access, site: Site, metrics: Metrics, full: Callable[[], bool]
     ) -> None:
-        """`full` says whether all places for sessions are taken."""
+        """`full` says whether all places for clients are taken."""
         self.unready = "the models are being loaded"
         """Why nobody is let in; empty where somebody may be."""
         self.samples: Samples | None = None
@@ -100,7 +100,7 @@ class Routes:
             return await self.samples.answer(unquote(path.removeprefix(VOICES)))
         if self._full():
             self._metrics.refused(Kind.SESSIONS)
-            return line(503, "all places are taken; try again when somebody has left")
+            return line(503, "all places are taken; one is free when somebody leaves")
         # Only now: whoever was let into no socket, and may not be told why, comes to ask.
         if "upgrade" not in {name.lower() for name, _ in request.headers}:
             return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))

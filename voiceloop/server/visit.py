@@ -133,6 +133,7 @@ class Visit:
             with self._scope:
                 await self.session.run()
         finally:
+            self._speaking.leave(self.session.words_heard)
             self._dialogue.language = self.session.language
             self._dialogue.offer(())  # whoever comes next may not be here
             self._over.set()
@@ -262,7 +263,7 @@ class Visit:
                 self._note_call(event)
             case Clause():
                 self._begin_response(event.turn)
-                self._speaking.clause(event)
+                self._speaking.clause(event, told=self._dialogue.settings.voiceloop.clauses)
             case Notice():
                 self._noticed = event.text
             case TurnTrace():
