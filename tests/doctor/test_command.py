@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from voiceloop.config import PRESETS
+
 pytestmark = pytest.mark.models
 
 STAGES = ("voice detector", "recogniser", "language model", "synthesizer")
