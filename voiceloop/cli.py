@@ -332,6 +332,7 @@ class Conversation:
         from voiceloop.calibration.keeping import cache_folder
         from voiceloop.session import Session
 
+        options["ends"] = lasts
         session = Session(self._engines, microphone, speaker, self._settings, self._show, **options)
 
         async def converse() -> None:

@@ -35,8 +35,10 @@ from voiceloop.flags import Command, parse
 from voiceloop.loading import open_engines
 from voiceloop.outputs import replacing
 from voiceloop.session import Session
+from voiceloop.skills.known import Voice
 from voiceloop.status import engine_names
 from voiceloop.trace.record import Mark
+from voiceloop.turn.skills import Skills
 from voiceloop.types import AudioFrame, Event, TokenBurst, ToolCall, TurnTrace
 
 QUESTIONS = Path(__file__).with_name("questions.toml")
@@ -108,15 +110,12 @@ class Watch:
                 pass
 
 
-def deeds(calls: Sequence[ToolCall]) -> list[str]:
-    """What calls of the session's own tools do, in the words of `Ask.does`."""
-    found = list[str]()
-    for call in calls:
-        if call.name == "set_timer":
-            units = {"hours": 3600, "minutes": 60, "seconds": 1}
-            given = ((call.arguments.get(unit, 0), worth) for unit, worth in units.items())
-            seconds = sum(count * worth for count, worth in given if isinstance(count, int))
-            found.append(f"timer {seconds}")
+def deeds(skills: Skills, before: Voice) -> list[str]:
+    """What has been done, in the words of `Ask.does`; how it sounded `before` is no part of it."""
+    now = skills.voice
+    found = [f"timer {timer.seconds}" for timer in skills.timers]
+    found += ["louder"] * (now.gain > before.gain) + ["softer"] * (now.gain < before.gain)
+    found += ["faster"] * (now.speed > before.speed) + ["slower"] * (now.speed < before.speed)
     return found
 
 
@@ -124,7 +123,17 @@ async def hold(talk: Talk, engines: Engines, config: Config, questions: Question
     """Have one talk; the record of each of its turns that has a rule."""
     microphone, watch, over = SilentMicrophone(), Watch(), anyio.Event()
     speaker = NullSpeaker(SPEAKER_RATE, pace="max")
-    session = Session(engines, microphone, speaker, config, watch.show, wall_clock=lambda: CLOCK)
+    skills = Skills(paced=engines.tts.paces)
+    session = Session(
+        engines,
+        microphone,
+        speaker,
+        config,
+        watch.show,
+        skills=skills,
+        ends=True,
+        wall_clock=lambda: CLOCK,
+    )
     records = list[Any]()
 
     async def converse() -> None:
@@ -137,10 +146,12 @@ async def hold(talk: Talk, engines: Engines, config: Config, questions: Question
         before = ""
         for ask in talk.turns:
             watch.begin()
+            voice = skills.voice
             session.write(ask.say)
             await watch.over.wait()
             if ask.judged:
                 answer = await _answer(ask, watch, over, config.llm.max_new_tokens)
+                answer = answer._replace(done=[*answer.done, *deeds(skills, voice)])
                 faults = wrong(ask, answer, before, questions)
                 records.append(_record(talk.kind, ask, answer, watch, faults))
             before = watch.text.strip()
@@ -150,7 +161,7 @@ async def hold(talk: Talk, engines: Engines, config: Config, questions: Question
 
 async def _answer(ask: Ask, watch: Watch, over: anyio.Event, most: int) -> Answer:
     """What came of it, once that can be told; no reply has more than `most` tokens."""
-    done, trace = deeds(watch.calls), watch.trace
+    done, trace = list[str](), watch.trace
     assert trace is not None, "the turn is over"
     if ask.does == "ends":
         with anyio.move_on_after(ENDED_S):

@@ -41,7 +41,9 @@ class Hummer:
     def language(self, voice: str | None = None) -> str:
         return "en-us"
 
-    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+    def synthesize(
+        self, clause: Clause, voice: str | None = None, speed: float = 1.0
+    ) -> Steps[SpeechChunk]:
         yield None
         pcm = np.full(len(clause.spans) * RATE // 10, 0.1, np.float32)
         cut = len(pcm) // 4

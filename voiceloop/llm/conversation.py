@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from voiceloop.calibration.probability import bare
@@ -21,7 +22,7 @@ from voiceloop.llm.ahead import Ahead
 from voiceloop.llm.cache import CachePool, Group
 from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.memory import memory_for
-from voiceloop.llm.output import Call, Output, Speech
+from voiceloop.llm.output import Call, Detokenizer, Output, Speech
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.stats import LlmCounters, Step
 from voiceloop.llm.template import ChatTemplate
@@ -174,6 +175,21 @@ class SpeculativeConversation:
         with self._held():
             self._begin(turn)
             yield from self._answer_to(text, turn)
+
+    def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
+        """See `Conversation.recite`; of a reply that does not fit, the beginning is said."""
+        self._begin(turn)
+        recited = self._asks(text, turn)
+        ids = self._template.encode(self._template.harmless(reply))
+        ids = ids[: self._capacity - len(self._ids)]
+        recited.spoken = list(range(recited.start, recited.start + len(ids)))
+        recited.finished = True
+        self._ids += ids
+        self._reply = recited
+        detokenizer = Detokenizer(self._tokenizer)
+        pieces = [detokenizer.push(token) for token in ids]
+        ends = tuple(accumulate(map(len, pieces)))
+        yield TokenBurst(turn, tuple(ids), "".join(pieces), ends=ends)
 
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         """See `Conversation.ahead`."""
@@ -341,13 +357,17 @@ class SpeculativeConversation:
         del self._ids[length:]
 
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        self._reply = self._asks(text, turn)
+        yield from self._answer(self._reply)
+
+    def _asks(self, text: str, turn: int) -> _Reply:
+        """Where the reply to the user's whole turn begins: at the end of the ids."""
         self._ask(text, suffix=self._template.user_to_reply)
         start, said = len(self._ids), self._starts[-1]
         words = self._template.content(bare(self._asked.said))
         known = self._ids[said : said + len(words)] == words
         self._asked.bare = said + len(words) if known else 0
-        self._reply = _Reply(turn, start - len(self._template.user_to_reply), start)
-        yield from self._answer(self._reply)
+        return _Reply(turn, start - len(self._template.user_to_reply), start)
 
     def _answer(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
         """Let the target go on from the ids until the reply is over."""

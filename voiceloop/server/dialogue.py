@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from voiceloop.config import Config
+from voiceloop.dialogue.state import Options
 from voiceloop.engines import Conversation, Engines
 from voiceloop.languages import language
+from voiceloop.llm.wording import told
 from voiceloop.server import choices
+from voiceloop.turn.skills import Skills, offered
+from voiceloop.types import Tool
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.ledger import Ledger
-from voiceloop.wire.settings import Audio, OutputAudio, SessionChanges, SessionSettings
+from voiceloop.wire.settings import (
+    Audio,
+    OutputAudio,
+    ResponseSettings,
+    SessionChanges,
+    SessionSettings,
+)
 
 
 class Dialogue:
@@ -18,9 +30,14 @@ class Dialogue:
     """
 
     def __init__(
-        self, engines: Engines, config: Config, conversation: Conversation, new_id: NewId
+        self,
+        engines: Engines,
+        config: Config,
+        conversation: Conversation,
+        new_id: NewId,
+        began: datetime,
     ) -> None:
-        """`conversation` is the dialogue's own until `close`."""
+        """`conversation`, which `began` by the wall clock, is the dialogue's own until `close`."""
         self.engines = engines
         self.config = config
         self.conversation = conversation
@@ -36,6 +53,8 @@ class Dialogue:
         self.id = new_id("conv")
         self.language = language(config.asr.language)
         """What the user spoke when the last connection ended."""
+        self.skills = Skills(paced=engines.tts.paces)
+        self._began = began
 
     @property
     def asked_language(self) -> str:
@@ -51,6 +70,24 @@ class Dialogue:
         updated = choices.with_voice(updated, self.engines.tts, "session")
         choices.language(self.engines.asr, updated)
         self.settings = updated
+
+    def options(self, settings: SessionSettings | ResponseSettings) -> Options:
+        """How a reply is to be that these settings are for."""
+        rules = self.config.llm.skills != "none" and self._own(settings)
+        return choices.options(settings, skills=rules)
+
+    def seen(self, settings: SessionSettings | ResponseSettings) -> tuple[str, tuple[Tool, ...]]:
+        """The instructions and tools that the language model is told: an assistant of ours is told
+        the date besides."""
+        if not self._own(settings):
+            return settings.instructions, choices.offered(settings)
+        system = told(settings.instructions, self._began, self.config.place)
+        return system, tuple(offered(self.config))
+
+    def _own(self, settings: SessionSettings | ResponseSettings) -> bool:
+        """The assistant is ours: the client has given it no instructions and no tools."""
+        usual = settings.instructions == self.engines.llm.system
+        return usual and not choices.offered(settings)
 
     def close(self) -> None:
         """Give back what the language model keeps; on its own thread."""
