@@ -169,6 +169,13 @@ class LlmConfig(Object, frozen=True):
     """System prompt; `auto` asks for short replies that are made to be heard, of models other than
     the starter that take a system prompt. Empty: none."""
 
+    skills: Literal["rules", "tools", "none"] = "rules"
+    """What is answered without the language model. `rules`: the time, timers, sums, units and
+    commands such as "stop", in English, German and Spanish, where a rule is sure of what is asked.
+    `tools`: besides, models whose chat template knows tools are offered these to call. `none`: the
+    model answers everything. What a client of the server sets up by instructions or tools of its
+    own goes without."""
+
     @property
     def answers_little(self) -> bool:
         """It is the starter's language model, which was trained for a few kinds of questions."""
@@ -287,6 +294,10 @@ class Config(Object, frozen=True):
     """Threads of torch, ctranslate2 and onnxruntime each; 0 takes half of the cores that the
     process may use, and all of them for what is large: Whisper's encoder, and long passes of most
     language models."""
+    place: str = ""
+    """Where the user is, such as `Lisbon, Portugal`; language models are told."""
+    timezone: str = ""
+    """What the clock is read in, such as `Europe/Lisbon`; empty: this machine's."""
     vad: VadConfig = VadConfig()
     asr: AsrConfig = AsrConfig()
     llm: LlmConfig = LlmConfig()

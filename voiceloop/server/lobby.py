@@ -21,6 +21,7 @@ from voiceloop.server.limits import Admission, Refusal, Ticket
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.offers import Offers
 from voiceloop.server.resume import Grant, Loss, Sessions
+from voiceloop.turn.skills import begun, wall_time
 from voiceloop.wire.extensions import LlmServerUsed
 from voiceloop.wire.ids import maker
 
@@ -74,7 +75,9 @@ class Lobby:
     def begin(self, own: Connection) -> Grant[Dialogue, Connection]:
         """A session for a new client."""
         engines = replace(self._engines, vad=load_vad(self._config))
-        dialogue = Dialogue(engines, self._config, engines.llm.conversation(), self.new_id)
+        now = wall_time(self._config.timezone)
+        conversation = begun(engines.llm, self._config, now)
+        dialogue = Dialogue(engines, self._config, conversation, self.new_id, now)
         grant = self._sessions.begin(own.ticket.key, dialogue, own)
         self._count()
         return grant
