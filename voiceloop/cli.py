@@ -28,7 +28,7 @@ from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog import command as catalog
 from voiceloop.config import SECTIONS, Config, flatten
 from voiceloop.drafting.command import TrainDraft, train_draft
-from voiceloop.errors import AudioError, ConfigError, DeviceError, MissingExtra, VoiceloopError
+from voiceloop.errors import AudioError, ConfigError, DeviceError, VoiceloopError
 from voiceloop.flags import Command, Commands, parse
 from voiceloop.outputs import keep, replacing
 from voiceloop.server.command import Serve, serve
@@ -261,7 +261,7 @@ def ask(command: Ask) -> int:
     with ExitStack() as stack:
         # What can be wrong with the files is found before the models are loaded.
         microphone = stack.enter_context(FileMicrophone(command.file, pace=command.pace))
-        card = _card(command, stack)
+        card, unheard = _card(command, stack)
         speaker: Speaker = card or NullSpeaker(SPEAKER_RATE, pace=command.pace)
         if command.out:
             file = stack.enter_context(WavSpeaker(command.out, speaker.rate, pace=command.pace))
@@ -281,25 +281,27 @@ def ask(command: Ask) -> int:
             asked.note(STARTER_HEARS)
     if timed and not command.json:
         report(asked.traces)
+    if unheard:
+        file = f"open {command.out}" if command.out else "add --out reply.wav and open that file"
+        why = f"nothing could be played here: {unheard.message}; {unheard.hint}"
+        print(f"voiceloop: {file} to hear the replies; {why}", file=sys.stderr)
     return 0
 
 
-def _card(command: Ask, stack: ExitStack) -> SoundcardSpeaker | None:
-    """The speaker, if replies are to be heard and there is one."""
+def _card(command: Ask, stack: ExitStack) -> tuple[SoundcardSpeaker | None, DeviceError | None]:
+    """The speaker, if replies are to be heard, or why they cannot be."""
     from voiceloop.audio.soundcard import SoundcardSpeaker
 
     if not command.play:
-        return None
+        return None, None
     if command.pace == "max":
         raise ConfigError("nothing can be heard at --pace max", "leave out --pace or --play")
     try:
         card = stack.enter_context(SoundcardSpeaker())
         card.start()
-    except (DeviceError, MissingExtra) as error:
-        why = f"the replies are not heard: {error.message}"
-        print_error(VoiceloopError(why, error.hint))
-        return None
-    return card
+    except DeviceError as error:
+        return None, error
+    return card, None
 
 
 class Conversation:
