@@ -21,7 +21,7 @@ ORDER = (
     ("schema",),
     ("bundled", "config", "languages"),
     ("brackets", "engines", "flags", "outputs", "placement", "status", "threads"),
-    ("catalog",),
+    ("catalog", "manual"),
     ("memoryplan",),
     ("runner",),
     ("trace",),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from pathlib import Path
 
 from voiceloop import config
+from voiceloop.manual import meanings
 from voiceloop.schema import TOML, expected
 
 INTRODUCTION = """\
@@ -47,22 +47,9 @@ commands read and write are not settings at all: flags alone give them.
 It may set neither """
 
 
-def meanings() -> dict[str, str]:
-    """The docstring under each attribute of config.py's classes, by `Class.attribute`."""
-    found: dict[str, str] = {}
-    for node in ast.parse(Path(config.__file__).read_text(encoding="utf-8")).body:
-        if not isinstance(node, ast.ClassDef):
-            continue
-        for item, text in zip(node.body, node.body[1:], strict=False):
-            if isinstance(item, ast.AnnAssign) and isinstance(text, ast.Expr):
-                name = ast.unparse(item.target)
-                found[f"{node.name}.{name}"] = " ".join(str(ast.literal_eval(text.value)).split())
-    return found
-
-
 def page() -> str:
     """The whole page."""
-    text, values, said = INTRODUCTION, config.flatten(config.Config()), meanings()
+    text, values = INTRODUCTION, config.flatten(config.Config())
     section = None
     for key, hint in config.KEYS.items():
         name, _, attribute = key.rpartition(".")
@@ -78,7 +65,7 @@ def page() -> str:
             f"`{key}`",
             expected(hint, TOML).replace("'", "`"),
             default,
-            said[f"{owner.__name__}.{attribute}"],
+            meanings(owner)[attribute],
         )
         text += f"| {' | '.join(cells)} |\n"
     single = [key for key in config.KEYS if key in config.GUARDED and not key.startswith("server.")]

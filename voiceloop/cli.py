@@ -11,10 +11,11 @@ import io
 import json
 import logging
 import os
+import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -23,13 +24,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 import voiceloop
+from voiceloop import manual
 from voiceloop.bench import command as bench
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog import command as catalog
 from voiceloop.config import SECTIONS, Config, flatten
 from voiceloop.drafting.command import TrainDraft, train_draft
 from voiceloop.errors import AudioError, ConfigError, DeviceError, VoiceloopError
-from voiceloop.flags import Command, Commands, parse
+from voiceloop.flags import Command, Commands, Help, parse
 from voiceloop.outputs import keep, replacing
 from voiceloop.server.command import Serve, serve
 from voiceloop.status import (
@@ -63,36 +65,43 @@ READER_GONE = 141
 class Ask(Command, frozen=True, kw_only=True):
     """Answer the spoken questions of an audio file, as a conversation."""
 
+    examples = (
+        "voiceloop ask question.wav --out reply.wav",
+        "voiceloop ask talk.wav --preset cpu --play --trace trace.json",
+    )
+
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="IN.wav")]
-    """The recording: any rate from 8 to 192 kHz; WAV, FLAC, OGG, AIFF or MP3."""
+    """The recording: WAV, FLAC, OGG, AIFF or MP3; any rate from 8 to 192 kHz."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="R.wav")] = None
     """Write what the speaker plays."""
     play: bool = False
     """Let the replies be heard, where there is a speaker."""
     trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
-    """Write a trace of every turn, which ui.perfetto.dev opens."""
+    """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
     """Print one JSON object on one line for each turn."""
     pace: Literal["realtime", "max"] = "realtime"
-    """As time passes, or as fast as the machine can; then latencies are null, and turns may end
+    """As time passes, or as fast as possible; then latencies are null, and turns may end
     elsewhere."""
     sequential: bool = False
     """Run each stage after the last; the reference that overlap is measured against."""
     full_duplex: bool = False
-    """Let the recording go on while a reply sounds, so that it can interrupt."""
+    """Let the recording go on and interrupt replies."""
 
 
 class Talk(Command, frozen=True, kw_only=True):
-    """Talk at the microphone, and be answered by the speaker, until Ctrl-C."""
+    """Talk at the microphone and be answered aloud, until Ctrl-C."""
+
+    examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --headphones")
 
     input: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """The microphone, by a part of its name; none: the system's default; `list` shows all."""
+    """The microphone by a part of its name, or `list`; none: the system's default."""
     output: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """The speaker, likewise."""
     headphones: bool = False
-    """Listen while a reply sounds, so that you can interrupt it; a loudspeaker would do so too."""
+    """Listen while it speaks, so that you can interrupt; a loudspeaker would do so too."""
     trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
-    """Write a trace of every turn, which ui.perfetto.dev opens."""
+    """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
     """Print one JSON object on one line for each turn."""
 
@@ -101,9 +110,13 @@ class Transcribe(Command, frozen=True, kw_only=True):
     """Write down what is said in audio files."""
 
     uses = ("vad", "asr", "turns")
+    examples = (
+        "voiceloop transcribe a.wav b.flac",
+        "voiceloop transcribe --json --preset cpu a.wav",
+    )
 
     files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
-    """Recordings: any rate from 8 to 192 kHz; WAV, FLAC, OGG, AIFF or MP3."""
+    """Recordings: WAV, FLAC, OGG, AIFF or MP3; any rate from 8 to 192 kHz."""
     json: bool = False
     """Print one JSON object on one line for each file."""
     streaming: bool = False
@@ -114,6 +127,10 @@ class Say(Command, frozen=True, kw_only=True):
     """Speak a text aloud, or into a file."""
 
     uses = ("tts",)
+    examples = (
+        'voiceloop say "It is 4:30, and 12.5 % are done." --preset cpu',
+        'voiceloop say "Bom dia." --tts.voice pt --out s.wav',
+    )
 
     text: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")]
     """What to say."""
@@ -124,31 +141,36 @@ class Say(Command, frozen=True, kw_only=True):
 
 
 class Voices(Command, frozen=True, kw_only=True):
-    """List the voices of the synthesizer, and the languages that they speak."""
+    """List the voices, and the languages that they speak."""
 
     uses = ("tts",)
+    examples = ("voiceloop voices --preset cpu", "voiceloop voices --tts.engine espeak --json")
 
     json: bool = False
     """Print one JSON object on one line for each voice."""
 
 
 class Replay(Command, frozen=True, kw_only=True):
-    """Play a scripted conversation on a virtual clock, and tell what comes of it."""
+    """Play a scripted conversation on a virtual clock."""
+
+    examples = ("voiceloop replay bug.toml", "voiceloop replay bug.toml --trace trace.json")
+    docs = "docs/replay.md"
 
     scenario: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SCENARIO.toml")]
     """Who speaks when, what each stage costs, and what is expected; docs/replay.md tells how."""
     json: bool = False
     """Print one JSON object on one line for each event and each turn."""
     trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
-    """Write a trace of every turn, which ui.perfetto.dev opens."""
+    """Write a trace of every turn for ui.perfetto.dev."""
     seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
-    """Order of tasks that are ready at once, which is to make no difference."""
+    """Draws the order of tasks that are ready at once, which is to make no difference."""
 
 
 class ShowConfig(Command, frozen=True, kw_only=True):
     """Show every setting, its value, and where that comes from."""
 
     uses = SECTIONS
+    examples = ("voiceloop config", "voiceloop config --preset cpu")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -178,10 +200,24 @@ def _run(argv: Sequence[str]) -> int:
         print(f"voiceloop {voiceloop.__version__}")
         return 0
     kinds = {name: kind for name, (kind, _) in COMMANDS.items()}
-    command = parse(kinds, argv, description=DESCRIPTION)
+    command = parse(kinds, argv)
+    if isinstance(command, Help):
+        print(_told(command, kinds))
+        return 0
     if not isinstance(command, Serve):  # its log is for programs to read
         logging.basicConfig(format="voiceloop: %(message)s", level=logging.WARNING)
     return dict(COMMANDS.values())[type(command)](command)
+
+
+def _told(asked: Help, kinds: Mapping[str, type[Command]]) -> str:
+    """The help that was asked for, as wide as the terminal."""
+    width = min(max(60, shutil.get_terminal_size().columns), 100)
+    if not asked.name:
+        return manual.overview(kinds, GROUPS, DESCRIPTION, width)
+    if asked.name in kinds:
+        return manual.page(kinds[asked.name], asked, width)
+    members = {name: kind for name, kind in kinds.items() if name.startswith(f"{asked.name} ")}
+    return manual.family(asked.name, members, GROUPS, width)
 
 
 def _failed(raised: Exception) -> int:
@@ -583,3 +619,15 @@ COMMANDS: Commands = {
     "config": (ShowConfig, show_config),
 }
 """What there is to do, by name: what it takes, and what runs it."""
+
+GROUPS: manual.Groups = {
+    "talk to it": {"talk": "", "serve": ""},
+    "files and texts": {"ask": "", "transcribe": "", "say": "", "voices": ""},
+    "models": {"models": "List, fetch, verify and remove models", "train-draft": ""},
+    "this machine": {"config": ""},
+    "measuring": {
+        "bench": "Measure latency, models, voices, recognisers and the server",
+        "replay": "",
+    },
+}
+"""Where help lists which command, and what the commands of several words do."""

@@ -23,9 +23,14 @@ logger = logging.getLogger(__name__)
 
 
 class Serve(Command, frozen=True, kw_only=True):
-    """Serve a web page to talk to, and the OpenAI Realtime protocol, until Ctrl-C."""
+    """Serve a web page to talk to, and the OpenAI Realtime protocol."""
 
     uses = SECTIONS
+    examples = (
+        "voiceloop serve --preset cpu",
+        "voiceloop serve --api-key-file keys --behind-proxy --allow-host my.example",
+    )
+    docs = "docs/server.md"
 
     host: Annotated[str, tyro.conf.arg(metavar="HOST")] = "localhost"
     """Where to listen; anywhere but on this machine wants a key and TLS."""
@@ -38,11 +43,11 @@ class Serve(Command, frozen=True, kw_only=True):
     behind_proxy: bool = False
     """A reverse proxy speaks TLS for the server."""
     api_key_file: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """API keys, one on a line; or one in the environment variable VOICELOOP_API_KEY."""
+    """API keys, one on a line; or give one in the environment variable VOICELOOP_API_KEY."""
     allow_host: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME …")] = ()
-    """Other names by which the server may be called; it may be given again."""
+    """Other names that the server may be called by; it may be given again."""
     allow_origin: Annotated[tuple[str, ...], tyro.conf.arg(metavar="URL …")] = ()
-    """Pages from elsewhere that may connect, such as https://voice.example.com; likewise."""
+    """Pages from elsewhere that may connect; likewise, such as https://voice.example.com."""
     log_transcripts: bool = False
     """Log what is said, too."""
 
