@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 
 from voiceloop import config
-from voiceloop.manual import meanings
+from voiceloop.manual import meaning
 from voiceloop.schema import TOML, expected
 
 INTRODUCTION = """\
@@ -32,6 +32,16 @@ preset = "small"
 [tts]
 voice = "en-gb"
 ```
+
+## Completion
+
+Commands, options and presets are completed at the press of a key once the shell has read a script:
+
+| shell | where | what |
+|---|---|---|
+| bash | `~/.bashrc` | `source <(voiceloop --print-completion bash)` |
+| zsh | `~/.zshrc` | `source <(voiceloop --print-completion zsh)` |
+| fish | `~/.config/fish/config.fish` | `voiceloop --print-completion fish \\| source` |
 """
 
 FOUND = """
@@ -52,7 +62,7 @@ def page() -> str:
     text, values = INTRODUCTION, config.flatten(config.Config())
     section = None
     for key, hint in config.KEYS.items():
-        name, _, attribute = key.rpartition(".")
+        name = key.rpartition(".")[0]
         owner = type(getattr(config.Config(), name) if name else config.Config())
         if name != section:
             section = name
@@ -65,7 +75,7 @@ def page() -> str:
             f"`{key}`",
             expected(hint, TOML).replace("'", "`"),
             default,
-            meanings(owner)[attribute],
+            meaning(key),
         )
         text += f"| {' | '.join(cells)} |\n"
     single = [key for key in config.KEYS if key in config.GUARDED and not key.startswith("server.")]

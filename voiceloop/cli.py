@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 import voiceloop
-from voiceloop import manual
+from voiceloop import completion, manual
 from voiceloop.bench import command as bench
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog import command as catalog
@@ -200,6 +200,11 @@ def _run(argv: Sequence[str]) -> int:
         print(f"voiceloop {voiceloop.__version__}")
         return 0
     kinds = {name: kind for name, (kind, _) in COMMANDS.items()}
+    option, *shell = " ".join(argv[:2]).replace("=", " ").split(" ")
+    if option == "--print-completion":
+        families = {word: told for words in GROUPS.values() for word, told in words.items()}
+        print(completion.script("".join(shell), kinds, families), end="")
+        return 0
     command = parse(kinds, argv)
     if isinstance(command, Help):
         print(_told(command, kinds))

@@ -49,7 +49,7 @@ do that begin with it; empty where that is a command by itself, which tells it."
 def overview(commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int) -> str:
     """The help of the program."""
     told = [
-        (title, [Entry(word, text or _title(commands[word])) for word, text in words.items()])
+        (title, [Entry(word, text or purpose(commands[word])) for word, text in words.items()])
         for title, words in groups.items()
     ]
     column = _column(entry for _, entries in told for entry in entries)
@@ -63,7 +63,7 @@ def overview(commands: Mapping[str, type[Command]], groups: Groups, about: str, 
 def family(name: str, commands: Mapping[str, type[Command]], groups: Groups, width: int) -> str:
     """The help of the word that several commands begin with."""
     about = next(words[name] for words in groups.values() if name in words)
-    entries = [Entry(own, _title(kind)) for own, kind in commands.items()]
+    entries = [Entry(own, purpose(kind)) for own, kind in commands.items()]
     lines = [f"{about}.", f"usage: {PROGRAM} {name} COMMAND [OPTIONS]", ""]
     lines += _rows(entries, _column(entries), width)
     return "\n".join([*lines, "", f"{PROGRAM} {name} COMMAND --help tells more."])
@@ -78,14 +78,14 @@ def page(kind: type[Command], asked: Help, width: int) -> str:
     if asked.whole:
         about = textwrap.dedent(f"    {kind.__doc__}").strip().splitlines()
         return "\n".join([*about, *head, *_whole(kind, own, asked.settings, width), *examples])
-    brief = [Entry(one.usage, _first(one.meaning), one.value) for one in own]
+    brief = [Entry(one.usage, beginning(one.meaning), one.value) for one in own]
     often = [
-        Entry(one.usage, _first(one.meaning), one.value)
-        for one in (_setting(key, asked.settings) for key in OFTEN if _uses(kind, key))
+        Entry(one.usage, beginning(one.meaning), one.value)
+        for one in (_setting(key, asked.settings) for key in OFTEN if uses(kind, key))
     ]
     column = _column([*brief, *often])
     tail = [*examples, f"More: {PROGRAM} {asked.name} --help-all, {kind.docs}"]
-    lines = [f"{_title(kind)}.", *head, *_rows(brief, column, width), *[""] * bool(brief)]
+    lines = [f"{purpose(kind)}.", *head, *_rows(brief, column, width), *[""] * bool(brief)]
     shown: list[str] = []
     for rows in (_rows([one], column, width) for one in often):
         if len([*lines, *shown, *rows, "", *tail]) > LINES:
@@ -103,6 +103,12 @@ def meanings(kind: type[Object]) -> dict[str, str]:
     return found
 
 
+def meaning(key: str) -> str:
+    """What a setting is said to be, by its dotted key."""
+    section, _, name = key.rpartition(".")
+    return meanings(hints_of(Config)[section] if section else Config)[name]
+
+
 @cache
 def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
     """The docstrings under the fields of a module's classes, each in one line."""
@@ -117,17 +123,18 @@ def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def _title(kind: type[Command]) -> str:
+def purpose(kind: type[Command]) -> str:
     """What a command does, in one sentence."""
     return (kind.__doc__ or "").split("\n")[0].rstrip(".")
 
 
-def _first(meaning: str) -> str:
+def beginning(meaning: str) -> str:
     """The first sentence, or what stands before a semicolon."""
     return re.split(r"[.;] ", meaning)[0].rstrip(".")
 
 
-def _uses(kind: type[Command], key: str) -> bool:
+def uses(kind: type[Command], key: str) -> bool:
+    """Whether a command runs with a setting."""
     section = key.rpartition(".")[0]
     return section in kind.uses if section else bool(kind.uses)
 
@@ -144,10 +151,8 @@ def _own(kind: type[Command]) -> list[Entry]:
 
 
 def _setting(key: str, settings: Config) -> Entry:
-    section, _, name = key.rpartition(".")
-    owner = type(getattr(settings, section) if section else settings)
     usage = f"--{key.replace('_', '-')} {metavar(KEYS[key])}"
-    return Entry(usage, meanings(owner)[name], _value(attrgetter(key)(settings)))
+    return Entry(usage, meaning(key), _value(attrgetter(key)(settings)))
 
 
 def _value(value: object) -> str:
