@@ -22,7 +22,7 @@ ORDER = (
     ("bundled", "config", "languages"),
     ("brackets", "engines", "flags", "outputs", "placement", "status", "threads"),
     ("catalog", "manual"),
-    ("completion",),
+    ("completion", "settingsfile"),
     ("memoryplan",),
     ("runner",),
     ("trace",),

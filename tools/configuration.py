@@ -33,6 +33,9 @@ preset = "small"
 voice = "en-gb"
 ```
 
+`voiceloop config --toml > mine.toml` writes such a file to edit: every setting with a comment, and
+in force only what somebody has given.
+
 ## Completion
 
 Commands, options and presets are completed at the press of a key once the shell has read a script:

@@ -34,6 +34,7 @@ from voiceloop.errors import AudioError, ConfigError, DeviceError, VoiceloopErro
 from voiceloop.flags import Command, Commands, Help, parse
 from voiceloop.outputs import keep, replacing
 from voiceloop.server.command import Serve, serve
+from voiceloop.settingsfile import settings_file
 from voiceloop.status import (
     LOADING_THREAD,
     asr_name,
@@ -170,7 +171,10 @@ class ShowConfig(Command, frozen=True, kw_only=True):
     """Show every setting, its value, and where that comes from."""
 
     uses = SECTIONS
-    examples = ("voiceloop config", "voiceloop config --preset cpu")
+    examples = ("voiceloop config --preset cpu", "voiceloop config --toml > mine.toml")
+
+    toml: bool = False
+    """Print a TOML file of all settings to edit, with a comment for each."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -595,8 +599,12 @@ def replay(command: Replay) -> int:
     return 1 if found or played.problem else 0
 
 
-def show_config(command: Command) -> int:
+def show_config(command: ShowConfig) -> int:
     """`voiceloop config`."""
+    if command.toml:
+        text = settings_file(command.settings, command.origins)
+        sys.stdout.buffer.write(text.encode())  # TOML is UTF-8, whatever a terminal takes
+        return 0
     for key, value in flatten(command.settings).items():
         origin = command.origins.get(key, "default")
         print(f"{key:<28} {json.dumps(value):<32} {origin}")
