@@ -6,12 +6,14 @@ the models with their threads, the sessions, and the metrics.
 
 from __future__ import annotations
 
+import logging
 import signal
 import ssl
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 import anyio
 import anyio.to_thread
@@ -26,10 +28,13 @@ from voiceloop.server.connection import AWAY, INTERNAL, Connection
 from voiceloop.server.http import Site
 from voiceloop.server.limits import Refusal
 from voiceloop.server.lobby import Lobby
+from voiceloop.server.logs import VISIT
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.port import Binding
 from voiceloop.server.routes import Request, Routes, Samples
 from voiceloop.server.websocket import WebSocket, listening
+
+logger = logging.getLogger(__name__)
 
 DRAIN_S = 10.0
 """After SIGTERM, replies in progress may go on for so long."""
@@ -69,6 +74,8 @@ class App:
         self._lobby: Lobby | None = None
         """There once the models are loaded, before which nobody gets a session."""
         self._connections: set[Connection] = set()
+        self._numbers = count(1)
+        """Of visits, as the log calls them."""
         self._changed = anyio.Event()
         """Set, and replaced, when a turn or a connection is over."""
 
@@ -90,6 +97,7 @@ class App:
                 with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                     async for _ in signals:
                         break
+                logger.info("ending", extra={"clients": len(self._connections)})
                 self.interrupted = self._lobby is None
                 let_in_no_more()
                 await self._drain()
@@ -130,8 +138,14 @@ class App:
         assert lobby is not None and isinstance(judged, Allowed), "nobody else gets a socket"
         ticket = lobby.admit(judged.key)
         if isinstance(ticket, Refusal):
+            told = {"reason": ticket.reason.value, "why": ticket.text}
+            logger.info("a request was refused", extra=told)
             await socket.close(TRY_AGAIN, ticket.text)
             return
+        VISIT.set(next(self._numbers))
+        told = {"client": "browser" if request.browser else "program", "key": judged.key}
+        logger.info("a visit begins", extra=told)
+        begun = anyio.current_time()
         connection = Connection(socket, lobby, ticket, limits, self.metrics)
         self._connections.add(connection)
         try:
@@ -143,7 +157,14 @@ class App:
             self._connections.discard(connection)
             self._wake()
             with anyio.CancelScope(shield=True):
-                await lobby.leave(connection)
+                may_return = await lobby.leave(connection)
+            told = {
+                "lasted_s": anyio.current_time() - begun,
+                "turns": connection.turns,
+                "why": connection.why,
+                "may_return": may_return,
+            }
+            logger.info("a visit is over", extra=told)
 
     async def _look_after(self, socket: WebSocket, connection: Connection) -> None:
         """End the connection of a client that is not there any more."""

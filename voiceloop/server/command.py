@@ -57,7 +57,7 @@ def serve(command: Serve) -> int:
     import anyio
 
     from voiceloop.bundled import bundled
-    from voiceloop.server import logs, tls
+    from voiceloop.server import tls
     from voiceloop.server.auth import Access
     from voiceloop.server.http import load
     from voiceloop.server.keys import read_keys
@@ -74,7 +74,7 @@ def serve(command: Serve) -> int:
     access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
     check_port(binding)
     site = load(bundled("web"))
-    logs.start(sys.stderr, transcripts=command.log_transcripts)
+    _start_log(command)
     scheme = "https" if secure else "http"
     logger.info("loading", extra={"models": engine_names(command.settings)})
     from voiceloop.catalog.names import prepare
@@ -88,7 +88,7 @@ def serve(command: Serve) -> int:
     )
 
     def ready() -> None:
-        print(f"listening on {where}, Ctrl-C ends", flush=True)
+        print(f"listening on {where}: open it in a browser, Ctrl-C ends", flush=True)
         for note in notes(command.settings):
             print(note, flush=True)
 
@@ -96,3 +96,15 @@ def serve(command: Serve) -> int:
     if app.interrupted:
         raise KeyboardInterrupt
     return 0
+
+
+def _start_log(command: Serve) -> None:
+    """Log to stderr: in plain words where that is a terminal, else for programs."""
+    from voiceloop.server import logs
+    from voiceloop.server.plainlog import PlainFormatter, worth_telling
+
+    plain = sys.stderr.isatty()
+    formatter = PlainFormatter if plain else logs.Formatter
+    handler = logs.start(sys.stderr, formatter(transcripts=command.log_transcripts))
+    if plain:
+        handler.addFilter(worth_telling)
