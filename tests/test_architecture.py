@@ -37,6 +37,7 @@ ORDER = (
     ("server",),
     ("bench", "drafting"),
     ("replay",),
+    ("commands",),
     ("cli",),
     ("__main__",),
 )

@@ -46,6 +46,19 @@ Groups = Mapping[str, Mapping[str, str]]
 do that begin with it; empty where that is a command by itself, which tells it."""
 
 
+def told(
+    asked: Help, commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int
+) -> str:
+    """The help that is asked for, in lines of `width`; `about` is what the program is."""
+    if not asked.name:
+        return overview(commands, groups, about, width)
+    if asked.name in commands:
+        return page(commands[asked.name], asked, width)
+    first = f"{asked.name} "
+    members = {name: kind for name, kind in commands.items() if name.startswith(first)}
+    return family(asked.name, members, groups, width)
+
+
 def overview(commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int) -> str:
     """The help of the program."""
     told = [
