@@ -213,7 +213,8 @@ def table(records: Sequence[Any]) -> list[str]:
 
 def main(argv: Sequence[str]) -> int:
     """Do what the command line says; returns the exit status."""
-    command = parse({"run": Everyday}, ["run", *argv], description=str(__doc__))
+    command = parse({"run": Everyday}, ["run", *argv])
+    assert isinstance(command, Everyday), "its help is above"
     config = command.settings
     if command.origins.get("tts.engine") != "flag":
         config = replace(config, tts=TtsConfig())

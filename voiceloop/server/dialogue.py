@@ -13,6 +13,7 @@ from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.languages import language
 from voiceloop.llm.wording import told
 from voiceloop.server import choices
+from voiceloop.server.logs import VISIT
 from voiceloop.turn.skills import Skills, begun, offered
 from voiceloop.types import Tool
 from voiceloop.wire.ids import NewId
@@ -56,6 +57,8 @@ class Dialogue:
         )
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
         self.id = new_id("conv")
+        self.visit = VISIT.get()
+        """The number of the last visit that it was had in."""
         self.language = language(config.asr.language)
         """What the user spoke when the last connection ended."""
         self.skills = Skills(paced=engines.tts.paces)

@@ -116,9 +116,9 @@ class Lobby:
         """A session is over, and nothing runs in it any more."""
         await self._engines.llm_runner.call(dialogue.close)
 
-    async def leave(self, own: Connection) -> None:
-        """The connection is over: its session waits for its client, or is over too. Its place is
-        free."""
+    async def leave(self, own: Connection) -> bool:
+        """The connection is over: its session waits for its client, which is True, or is over too,
+        or has another connection. Its place is free."""
         self._admission.release(own.ticket)
         over: list[Dialogue] = []
         if own.resumable and self._config.server.resume_s and not self.closing:
@@ -128,6 +128,7 @@ class Lobby:
         for dialogue in over:
             await self.forget(dialogue)
         self._count()
+        return own.grant.session.socket is None
 
     async def expire(self) -> None:
         """End sessions whose client has not come back in time, for as long as there is a server."""
