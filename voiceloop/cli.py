@@ -328,8 +328,9 @@ GROUPS: manual.Groups = {
     "talk to it": {"talk": "", "serve": ""},
     "files and texts": {"ask": "", "transcribe": "", "say": "", "voices": ""},
     "models": {"models": "List, fetch, verify and remove models", "train-draft": ""},
-    "this machine": {"config": ""},
-    "measuring": {
+    "this machine": {
+        "doctor": "",
+        "config": "",
         "bench": "Measure latency, models, voices, recognisers and the server",
         "replay": "",
     },
