@@ -18,7 +18,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.server.serving import PATIENCE_S, Client, Event, free_port, serving, to_wire, until
+from tests.server.serving import (
+    BY_ITSELF,
+    PATIENCE_S,
+    Client,
+    Event,
+    free_port,
+    serving,
+    to_wire,
+    until,
+)
 from voiceloop.audio.files import AudioFile
 from voiceloop.bundled import bundled
 from voiceloop.types import Pcm
@@ -92,7 +101,8 @@ class Screen:
     def __init__(self, *options: str) -> None:
         self.port = free_port()
         self._master, slave = os.openpty()
-        command = [sys.executable, "-m", "voiceloop", "serve", "--port", str(self.port)]
+        command = [sys.executable, "-m", "voiceloop", "serve"]
+        command += ["--port", str(self.port), *BY_ITSELF]
         self.process = subprocess.Popen(
             [*command, *options], stdin=slave, stdout=slave, stderr=slave, start_new_session=True
         )
