@@ -73,5 +73,5 @@ packages:
 
 .venv/test: .venv/base
 	@echo "installing the tools for tests into .venv"
-	@$(PIP) install -c constraints.txt -e '.[convert,dev,llama,local,sphinx,train]'
+	@$(PIP) install -c constraints.txt -e '.[convert,dev,llama,sphinx,train]'
 	@touch $@

@@ -21,7 +21,8 @@ ORDER = (
     ("schema",),
     ("bundled", "config", "languages", "presets", "voices"),
     ("brackets", "engines", "flags", "outputs", "placement", "status", "threads", "userfile"),
-    ("catalog",),
+    ("catalog", "manual"),
+    ("completion", "settingsfile"),
     ("memoryplan",),
     ("runner",),
     ("trace",),
@@ -37,6 +38,7 @@ ORDER = (
     ("server",),
     ("bench", "doctor", "drafting"),
     ("replay",),
+    ("commands",),
     ("cli",),
     ("__main__",),
 )

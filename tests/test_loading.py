@@ -69,6 +69,12 @@ def test_a_plain_language_model_imports_no_transformers() -> None:
     assert "transformers" not in told.stdout.split()
 
 
+def test_a_voice_that_there_is_not_is_told_before_anything_is_loaded() -> None:
+    wrong = Config(llm=LlmConfig(engine="nosuch"), tts=TtsConfig(voice="nosuch"))
+    with pytest.raises(ConfigError, match="no voice called 'nosuch'"), open_engines(wrong):
+        pass
+
+
 def test_the_error_of_an_engine_is_raised_once_all_have_ended() -> None:
     missing = Config(asr=AsrConfig(model="/nowhere/at-all"))
     with pytest.raises(ModelNotFound, match="/nowhere/at-all"), open_engines(missing):

@@ -71,6 +71,24 @@ def test_what_loading_raises_is_raised_where_the_model_is_asked_for() -> None:
         thread.model.result()
 
 
+def test_a_step_that_ends_after_the_loop_has_closed_is_told_to_nobody() -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def step() -> None:
+        begun.set()
+        over.wait()
+
+    async def interrupted(runner: ModelThread[None]) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(runner.call, step)
+            await anyio.to_thread.run_sync(begun.wait)
+            tasks.cancel_scope.cancel()
+
+    with ModelThread("test", lambda: None) as runner:
+        anyio.run(interrupted, runner)
+        over.set()  # what the thread raised would fail the test when it is joined
+
+
 @pytest.mark.anyio
 async def test_a_stream_yields_results_in_order_and_drops_the_nones(runner: ModelThread) -> None:
     log: list[str] = []

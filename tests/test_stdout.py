@@ -17,6 +17,8 @@ SCENARIO = Path(__file__).parent / "data" / "scenarios" / "barge_in.toml"
 ASK = ["ask", str(bundled("models/starter/demo.wav")), "--pace", "max"]
 COMMANDS = {
     "config": ["config"],
+    "toml": ["config", "--toml"],
+    "help": ["serve", "--help-all"],
     "models": ["models", "list"],
     "replay": ["replay", str(SCENARIO)],
     "ask": ASK,
@@ -87,6 +89,20 @@ def test_characters_that_a_terminal_does_not_have_are_no_failure(command: str) -
     done = run(COMMANDS[command], subprocess.PIPE, PYTHONIOENCODING="ascii:strict")
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii() and "Traceback" not in done.stderr
+
+
+def test_a_file_of_settings_has_every_character_whatever_a_terminal_takes(tmp_path: Path) -> None:
+    words = ["config", "--preset", "cpu", "--llm.system", "Sei kurz, höflich.", "--toml"]
+    file = tmp_path / "mine.toml"
+    with file.open("wb") as stream:
+        done = run(words, stream.fileno(), PYTHONIOENCODING="ascii:strict")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert 'system = "Sei kurz, höflich."' in file.read_text(encoding="utf-8")
+    shown = run(["config", "--config", str(file)], subprocess.PIPE).stdout.splitlines()
+    assert [line.split()[0] for line in shown if line.endswith(str(file))] == [
+        "preset",
+        "llm.system",
+    ]
 
 
 def test_ctrl_c_is_one_line_while_the_commands_are_being_imported() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from pathlib import Path
 
 from voiceloop import config
+from voiceloop.manual import meaning
 from voiceloop.presets import BEST_FIRST
 from voiceloop.schema import TOML, expected
 
@@ -33,6 +33,19 @@ preset = "small"
 [tts]
 voice = "en-gb"
 ```
+
+`voiceloop config --toml > mine.toml` writes such a file to edit: every setting with a comment, and
+in force only what somebody has given.
+
+## Completion
+
+Commands, options and presets are completed at the press of a key once the shell has read a script:
+
+| shell | where | what |
+|---|---|---|
+| bash | `~/.bashrc` | `source <(voiceloop --print-completion bash)` |
+| zsh | `~/.zshrc` | `source <(voiceloop --print-completion zsh)` |
+| fish | `~/.config/fish/config.fish` | `voiceloop --print-completion fish \\| source` |
 """
 
 FOUND = """
@@ -48,25 +61,12 @@ commands read and write are not settings at all: flags alone give them.
 It may set neither """
 
 
-def meanings() -> dict[str, str]:
-    """The docstring under each attribute of config.py's classes, by `Class.attribute`."""
-    found: dict[str, str] = {}
-    for node in ast.parse(Path(config.__file__).read_text(encoding="utf-8")).body:
-        if not isinstance(node, ast.ClassDef):
-            continue
-        for item, text in zip(node.body, node.body[1:], strict=False):
-            if isinstance(item, ast.AnnAssign) and isinstance(text, ast.Expr):
-                name = ast.unparse(item.target)
-                found[f"{node.name}.{name}"] = " ".join(str(ast.literal_eval(text.value)).split())
-    return found
-
-
 def page() -> str:
     """The whole page."""
-    text, values, said = INTRODUCTION, config.flatten(config.Config()), meanings()
+    text, values = INTRODUCTION, config.flatten(config.Config())
     section = None
     for key, hint in config.KEYS.items():
-        name, _, attribute = key.rpartition(".")
+        name = key.rpartition(".")[0]
         owner = type(getattr(config.Config(), name) if name else config.Config())
         if name != section:
             section = name
@@ -79,7 +79,7 @@ def page() -> str:
             f"`{key}`",
             expected(hint, TOML).replace("'", "`"),
             default,
-            said[f"{owner.__name__}.{attribute}"],
+            meaning(key),
         )
         text += f"| {' | '.join(cells)} |\n"
     single = [key for key in config.KEYS if key in config.GUARDED and not key.startswith("server.")]

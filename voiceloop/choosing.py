@@ -43,8 +43,8 @@ class Choosing(Command, frozen=True, kw_only=True):
     """A command that chooses what it runs with."""
 
     llm_server: Annotated[str | None, tyro.conf.arg(metavar="NAME[/MODEL]")] = None
-    """Have the replies from a language-model server of this machine: ollama, lm-studio, llama.cpp,
-    vllm, a port or an address, and perhaps a model of it. `none` looks for none and takes none."""
+    """Have a language-model server of this machine reply. It is ollama, lm-studio, llama.cpp, vllm,
+    a port or an address, perhaps with a model of it; `none` looks for none and takes none."""
 
 
 C = TypeVar("C", bound=Choosing)

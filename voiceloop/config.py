@@ -47,21 +47,21 @@ class VadConfig(Object, frozen=True):
     """Voice activity detection."""
 
     engine: str = "silero"
-    """Entry point in group `voiceloop.vad`."""
+    """`silero`, or an engine of your own by its name (docs/engines.md)."""
 
 
 class AsrConfig(Object, frozen=True):
     """Speech recognition."""
 
     engine: str = "whisper"
-    """Entry point in group `voiceloop.asr`: `whisper` or `sphinx`."""
+    """`whisper` or `sphinx`; or an engine of your own by its name (docs/engines.md)."""
     model: str = "starter"
-    """`starter`, a model that has been pulled (`tiny.en`; `voiceloop models list`), a folder with a
-    CTranslate2 Whisper model, or a repository of the hub."""
+    """The recogniser's model. `starter`, one that has been pulled (`tiny.en`; `voiceloop models
+    list`), a folder with a CTranslate2 Whisper model, or a repository of the hub."""
     language: str = "en"
-    """Language that is spoken, as a two-letter code, or `auto`: it is detected in each turn until
-    one tells it for sure, by a model that knows several. In English, German and Spanish the last
-    words tell that a turn goes on; in others silence alone ends it."""
+    """What is spoken: a two-letter code, or `auto`. That detects it in each turn until one tells it
+    for sure, by a model that knows several. In English, German and Spanish the last words tell that
+    a turn goes on; in others silence alone ends it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the model runs; `auto` takes the GPU where there is one that works."""
     compute_type: Literal["auto", "int8", "float16", "float32"] = "auto"
@@ -91,15 +91,15 @@ class LlmConfig(Object, frozen=True):
     """
 
     engine: str = "speculative"
-    """Entry point in group `voiceloop.llm`: `speculative`, in this process, or `openai`, any server
-    that speaks OpenAI's protocol."""
+    """`speculative`, in this process, or `openai`, any server that speaks OpenAI's protocol; or an
+    engine of your own by its name (docs/engines.md)."""
     base_url: str = ""
     """For `openai`: where the server is, such as `http://localhost:11434/v1`."""
     timeout_s: Annotated[float, Meta(ge=0.1)] = 20.0
     """For `openai`: a server that says nothing for so long, in seconds, is given up."""
     target: str = "starter"
-    """The model that decides: `starter`, one that has been pulled (`smollm2-135m-instruct`;
-    `voiceloop models list`), a folder, a GGUF file, or a repository of the hub. For `openai`: its
+    """The model that replies. `starter`, one that has been pulled (`smollm2-135m-instruct`;
+    `voiceloop models list`), a folder, a GGUF file, or a repository of the hub; for `openai` its
     name there."""
     draft: str = "auto"
     """What drafts tokens: a smaller model named like the target, the folder of a draft that was
@@ -156,7 +156,7 @@ class LlmConfig(Object, frozen=True):
     whole replies, which have to be there before the first word is said."""
     scorer: str = "likelihood"
     """What is best: `likelihood`, the target's mean log-likelihood of a token; `concise`, little
-    repetition and not too many words; or an entry point in group `voiceloop.scorer`."""
+    repetition and not too many words; or a function of your own by its name (docs/engines.md)."""
     max_new_tokens: Positive = 100
     """Longest reply, in tokens. It ends with a sentence: with the one that three fifths of them
     lie in. Whoever wants to hear more asks for it ("go on")."""
@@ -179,13 +179,14 @@ class TtsConfig(Object, frozen=True):
     """Speech synthesis."""
 
     engine: str = "espeak"
-    """Entry point in group `voiceloop.tts`: `espeak`, `piper`, `kokoro` or `coqui`."""
+    """`espeak`, `piper`, `kokoro` or `coqui`; or an engine of your own by its name
+    (docs/engines.md)."""
     model: str = ""
     """For `piper` a voice that has been pulled (`en_US-joe-medium`), a folder or an .onnx file; for
     `kokoro` one that has been pulled (`kokoro-82m`) or a folder; for `coqui` a folder or a voice's
     name there. Empty is the engine's own."""
     voice: str = ""
-    """Name of a voice (`voiceloop voices` lists them): of `espeak` a language such as `en-gb`, of
+    """Name of a voice; `voiceloop voices` lists them: of `espeak` a language such as `en-gb`, of
     `piper` a model or a speaker in it, of `kokoro` a voice such as `af_heart`, of `coqui` a
     speaker. Empty is the engine's first. With XTTS a language may follow (`Claribel Dervla@de`;
     without, English), and the name may be that of a recording of somebody who agrees to it
@@ -194,7 +195,7 @@ class TtsConfig(Object, frozen=True):
     """Where a voice of Coqui TTS or Piper runs; `auto` takes CUDA's GPU where there is one, for
     Piper where onnxruntime-gpu is installed. The other engines run on the CPU."""
     speed: Annotated[float, Meta(ge=0.5, le=2.5)] = 1.0
-    """1 is the voice's own pace."""
+    """Pace of the voice; 1 is its own."""
 
 
 class TurnConfig(Object, frozen=True):
@@ -219,9 +220,9 @@ class TurnConfig(Object, frozen=True):
     here, the last word, or nothing. `auto` asks the model once it is calibrated, if it judges
     better than the last word, and the last word until then."""
     sound: str = "none"
-    """Entry point in group `voiceloop.turn`, a model that judges by the sound of the voice whether
-    a turn is over; it has a say wherever the language model has one. `smart-turn-v3.2`, once it has
-    been pulled, knows real voices; of synthetic ones it can tell little."""
+    """A model that judges by the sound of the voice whether a turn is over, or `none`; it has a say
+    wherever the language model has one. `smart-turn-v3.2`, once it has been pulled, knows real
+    voices; of synthetic ones it can tell little."""
     hangover_ms: Count = 500
     """Silence that ends the user's turn where no probability tells whether they have finished, and
     their last words do not ask for more. No less does where they go on after a pause that was taken
@@ -280,9 +281,9 @@ class Config(Object, frozen=True):
     """Everything that can be set."""
 
     preset: Literal["starter", "cpu", "laptop", "small", "best"] = "starter"
-    """The models, all at once; `voiceloop models list` says what each preset is good for and needs.
-    `starter` ships with voiceloop, the others are pulled (`voiceloop models pull laptop`). Where none
-    is named, `talk` and `serve` take the best that has been pulled."""
+    """The models, all at once; `voiceloop models list` says what each is good for and needs.
+    `starter` ships with voiceloop, the others are pulled (`voiceloop models pull laptop`). Where
+    none is named, `talk` and `serve` take the best that has been pulled."""
     threads: Annotated[int, Meta(ge=0, le=256)] = 0
     """Threads of torch, ctranslate2 and onnxruntime each; 0 takes half of the cores that the
     process may use, and all of them for what is large: Whisper's encoder, and long passes of most

@@ -1,9 +1,8 @@
 """The command line: which command, its own arguments, and the settings that it runs with.
 
-tyro takes the command line apart and prints the help, with the merged settings as defaults. What
-is given is then read as a file's values are, so every mistake is told in the same words: flags that
-name a setting (`--asr.model base.en`) are one more layer of the configuration. This module does not
-know what the commands do.
+tyro takes the command line apart. What is given is then read as a file's values are, so every
+mistake is told in the same words: flags that name a setting (`--asr.model base.en`) are one more
+layer of the configuration. This module does not know what the commands do.
 """
 
 from __future__ import annotations
@@ -12,24 +11,19 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import make_dataclass
 from itertools import chain, takewhile
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 import tyro
-from msgspec import NODEFAULT, Meta, Struct, defstruct, field, to_builtins
-from tyro.conf import (
-    FlagCreatePairsOff,
-    HelptextFromCommentsOff,
-    Positional,
-    Suppress,
-    UseAppendAction,
-)
+from msgspec import NODEFAULT, Meta, Struct, field, to_builtins
+from tyro.conf import HelptextFromCommentsOff, Positional, Suppress, UseAppendAction
 
 from voiceloop.config import KEYS, MEANT, Config, config_files, converted, leaves, load_config
 from voiceloop.errors import ConfigError
 from voiceloop.schema import Object, Texts, default_of, hints_of, is_struct, members, nearest
 
 PROGRAM = "voiceloop"
-HELP = ("-h", "--help")
+HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 ABSENT = "\0"
 """What tyro gives for what is not given: no command line can hold it."""
 _SETTINGS = {*KEYS, "config"}
@@ -40,7 +34,11 @@ class Command(Object, frozen=True, kw_only=True):
     """What every command takes; each command is a subclass with its own arguments."""
 
     uses: ClassVar[tuple[str, ...]] = ("vad", "asr", "llm", "tts", "turns")
-    """The sections of the settings that its help shows."""
+    """The sections of the settings that it runs with."""
+    examples: ClassVar[tuple[str, ...]] = ()
+    """Command lines that its help shows."""
+    docs: ClassVar[str] = "docs/configuration.md"
+    """Where more is told."""
     looks_at_files: ClassVar[bool] = False
     """It looks into files of settings itself, so it runs where they are wrong, without them."""
 
@@ -79,7 +77,21 @@ class Argument(Struct, frozen=True):
     @property
     def usage(self) -> str:
         """How it is written."""
-        return self.metavar if self.positional else f"--{self.options[0]} {self.metavar}"
+        if self.positional:
+            return self.metavar
+        flag = bool in members(self.hint)
+        return f"--{self.options[0]}" if flag else f"--{self.options[0]} {self.metavar}"
+
+
+class Help(Struct, frozen=True):
+    """What is asked for instead of a command: to be told of it."""
+
+    name: str
+    """A command's, or the first word of several; empty: what there is to do."""
+    whole: bool
+    """With all settings."""
+    settings: Config
+    """All settings, merged; the defaults where something is wrong with them."""
 
 
 def arguments(kind: type[Command]) -> list[Argument]:
@@ -88,10 +100,23 @@ def arguments(kind: type[Command]) -> list[Argument]:
     for name, hint in hints_of(kind).items():
         if name not in Command.__struct_fields__:
             noted = get_args(hint)[1:]
-            metavar = next((m.metavar for m in noted if hasattr(m, "metavar")), name.upper())
+            usual = name.upper() if Positional in noted else metavar(hint).removesuffix("|none")
+            written = next((mark.metavar for mark in noted if hasattr(mark, "metavar")), usual)
             required = default_of(kind, name) is NODEFAULT
-            found.append(Argument(name, hint, metavar, Positional in noted, required))
+            found.append(Argument(name, hint, written, Positional in noted, required))
     return found
+
+
+def metavar(hint: Any) -> str:
+    """How a value of type `hint` is written where any would do, such as `N|auto`."""
+    names = {str: "TEXT", int: "N", float: "X", bool: "", Path: "PATH", NoneType: "none"}
+    words: list[str] = []
+    for member in members(hint):
+        if get_origin(member) is Literal:
+            words += get_args(member)
+        else:
+            words.append("TEXT …" if get_origin(member) is tuple else names[member])
+    return "|".join(dict.fromkeys(words))
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -101,22 +126,23 @@ def parse(
     commands: Mapping[str, type[C]],
     argv: Sequence[str],
     *,
-    description: str,
     files: Sequence[Path] | None = None,
-) -> C:
+) -> C | Help:
     """Read `argv` (without the program's name) as one of `commands`, by name.
 
     A name may be of two words; then the second may be written as an option: `bench --compare` is
     `bench compare`. `files` replaces the user's file and ./voiceloop.toml. Raises ConfigError for
     an unknown command, option or setting, naming the nearest one, for a value that does not fit,
-    and for an argument that is missing or one too many. Help raises SystemExit with status 0.
+    and for an argument that is missing or one too many. Help is given whatever else is wrong.
     """
     options = list(takewhile(lambda argument: argument != "--", argv))
     named = _named(commands, options)
     name = " ".join(options[place].removeprefix("--") for place in named)
     rest = [word for place, word in enumerate(argv) if place not in named]
-    if any(option in HELP for option in options):
-        return _help(commands, name, rest, description, files)
+    if any(option in (*HELP, HELP_ALL) for option in options):
+        if name and name not in commands and not _members(commands, name):
+            raise _no_command(commands, name, ())
+        return Help(name, HELP_ALL in options, _merged(commands.get(name), rest, files))
     if name not in commands:
         raise _no_command(commands, name, options)
     kind = commands[name]
@@ -238,6 +264,18 @@ def _settings(
     return file, *load_config(found, flags)
 
 
+def _merged(
+    kind: type[Command] | None, argv: Sequence[str], files: Sequence[Path] | None
+) -> Config:
+    """The settings that help shows."""
+    try:
+        words = [word for word in argv if word not in (*HELP, HELP_ALL)]
+        given, _ = _taken("", kind or Command, words)
+        return _settings(given, files)[1]
+    except ConfigError:
+        return Config()
+
+
 def _own(name: str, kind: type[Command], given: Any, more: Sequence[str]) -> dict[str, Any]:
     """The values of a command's own arguments, by field."""
     values: dict[str, Any] = {}
@@ -263,7 +301,7 @@ def _own(name: str, kind: type[Command], given: Any, more: Sequence[str]) -> dic
     return values
 
 
-# What is wrong, and help --------------------------------------------------------------------------
+# What is wrong ------------------------------------------------------------------------------------
 
 
 def _no_command(
@@ -280,62 +318,17 @@ def _no_command(
     known = [o for kind in commands.values() for own in arguments(kind) for o in own.options]
     for flag in (option.partition("=")[0] for option in options if option.startswith("-")):
         if _key(flag) not in _SETTINGS and _name(flag) not in known:
-            return _no_option(flag, [*known, "version"], f"`{PROGRAM} --help` lists the commands")
+            known += ["version", "print-completion"]
+            return _no_option(flag, known, f"`{PROGRAM} --help` lists the commands")
     return ConfigError("no command was given", choices)
 
 
 def _no_option(flag: str, known: Iterable[str], lists: str) -> ConfigError:
     name = flag.lstrip("-").replace("_", "-")
     settings = (key.replace("_", "-") for key in KEYS)
-    near = MEANT.get(name) or nearest(name, {"help", "config", *known, *settings})
+    near = MEANT.get(name) or nearest(name, {"help", "help-all", "config", *known, *settings})
     return ConfigError(f"there is no option {flag}", f"did you mean --{near}?" if near else lists)
 
 
 def _lists(name: str) -> str:
     return f"`{PROGRAM} {name} --help` lists what it takes"
-
-
-def _help(
-    commands: Mapping[str, type[C]],
-    name: str,
-    argv: Sequence[str],
-    description: str,
-    files: Sequence[Path] | None,
-) -> C:
-    """Print the help of the command called `name`, or the list of those that it may be, and exit.
-
-    It is given whatever else is wrong.
-    """
-    if name in commands:
-        return _options(name, commands[name], argv, files)
-    listed = _members(commands, name) if name else commands
-    if not listed:
-        raise _no_command(commands, name, ())
-    told = {command: kind.__doc__ or "" for command, kind in listed.items()}
-    empty = {command: make_dataclass(command, [])() for command in listed}
-    chosen: Any = tyro.extras.subcommand_type_from_defaults(empty, told, prefix_names=False)
-    version = tyro.conf.arg(help="Print the version and exit.", help_behavior_hint="")
-    fields: list[Any] = [
-        ("command", Annotated[chosen, tyro.conf.arg(name="")]),
-        ("version", Annotated[bool, FlagCreatePairsOff, version], False),
-    ]
-    program: Any = make_dataclass(PROGRAM, fields)  # msgspec has no union of structs without tags
-    return tyro.cli(program, prog=PROGRAM, description=description, args=["--help"])
-
-
-def _options(name: str, kind: type[C], argv: Sequence[str], files: Sequence[Path] | None) -> C:
-    """Print the help of a command, with the settings that it uses, and exit."""
-    try:
-        given, _ = _taken(name, kind, [word for word in argv if word not in HELP])
-        _, settings, _ = _settings(given, files)
-    except ConfigError:
-        settings = Config()
-    hidden: list[Any] = []
-    for section, hint in hints_of(Config).items():
-        if section not in kind.uses if is_struct(hint) else not kind.uses:
-            hidden.append((section, Suppress[hint], getattr(settings, section)))
-    shown: Any = defstruct("Config", hidden, bases=(Config,), frozen=True)
-    values = {section: getattr(settings, section) for section in Config.__struct_fields__}
-    missing = {own.field: tyro.MISSING for own in arguments(kind) if own.required}
-    default = kind(**missing, settings=shown(**values))
-    return tyro.cli(kind, prog=f"{PROGRAM} {name}", default=default, args=["--help"])

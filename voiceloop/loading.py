@@ -24,6 +24,7 @@ from voiceloop.config import Config
 from voiceloop.engines import Asr, Engines, Kind, Llm, Tts, TurnModel, Vad, load
 from voiceloop.runner import ModelThread
 from voiceloop.threads import bound_threads, small_work
+from voiceloop.tts.known import check_voice
 from voiceloop.types import Clause, Pcm, Span
 
 WARM_STEPS = 8
@@ -76,14 +77,15 @@ def _load(config: Config, kind: Kind, name: str, settings: object) -> object:
 def open_engines(config: Config) -> Iterator[Engines]:
     """Load and warm up everything that a conversation needs, each model on a thread of its own.
 
-    Models that are not on this machine are told of, or fetched, before any is loaded, and so is
-    memory that is not there. They are
-    loaded side by side, as much of that is reading and work outside of Python. All have ended, one
-    way or the other, before anything is raised: the error of the first that failed, in the order
-    of a conversation. Only Ctrl-C waits for nothing.
+    Models that are not on this machine are told of, or fetched, before any is loaded, and so are a
+    voice that there is not and memory that is not there. They are loaded side by side, as much of
+    that is reading and work outside of Python. All have ended, one way or the other, before
+    anything is raised: the error of the first that failed, in the order of a conversation. Only
+    Ctrl-C waits for nothing.
     """
     prepare(config)
     bound_threads(config.threads)
+    check_voice(config.tts)
     if config.llm.engine == "speculative":
         from voiceloop.planning import check_memory  # torch counts threads when it is imported
 

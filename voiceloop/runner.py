@@ -174,7 +174,12 @@ class ModelThread(Generic[M]):
             self._jobs.append(_Job(priority, number, run, done, perf_counter(), goes_on))
             self._changed.notify()
         with self._quiet.until_done(priority):
-            return await done
+            try:
+                return await done
+            except BaseException:
+                with self._changed:  # nothing is reported any more to a loop that may end now
+                    done.cancel()
+                raise
 
     def quiet_s(self) -> float:
         """Seconds for which nobody has wanted anything but in idle time."""
@@ -229,7 +234,10 @@ class ModelThread(Generic[M]):
                     after = job.priority()
             except BaseException as error:  # the caller's to handle, on the loop
                 outcome, deliver = error, job.done.set_exception
-            job.done.get_loop().call_soon_threadsafe(_settle, job.done, deliver, outcome)
+            with self._changed:
+                # The loop is there for as long as somebody on it waits.
+                if not job.done.cancelled():
+                    job.done.get_loop().call_soon_threadsafe(_settle, job.done, deliver, outcome)
 
 
 def _settle(done: asyncio.Future[Any], deliver: Callable[[Any], None], outcome: object) -> None:

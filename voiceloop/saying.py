@@ -12,7 +12,7 @@ from voiceloop.audio.files import WavWriter
 from voiceloop.audio.frames import Resampler
 from voiceloop.audio.soundcard import SoundcardSpeaker
 from voiceloop.engines import Tts
-from voiceloop.errors import DeviceError, MissingExtra, VoiceloopError
+from voiceloop.errors import DeviceError, VoiceloopError
 from voiceloop.languages import language
 from voiceloop.tts.clauses import cut
 from voiceloop.types import Pcm
@@ -26,7 +26,7 @@ def speaker(name: str | None) -> Iterator[SoundcardSpeaker]:
     """
     try:
         card = SoundcardSpeaker(name)
-    except (DeviceError, MissingExtra) as error:
+    except DeviceError as error:
         raise DeviceError(error.message, f"{error.hint}; --out S.wav writes a file") from error
     with card:
         card.start()

@@ -1,4 +1,4 @@
-"""What is being loaded, on a line of stderr, while a command gets ready.
+"""What a command tells on stderr: what is being loaded while it gets ready, and what went wrong.
 
 It is shown before anything heavy is imported, so this module imports nothing that is.
 """
@@ -16,6 +16,7 @@ from typing import TextIO
 
 from voiceloop.bundled import EXAMPLES, STARTER_ANSWERS, STARTER_EXAMPLES, STARTER_HEARS
 from voiceloop.config import AsrConfig, Config, TtsConfig
+from voiceloop.errors import VoiceloopError
 
 REFRESH_S = 0.1
 USUAL_COLUMNS = 80
@@ -106,6 +107,13 @@ def ask(question: str) -> bool | None:
     with _LINE:
         _write(sys.stderr, f"\r\x1b[K{question} [y/N] ")
         return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def print_error(error: VoiceloopError) -> None:
+    """One line and a hint on stderr."""
+    _write(sys.stderr, f"voiceloop: {error.message}\n")
+    if error.hint:
+        _write(sys.stderr, f"hint: {error.hint}\n")
 
 
 def _last(name: str) -> str:

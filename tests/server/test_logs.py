@@ -162,7 +162,7 @@ def stream() -> Iterator[io.StringIO]:
 
 
 def test_at_every_level_websockets_shows_neither_headers_nor_frames(stream: io.StringIO) -> None:
-    handler = start(stream, level=logging.DEBUG)
+    handler = start(stream, Formatter(), level=logging.DEBUG)
     try:
         logging.getLogger("voiceloop.server").debug("began", extra={"session": 1})
         logging.getLogger("websockets.server").debug("< Authorization: Bearer %s", KEY)
@@ -176,7 +176,7 @@ def test_at_every_level_websockets_shows_neither_headers_nor_frames(stream: io.S
 
 
 def test_what_is_less_than_the_level_is_left_out(stream: io.StringIO) -> None:
-    handler = start(stream, level=logging.ERROR)
+    handler = start(stream, Formatter(), level=logging.ERROR)
     try:
         for name in ("voiceloop", "websockets"):
             logging.getLogger(name).warning("hm")

@@ -1,22 +1,31 @@
 """PortAudio, through sounddevice: which devices there are, and how a stream of one is opened.
 
-Whatever may be wrong with the installation, the sound server or a device becomes one DeviceError
-with a remedy. sounddevice is imported only when a device is opened. This module does not know what
-is recorded or played.
+Whatever may be wrong with PortAudio, the sound server or a device becomes one DeviceError with a
+remedy. sounddevice is imported only when a device is opened; on macOS and Windows its wheels carry
+PortAudio, elsewhere the system has it. This module does not know what is recorded or played.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
-from voiceloop.errors import DeviceError, MissingExtra
+from voiceloop.errors import DeviceError
 
 LATENCY_S = 0.04
 """Audio that a device is to hold: Python's threads can keep a callback waiting for half of it."""
+
+INSTALLERS = {
+    "apt-get": "sudo apt install libportaudio2",
+    "dnf": "sudo dnf install portaudio",
+    "pacman": "sudo pacman -S portaudio",
+    "brew": "brew install portaudio",
+}
+"""What installs PortAudio, by the program that does it."""
 
 Kind = Literal["input", "output"]
 Callback = Callable[[Any, int, Any, Any], None]
@@ -67,7 +76,7 @@ def open_stream(
 ) -> tuple[str, Stream]:
     """Open the system's default device, or the one that `name` is a part of the name of.
 
-    Raises DeviceError, or MissingExtra where sounddevice is not installed.
+    Raises DeviceError.
     """
     sounddevice = _library(kind)
     device = _find(sounddevice, kind, name)
@@ -104,12 +113,11 @@ def _library(kind: Kind) -> Any:
     try:
         with _hushed():
             import sounddevice
-    except ImportError as error:
-        raise MissingExtra("sounddevice", "local") from error
     except OSError as error:
+        ways = (way for program, way in INSTALLERS.items() if shutil.which(program))
         raise DeviceError(
             f"the {NAMES[kind]} cannot be reached: the library PortAudio is not installed",
-            "install it with: sudo apt install libportaudio2",
+            f"install it with: {next(ways, 'the installer of your system')}",
         ) from error
     _hush_alsa()
     return sounddevice

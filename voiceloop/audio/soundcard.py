@@ -139,7 +139,8 @@ class SoundcardMicrophone(_Card):
                     if self._deaf_until > self._next:
                         break
         finally:
-            self._wake = _nothing
+            with self._lock:  # no callback is about to wake a loop that may end now
+                self._wake = _nothing
 
     def _recorded(self) -> Pcm:
         """What there is to be heard of what has been recorded; silence where it was lost."""
@@ -155,14 +156,15 @@ class SoundcardMicrophone(_Card):
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
         with self._lock:
             self._ring.append(pcm[:, 0])
-            woken, self._woken = self._woken, True
+            if not self._woken:
+                self._wake()
+            self._woken = True
         self.overflows += bool(status.input_overflow)
-        if not woken:
-            self._wake()
 
     def _finished(self) -> None:
         super()._finished()
-        self._wake()
+        with self._lock:
+            self._wake()
 
 
 class SoundcardSpeaker(_Card):

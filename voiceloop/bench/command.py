@@ -32,36 +32,40 @@ class Bench(Command, frozen=True, kw_only=True):
     json: bool = False
     """Print one JSON object on one line."""
     report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Write a page with tables and pictures, the JSON, and of `latency` the traces, into this
-    folder."""
+    """Write a page with tables and pictures; beside it the JSON, and of `latency` the traces."""
 
 
 class BenchLlm(Bench, frozen=True, kw_only=True):
-    """Measure the language model: plain and speculative decoding, ours and transformers'."""
+    """Measure the language model: plain and speculative decoding."""
 
     uses = ("llm",)
+    examples = (
+        "voiceloop bench llm --preset cpu --report report",
+        "voiceloop bench llm --target smollm2-135m-instruct --drafts all",
+    )
+    docs = "docs/benchmarks.md"
 
     target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The model that decides; none: llm.target."""
     draft: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The model that drafts tokens; none: llm.draft."""
     synthetic: Annotated[str | None, tyro.conf.arg(metavar="PAIR")] = None
-    """Models of these shapes instead, without trained weights: tiny, 120m+8m, 1b+0.1b, 7b+0.5b,
+    """Models of these shapes instead; without trained weights: tiny, 120m+8m, 1b+0.1b, 7b+0.5b,
     8b+1b."""
     acceptance: Annotated[float, tyro.conf.arg(metavar="SHARE")] = 0.7
-    """How often a token of the synthetic draft stands."""
+    """How often its draft tokens stand."""
     prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Questions, one on a line; none: held-out ones of the starter models' domain."""
     max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N")] = 64
     """Longest reply, in tokens."""
     drafts: Literal["all"] | None = None
-    """Compare every draft that fits the target, and tell which is best: what is configured, what
-    was said before, what was trained, what has been pulled."""
+    """Compare every draft that fits the target; what is configured, what was said before, what was
+    trained, what has been pulled, and tell which is best."""
     ahead: bool = False
-    """Measure what is begun ahead of the user's words instead (llm.branches; 4 where none are): how
+    """Measure what is begun ahead of the user's words; llm.branches of them, 4 where that is 0: how
     often it is what is replied, and what it takes."""
     repeats: Annotated[int, tyro.conf.arg(metavar="N")] = 3
-    """Times that each mode answers each prompt, if there is time enough."""
+    """Times that each mode answers each prompt; fewer where time is short."""
     sampled: bool = False
     """Draw tokens, at llm.temperature or else 0.8; otherwise replies are greedy."""
     price_per_hour: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
@@ -72,10 +76,16 @@ Suite = Literal["starter", "questions", "people", "pauses", "bargein", "noise", 
 
 
 class BenchLatency(Bench, frozen=True, kw_only=True):
-    """Measure whole conversations at real-time pace: voice-to-voice latency and its parts."""
+    """Measure whole conversations: latency from voice to voice."""
+
+    examples = (
+        "voiceloop bench latency --report report",
+        "voiceloop bench latency --preset cpu --turns 20 --json",
+    )
+    docs = "docs/latency.md"
 
     suite: Suite | None = None
-    """What is said: questions of the starter models' domain (`starter`, their default), of any
+    """What is said; questions of the starter models' domain (`starter`, their default), of any
     kind (`questions`, that of other models), recordings of `people` with silences put in, questions
     with pauses, in noise, interrupted replies, or something added after a silence."""
     input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
@@ -85,15 +95,17 @@ class BenchLatency(Bench, frozen=True, kw_only=True):
     """Things said, in every mode; none: 24 (all of --input, and 200 silences of `people`), or what
     eleven minutes allow."""
     modes: Annotated[str | None, tyro.conf.arg(metavar="A,B,…")] = None
-    """Ways of running a session, such as speculative,streaming; none: those that suit the suite."""
+    """Ways of running a session; such as speculative,streaming; none: those that suit the suite."""
     seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
     """Draws another suite of the same kind."""
 
 
 class BenchAsr(Bench, frozen=True, kw_only=True):
-    """Measure the recogniser: the words and time of short windows against full ones."""
+    """Measure the recogniser: words and time of short windows."""
 
     uses = ("vad", "asr", "turns")
+    examples = ("voiceloop bench asr --preset cpu", "voiceloop bench asr --input recordings --json")
+    docs = "docs/benchmarks.md"
 
     input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Recordings of people; none: those that VOICELOOP_SPEECH names, if it does."""
@@ -104,9 +116,11 @@ class BenchAsr(Bench, frozen=True, kw_only=True):
 
 
 class BenchTts(Bench, frozen=True, kw_only=True):
-    """Measure the synthesizer: its first sound, its speed, and what a recogniser hears of it."""
+    """Measure the synthesizer: its first sound, speed and clarity."""
 
     uses = ("tts", "asr")
+    examples = ("voiceloop bench tts --preset cpu", "voiceloop bench tts --recognise --replies 20")
+    docs = "docs/benchmarks.md"
 
     replies: Annotated[int, tyro.conf.arg(metavar="N")] = 50
     """Replies that are spoken."""
@@ -115,9 +129,11 @@ class BenchTts(Bench, frozen=True, kw_only=True):
 
 
 class BenchLoad(Bench, frozen=True, kw_only=True):
-    """Measure the server with many clients at once, who talk, listen, interrupt and vanish."""
+    """Measure the server with many clients at once."""
 
     uses = SECTIONS
+    examples = ("voiceloop bench load", "voiceloop bench load --speaking 2 --quiet 0 --idle 0")
+    docs = "docs/server.md"
 
     suite: Literal["bargein", "questions"] = "bargein"
     """What they say: questions with long answers, or questions of any kind, briefly answered."""
@@ -135,9 +151,11 @@ class BenchLoad(Bench, frozen=True, kw_only=True):
 
 
 class BenchCompare(Command, frozen=True, kw_only=True):
-    """Compare two records of `bench latency`; status 1 where the second is worse beyond noise."""
+    """Compare two records of latency; status 1 where the second is worse."""
 
     uses = ()
+    examples = ("voiceloop bench compare before.json after.json",)
+    docs = "docs/latency.md"
 
     before: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="A.json")]
     """What --json printed, or bench.json of a report."""

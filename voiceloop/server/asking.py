@@ -3,6 +3,8 @@ answers what the client has brought, or else what its user has said."""
 
 from __future__ import annotations
 
+import logging
+
 from voiceloop.dialogue.state import Options
 from voiceloop.errors import ProtocolError
 from voiceloop.server import choices
@@ -14,6 +16,8 @@ from voiceloop.server.unanswered import Unanswered
 from voiceloop.session import Session
 from voiceloop.wire.client_events import ResponseCreate
 from voiceloop.wire.settings import ResponseSettings, SessionSettings
+
+logger = logging.getLogger(__name__)
 
 MOST_WAITING = 16
 """Responses that may be asked for ahead of the audio."""
@@ -101,6 +105,7 @@ class Asking:
         if results := self.unanswered.take_results():
             return self._session.answer_calls(results, options)
         if (text := self.unanswered.take_texts()) and not text.isspace():
+            logger.info("a message is answered", extra={"text": text})
             return self._session.write(text, options)
         return self._session.respond(options)
 

@@ -23,9 +23,14 @@ logger = logging.getLogger(__name__)
 
 
 class Serve(Choosing, frozen=True, kw_only=True):
-    """Serve a web page to talk to, and the OpenAI Realtime protocol, until Ctrl-C."""
+    """Serve a web page to talk to, and the OpenAI Realtime protocol."""
 
     uses = SECTIONS
+    examples = (
+        "voiceloop serve --preset cpu",
+        "voiceloop serve --api-key-file keys --behind-proxy --allow-host my.example",
+    )
+    docs = "docs/server.md"
 
     host: Annotated[str, tyro.conf.arg(metavar="HOST")] = "localhost"
     """Where to listen; anywhere but on this machine wants a key and TLS."""
@@ -38,11 +43,11 @@ class Serve(Choosing, frozen=True, kw_only=True):
     behind_proxy: bool = False
     """A reverse proxy speaks TLS for the server."""
     api_key_file: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """API keys, one on a line; or one in the environment variable VOICELOOP_API_KEY."""
+    """API keys, one on a line; or give one in the environment variable VOICELOOP_API_KEY."""
     allow_host: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME …")] = ()
-    """Other names by which the server may be called; it may be given again."""
+    """Other names that the server may be called by; it may be given again."""
     allow_origin: Annotated[tuple[str, ...], tyro.conf.arg(metavar="URL …")] = ()
-    """Pages from elsewhere that may connect, such as https://voice.example.com; likewise."""
+    """Pages from elsewhere that may connect; likewise, such as https://voice.example.com."""
     log_transcripts: bool = False
     """Log what is said, too."""
 
@@ -52,7 +57,7 @@ def serve(command: Serve) -> int:
     import anyio
 
     from voiceloop.bundled import bundled
-    from voiceloop.server import logs, tls
+    from voiceloop.server import tls
     from voiceloop.server.auth import Access
     from voiceloop.server.http import load
     from voiceloop.server.keys import read_keys
@@ -70,7 +75,7 @@ def serve(command: Serve) -> int:
     check_port(binding)
     site = load(bundled("web"))
     command, told = settle(command, looks=True)
-    logs.start(sys.stderr, transcripts=command.log_transcripts)
+    _start_log(command)
     scheme = "https" if secure else "http"
     logger.info("loading", extra={"models": engine_names(command.settings)})
     from voiceloop.catalog.names import prepare
@@ -84,7 +89,7 @@ def serve(command: Serve) -> int:
     app = App(open_engines(command.settings), command.settings, place, offers)
 
     def ready() -> None:
-        print(f"listening on {where}, Ctrl-C ends", flush=True)
+        print(f"listening on {where}: open it in a browser, Ctrl-C ends", flush=True)
         for note in (*told.all(), *notes(command.settings)):
             print(note, flush=True)
 
@@ -92,3 +97,15 @@ def serve(command: Serve) -> int:
     if app.interrupted:
         raise KeyboardInterrupt
     return 0
+
+
+def _start_log(command: Serve) -> None:
+    """Log to stderr: in plain words where that is a terminal, else for programs."""
+    from voiceloop.server import logs
+    from voiceloop.server.plainlog import PlainFormatter, worth_telling
+
+    plain = sys.stderr.isatty()
+    formatter = PlainFormatter if plain else logs.Formatter
+    handler = logs.start(sys.stderr, formatter(transcripts=command.log_transcripts))
+    if plain:
+        handler.addFilter(worth_telling)

@@ -22,6 +22,7 @@ from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Budget, Kind, Refusal, Ticket
 from voiceloop.server.lobby import Lobby
+from voiceloop.server.logs import VISIT
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import Outbox
 from voiceloop.server.resume import GONE, Grant, Loss
@@ -106,6 +107,16 @@ class Connection:
     def dialogue(self) -> Dialogue:
         """The conversation."""
         return self.grant.session.payload
+
+    @property
+    def turns(self) -> int:
+        """How many turns were answered, or ought to have been."""
+        return self._meter.turns
+
+    @property
+    def why(self) -> str:
+        """Why this side has ended it; empty where it has not."""
+        return self._closing[1]
 
     def close(self, code: int, reason: str) -> None:
         """End the connection from this side."""
@@ -257,6 +268,7 @@ class Connection:
 
     def _note_end(self, trace: TurnTrace) -> None:
         """A turn is over, and has cost something."""
+        self._meter.turns += trace.outcome != "abandoned"
         self._meter.metrics.observe(trace)
         self.charge(Kind.GENERATED, trace.counters.get("tokens", 0))
         self.charge(Kind.PREFILL, trace.counters.get("tokens_read", 0))
@@ -282,6 +294,8 @@ class Connection:
         await self._lobby.forget(self.dialogue)
         self.grant = found
         await self._lobby.renew(self.dialogue)
+        logger.info("a conversation goes on", extra={"of": self.dialogue.visit})
+        self.dialogue.visit = VISIT.get()
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
         self._outbox.put(SessionResumed())
         self.visit = Visit(self.dialogue, self._outbox, self._note_end)
@@ -302,6 +316,8 @@ class _Meter:
     def __init__(self, limits: ServerConfig, metrics: Metrics) -> None:
         self.limits = limits
         self.metrics = metrics
+        self.turns = 0
+        """That have been answered, or ought to have been."""
         self._budget = Budget(limits, anyio.current_time())
 
     async def spend(self, kind: Kind, amount: float) -> None:

@@ -10,6 +10,7 @@ from voiceloop.config import Config
 from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.languages import language
 from voiceloop.server import choices
+from voiceloop.server.logs import VISIT
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.ledger import Ledger
 from voiceloop.wire.settings import (
@@ -45,6 +46,8 @@ class Dialogue:
         )
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
         self.id = new_id("conv")
+        self.visit = VISIT.get()
+        """The number of the last visit that it was had in."""
         self.language = language(config.asr.language)
         """What the user spoke when the last connection ended."""
 

@@ -110,8 +110,9 @@ class Lobby:
         self._admission.release(self._tickets.pop(dialogue))
         await self._engines.llm_runner.call(dialogue.close)
 
-    async def leave(self, own: Connection) -> None:
-        """The connection is over: its session waits for its client, or is over too."""
+    async def leave(self, own: Connection) -> bool:
+        """The connection is over: its session waits for its client, which is True, or is over too,
+        or has another connection."""
         over: list[Dialogue] = []
         if own.resumable and self._config.server.resume_s and not self.closing:
             over = self._sessions.park(own.grant.session, own, anyio.current_time())
@@ -120,6 +121,7 @@ class Lobby:
         for dialogue in over:
             await self.forget(dialogue)
         self._count()
+        return own.grant.session.socket is None
 
     async def expire(self) -> None:
         """End sessions whose client has not come back in time, for as long as there is a server."""

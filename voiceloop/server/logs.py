@@ -1,4 +1,4 @@
-"""The server's log: one JSON object a line, in which no client can write a line of its own.
+"""The server's log for programs: one JSON object a line, in which no client can write its own.
 
 Everything that is not plain ASCII is escaped, line ends and the marks that turn text around among
 it. Audio is never logged, and neither are keys and tokens. What was said is, where it was asked for
@@ -15,11 +15,14 @@ from __future__ import annotations
 import json
 import logging
 import re
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TextIO
 
 from voiceloop.server.auth import KEY_PROTOCOL
 
+VISIT: ContextVar[int] = ContextVar("visit", default=0)
+"""The number of the visit that the current task serves; 0 where it serves none."""
 TRANSCRIPTS = frozenset(("transcript", "reply", "heard", "instructions", "arguments", "text"))
 """Fields that hold what somebody said or wrote."""
 MAX_TEXT = 1000
@@ -27,7 +30,8 @@ MAX_TEXT = 1000
 MAX_TRACEBACK = 4000
 """Characters of a traceback that are logged, half of them from its end."""
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""What every record has."""
 _FIELDS = frozenset(("time", "level", "logger", "message", "exception"))
 _SECRETS = re.compile(
     rf"({re.escape(KEY_PROTOCOL)}|Bearer\s+|key=|token=|secret=)[^\s,;&\"']+", re.IGNORECASE
@@ -49,19 +53,19 @@ class Formatter(logging.Formatter):
             "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": _text(_message(record)),
+            "message": shown(message_of(record)),
         }
         for name, value in vars(record).items():
-            if name not in _STANDARD:
+            if name not in STANDARD:
                 line[f"{name}_" if name in _FIELDS else name] = self._field(name, value)
         if record.exc_info:
-            line["exception"] = _traceback(self.formatException(record.exc_info))
+            line["exception"] = traceback_of(self.formatException(record.exc_info))
         return json.dumps(line)
 
     def _field(self, name: str, value: object) -> object:
         if isinstance(value, str):
             hidden = name in TRANSCRIPTS and not self._transcripts
-            return f"({len(value)} characters)" if hidden else _text(value)
+            return f"({len(value)} characters)" if hidden else shown(value)
         if value is None or isinstance(value, bool | int):
             return value
         if isinstance(value, float):
@@ -72,11 +76,12 @@ class Formatter(logging.Formatter):
 
 
 def start(
-    stream: TextIO, *, level: int = logging.INFO, transcripts: bool = False
+    stream: TextIO, formatter: logging.Formatter, *, level: int = logging.INFO
 ) -> logging.Handler:
     """Log what anybody says to `stream`; gives the handler of the root, to be removed again."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(Formatter(transcripts=transcripts))
+    handler.setFormatter(formatter)
+    handler.addFilter(_note_visit)
     logging.getLogger().addHandler(handler)
     logging.getLogger("voiceloop").setLevel(level)
     # On lower levels it shows headers, with keys in them, and frames, with speech in them.
@@ -84,7 +89,15 @@ def start(
     return handler
 
 
-def _message(record: logging.LogRecord) -> str:
+def _note_visit(record: logging.LogRecord) -> bool:
+    """Say in a record whose it is; it is kept."""
+    if visit := VISIT.get():
+        record.visit = visit
+    return True
+
+
+def message_of(record: logging.LogRecord) -> str:
+    """What a record says."""
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):
@@ -92,11 +105,13 @@ def _message(record: logging.LogRecord) -> str:
         return f"{record.msg} (its arguments do not fit)"
 
 
-def _text(text: str) -> str:
-    shown = _SECRETS.sub(r"\1…", text[:MAX_TEXT])
-    return shown if len(text) <= MAX_TEXT else f"{shown}… ({len(text)} characters)"
+def shown(text: str) -> str:
+    """As much of a text as is logged, without keys and tokens."""
+    kept = _SECRETS.sub(r"\1…", text[:MAX_TEXT])
+    return kept if len(text) <= MAX_TEXT else f"{kept}… ({len(text)} characters)"
 
 
-def _traceback(text: str) -> str:
+def traceback_of(text: str) -> str:
+    """As much of a traceback as is logged, likewise."""
     text, half = _SECRETS.sub(r"\1…", text), MAX_TRACEBACK // 2
     return text if len(text) <= MAX_TRACEBACK else f"{text[:half]}\n…\n{text[-half:]}"

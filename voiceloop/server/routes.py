@@ -12,6 +12,7 @@ import wave
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from urllib.parse import unquote
 
 import anyio
@@ -49,6 +50,11 @@ class Request:
     headers: HeaderList
     peer: str = ""
     """The address that it comes from."""
+
+    @property
+    def browser(self) -> bool:
+        """A browser's, which names the page that asks."""
+        return any(name.lower() == "origin" for name, _ in self.headers)
 
     @property
     def path(self) -> str:
@@ -100,7 +106,9 @@ class Routes:
             return await self.samples.answer(unquote(path.removeprefix(VOICES)))
         if self._full():
             self._metrics.refused(Kind.SESSIONS)
-            return line(503, "all places are taken; try again when somebody has left")
+            why = "all places are taken; try again when somebody has left"
+            _log_refusal(Kind.SESSIONS, why)
+            return line(503, why)
         # Only now: whoever was let into no socket, and may not be told why, comes to ask.
         if "upgrade" not in {name.lower() for name, _ in request.headers}:
             return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))
@@ -108,8 +116,12 @@ class Routes:
 
     def _refused(self, refused: Refused) -> Reply:
         self._metrics.refused(refused.reason)
-        logger.info("a request was refused", extra={"reason": refused.reason.value})
+        _log_refusal(refused.reason, refused.hint)
         return refusal(refused)
+
+
+def _log_refusal(reason: StrEnum, why: str) -> None:
+    logger.info("a request was refused", extra={"reason": reason.value, "why": why})
 
 
 class Samples:

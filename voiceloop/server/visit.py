@@ -25,6 +25,7 @@ from voiceloop.server.history import text_of
 from voiceloop.server.inputbuffer import InputBuffer
 from voiceloop.server.listening import Listening
 from voiceloop.server.speaking import Out, Speaking
+from voiceloop.server.turnlog import TurnLog
 from voiceloop.session import Session
 from voiceloop.trace.record import PARTS, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.types import (
@@ -92,7 +93,7 @@ class Visit:
             self.microphone,
             self._speaking.speaker,
             dialogue.config,
-            self.show,
+            TurnLog(self.show).show,
             full_duplex=True,
             conversation=dialogue.conversation,
         )

@@ -89,9 +89,7 @@ class Kokoro:
         self.name = name
         self._session = session
         self._tokens = session.get_inputs()[0].name
-        self._styles = {
-            voice: style for voice, style in styles.items() if voice[0] in KOKORO_LANGUAGES
-        }
+        self._styles = _spoken(styles)
         self._speed = speed
         self.voice = voice or (PREFERRED if PREFERRED in self._styles else min(self._styles))
         self.check_voice(self.voice)
@@ -102,10 +100,7 @@ class Kokoro:
 
     def check_voice(self, name: str) -> None:
         """See `engines.Tts`."""
-        known = self.voices()
-        if name not in known:
-            hint = suggestion(name, known)
-            raise ConfigError(f"{self.name} has no voice called '{name}'", hint)
+        _check(self.name, name, self._styles)
 
     def language(self, voice: str | None = None) -> str:
         """See `engines.Tts`."""
@@ -156,18 +151,40 @@ def kokoro(config: TtsConfig) -> Tts:
     Raises what `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that there is
     not.
     """
+    file, styles = _found(config)
+    try:
+        graph = session(file)
+    except Exception as error:  # onnxruntime's own exception types are private
+        raise _corrupt(voice_model(config), f"{file.name} cannot be read") from error
+    return Kokoro(tts_name(config), graph, styles, config.voice, config.speed)
+
+
+def check_voice(config: TtsConfig) -> None:
+    """Raise what `kokoro` would for what is wrong with the voice, before the model is opened."""
+    _, styles = _found(config)
+    if config.voice:
+        _check(tts_name(config), config.voice, _spoken(styles))
+
+
+def _check(model: str, voice: str, styles: Mapping[str, Style]) -> None:
+    if voice not in styles:
+        raise ConfigError(f"{model} has no voice called '{voice}'", suggestion(voice, styles))
+
+
+def _spoken(styles: Mapping[str, Style]) -> Mapping[str, Style]:
+    """Those of voices whose phonemes are known."""
+    return {voice: style for voice, style in styles.items() if voice[0] in KOKORO_LANGUAGES}
+
+
+def _found(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
+    """The file of the model, and the voices beside it."""
     name = voice_model(config)
     folder = find(name, "kokoro")
     models = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
     if len(models) != 1:
         what = f"{len(models)} models (.onnx)" if models else "no model (.onnx)"
         raise ModelNotFound(f"there is no voice in '{name}': it holds {what}", FOLDERS["kokoro"])
-    styles = _styles(name, folder)
-    try:
-        graph = session(models[0])
-    except Exception as error:  # onnxruntime's own exception types are private
-        raise _corrupt(name, f"{models[0].name} cannot be read") from error
-    return Kokoro(tts_name(config), graph, styles, config.voice, config.speed)
+    return models[0], _styles(name, folder)
 
 
 def _styles(name: str, folder: Path) -> Mapping[str, Style]:

@@ -6,7 +6,7 @@ each. The voices that have been pulled are all at hand, and one is loaded when i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,10 @@ class Piper:
         self._own = own
         self._speed = speed
         self._opened = opened
-        models = [own, *(one for one in others if one.rate == own.rate)]
-        self._models = {voice: model for model in models[::-1] for voice in model.voices}
-        self._loaded: dict[str, PiperVoice] = {own.name: PiperVoice(own, opened)}
-        if voice in own.speakers:
-            voice = f"{own.name}/{voice}"
-        self.voice = voice if voice not in ("", own.name) else own.voices[0]
+        self._models = _by_voice(own, others)
+        self.voice = _named(own, voice)
         self.check_voice(self.voice)
+        self._loaded: dict[str, PiperVoice] = {own.name: PiperVoice(own, opened)}
 
     def voices(self) -> Sequence[str]:
         """Each model, or its speakers where it has several."""
@@ -60,9 +57,7 @@ class Piper:
 
     def check_voice(self, name: str) -> None:
         """See `engines.Tts`."""
-        if name not in self._models:
-            hint = suggestion(name, [*self._models, *self._own.speakers])
-            raise ConfigError(f"{self.name} has no voice called '{name}'", hint)
+        _check(name, self._own, self._models)
 
     def language(self, voice: str | None = None) -> str:
         """See `engines.Tts`."""
@@ -94,6 +89,36 @@ def piper(config: TtsConfig) -> Tts:
     Raises what `catalog.names.find` raises, ModelCorrupt, ConfigError for a voice that there is
     not, and EngineError for a device that cannot be used.
     """
+    return Piper(*_found(config), config.voice, config.speed, Opener(config.device))
+
+
+def check_voice(config: TtsConfig) -> None:
+    """Raise what `piper` would for what is wrong with the voice, before its graphs are opened."""
+    own, others = _found(config)
+    _check(_named(own, config.voice), own, _by_voice(own, others))
+
+
+def _check(voice: str, own: Description, models: Mapping[str, Description]) -> None:
+    if voice not in models:
+        hint = suggestion(voice, [*models, *own.speakers])
+        raise ConfigError(f"piper {own.name} has no voice called '{voice}'", hint)
+
+
+def _named(own: Description, voice: str) -> str:
+    """The full name of `voice`, which may be a speaker in `own`, or empty for its first."""
+    if voice in own.speakers:
+        return f"{own.name}/{voice}"
+    return own.voices[0] if voice in ("", own.name) else voice
+
+
+def _by_voice(own: Description, others: Sequence[Description]) -> Mapping[str, Description]:
+    """The models at hand that have the rate of `own`, by their voices."""
+    models = [own, *(one for one in others if one.rate == own.rate)]
+    return {voice: model for model in models[::-1] for voice in model.voices}
+
+
+def _found(config: TtsConfig) -> tuple[Description, list[Description]]:
+    """The model that is asked for, and the others that have been pulled."""
     name = voice_model(config)
     store = Store()
     own = describe(find(name, "piper", store), Path(name).name.removesuffix(".onnx"))
@@ -103,4 +128,4 @@ def piper(config: TtsConfig) -> Tts:
             # What is wrong with another is told where that is asked for.
             with suppress(ModelNotFound, ModelCorrupt, ConfigError):
                 others.append(describe(model.folder, model.name))
-    return Piper(own, others, config.voice, config.speed, Opener(config.device))
+    return own, others

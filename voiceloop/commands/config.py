@@ -1,0 +1,33 @@
+"""The command `voiceloop config`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from voiceloop.choosing import best_settings
+from voiceloop.config import SECTIONS, flatten
+from voiceloop.flags import Command
+from voiceloop.settingsfile import settings_file
+
+
+class ShowConfig(Command, frozen=True, kw_only=True):
+    """Show every setting, its value, and where that comes from."""
+
+    uses = SECTIONS
+    examples = ("voiceloop config --preset cpu", "voiceloop config --toml > mine.toml")
+
+    toml: bool = False
+    """Print a TOML file of all settings to edit, with a comment for each."""
+
+
+def show_config(command: ShowConfig) -> int:
+    """`voiceloop config`."""
+    if command.toml:
+        text = settings_file(command.settings, command.origins)
+        sys.stdout.buffer.write(text.encode())  # TOML is UTF-8, whatever a terminal takes
+        return 0
+    settings, origins = best_settings(command.settings, command.origins)
+    for key, value in flatten(settings).items():
+        print(f"{key:<28} {json.dumps(value):<32} {origins[key]}")
+    return 0

@@ -1,0 +1,140 @@
+"""A conversation that a command has: its engines loaded, its turns shown, its trace written.
+
+Nothing heavy is imported before it begins.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from voiceloop.config import Config
+from voiceloop.outputs import replacing
+from voiceloop.status import engine_names, loading
+
+if TYPE_CHECKING:
+    from voiceloop.audio.devices import Microphone, Speaker
+    from voiceloop.engines import Engines
+    from voiceloop.trace.view import View
+    from voiceloop.types import Event, TurnTrace
+
+
+class Conversation:
+    """A session with loaded engines, shown to the user; `traces` are its turns so far."""
+
+    def __init__(self, engines: Engines, settings: Config, view: View) -> None:
+        self.traces: list[TurnTrace] = []
+        self._engines = engines
+        self._settings = settings
+        self._view = view
+        self._end: Callable[[], None]
+        """Ends the conversation, while there is one."""
+        self._unshown: OSError | None = None
+        """Why nothing can be shown any more."""
+
+    def note(self, text: str) -> None:
+        """Tell the user."""
+        from voiceloop.types import Notice
+
+        self._view.show(Notice(text))
+
+    def run(
+        self, microphone: Microphone, speaker: Speaker, *, lasts: bool = False, **options: Any
+    ) -> None:
+        """Converse until the microphone has finished; `options` are the session's. One that
+        `lasts` has idle time, in which the language model is calibrated if it is not."""
+        import anyio
+
+        from voiceloop.calibration.idle import calibrate_in_idle_time
+        from voiceloop.calibration.keeping import cache_folder
+        from voiceloop.llm.presence import told_to
+        from voiceloop.session import Session
+
+        session = Session(self._engines, microphone, speaker, self._settings, self._show, **options)
+
+        async def converse() -> None:
+            async with told_to(self.note), anyio.create_task_group() as tasks:
+                self._end = tasks.cancel_scope.cancel
+                if lasts:
+                    tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
+                await session.run()
+                tasks.cancel_scope.cancel()
+
+        anyio.run(converse)
+        if self._unshown:
+            raise self._unshown
+
+    def _show(self, event: Event) -> None:
+        from voiceloop.types import TurnTrace
+
+        if isinstance(event, TurnTrace):
+            self.traces.append(event)
+        try:
+            self._view.show(event)
+        except OSError as error:  # no fault of the turn's: whoever read the output has gone
+            self._unshown = error
+            self._end()
+
+
+@contextmanager
+def conversation(
+    settings: Config, *, trace: Path | None, as_json: bool, timed: bool
+) -> Iterator[Conversation]:
+    """Load the engines for a conversation, and show it; in the end its trace is written, also where
+    it fails after a turn: a sound card is unplugged."""
+    from voiceloop.trace.record import to_perfetto
+
+    failure: Exception | None = None
+    with ExitStack() as stack:
+        trace_file = stack.enter_context(replacing(trace)) if trace else None
+        with loading(engine_names(settings), sys.stderr):
+            from voiceloop.loading import open_engines
+            from voiceloop.trace.view import open_view
+
+            engines = stack.enter_context(open_engines(settings))
+        with open_view(sys.stdout, sys.stderr, as_json=as_json, timed=timed) as view:
+            held = Conversation(engines, settings, view)
+            try:
+                yield held
+            except Exception as error:
+                if not held.traces:
+                    raise
+                failure = error
+        if trace_file:
+            trace_file.write(json.dumps(to_perfetto(held.traces)))
+    if failure:
+        raise failure
+
+
+def report(traces: Sequence[TurnTrace]) -> None:
+    """Print where the time went: of one turn, or of the median one with the figures of all."""
+    from voiceloop.trace.record import Mark, endpoint_to_sound_ms, percentiles, voice_to_voice_ms
+    from voiceloop.trace.waterfall import waterfall
+
+    answered = [trace for trace in traces if voice_to_voice_ms(trace) is not None]
+    if not answered:
+        return
+    middle = sorted(answered, key=lambda trace: voice_to_voice_ms(trace) or 0)[len(answered) // 2]
+    print()
+    if len(answered) > 1:
+        transcripts = [
+            (trace.marks[Mark.TRANSCRIPT_FINAL] - trace.marks[Mark.ENDPOINT]) * 1000
+            for trace in answered
+        ]
+        drafted = sum(trace.counters.get("drafted", 0) for trace in answered)
+        accepted = sum(trace.counters.get("accepted", 0) for trace in answered)
+        for name, values in (
+            ("voice to voice", [voice_to_voice_ms(trace) or 0 for trace in answered]),
+            ("endpoint to final transcript", transcripts),
+            ("endpoint to first sound", [endpoint_to_sound_ms(trace) or 0 for trace in answered]),
+        ):
+            figures = percentiles(values)
+            print(f"{name:<29} p50 {figures['p50']:5.0f} ms   p95 {figures['p95']:5.0f} ms")
+        share = f"{accepted / drafted:.0%}" if drafted else "none"
+        print(f"{len(answered)} turns answered, draft tokens accepted: {share}; the median turn:")
+        print()
+    print("\n".join(waterfall(middle)))

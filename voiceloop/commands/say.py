@@ -1,0 +1,53 @@
+"""The command `voiceloop say`. Nothing heavy is imported before it runs."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from voiceloop.flags import Command
+from voiceloop.outputs import keep
+from voiceloop.status import loading, tts_name
+
+
+class Say(Command, frozen=True, kw_only=True):
+    """Speak a text aloud, or into a file."""
+
+    uses = ("tts",)
+    examples = (
+        'voiceloop say "It is 4:30, and 12.5 % are done." --preset cpu',
+        'voiceloop say "Bom dia." --tts.voice pt --out s.wav',
+    )
+
+    text: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")]
+    """What to say."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="S.wav")] = None
+    """Write this file; none: the speaker plays it."""
+    output: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """The speaker, by a part of its name; none: the system's default."""
+
+
+def say(command: Say) -> int:
+    """`voiceloop say`."""
+    from voiceloop import saying
+    from voiceloop.audio.files import check_wav
+
+    # What can be wrong with file or speaker is found before the voice is loaded.
+    if command.out:
+        keep([command.config], {"--out": command.out})
+        check_wav(command.out)
+    with ExitStack() as stack:
+        card = None if command.out else stack.enter_context(saying.speaker(command.output))
+        with loading(tts_name(command.settings.tts), sys.stderr):
+            from voiceloop.loading import load_tts
+
+            tts = load_tts(command.settings)
+        if command.out:
+            saying.write(tts, command.text, command.out)
+        if card:
+            saying.play(tts, command.text, card)
+    return 0

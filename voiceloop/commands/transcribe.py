@@ -1,0 +1,109 @@
+"""The command `voiceloop transcribe`. Nothing heavy is imported before it runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from voiceloop.bundled import STARTER_HEARS
+from voiceloop.config import Config
+from voiceloop.errors import AudioError
+from voiceloop.flags import Command
+from voiceloop.status import asr_name, loading, print_error
+
+if TYPE_CHECKING:
+    from voiceloop.audio.files import AudioFile
+    from voiceloop.engines import Asr, Vad
+    from voiceloop.types import Word
+
+
+class Transcribe(Command, frozen=True, kw_only=True):
+    """Write down what is said in audio files."""
+
+    uses = ("vad", "asr", "turns")
+    examples = (
+        "voiceloop transcribe a.wav b.flac",
+        "voiceloop transcribe --json --preset cpu a.wav",
+    )
+
+    files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
+    """Recordings: WAV, FLAC, OGG, AIFF or MP3; any rate from 8 to 192 kHz."""
+    json: bool = False
+    """Print one JSON object on one line for each file."""
+    streaming: bool = False
+    """Recognise as a live stream is recognised, with partial decodes."""
+
+
+def transcribe(command: Transcribe) -> int:
+    """`voiceloop transcribe`."""
+    from voiceloop.audio.files import AudioFile
+    from voiceloop.trace.view import printable
+
+    refused, loaded = 0, None
+    for path in command.files:
+        try:
+            with AudioFile(path) as file:
+                loaded = loaded or _load_hearing(command.settings)
+                if len(command.files) > 1 and not command.json:
+                    print(f"{printable(str(path))}:", flush=True)
+                _transcribe_file(file, *loaded, command)
+        except AudioError as error:  # the other files are still worth reading
+            print_error(error)
+            refused += 1
+    if command.settings.asr.hears_no_people and refused < len(command.files):
+        print(f"voiceloop: {STARTER_HEARS}", file=sys.stderr)
+    return 2 if refused else 0
+
+
+def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
+    """What hears, loaded when there is a file to be heard."""
+    with loading(asr_name(settings.asr), sys.stderr):
+        from voiceloop.loading import load_asr, load_vad
+
+        return load_asr(settings), load_vad(settings)
+
+
+def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -> None:
+    from voiceloop.asr.whole import listen
+    from voiceloop.trace.view import printable
+
+    began = time.perf_counter()
+    words: list[Word] = []
+    settings = command.settings
+    for transcript in listen(
+        file.blocks(), vad, asr, settings.asr, settings.turns, partials=command.streaming
+    ):
+        if transcript.final:
+            words += transcript.committed
+            if not command.json and transcript.text:
+                print(printable(transcript.text), flush=True)
+    vad.reset()
+    elapsed = (time.perf_counter() - began) * 1000
+    info = file.info
+    if info.warning:
+        print(f"voiceloop: {info.warning}", file=sys.stderr)
+    if not words:
+        print(f"voiceloop: no speech was heard in {info.path}", file=sys.stderr)
+    if command.json:
+        record = {
+            "file": str(info.path),
+            "text": " ".join(word.text for word in words),
+            "words": [_rounded(word) for word in words],
+            "audio_s": round(info.seconds, 3),
+            "ms": round(elapsed, 1),
+        }
+        print(json.dumps(record), flush=True)
+
+
+def _rounded(word: Word) -> dict[str, str | float]:
+    """A word's fields, its times to the millisecond."""
+    return {
+        key: round(value, 3) if isinstance(value, float) else value
+        for key, value in asdict(word).items()
+    }

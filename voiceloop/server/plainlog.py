@@ -1,0 +1,101 @@
+"""The server's log as a person at a terminal reads it: who came and went, in plain words.
+
+It tells less than the log for programs: warnings and errors, and what has a sentence here. In both
+no client can write a line of its own, and what was said is shown only where that was asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from voiceloop.server.logs import STANDARD, TRANSCRIPTS, message_of, shown, traceback_of
+from voiceloop.trace.view import printable
+
+Fields = Mapping[str, Any]
+"""What a record has besides its message; what was said is in quotes, or only how long it was."""
+
+
+class PlainFormatter(logging.Formatter):
+    """Writes a record as one line, after the time of day; a traceback on lines of its own."""
+
+    def __init__(self, *, transcripts: bool = False) -> None:
+        """`transcripts`: show what was said too."""
+        super().__init__()
+        self._transcripts = transcripts
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's line, without a line end."""
+        if sentence := SENTENCES.get(str(record.msg)):
+            given = vars(record).items()
+            text = sentence({n: self._field(n, value) for n, value in given if n not in STANDARD})
+        else:
+            text = f"{record.levelname.lower()}: {printable(shown(message_of(record)))}"
+        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+        lines = [f"{clock}  {text}"]
+        if record.exc_info:
+            traceback = traceback_of(self.formatException(record.exc_info))
+            lines += map(printable, traceback.split("\n"))
+        return "\n".join(lines)
+
+    def _field(self, name: str, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if name not in TRANSCRIPTS or not value:
+            return printable(shown(value))
+        return f'"{printable(shown(value))}"' if self._transcripts else f"{len(value)} characters"
+
+
+def worth_telling(record: logging.LogRecord) -> bool:
+    """Whether a person is told of it."""
+    return record.levelno > logging.INFO or record.msg in SENTENCES
+
+
+def _begins(fields: Fields) -> str:
+    return f"visit {fields['visit']} begins: a {fields['client']}"
+
+
+def _goes_on(fields: Fields) -> str:
+    return f"visit {fields['visit']} goes on with the conversation of visit {fields['of']}"
+
+
+def _writes(fields: Fields) -> str:
+    return f"visit {fields['visit']} wrote {fields['text']}"
+
+
+def _turn(fields: Fields) -> str:
+    said = f"said {fields['transcript']}, " if fields["transcript"] else ""
+    ms, outcome = fields["voice_to_voice_ms"], fields["outcome"]
+    after = "" if ms is None else f" after {ms / 1000:.1f} s"
+    ending = "" if outcome == "done" else f" ({outcome})"
+    answer = f"was answered {fields['reply']}" if fields["reply"] else "was not answered"
+    return f"visit {fields['visit']} {said}{answer}{after}{ending}"
+
+
+def _over(fields: Fields) -> str:
+    minutes, seconds = divmod(round(fields["lasted_s"]), 60)
+    lasted = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    turns = fields["turns"]
+    told = f"visit {fields['visit']} ends after {lasted}, {turns} turn{'s' * (turns != 1)}"
+    why = f": {fields['why']}" if fields["why"] else ""
+    return f"{told}{why}{'; it may come back' if fields['may_return'] else ''}"
+
+
+def _ending(fields: Fields) -> str:
+    clients = fields["clients"]
+    return f"goodbye to {clients} client{'s' * (clients != 1)}" if clients else "goodbye"
+
+
+SENTENCES: Mapping[str, Callable[[Fields], str]] = {
+    "loading": lambda fields: f"loading {fields['models']} …",
+    "a visit begins": _begins,
+    "a conversation goes on": _goes_on,
+    "a message is answered": _writes,
+    "a turn is over": _turn,
+    "a visit is over": _over,
+    "ending": _ending,
+    "a request was refused": lambda fields: f"somebody was refused: {fields['why']}",
+}
+"""What is told of a record, by its message."""

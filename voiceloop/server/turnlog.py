@@ -1,0 +1,45 @@
+"""What is logged of the turns of one client: what was said, what was answered, and how it ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from voiceloop.trace.record import voice_to_voice_ms
+from voiceloop.trace.view import Exchanges
+from voiceloop.types import Clause, Event, TokenBurst, Transcript, TurnTrace
+
+logger = logging.getLogger(__name__)
+
+
+class TurnLog:
+    """Of one visit: it stands between the session and whoever is shown its events."""
+
+    def __init__(self, show: Callable[[Event], None]) -> None:
+        """`show` is given every event, before anything is logged of it."""
+        self._show = show
+        self._exchanges = Exchanges()
+
+    def show(self, event: Event) -> None:
+        """Take the next event, in order."""
+        self._show(event)
+        match event:
+            case Transcript() | TokenBurst() | Clause():
+                self._exchanges.follow(event)
+            case TurnTrace():
+                self._end(event)
+            case _:
+                pass
+
+    def _end(self, trace: TurnTrace) -> None:
+        exchange = self._exchanges.end(trace.turn)
+        if trace.outcome != "abandoned":  # there was nothing to answer
+            fields = {
+                "turn": trace.turn,
+                "outcome": trace.outcome,
+                "transcript": exchange.said,
+                "reply": exchange.reply.strip(),
+                "heard": trace.heard,
+                "voice_to_voice_ms": voice_to_voice_ms(trace),
+            }
+            logger.info("a turn is over", extra=fields)

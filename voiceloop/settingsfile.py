@@ -1,0 +1,47 @@
+"""A file of all settings to edit: TOML with a comment for each; it reads back as what it says."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping
+
+from voiceloop.config import KEYS, Config, flatten
+from voiceloop.manual import meaning
+from voiceloop.schema import TOML, expected, hints_of
+
+HEAD = """\
+# Settings of voiceloop. What begins with # and no space is as it would be anyway.
+# To use this file: --config FILE, or as ~/.config/voiceloop/config.toml.
+"""
+WIDTH = 78
+"""Columns of comments, without what marks them."""
+
+
+def settings_file(settings: Config, origins: Mapping[str, str]) -> str:
+    """The file. Commented out is what nobody has given: defaults, and what the preset sets."""
+    lines, section = [HEAD], ""
+    for key, value in flatten(settings).items():
+        owner, _, name = key.rpartition(".")
+        if owner != section:
+            section = owner
+            about = str(hints_of(Config)[owner].__doc__).split("\n")[0]
+            lines += [f"\n# {about}", f"[{owner}]\n"]
+        takes = expected(KEYS[key], TOML)
+        text = f"{meaning(key)} Takes {takes}." if takes != "text" else meaning(key)
+        lines += [f"# {line}" for line in textwrap.wrap(text, WIDTH)]
+        given = origins[key] not in ("default", f"preset {settings.preset}")
+        lines.append(f"{'' if given else '#'}{name} = {_written(value)}\n")
+    return "\n".join(lines)
+
+
+def _written(value: object) -> str:
+    """A value as TOML; none is a word there."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, str | None):
+        # TOML's escapes are JSON's; it wants one more character escaped.
+        return json.dumps("none" if value is None else value, ensure_ascii=False).replace(
+            "\x7f", "\\u007f"
+        )
+    return repr(value)

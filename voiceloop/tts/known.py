@@ -1,0 +1,25 @@
+"""Which voices there are, as far as files tell it: asked before anything large is loaded."""
+
+from __future__ import annotations
+
+from voiceloop.config import TtsConfig
+
+
+def check_voice(config: TtsConfig) -> None:
+    """Raise ConfigError for a voice that espeak, Piper or Kokoro does not have, and what else
+    loading it would raise for its files. Other engines know their voices once they are loaded."""
+    match config.engine:
+        case "espeak":
+            from voiceloop.tts.espeak import espeak
+
+            espeak(config)
+        case "piper":
+            from voiceloop.tts import piper
+
+            piper.check_voice(config)
+        case "kokoro":
+            from voiceloop.tts import kokoro
+
+            kokoro.check_voice(config)
+        case _:
+            pass
