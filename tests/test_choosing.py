@@ -108,7 +108,7 @@ def test_it_never_replies_to_what_the_starter_hears() -> None:
         with pytest.raises(ModelNotFound) as caught:
             settled(choosing(server=str(server.port)))
         assert caught.value.hint.endswith(
-            "voiceloop models pull tiny.en smart-turn-v3.2 en_US-joe-medium"
+            "voiceloop models pull base.en smart-turn-v3.2 en_US-joe-medium"
         )
         for named in NAMED:
             command, _ = settled(choosing(None, str(server.port), **named))

@@ -31,6 +31,7 @@ SHOWS = {
     "talk": {"vad", "asr", "llm", "tts", "turns"},
     "transcribe": {"vad", "asr", "turns"},
     "say": {"tts"},
+    "doctor": set[str](),
     "serve": set(SECTIONS),
 }
 """Sections of the settings that the help of a command shows."""

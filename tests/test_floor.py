@@ -7,7 +7,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from voiceloop.config import Config, TurnConfig
+from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.replay.run import Replay, play
 from voiceloop.replay.scenario import Answer, Failure, Scenario, Stages, UserSound
 from voiceloop.trace.record import Mark
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.virtual
 
 ASKED = "Tell me about the sky"
 SKY = "The sky is blue, and that is how it is. Look at it, whenever you can, and enjoy it."
-CONFIG = Config(turns=TurnConfig(endpoint="fixed", hangover_ms=400))
+CONFIG = Config(llm=LlmConfig(skills="none"), turns=TurnConfig(endpoint="fixed", hangover_ms=400))
 
 
 def talk(*sounds: UserSound, **options: object) -> Replay:
@@ -183,7 +183,7 @@ def test_a_guess_that_was_dropped_is_not_committed_by_the_same_words() -> None:
             user=(UserSound("tell", at=0.5, word_s=0.109375), noise),
             reply=(Answer(says="yes,"),),
             stages=replace(SLOW, llm_prefill_s=0.125),
-            config=Config(turns=TurnConfig(hangover_ms=1100)),
+            config=replace(CONFIG, turns=TurnConfig(hangover_ms=1100)),
         )
     )
     (trace,) = replay.traces

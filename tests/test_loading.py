@@ -123,7 +123,7 @@ class Tts:
     name, rate, voice = "recorded", 16_000, "one"
     def __init__(self, config):
         on["tts"] = {threading.get_ident()}
-    def synthesize(self, clause, voice=None):
+    def synthesize(self, clause, voice=None, speed=1.0):
         on["tts"].add(threading.get_ident())
         yield None
 

@@ -21,7 +21,7 @@ from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.traces import out_of_order
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.config import Config, TurnConfig
+from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines, Steps
 from voiceloop.errors import EngineError
@@ -61,7 +61,7 @@ from voiceloop.types import (
 
 pytestmark = pytest.mark.virtual
 
-CONFIG = Config(turns=TurnConfig(endpoint="fixed", hangover_ms=400))
+CONFIG = Config(llm=LlmConfig(skills="none"), turns=TurnConfig(endpoint="fixed", hangover_ms=400))
 REPLIES = {
     "Tell me about the sky": ("The sky is blue, ", "and that is ", "how it is. ", "Look at it."),
     "What time is it": (ToolCall(1, "c1", "get_time", {}),),

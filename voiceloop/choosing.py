@@ -42,9 +42,10 @@ LLM_KEYS: tuple[str, ...] = ("llm.engine", "llm.base_url", "llm.target")
 class Choosing(Command, frozen=True, kw_only=True):
     """A command that chooses what it runs with."""
 
-    llm_server: Annotated[str | None, tyro.conf.arg(metavar="NAME[/MODEL]")] = None
-    """Have a language-model server of this machine reply. It is ollama, lm-studio, llama.cpp, vllm,
-    a port or an address, perhaps with a model of it; `none` looks for none and takes none."""
+    llm_server: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """A language-model server of this machine that replies. It is one of `ollama`, `lm-studio`,
+    `llama.cpp`, `vllm`, a port or an address, and a model may follow (`ollama/llama3.2`); `none`
+    looks for nothing."""
 
 
 C = TypeVar("C", bound=Choosing)

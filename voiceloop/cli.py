@@ -107,7 +107,7 @@ class Talk(Choosing, frozen=True, kw_only=True):
 
 
 class Voices(Command, frozen=True, kw_only=True):
-    """List the voices that are here, and those that can be pulled."""
+    """List the voices that are here, by language, and those that can be pulled."""
 
     uses = ("tts",)
     examples = ("voiceloop voices --preset cpu", "voiceloop voices --tts.engine espeak --json")
@@ -328,8 +328,9 @@ GROUPS: manual.Groups = {
     "talk to it": {"talk": "", "serve": ""},
     "files and texts": {"ask": "", "transcribe": "", "say": "", "voices": ""},
     "models": {"models": "List, fetch, verify and remove models", "train-draft": ""},
-    "this machine": {"config": "", "doctor": ""},
-    "measuring": {
+    "this machine": {
+        "doctor": "",
+        "config": "",
         "bench": "Measure latency, models, voices, recognisers and the server",
         "replay": "",
     },

@@ -169,6 +169,13 @@ class LlmConfig(Object, frozen=True):
     """System prompt; `auto` asks for short replies that are made to be heard, of models other than
     the starter that take a system prompt. Empty: none."""
 
+    skills: Literal["rules", "tools", "none"] = "rules"
+    """What is answered without the language model. `rules`: the time, timers, sums, units and
+    commands such as "stop", in English, German and Spanish, where a rule is sure of what is asked.
+    `tools`: besides, models whose chat template knows tools are offered these to call. `none`: the
+    model answers everything. What a client of the server sets up by instructions or tools of its
+    own goes without."""
+
     @property
     def answers_little(self) -> bool:
         """It is the starter's language model, which was trained for a few kinds of questions."""
@@ -248,9 +255,9 @@ class ServerConfig(Object, frozen=True):
     """
 
     max_sessions: Positive = 4
-    """Sessions at once, connected and parked."""
+    """Clients at once; as many sessions again may wait for theirs to come back."""
     max_sessions_per_key: Positive = 4
-    """Sessions of one API key at once, likewise; without keys all clients count as one."""
+    """Clients of one API key at once; without keys all count as one."""
     max_parked_per_key: Positive = 2
     """Sessions of one key that wait for their client to come back; the oldest goes first."""
     resume_s: Annotated[float, Meta(ge=0)] = 60.0
@@ -281,13 +288,17 @@ class Config(Object, frozen=True):
     """Everything that can be set."""
 
     preset: Literal["starter", "cpu", "laptop", "small", "best"] = "starter"
-    """The models, all at once; `voiceloop models list` says what each is good for and needs.
+    """The models, all at once; `voiceloop models list` says what each preset is good for and needs.
     `starter` ships with voiceloop, the others are pulled (`voiceloop models pull laptop`). Where
     none is named, `talk` and `serve` take the best that has been pulled."""
     threads: Annotated[int, Meta(ge=0, le=256)] = 0
     """Threads of torch, ctranslate2 and onnxruntime each; 0 takes half of the cores that the
     process may use, and all of them for what is large: Whisper's encoder, and long passes of most
     language models."""
+    place: str = ""
+    """Where the user is, such as `Lisbon, Portugal`; language models are told."""
+    timezone: str = ""
+    """What the clock is read in, such as `Europe/Lisbon`; empty: this machine's."""
     vad: VadConfig = VadConfig()
     asr: AsrConfig = AsrConfig()
     llm: LlmConfig = LlmConfig()
@@ -311,8 +322,8 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
         "llm.target": "qwen2.5-1.5b-instruct-q4",
         "llm.cache_mb": 256,  # four conversations, beside 1.1 GB of weights
         "turns.sound": "smart-turn-v3.2",
-        "tts.engine": "kokoro",
-        "tts.model": "kokoro-82m",
+        "tts.engine": "piper",
+        "tts.model": "en_US-joe-medium",
     },
     "small": {
         "asr.model": "small.en",

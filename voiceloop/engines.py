@@ -176,6 +176,14 @@ class Conversation(Protocol):
         """
         ...
 
+    def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
+        """Answer the user's whole turn `text` with `reply`, which others than the model have found.
+
+        Nothing is computed: the model reads both when it reads on, and takes the reply for its own.
+        Without a `text` the user has said nothing.
+        """
+        ...
+
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
@@ -233,6 +241,8 @@ class Tts(Protocol):
     """Hertz of what it yields."""
     voice: str
     """The configured voice."""
+    paces: bool
+    """It can speak each clause faster or slower than the one before."""
 
     def voices(self) -> Sequence[str]:
         """Names of voices to choose from; a voice may go by other names too."""
@@ -247,10 +257,13 @@ class Tts(Protocol):
         words. Empty where the engine does not know; None is the configured voice."""
         ...
 
-    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+    def synthesize(
+        self, clause: Clause, voice: str | None = None, speed: float = 1.0
+    ) -> Steps[SpeechChunk]:
         """Speak a clause, in chunks; the last has `last` set.
 
-        `voice` is one that `check_voice` lets pass; None is the configured one.
+        `voice` is one that `check_voice` lets pass; None is the configured one. `speed` is against
+        the configured pace: 1, unless it `paces`.
         """
         ...
 

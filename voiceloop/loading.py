@@ -23,6 +23,7 @@ from voiceloop.catalog.names import prepare
 from voiceloop.config import Config
 from voiceloop.engines import Asr, Engines, Kind, Llm, Tts, TurnModel, Vad, load
 from voiceloop.runner import ModelThread
+from voiceloop.skills.clock import zone
 from voiceloop.threads import bound_threads, small_work
 from voiceloop.tts.known import check_voice
 from voiceloop.types import Clause, Pcm, Span
@@ -83,6 +84,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
     anything is raised: the error of the first that failed, in the order of a conversation. Only
     Ctrl-C waits for nothing.
     """
+    zone(config.timezone)
     prepare(config)
     bound_threads(config.threads)
     check_voice(config.tts)

@@ -12,11 +12,10 @@ and all its waiting goes through anyio, so it runs the same on a virtual clock.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from datetime import datetime
 from functools import partial, singledispatchmethod
 
@@ -42,9 +41,9 @@ from voiceloop.turn.listener import Listener
 from voiceloop.turn.overlap import EVERYTHING, Overlap
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
-from voiceloop.turn.tools import ToolResult, run_tool
+from voiceloop.turn.skills import Skills, begun, wall_time
 from voiceloop.turn.work import Work
-from voiceloop.types import Event, Notice, ToolCall
+from voiceloop.types import Event, Notice, Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -67,26 +66,36 @@ class Session:
         overlap: Overlap = EVERYTHING,
         detector: Detector | None = None,
         conversation: Conversation | None = None,
-        wall_clock: Callable[[], datetime] = datetime.now,
+        skills: Skills | None = None,
+        ends: bool = False,
+        wall_clock: Callable[[], datetime] | None = None,
     ) -> None:
         """`full_duplex` goes on hearing while a reply sounds, so that it can be interrupted.
 
         `overlap` says what is left out, with the same models and the same endpoint decisions, to
         measure what it is worth. `detector` stands in for one with the configured settings, and
-        `conversation` is one to be gone on with; whoever gives it closes it.
+        `conversation` is one to be gone on with, with its `skills`; whoever gives it closes it.
+        Where it `ends`, a goodbye that the user has heard is the end.
         """
-        self._wall_clock = wall_clock
+        self._wall_clock = wall_clock or partial(wall_time, config.timezone)
         self._own = conversation is None
-        conversation = conversation or engines.llm.conversation()
+        conversation = conversation or begun(engines.llm, config, self._wall_clock())
         player = Player(speaker)
-        self._resources = Resources(engines, conversation, player, show, overlap)
+        skills = skills or Skills(paced=engines.tts.paces)
+        player.gain = skills.voice.gain
+        self._resources = Resources(engines, conversation, player, show, skills, overlap)
+        self._until_goodbye = anyio.CancelScope() if ends else None
         self._history = History(conversation, player)
         self._listener = Listener(microphone, self._resources, config, detector)
         guesses = config.turns.max_guesses
         usual = 0 if engines.llm.metered else MAX_GUESSES
         most = usual if guesses == "auto" else guesses
         self._core = Core(
-            Settings(config.turns, language(config.asr.language)),
+            Settings(
+                config.turns,
+                language(config.asr.language),
+                reply=Options(skills=config.llm.skills != "none"),
+            ),
             Abilities(
                 prefills=overlap.prefill,
                 recognises=overlap.stages,
@@ -102,19 +111,21 @@ class Session:
         self._deciding = False
         self._answering: int | None = None
         """The turn that a client's last request was about."""
-        self._timers = 0
         self._tasks: TaskGroup | None = None
 
     async def run(self) -> None:
-        """Converse until the microphone has finished and every turn is over."""
+        """Converse until the microphone has finished, or somebody has said goodbye, and every turn
+        is over."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             tasks.start_soon(self._report, play(self._resources))
-            await self._report(self._listener.run())
+            tasks.start_soon(self._report, self._resources.skills.ringing())
+            with self._until_goodbye or nullcontext():
+                await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
-            if self._timers:
-                self._resources.show(Notice(f"{self._timers} timer(s) end with this session"))
+            if lost := len(self._resources.skills.timers):
+                self._resources.show(Notice(f"{lost} timer(s) end with this session"))
             tasks.cancel_scope.cancel()
         if self._own:  # what a step that was called off still computes goes before
             resources = self._resources
@@ -126,6 +137,11 @@ class Session:
         """From now on replies are as `options` say, a turn is answered when it ends or only when
         `respond` asks for it, and a sound of the user's may interrupt or not."""
         self._tell(inputs.Change(reply=options, answers=answers, interruptible=interruptible))
+
+    @property
+    def words_heard(self) -> int:
+        """How many words have been heard by now of the reply that sounds, as it is spoken."""
+        return len(self._resources.player.heard().words)
 
     @property
     def language(self) -> Language:
@@ -253,17 +269,28 @@ class Session:
     @_act.register
     def _start_reply(self, action: actions.StartReply) -> None:
         work = self._work[action.turn]
-        work.reply = Reply(action, work.recorder, self._resources, Gate(urgent=work.ended))
+        known = self._resources.skills.answer(action, self._wall_clock())
+        gate = Gate(urgent=work.ended)
+        work.reply = Reply(action, work.recorder, self._resources, gate, known)
         work.reply.begin()
         work.begin(partial(self._reply, work, work.reply))
 
     @_act.register
     def _call_tool(self, action: actions.CallTool) -> None:
-        self._reply_of(action.turn).thinking.answer(action.call, self._call(action.call))
+        reply = self._reply_of(action.turn)
+        if problem := action.call.problem:
+            text = f"the model wrote a call that cannot be read: {problem}"
+            self._resources.show(Notice(text))
+        now, spoken = self._wall_clock(), reply.asked.language
+        reply.thinking.returned(action.call, self._resources.skills.call(action.call, now, spoken))
 
     @_act.register
     def _commit(self, action: actions.Commit) -> None:
-        self._reply_of(action.turn).commit()
+        reply, resources = self._reply_of(action.turn), self._resources
+        if reply.thinking.answer is not None:
+            resources.skills.do(reply.thinking.answer)
+            resources.player.gain = resources.skills.voice.gain
+        reply.commit()
 
     @_act.register
     def _drop(self, action: actions.Drop) -> None:
@@ -294,6 +321,7 @@ class Session:
     def _finish(self, action: actions.Finish) -> None:
         work = self._work.pop(action.turn)
         outcome, heard = self._history.settle(work.reply, action)
+        self._note(work.reply, outcome, heard)
         if read := self._history.newly_read():
             work.recorder.count("tokens_read", read)
         work.recorder.seed = self._resources.conversation.seed
@@ -325,6 +353,17 @@ class Session:
     @_act.register
     def _release_microphone(self, action: actions.ReleaseMicrophone) -> None:
         self._listener.microphone.release()
+
+    def _note(self, reply: Reply | None, outcome: Outcome, heard: str) -> None:
+        """Keep what was said, and end where that was goodbye."""
+        if reply is None or not reply.gate.committed or outcome == "abandoned":
+            return
+        known = reply.thinking.answer
+        self._resources.skills.note(reply.asked.text, heard, known)
+        said_goodbye = known is not None and known.ends and outcome == "done"
+        if said_goodbye and self._until_goodbye is not None:
+            self.forget()
+            self._until_goodbye.cancel()
 
     def _reply_of(self, turn: int) -> Reply:
         reply = self._work[turn].reply
@@ -358,26 +397,6 @@ class Session:
         async with reply.run(work.voiced) as thought:
             await self._report(thought)
         self._tell(inputs.Replied(work.turn, dropped=reply.gate.scope.cancelled_caught))
-
-    # ---- tools
-
-    def _call(self, call: ToolCall) -> str:
-        if call.problem:
-            problem = f"cannot be read: {call.problem}"
-            self._resources.show(Notice(f"the model wrote a call that {problem}"))
-            return json.dumps({"error": f"the call {problem}"})
-        result = run_tool(call.name, call.arguments, self._wall_clock())
-        if result.rings_after:
-            assert self._tasks is not None, "the session runs"
-            self._tasks.start_soon(self._ring, result)
-        return result.text
-
-    async def _ring(self, result: ToolResult) -> None:
-        """Tell the user when a timer is over."""
-        self._timers += 1
-        await anyio.sleep(result.rings_after)
-        self._timers -= 1
-        self._resources.show(Notice(result.rings))
 
 
 def _reason(error: Exception, turn: int) -> str:

@@ -2,10 +2,12 @@
 /** Brings the pieces together: what comes from the server and the user goes where it belongs. */
 
 import { Connection } from './connection.js';
+import { showControls } from './controls.js';
+import { Conversation } from './conversation.js';
 import { turnOf } from './core/latency.js';
 import { ADVICE } from './core/microphone-state.js';
-import { WORDS, phaseOf } from './core/phase.js';
-import { Transcript } from './core/transcript.js';
+import { aboutConnection } from './core/notices.js';
+import { phaseOf } from './core/phase.js';
 import * as wire from './core/wire.js';
 import { listenToKeys } from './keys.js';
 import { Microphone } from './microphone.js';
@@ -14,7 +16,7 @@ import { Offer } from './offer.js';
 import { element } from './page.js';
 import { Player } from './player.js';
 import { SettingsDialog } from './settings.js';
-import { TranscriptView } from './transcript-view.js';
+import { Tab } from './tab.js';
 import { VoiceLine } from './voice-line.js';
 import { LatencyPanel } from './waterfall.js';
 import { Welcome } from './welcome.js';
@@ -26,13 +28,12 @@ const SLIP = 8;
 /** A response that was cancelled is over soon; after this, nobody waits for that any more. */
 const CANCELLED_MS = 2000;
 
+const TOLD_AGAIN =
+  'The server did not know this conversation, so this page has told it what was said.';
+
 class App {
-  transcript = new Transcript();
-  view = new TranscriptView(
-    element('transcript', HTMLElement),
-    element('conversation', HTMLElement),
-    element('announcer', HTMLElement),
-  );
+  tab = new Tab();
+  conversation = new Conversation();
   line = new VoiceLine(element('voice-line', HTMLCanvasElement));
   panel = new LatencyPanel();
   notice = new NoticeBar();
@@ -49,6 +50,7 @@ class App {
   connection = new Connection(wire.socketUrl(location), {
     changed: () => this.refresh(),
     began: (start) => this.sessionBegan(start),
+    token: (token) => (this.tab.token = token),
     event: (event) => this.received(event),
     audio: (frame) => this.cancelled || this.player.push(frame),
     garbage: () => this.note('The server sent something that this page does not understand.'),
@@ -101,7 +103,14 @@ class App {
       event.preventDefault();
       void this.type();
     });
-    this.connection.open(this.settings.current.key);
+    void this.goOn();
+  }
+
+  /** Go on with the conversation that there was before the page was reloaded. */
+  async goOn() {
+    await this.tab.claim();
+    this.conversation.goOn(this.tab);
+    this.connection.open(this.settings.current.key, this.tab.token);
   }
 
   /**
@@ -176,13 +185,13 @@ class App {
    */
   async ask(text) {
     if (!this.connection.ready) {
-      this.note('Not sent, for there is no connection.');
+      this.note('Not sent: there is no connection to the server.');
       return false;
     }
     this.player.unlock();
     await this.escape();
     const id = `item_${crypto.getRandomValues(new Uint32Array(2)).join('')}`;
-    this.show(this.transcript.typed(id, text));
+    this.conversation.typed(id, text);
     this.connection.send(wire.userMessage(id, text));
     this.connection.send({ type: 'response.create' });
     return true;
@@ -195,9 +204,6 @@ class App {
   settingsChanged(now, before) {
     if (now.key !== before.key) {
       void this.interrupt();
-      if (this.transcript.entries.length > 0) {
-        this.note('With another key, a new conversation begins.');
-      }
       this.connection.open(now.key);
     } else this.updateSession();
     const on = this.microphone.state === 'live' || this.microphone.state === 'silent';
@@ -224,12 +230,18 @@ class App {
   sessionBegan(start) {
     this.hearing = false;
     this.endResponse();
-    if (start === 'forgotten') {
-      this.note('The server has forgotten what was said before; this is a new conversation.');
-    }
+    this.conversation.breakOff();
     this.updateSession();
+    if (start !== 'resumed') this.tellAgain();
     // What was heard while nobody could be told.
-    if (start === 'resumed' && this.lastPlayed) this.connection.send(this.lastPlayed);
+    else if (this.lastPlayed) this.connection.send(this.lastPlayed);
+  }
+
+  /** The model is to know what the page shows, whatever has become of the session before. */
+  tellAgain() {
+    const told = this.conversation.retold();
+    for (const event of told) this.connection.send(event);
+    if (told.length) this.note(TOLD_AGAIN);
   }
 
   updateSession() {
@@ -239,7 +251,7 @@ class App {
 
   /** @param {WireEvent} event */
   received(event) {
-    const changed = this.transcript.apply(event);
+    this.conversation.apply(event);
     this.offer.received(event);
     switch (event.type) {
       case 'session.created':
@@ -271,23 +283,15 @@ class App {
       case 'voiceloop.output.resumed':
         this.player.resume();
         break;
-      case 'voiceloop.trace': {
-        const turn = turnOf(event);
-        this.panel.add(turn);
-        const entry = this.transcript.replyOf(event);
-        if (entry) {
-          this.view.setLatency(entry, turn.ms);
-          this.show(entry);
-        }
+      case 'voiceloop.trace':
+        this.panel.add(turnOf(event));
         break;
-      }
       case 'error':
         this.note(wire.errorSentence(event));
         // A voice that there is not, perhaps of another server, is to spoil nothing else.
         if (event.error?.param === wire.VOICE && this.settings.forgetVoice()) this.updateSession();
         break;
     }
-    if (changed) this.show(changed);
     this.refresh();
   }
 
@@ -308,6 +312,7 @@ class App {
   /** @param {WireEvent} event */
   playedTo(event) {
     this.lastPlayed = event;
+    this.conversation.sounded(event);
     this.connection.send(event);
   }
 
@@ -318,9 +323,7 @@ class App {
    */
   async interrupt() {
     const cut = await this.player.stop();
-    const ms = cut ? (cut.samples * 1000) / wire.RATE : 0;
-    const entry = cut && this.transcript.interrupted(cut.itemId, ms);
-    if (entry) this.show(entry);
+    if (cut) this.conversation.interrupted(cut.itemId, (cut.samples * 1000) / wire.RATE);
     return cut;
   }
 
@@ -328,46 +331,34 @@ class App {
 
   /** @param {string} text */
   note(text) {
-    this.show(this.transcript.note(text));
+    this.conversation.note(text);
   }
 
-  /** @param {import('./core/transcript.js').Entry} entry */
-  show(entry) {
-    document.body.dataset.session = 'begun';
-    this.view.show(this.transcript.entries, entry);
-  }
-
-  /** Show what goes on: the word for it, the buttons that make sense, what stands in the way. */
+  /** Show what goes on, and what stands in the way. */
   refresh() {
     const { link, ready } = this.connection;
     const { state, muted } = this.microphone;
     const { itemId, paused, underruns } = this.player.status;
     // A reply goes on where for a moment nothing of it is there.
     const sounding = itemId !== null;
-    const on = state === 'live' || state === 'silent';
+    const { pushToTalk } = this;
     const phase = phaseOf({
       connected: ready,
       microphone: state,
       muted,
-      pushToTalk: this.pushToTalk,
+      pushToTalk,
       held: this.held !== null,
       hearing: this.hearing,
       thinking: this.response !== '' && !this.cancelled,
       sounding,
       paused,
     });
-    document.body.dataset.phase = phase;
-    element('phase', HTMLElement).textContent = WORDS[phase];
-    element('stop', HTMLElement).hidden = !sounding && !paused && phase !== 'thinking';
-    element('start', HTMLElement).hidden = on || state === 'asking';
-    element('hold', HTMLElement).hidden = !on || !this.pushToTalk;
-    element('hang-up', HTMLElement).hidden = !on;
-    element('mute', HTMLElement).hidden = !on || this.pushToTalk;
-    element('mute', HTMLElement).setAttribute('aria-pressed', String(muted));
-    this.view.setSpeaking(paused ? '' : (itemId ?? ''));
+    showControls({ phase, microphone: state, muted, pushToTalk, sounding: sounding || paused });
+    this.conversation.setSpeaking(paused ? '' : (itemId ?? ''));
     this.panel.setUnderruns(underruns);
     this.notice.show(this.connectionNotice(link) ?? this.microphoneNotice());
     if (link.state === 'waiting') this.player.finishAll();
+    if (!ready && !sounding) this.conversation.breakOff();
   }
 
   /**
@@ -375,20 +366,8 @@ class App {
    * @returns {import('./notice.js').Notice | null}
    */
   connectionNotice(link) {
-    const retry = { action: 'Try now', act: () => this.connection.retry() };
-    if (link.state === 'refused') {
-      const remedy = link.reason || 'Look at the API key in the settings.';
-      return { sentence: 'The server refuses the connection.', remedy, ...retry };
-    }
-    if (link.state === 'open' || (link.state === 'connecting' && !link.retryAt)) return null;
-    if (link.busy) {
-      const words = link.busy.charAt(0).toUpperCase() + link.busy.slice(1);
-      return { sentence: `${words}.`, remedy: 'The page goes on by itself.' };
-    }
-    const sentence = link.everOpen ? 'The connection is lost.' : 'The server does not answer.';
-    if (link.state === 'connecting') return { sentence, remedy: 'Trying again.' };
-    const remedy = link.reason ? `${link.reason} Trying again in` : 'Trying again in';
-    return { sentence, remedy, until: link.retryAt, ...retry };
+    const trouble = aboutConnection(link);
+    return trouble && { ...trouble, act: () => this.connection.retry() };
   }
 
   /** @returns {import('./notice.js').Notice | null} */

@@ -23,6 +23,7 @@ import { parseAudio, parseEvent, subprotocols } from './core/wire.js';
  * @typedef {object} Listener
  * @property {(link: Link) => void} changed
  * @property {(start: import('./core/handshake.js').Start) => void} began a session is ready
+ * @property {(token: string | null) => void} token with which the session can be taken up again
  * @property {(event: WireEvent) => void} event
  * @property {(frame: AudioFrame) => void} audio
  * @property {() => void} garbage something came that is neither
@@ -45,7 +46,7 @@ export class Connection {
   #listener;
   /** @type {WebSocket | null} */
   #socket = null;
-  #handshake = new Handshake();
+  #handshake = new Handshake(null);
   #key = '';
   #failures = 0;
   #timer = 0;
@@ -71,13 +72,14 @@ export class Connection {
   }
 
   /**
-   * Connect, or connect anew with another key: what was said under the old one belongs to that.
+   * Connect, or connect anew with another key: a session belongs to the key that it began with.
    *
    * @param {string} key empty for none
+   * @param {string | null} token of a session that is to be taken up
    */
-  open(key) {
+  open(key, token = null) {
     this.#key = key;
-    this.#handshake = new Handshake();
+    this.#handshake = new Handshake(token);
     this.retry();
   }
 
@@ -151,7 +153,10 @@ export class Connection {
       return;
     }
     if (event.type === 'session.created') this.created = event;
+    const before = this.#handshake.token;
     const start = this.#handshake.received(event);
+    const { token } = this.#handshake;
+    if (token !== before) this.#listener.token(token);
     if (start) {
       this.#failures = 0;
       this.#change({ state: 'open', everOpen: true, reason: '', busy: '' });

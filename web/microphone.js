@@ -65,9 +65,10 @@ export class Microphone {
       if (attempt === this.#attempt) await this.#capture(stream, attempt);
       else for (const track of stream.getTracks()) track.stop();
     } catch (error) {
+      const permission = await permissionState();
       if (attempt === this.#attempt) {
         this.#release();
-        this.#change(stateOf(error instanceof Error ? error.name : ''));
+        this.#change(stateOf(error instanceof Error ? error.name : '', permission));
       }
     }
   }
@@ -136,5 +137,15 @@ export class Microphone {
   #change(state) {
     this.state = state;
     this.#listener.changed(state);
+  }
+}
+
+/** @returns {Promise<string>} such as `denied`; nothing where the browser does not tell */
+async function permissionState() {
+  try {
+    const name = /** @type {PermissionName} */ ('microphone');
+    return (await navigator.permissions.query({ name })).state;
+  } catch {
+    return '';
   }
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** Shows the conversation, and reads it out to screen readers once something is settled. */
 
-import { heardLength } from './core/transcript.js';
+import { heardLength } from './core/heard.js';
 import { duration } from './core/latency.js';
 import { made } from './page.js';
 
@@ -9,6 +9,10 @@ import { made } from './page.js';
 
 /** How near to the end, in pixels, counts as reading along. */
 const NEAR = 80;
+/** What is shown of a longer piece that was not heard: the words of its first line, if it is short. */
+const LINE = /^.{1,40}(?=\s)|^.{1,40}/u;
+/** Characters behind that which are worth a button. */
+const FOLDED = 80;
 const WHO = { user: 'You', assistant: 'voiceloop', tool: 'Tool', note: 'Note' };
 
 export class TranscriptView {
@@ -19,8 +23,8 @@ export class TranscriptView {
   #nodes = new Map();
   /** @type {Set<string>} entries that have been read out */
   #said = new Set();
-  /** @type {Map<string, number>} voice to voice, in milliseconds, by entry */
-  #latency = new Map();
+  /** @type {Set<string>} entries of which all that was not heard is shown */
+  #unfolded = new Set();
   #speaking = '';
 
   /**
@@ -38,7 +42,8 @@ export class TranscriptView {
       this.#along = scrollHeight - scrollTop - clientHeight < NEAR;
     });
     const follow = new ResizeObserver(() => {
-      if (this.#along) scroller.scrollTop = scroller.scrollHeight;
+      // Where nothing has been said yet, the beginning is what there is to read.
+      if (this.#along && this.#nodes.size) scroller.scrollTop = scroller.scrollHeight;
     });
     follow.observe(scroller);
     follow.observe(list);
@@ -67,11 +72,15 @@ export class TranscriptView {
   }
 
   /**
-   * @param {Entry} entry
-   * @param {number | null} ms voice to voice
+   * Show what was said before the page was reloaded, which is not read out again.
+   *
+   * @param {Entry[]} entries
    */
-  setLatency(entry, ms) {
-    if (ms !== null) this.#latency.set(entry.id, ms);
+  restore(entries) {
+    for (const entry of entries) {
+      this.#said.add(entry.id);
+      this.show(entries, entry);
+    }
   }
 
   /**
@@ -92,7 +101,6 @@ export class TranscriptView {
       if (kept.has(id)) continue;
       node.remove();
       this.#nodes.delete(id);
-      this.#latency.delete(id);
     }
   }
 
@@ -112,15 +120,14 @@ export class TranscriptView {
    */
   #fill(node, entry) {
     const who = made('p', 'who', WHO[entry.role]);
-    const ms = this.#latency.get(entry.id);
-    if (ms !== undefined) {
-      const figure = made('span', 'figure', duration(ms));
+    if (entry.latencyMs !== null) {
+      const figure = made('span', 'figure', duration(entry.latencyMs));
       figure.title = 'From your last sound to the first of this reply, as the server measures it';
       who.append(' ', figure);
     }
     const said = made('p', 'said');
     said.dir = 'auto';
-    said.append(...pieces(entry));
+    said.append(...this.#pieces(entry));
     node.replaceChildren(who, said);
   }
 
@@ -128,27 +135,61 @@ export class TranscriptView {
   #announce(entry) {
     if (!entry.done || this.#said.has(entry.id)) return;
     this.#said.add(entry.id);
-    this.#announcer.append(made('p', '', `${WHO[entry.role]}: ${entry.text}`));
+    this.#announcer.append(made('p', '', `${WHO[entry.role]}: ${entry.heard ?? entry.text}`));
     while (this.#announcer.children.length > 3) this.#announcer.firstChild?.remove();
+  }
+
+  /**
+   * What was said, in the pieces that look different.
+   *
+   * @param {Entry} entry
+   * @returns {(Node | string)[]}
+   */
+  #pieces({ id, role, text, tentative, heard, interruptedMs, times }) {
+    if (role === 'note') return [times > 1 ? `${text} (${times} times)` : text];
+    const cut = heard === null ? text.length : heardLength(text, heard);
+    const [gap, rest] = [/^\s/.test(text.slice(cut)) ? ' ' : '', text.slice(cut).trim()];
+    /** @type {(Node | string)[]} */
+    const pieces = [text.slice(0, cut)];
+    if (tentative) pieces.push(made('span', 'tentative', `${text ? ' ' : ''}${tentative}`));
+    if (interruptedMs !== null) {
+      pieces.push(' ', made('span', 'interrupted', `interrupted at ${seconds(interruptedMs)}`));
+    }
+    if (rest) pieces.push(gap, ...this.#unheard(id, rest));
+    return pieces;
+  }
+
+  /**
+   * What was not heard of a reply: its beginning, and a button for the rest.
+   *
+   * @param {string} id
+   * @param {string} text
+   * @returns {(Node | string)[]}
+   */
+  #unheard(id, text) {
+    const line = LINE.exec(text)?.[0] ?? '';
+    if (text.length - line.length <= FOLDED) return [made('s', 'unheard', text)];
+    const struck = made('s', 'unheard', line);
+    const rest = made('span', '', text.slice(line.length));
+    const fold = made('button', 'fold');
+    const show = () => {
+      const unfolded = this.#unfolded.has(id);
+      rest.hidden = !unfolded;
+      fold.setAttribute('aria-expanded', String(unfolded));
+      fold.textContent = unfolded ? 'Show less' : 'Show the rest';
+    };
+    fold.type = 'button';
+    fold.addEventListener('click', () => {
+      if (!this.#unfolded.delete(id)) this.#unfolded.add(id);
+      show();
+    });
+    show();
+    struck.append(rest);
+    return [struck, ' ', fold];
   }
 }
 
-/**
- * What was said, in the pieces that look different.
- *
- * @param {Entry} entry
- * @returns {Node[]}
- */
-function pieces({ role, text, tentative, heard, interruptedMs, times }) {
-  if (role === 'note') return [document.createTextNode(times > 1 ? `${text} (${times} times)` : text)];
-  const cut = heard === null ? text.length : heardLength(text, heard);
-  /** @type {Node[]} */
-  const nodes = [document.createTextNode(text.slice(0, cut))];
-  if (tentative) nodes.push(made('span', 'tentative', `${text ? ' ' : ''}${tentative}`));
-  if (interruptedMs !== null) {
-    const at = (interruptedMs / 1000).toFixed(1);
-    nodes.push(made('span', 'interrupted', `interrupted at ${at} s`));
-  }
-  if (cut < text.length) nodes.push(made('s', 'unheard', text.slice(cut).trimStart()));
-  return nodes;
+/** @param {number} ms */
+function seconds(ms) {
+  return `${(ms / 1000).toFixed(1)} s`;
 }

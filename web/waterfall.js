@@ -1,10 +1,21 @@
 // @ts-check
-/** The latency panel: the session's percentiles, one turn as a waterfall, all turns in a row. */
+/**
+ * The latency panel: in words how fast the latest turn was answered, and behind them the percentiles,
+ * one turn as a waterfall, all turns in a row.
+ */
 
 import { KEPT, axisEnd, duration, percentile } from './core/latency.js';
+import { ENOUGH, inWords, ranDry, usually } from './core/words.js';
 import { element, made } from './page.js';
 
 /** @typedef {import('./core/latency.js').Turn} Turn */
+
+/** In place of a figure, where a turn has none. */
+const NO_FIGURE = new Map([
+  ['abandoned', 'no answer'],
+  ['failed', 'failed'],
+  ['interrupted', 'no answer'],
+]);
 
 export class LatencyPanel {
   #panel = element('latency', HTMLElement);
@@ -48,11 +59,17 @@ export class LatencyPanel {
   #show() {
     const times = this.#turns.flatMap(({ ms }) => (ms === null ? [] : [ms]));
     const [p50, p95] = [percentile(times, 50), percentile(times, 95)];
-    element('latency-figures', HTMLElement).hidden = p50 === null;
+    const enough = times.length >= ENOUGH;
+    const latest = this.#turns.findLast(({ outcome }) => outcome !== 'abandoned');
+    const shown = latest ?? this.#turns[this.#turns.length - 1];
+    element('latency-words', HTMLElement).textContent = inWords(shown);
+    element('latency-usually', HTMLElement).textContent = usually(times, p50, p95);
+    element('percentiles', HTMLElement).hidden = !enough;
     element('p50', HTMLElement).textContent = duration(p50);
     element('p95', HTMLElement).textContent = duration(p95);
-    document.body.dataset.measured = String(p50 !== null);
-    this.#brief.textContent = p50 === null ? '' : duration(p50);
+    document.body.dataset.measured = 'true';
+    const brief = shown.ms ?? shown.soundMs;
+    this.#brief.textContent = brief === null ? '' : duration(brief);
     this.#showWaterfall();
     this.#showTurns(axisEnd(times));
     this.#showDetails();
@@ -60,6 +77,7 @@ export class LatencyPanel {
 
   #showWaterfall() {
     const turn = this.#chosen;
+    element('waterfall-part', HTMLElement).hidden = !turn;
     if (!turn) return;
     const number = this.#count - this.#turns.length + this.#turns.indexOf(turn) + 1;
     const whole = duration(turn.ms);
@@ -83,8 +101,7 @@ export class LatencyPanel {
       const row = made('li');
       const button = made('button');
       button.append(made('span', 'label', String(first + i)), stack(turn, end));
-      const figure = turn.ms === null ? turn.outcome || 'no reply' : duration(turn.ms);
-      button.append(made('span', 'figure', figure));
+      button.append(made('span', 'figure', figure(turn)));
       button.disabled = turn.ms === null;
       button.setAttribute('aria-pressed', String(turn === this.#chosen));
       button.addEventListener('click', () => this.#choose(turn));
@@ -105,15 +122,21 @@ export class LatencyPanel {
   }
 
   #showDetails() {
+    element('latency-dry', HTMLElement).textContent = ranDry(this.#underruns);
     const drafted = this.#turns.reduce((sum, turn) => sum + turn.drafted, 0);
     const accepted = this.#turns.reduce((sum, turn) => sum + turn.accepted, 0);
-    const details = [
-      drafted ? `Draft tokens accepted: ${Math.round((100 * accepted) / drafted)} %.` : '',
-      `Playback ran dry: ${['never', 'once'][this.#underruns] ?? `${this.#underruns} times`}.`,
-    ];
-    const shown = this.#count || this.#underruns ? details.join(' ').trim() : '';
-    element('details', HTMLElement).textContent = shown;
+    const share = drafted ? `Draft tokens accepted: ${Math.round((100 * accepted) / drafted)} %.` : '';
+    element('draft', HTMLElement).textContent = share;
   }
+}
+
+/**
+ * @param {Turn} turn
+ * @returns {string} how long it took, or why that is not known
+ */
+function figure({ ms, soundMs, outcome }) {
+  if (ms !== null) return duration(ms);
+  return soundMs === null ? (NO_FIGURE.get(outcome) ?? 'no sound') : `typed, ${duration(soundMs)}`;
 }
 
 /**

@@ -2,6 +2,7 @@
 /** What stands where nothing has been said yet: who answers, and what might be asked. */
 
 import { textsOf } from './core/wire.js';
+import { whereItRuns } from './core/words.js';
 import { element, made } from './page.js';
 
 /** @typedef {import('./core/wire.js').WireEvent} WireEvent */
@@ -22,6 +23,7 @@ export class Welcome {
     const models = textsOf(event, 'models');
     const running = element('models', HTMLElement);
     running.textContent = models.length ? `Running: ${models.join(', ')}.` : '';
+    element('where', HTMLElement).textContent = whereItRuns(models);
     const examples = textsOf(event, 'examples').slice(0, MOST);
     element('examples', HTMLElement).replaceChildren(
       ...examples.map((question) => {

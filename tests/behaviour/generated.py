@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from voiceloop.config import AsrConfig, Config, TurnConfig
+from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
 from voiceloop.replay.scenario import Answer, Failure, Scenario, Stages, UserSound
 from voiceloop.turn.overlap import OVERLAPS
 
@@ -188,7 +188,7 @@ def _settings(rng: Random) -> Config:
     asr = AsrConfig(
         language=rng.choice(("en", "en", "en", "auto")), partial_every_ms=rng.choice((240, 100))
     )
-    return Config(turns=turns, asr=asr)
+    return Config(turns=turns, asr=asr, llm=LlmConfig(skills="none"))
 
 
 # ---- clients

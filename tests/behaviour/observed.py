@@ -17,7 +17,7 @@ from tests.behaviour.generated import Case, Client
 from voiceloop.audio.frames import SPEECH_RATE, to_pcm16
 from voiceloop.errors import ProtocolError
 from voiceloop.replay.clock import VirtualClock
-from voiceloop.replay.run import in_order, play, quietly, scripted_engines
+from voiceloop.replay.run import WALL_CLOCK, in_order, play, quietly, scripted_engines
 from voiceloop.replay.scenario import UserSound
 from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts
 from voiceloop.replay.user import Lexicon, Piece
@@ -149,7 +149,9 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
     model = engines.llm
 
     async def converse() -> None:
-        dialogue = Dialogue(engines, case.scenario.config, model.conversation(), maker(Random(0)))
+        dialogue = Dialogue(
+            engines, case.scenario.config, model.conversation(), maker(Random(0)), WALL_CLOCK
+        )
         visit = Visit(dialogue, told, told.end)
         visit.welcome()
         size = round(FRAME_S * RATE)

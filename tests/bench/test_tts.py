@@ -30,7 +30,7 @@ RATE = 8_000
 class Hummer:
     """Says each word as a tenth of a second of one tone; the first piece is a quarter."""
 
-    name, rate, voice = "hummer", RATE, "hum"
+    name, rate, voice, paces = "hummer", RATE, "hum", False
 
     def voices(self) -> Sequence[str]:
         return [self.voice]
@@ -41,7 +41,9 @@ class Hummer:
     def language(self, voice: str | None = None) -> str:
         return "en-us"
 
-    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+    def synthesize(
+        self, clause: Clause, voice: str | None = None, speed: float = 1.0
+    ) -> Steps[SpeechChunk]:
         yield None
         pcm = np.full(len(clause.spans) * RATE // 10, 0.1, np.float32)
         cut = len(pcm) // 4

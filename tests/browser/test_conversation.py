@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
@@ -208,24 +210,44 @@ def test_the_space_bar_writes_a_space_where_the_user_types(visit: Open, server: 
     assert not server.client().of("input_audio_buffer.clear")
 
 
-def test_latency_is_drawn_for_every_turn(visit: Open, server: StandIn) -> None:
+def test_latency_is_told_in_words_and_drawn_for_every_turn(visit: Open, server: StandIn) -> None:
     page = visit(viewport={"width": 1400, "height": 800}).page
     client = server.client()
-    for number, ms in enumerate([200.0, 400.0, 300.0], 1):
+    for number, ms in enumerate([200.0, 400.0, 300.0, 300.0], 1):
         client.text(item_id(number), f"Reply {number}.", f"r{number}")
         client.send("voiceloop.trace", response_id=f"r{number}", item_id="u", trace=trace(ms))
-    silent = trace() | {"voice_to_voice_ms": None, "parts": [], "outcome": "abandoned"}
-    client.send("voiceloop.trace", response_id="r4", item_id=item_id(4), trace=silent)
-    expect(page.locator(".who .figure")).to_have_text(["200 ms", "400 ms", "300 ms"])
+    nothing = {"voice_to_voice_ms": None, "parts": []}
+    typed = trace() | nothing | {"endpoint_to_sound_ms": 320.0}
+    client.send("voiceloop.trace", response_id="r5", item_id=item_id(5), trace=typed)
+    words, panel = page.locator("#latency-words"), page.locator("#latency")
+    expect(words).to_have_text("Answered 0.3 s after you asked.")
+    silent = trace() | nothing | {"endpoint_to_sound_ms": None, "outcome": "abandoned"}
+    client.send("voiceloop.trace", response_id="r6", item_id=item_id(6), trace=silent)
+    expect(page.locator(".who .figure")).to_have_text(["200 ms", "400 ms", "300 ms", "300 ms"])
+    expect(words).to_have_text("Answered 0.3 s after you asked.")  # a cough is no news
+    expect(panel.get_by_text("Turn 4")).to_be_hidden()
+    panel.get_by_text("Details").click()
     turns = page.locator("#turns button")
-    expect(turns.locator(".figure")).to_have_text(["abandoned", "300 ms", "400 ms", "200 ms"])
+    expect(turns.locator(".figure")).to_have_text(
+        ["no answer", "typed, 320 ms", "300 ms", "300 ms", "400 ms", "200 ms"]
+    )
+    expect(page.locator("#percentiles")).to_be_hidden()
+    expect(page.locator("#latency-usually")).to_be_empty()
+    client.send("voiceloop.trace", response_id="r7", item_id="u", trace=trace(300.0))
     expect(page.locator("#p50")).to_have_text("300 ms")
-    expect(page.locator("#p95")).to_have_text("390 ms")
-    expect(page.locator("#waterfall-title")).to_have_text("Turn 3: 300 ms")
+    expect(page.locator("#p95")).to_have_text("380 ms")
+    expect(page.locator("#latency-usually")).to_have_text(
+        "Of 5 answers half came within 0.3 s, and nearly all within 0.4 s."
+    )
+    expect(words).to_have_text(
+        "Answered in 0.3 s, most of it making sure that you had finished."
+        " By then the answer was ready."
+    )
+    expect(page.locator("#waterfall-title")).to_have_text("Turn 7: 300 ms")
     expect(page.locator("#waterfall .label")).to_have_text(list(PARTS))
-    turns.nth(2).click()
+    turns.nth(5).click()
     expect(page.locator("#waterfall-title")).to_have_text("Turn 2: 400 ms")
-    expect(page.locator("#details")).to_contain_text("Draft tokens accepted: 75 %.")
+    expect(page.locator("#draft")).to_contain_text("Draft tokens accepted: 75 %.")
     # The bars follow each other, and fill the whole width together.
     boxes = [bar.bounding_box() for bar in page.locator("#waterfall .fill").all()]
     track = page.locator("#waterfall .track").first.bounding_box()
@@ -237,15 +259,52 @@ def test_latency_is_drawn_for_every_turn(visit: Open, server: StandIn) -> None:
     assert at == pytest.approx(track["x"] + track["width"], abs=2.5)
 
 
-def test_latency_can_be_looked_at_on_a_phone(visit: Open, server: StandIn) -> None:
-    page = visit(viewport={"width": 360, "height": 640}).page
-    server.client().send("voiceloop.trace", response_id="r", item_id=ITEM, trace=trace())
+@pytest.mark.parametrize("size", [(360, 640), (390, 844), (667, 375)])
+def test_latency_can_be_looked_at_on_a_phone(
+    visit: Open, server: StandIn, size: tuple[int, int]
+) -> None:
+    page = visit(viewport={"width": size[0], "height": size[1]}).page
+    client = server.client()
     panel = page.get_by_role("complementary", name="Latency")
     expect(panel).to_be_hidden()
-    page.get_by_role("button", name="Latency 214 ms").click()
-    expect(panel).to_be_visible()
+    page.get_by_role("button", name="Latency").click()
+    expect(panel).to_have_text(re.compile("Nothing has been answered yet."))
+    page.get_by_role("button", name="Latency").click()
+    typed = trace() | {"voice_to_voice_ms": None, "parts": [], "endpoint_to_sound_ms": 320.0}
+    client.send("voiceloop.trace", response_id="r", item_id=ITEM, trace=typed)
+    page.get_by_role("button", name="Latency 320 ms").click()
+    expect(panel.get_by_text("Answered 0.3 s after you asked.")).to_be_visible()
+    client.send("voiceloop.trace", response_id="r2", item_id=ITEM, trace=trace())
+    panel.get_by_text("Details").click()
+    for what in ("Turn 2: 214 ms", "Turns", "Draft tokens accepted: 75 %."):
+        shown = panel.get_by_text(what, exact=True)
+        shown.scroll_into_view_if_needed()
+        box = shown.bounding_box()
+        assert box and box["x"] >= 0 and box["x"] + box["width"] <= size[0]
+        expect(shown).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Latency 214 ms").click()
     expect(panel).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844), (667, 375)])
+def test_the_page_begins_at_its_beginning(
+    visit: Open, server: StandIn, size: tuple[int, int]
+) -> None:
+    def greet(client: Client) -> None:
+        told = {
+            "models": ["whisper tiny.en", "smart-turn-v3.2", "llm smollm2-135m-instruct", "piper"],
+            "examples": [f"What is the capital of country number {n}?" for n in range(6)],
+            "notes": ["it knows little", "it hears little"],
+        }
+        client.send("session.created", session={"voiceloop": told})
+
+    server.greet = greet
+    page = visit(viewport={"width": size[0], "height": size[1]}).page
+    expect(page.get_by_role("button", name="country number 5")).to_be_attached()
+    page.wait_for_timeout(100)
+    expect(page.get_by_role("heading", name="Talk to it.")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name="Start talking")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_label("Type instead")).to_be_in_viewport(ratio=1)
 
 
 def test_a_server_may_send_anything(visit: Open, server: StandIn) -> None:

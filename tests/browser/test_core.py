@@ -45,7 +45,8 @@ def test_logic(suite: Path) -> None:
 
 
 SENT = """
-import * as wire from '%s';
+import { retold } from '%s/retelling.js';
+import * as wire from '%s/wire.js';
 const settings = ['semantic_vad', 'server_vad', 'none'].map((turns) => ({
   voice: 'en', instructions: 'Be brief.', turns,
 }));
@@ -57,6 +58,10 @@ console.log(JSON.stringify([
   wire.played('item_2', 36001),
   wire.truncate('item_2', 36001),
   { type: 'voiceloop.resume', token: 'x' },
+  ...retold([
+    { id: 'item_3', role: 'user', text: 'Hello.', heard: null },
+    { id: 'item_4', role: 'assistant', text: 'Hello to you.', heard: 'Hello' },
+  ]),
   ...['response.create', 'response.cancel', 'input_audio_buffer.clear', 'input_audio_buffer.commit']
     .map((type) => ({ type })),
 ]));
@@ -64,7 +69,8 @@ console.log(JSON.stringify([
 
 
 def test_the_server_understands_what_the_page_sends() -> None:
-    script = SENT % (WEB / "core" / "wire.js").as_uri()
+    core = (WEB / "core").as_uri()
+    script = SENT % (core, core)
     run = [node(), "--input-type=module", "--eval", script]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     settings = SessionSettings()

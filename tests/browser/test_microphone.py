@@ -113,6 +113,17 @@ def test_the_user_who_refuses_is_asked_again(visit: Open) -> None:
     opened.phase("Listening")
 
 
+@pytest.mark.parametrize("device", [True, False])
+def test_a_microphone_that_is_refused_is_told_apart_from_one_that_is_not_there(
+    visit: Open, device: bool
+) -> None:
+    # Without a device Chromium reports that there is none, whatever it was told to refuse.
+    opened = visit(device=device, allowed=False, flags=("--use-fake-ui-for-media-stream=deny",))
+    opened.page.get_by_role("button", name="Start talking").click()
+    opened.page.get_by_text("This page may not use the microphone.").wait_for()
+    assert opened.page.get_by_text("No microphone was found.").count() == 0
+
+
 def test_a_machine_without_a_microphone(visit: Open) -> None:
     opened = visit(device=False)
     opened.page.get_by_role("button", name="Start talking").click()

@@ -26,7 +26,7 @@ def test_it_asks_for_what_it_understands(visit: Open, server: StandIn) -> None:
     hearing = {"turn_detection": {"type": "semantic_vad"}, "transcription": {}}
     assert session["audio"]["input"] == hearing
     assert session["voiceloop"] == dict.fromkeys(
-        ("binary_audio", "tentative_words", "traces", "pause", "resume"), True
+        ("binary_audio", "tentative_words", "traces", "pause", "clauses", "resume"), True
     )
     assert "openai-insecure-api-key" not in str(server.client().headers)
 

@@ -188,7 +188,7 @@ def test_a_queue_that_runs_dry_is_counted_and_goes_on_without_a_loss(
         "not heard up to the last 5 ms",
     )
     client.say(ITEM, pcm[4800:], 4800)
-    expect(opened.page.locator("#details")).to_have_text("Playback ran dry: once.")
+    expect(opened.page.locator("#latency-dry")).to_contain_text("The sound broke off once,")
     client.send("response.output_audio.done", item_id=ITEM)
     heard_to_the_end(client, ITEM, pcm)
     exact, frames = opened.recorded()
@@ -213,7 +213,7 @@ def test_a_reply_whose_end_is_told_late_has_not_run_dry(talking: tuple[Visit, Cl
     client.send("response.done", response={"id": "resp_1", "status": "completed", "output": []})
     heard_to_the_end(client, ITEM, pcm)
     opened.phase("Listening")
-    expect(opened.page.locator("#details")).to_be_empty()
+    expect(opened.page.locator("#latency-dry")).to_be_empty()
 
 
 def test_escape_stops_the_reply_and_tells_the_server_where(talking: tuple[Visit, Client]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +30,7 @@ SKY = (
     "So blue comes to us from every part of the sky."
 )
 RATE_IN = 16_000
+PATIENCE_MS = 30_000
 
 
 @pytest.fixture
@@ -50,6 +53,8 @@ class Watched:
         self.complaints: list[str] = []
         self.audio: dict[str, bytearray] = {}
         self.played: dict[str, float] = {}
+        self.events: list[dict[str, Any]] = []
+        """What both have said, but for sound and reports of it."""
         self.responses = 0
         """How many are over."""
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -68,6 +73,18 @@ class Watched:
         newest = list(self.audio)[-1]
         return len(self.audio[newest]) / 2 / RATE * 1000 - self.played.get(newest, 0.0)
 
+    def played_ms(self) -> float:
+        """How much of the newest answer has been played."""
+        return self.played.get(next(reversed(self.audio), ""), 0.0)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        for _ in range(600):
+            if condition():
+                return
+            self.page.wait_for_timeout(50)
+        pytest.fail("it never came to be")
+
     def _watch(self, socket: WebSocket) -> None:
         socket.on("framereceived", self._received)
         socket.on("framesent", self._sent)
@@ -76,12 +93,17 @@ class Watched:
         if isinstance(payload, bytes):
             self.audio.setdefault(payload[:24].decode(), bytearray()).extend(payload[HEADER:])
         else:
-            self.responses += json.loads(payload)["type"] == "response.done"
+            self.events.append(json.loads(payload))
+            self.responses += self.events[-1]["type"] == "response.done"
 
     def _sent(self, payload: str | bytes) -> None:
-        if isinstance(payload, str) and '"voiceloop.played"' in payload:
-            event = json.loads(payload)
+        if isinstance(payload, bytes):
+            return
+        event = json.loads(payload)
+        if event["type"] == "voiceloop.played":
             self.played[event["item_id"]] = event["audio_ms"]
+        else:
+            self.events.append(event)
 
 
 @pytest.fixture
@@ -94,7 +116,7 @@ def watched(playwright: Playwright, microphone: Path) -> Iterator[Watched]:
     context = browser.new_context()
     context.grant_permissions(["microphone"])
     page = context.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(PATIENCE_MS)
     found = Watched(page)
     page.add_init_script(
         "localStorage.setItem('voiceloop.settings', JSON.stringify({processing: false}))"
@@ -136,6 +158,110 @@ def test_a_question_is_answered_interrupted_and_asked_again_after_a_restart(
     heard = json.loads(capsys.readouterr().out)["text"]
     errors = word_errors(SKY, heard)
     assert errors.errors <= 0.15 * errors.words, heard
+
+
+def ask(page: Page, question: str) -> None:
+    page.get_by_label("Type instead").fill(question)
+    page.keyboard.press("Enter")
+
+
+def cut_off(page: Page) -> str:
+    """What was heard of the newest reply, whose rest is struck out."""
+    reply = page.locator(".entry.assistant .said").last
+    expect(reply).to_contain_text("interrupted at", timeout=PATIENCE_MS)
+    heard, _, rest = reply.inner_text().partition("interrupted at")
+    unheard = reply.locator("s").inner_text()
+    assert rest.endswith(unheard)
+    assert f"{heard} {unheard}".split() == SKY.split()
+    assert 0 < len(heard.split()) < len(SKY.split())
+    return " ".join(heard.split())
+
+
+def told(watched: Watched, kind: str) -> list[tuple[str, str]]:
+    """Role and words of the messages in events of a kind, each once."""
+    found: dict[str, tuple[str, str]] = {}
+    for event in watched.events:
+        item = event.get("item", {})
+        if event["type"] == kind and item.get("type") == "message":
+            part = item["content"][0]
+            found[item["id"]] = item["role"], part.get("text") or part.get("transcript") or ""
+    return list(found.values())
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["reload", "restart"])
+def test_a_conversation_goes_on_where_it_broke_off_in_the_middle_of_a_reply(
+    watched: Watched, tmp_path: Path, restart: bool
+) -> None:
+    page, port = watched.page, free_port()
+    phase = page.locator("#phase")
+    with ExitStack() as servers:
+        server = servers.enter_context(serving(tmp_path, port=port))
+        page.goto(f"{server.page}/")
+        expect(phase).to_have_text("Microphone off", timeout=PATIENCE_MS)
+        ask(page, "What is 7 times 8?")
+        expect(page.locator("#transcript")).to_contain_text("56", timeout=PATIENCE_MS)
+        expect(phase).to_have_text("Microphone off", timeout=PATIENCE_MS)
+        ask(page, QUESTION)
+        expect(phase).to_have_text("Speaking", timeout=PATIENCE_MS)
+        watched.until(lambda: watched.played_ms() > 2500)
+        if restart:
+            servers.close()  # it is killed
+            cut_off(page)
+            servers.enter_context(serving(tmp_path, port=port))
+        watched.events.clear()
+        if not restart:
+            page.reload()
+        # The model knows what the page shows, whoever has told whom.
+        kind = "conversation.item.create" if restart else "conversation.item.done"
+        watched.until(lambda: len(told(watched, kind)) == 4)
+        heard = cut_off(page)
+        *before, last = told(watched, kind)
+        assert [words for _, words in before][::2] == ["What is 7 times 8?", QUESTION]
+        assert last == ("assistant", heard)
+        note = page.locator(".entry.note")
+        expect(note).to_have_count(1 if restart else 0)
+        ask(page, "What is the capital of Norway?")
+        answer = "The capital of Norway is Oslo."
+        expect(page.locator("#transcript")).to_contain_text(answer, timeout=PATIENCE_MS)
+        expect(page.locator(".entry.user")).to_have_count(3)
+
+
+def test_of_four_tabs_each_has_its_place_and_whoever_closes_one_makes_room(
+    playwright: Playwright, tmp_path: Path
+) -> None:
+    with serving(tmp_path) as server, ExitStack() as stack:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        stack.callback(browser.close)
+        context = browser.new_context()
+        context.set_default_timeout(PATIENCE_MS)
+
+        def tab() -> Page:
+            page = context.new_page()
+            page.goto(f"{server.page}/")
+            return page
+
+        def is_in(page: Page) -> None:
+            expect(page.locator("#phase")).to_have_text("Microphone off", timeout=PATIENCE_MS)
+
+        first = tab()
+        is_in(first)
+        for _ in range(3):  # each leaves a session behind, which waits
+            gone = tab()
+            is_in(gone)
+            gone.close()
+        first.reload()
+        tabs = [first, tab(), tab(), tab()]
+        for page in tabs:
+            is_in(page)
+        fifth = tab()
+        expect(fifth.locator("#notice")).to_contain_text(
+            "All places are taken", timeout=PATIENCE_MS
+        )
+        tabs[2].close()
+        is_in(fifth)
+        for page in (first, fifth):
+            ask(page, "What is 7 times 8?")
+            expect(page.locator("#transcript")).to_contain_text("56", timeout=PATIENCE_MS)
 
 
 def test_a_voice_is_heard_before_it_is_chosen(watched: Watched, tmp_path: Path) -> None:

@@ -137,13 +137,13 @@ class Sitter:
 @pytest.mark.parametrize(
     ("answers", "gpu", "chosen"),
     [
-        (["\n"], 0, "cpu"),
-        (["1\n"], 0, "cpu"),
+        (["\n"], 0, "laptop"),
+        (["2\n"], 0, "cpu"),
         (["s\n"], 0, None),
         (["S\n"], 40, None),
         (["\n"], 12, "small"),
-        (["2\n"], 12, "cpu"),
-        (["0\n", "4\n", "x\n", "²\n", "\n"], 12, "small"),
+        (["3\n"], 12, "cpu"),
+        (["0\n", "5\n", "x\n", "²\n", "\n"], 12, "small"),
     ],
 )
 def test_enter_pulls_what_is_recommended_and_a_number_another(
@@ -160,10 +160,12 @@ def test_the_choice_is_shown_with_sizes_times_and_what_each_is_good_for(
     sitter = Sitter("s")
     sitter.choose(pulled(), gpu=12)
     (shown,) = sitter.shown
-    title, small, cpu, starter, question = shown.splitlines()
+    title, small, laptop, cpu, starter, question = shown.splitlines()
     assert "nothing has been pulled" in title
     assert "1  small" in small and "GB" in small and "good answers; a GPU of 8 GB" in small
-    assert "2  cpu" in cpu and "421 MB, 1 min at 50 Mbit/s" in cpu
+    assert "2  laptop" in laptop and "1.3 GB" in laptop
+    assert "sensible answers; 2 cores and 4 GB of memory" in laptop
+    assert "3  cpu" in cpu and "421 MB, 1 min at 50 Mbit/s" in cpu
     assert "fast, often wrong; 2 cores and 2 GB of memory" in cpu
     assert "s  starter" in starter and "is here" in starter
     assert question.startswith("Enter pulls small, a number another, s ")

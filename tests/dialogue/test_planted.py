@@ -67,8 +67,12 @@ PLANTED = {
         "",
     ),
     "words are carried over to what has no room for them": (
-        "if not other.returned and other.outcome",
+        "if other.asks and other.outcome",
         "if other.outcome",
+    ),
+    "a timer that rings waits for the user to ask": (
+        "if turn.returned or turn.announces:",
+        "if turn.returned:",
     ),
     "a sound does not reach the reply behind a message": (
         "rival = next((turn for turn in self.state.turns if turn.committed), None)",

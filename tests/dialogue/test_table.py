@@ -19,6 +19,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 Change = tuple[str, str]
 RARE = {
     ("hearing", "guessing", "Recognised"),
+    ("hearing", "guessing", "Respond"),
+    ("hearing", "guessing", "TurnEnded"),
     ("hearing", "committed", "TurnEnded"),
     ("guessing", "stopping", "Cancel"),
     ("committed", "done", "Replied"),

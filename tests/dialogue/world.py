@@ -48,7 +48,9 @@ class World:
 
     rng: Random
     settings: Settings = field(
-        default_factory=lambda: Settings(TurnConfig(endpoint="p-eot"), language("en"))
+        default_factory=lambda: Settings(
+            TurnConfig(endpoint="p-eot"), language("en"), reply=Options(skills=True)
+        )
     )
     abilities: Abilities = field(default_factory=Abilities)
     told: list[tuple[inputs.Input, float]] = field(default_factory=list)
@@ -164,6 +166,7 @@ class World:
         return [
             *results,
             lambda: self.tell(inputs.Write(self.rng.choice(TEXTS[:3]))),
+            lambda: self.tell(inputs.Rang("It is over.")),
             lambda: self.tell(inputs.Respond(Options(voice="other"))),
             lambda: self.tell(inputs.Cancel()),
             lambda: self._forget(),
@@ -351,7 +354,8 @@ class World:
         if isinstance(work, actions.RewriteHistory):
             assert work.rewrite is self.rewrite, "the newest history counts"
         if isinstance(work, actions.StartReply):
-            assert self.rewrite is None or work.returned, "a history is read before a reply"
+            own = work.returned or work.announces
+            assert self.rewrite is None or own, "a history is read before a reply"
             live = self.live[work.turn]
             live.replying, live.read, live.committed, live.dropped = work.text, False, False, False
 

@@ -55,7 +55,7 @@ def offering(folder: Path, file: Path, *ports: int) -> Iterator[Serving]:
 
 
 def main(port: str, file: str, *ports: str) -> None:
-    logs.start(sys.stderr, logs.Formatter())
+    logs.start(sys.stderr, logs.Formatter(transcripts=False))
     logging.getLogger("websockets").setLevel(logging.ERROR)
     run = InlineRunner
     engines = Engines(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from random import Random
 from typing import Any
 
@@ -108,7 +109,8 @@ async def client(spoken: str = "en") -> AsyncGenerator[tuple[Client, ScriptedLlm
         runner(),
     )
     config = Config(asr=AsrConfig(language=spoken))
-    dialogue = Dialogue(engines, config, llm.conversation(), maker(Random(0)))
+    began = datetime(2026, 1, 5, 14, 5)
+    dialogue = Dialogue(engines, config, llm.conversation(), maker(Random(0)), began)
     one = Client(dialogue)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(one.visit.run)

@@ -28,7 +28,7 @@ from voiceloop.server.connection import (
     Connection,
     Disconnected,
 )
-from voiceloop.server.limits import Kind, Ticket
+from voiceloop.server.limits import Kind, Refusal, Ticket
 from voiceloop.server.lobby import Lobby
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import ENOUGH_BYTES
@@ -36,6 +36,9 @@ from voiceloop.server.outbox import ENOUGH_BYTES
 pytestmark = pytest.mark.virtual
 
 WIRE_RATE = 24_000
+STORY = "Once upon a time there was a fox. It lived in the woods. Nobody had ever seen it."
+WORD_S = 0.1
+"""How long each of its words sounds."""
 Told = dict[str, Any]
 
 
@@ -108,7 +111,7 @@ class Server:
 
     def __init__(self, tasks: TaskGroup, **limits: float) -> None:
         script = Script([], 1.0)
-        llm = ScriptedLlm({"Hello": ("Good day.",)})
+        llm = ScriptedLlm({"Hello": ("Good day.",), "Tell me": (STORY,)})
         tts = ScriptedTts(rate=RATE)
         run = InlineRunner
         engines = Engines(ScriptedVad(), ScriptedAsr(script), run(), llm, run(), tts, run())
@@ -272,7 +275,8 @@ async def test_who_is_idle_or_stays_too_long_is_sent_away(
 
 
 async def token(wire: Wire) -> str:
-    wire.say("session.update", session={"type": "realtime", "voiceloop": {"resume": True}})
+    asked = {"resume": True, "clauses": True, "binary_audio": False}
+    wire.say("session.update", session={"type": "realtime", "voiceloop": asked})
     return (await wire.wait("voiceloop.session.token"))["token"]
 
 
@@ -293,6 +297,100 @@ async def test_who_comes_back_has_its_session_and_the_old_connection_is_closed()
         assert old.closed == (POLICY, "the session is on another connection now, or over")
         await anyio.sleep(0.1)
         assert len(own.lobby) == 1, "the one that the new connection began with is over"
+
+
+def told_again(wire: Wire) -> list[tuple[str, str, str]]:
+    """Role, status and words of the items that a client is told when it has come back."""
+    items = [event["item"] for event in wire.all("conversation.item.done")]
+    parts = [part for item in items for part in item["content"]]
+    words = [part.get("text") or part.get("transcript") or "" for part in parts]
+    return [(one["role"], one["status"], text) for one, text in zip(items, words, strict=True)]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5, 1.2, 9.0])
+async def test_who_leaves_in_the_middle_of_a_reply_finds_what_was_heard_of_it(
+    seconds: float,
+) -> None:
+    async with server() as own:
+        old, connection = own.connect()
+        first = await token(old)
+        write(old, "Tell me")
+        old.say("response.create")
+        await old.wait("response.output_audio.delta")
+        await anyio.sleep(seconds)
+        old.hang_up()
+        await connection.over.wait()
+        new, _ = own.connect()
+        new.say("voiceloop.resume", token=first)
+        await new.wait("voiceloop.session.token")
+        (asked, (role, status, heard)) = told_again(new)
+        assert asked == ("user", "completed", "Tell me")
+        assert role == "assistant"
+        whole = seconds > len(STORY.split()) * WORD_S
+        assert status == ("completed" if whole else "incomplete")
+        words = STORY.split() if whole else STORY.split()[: len(heard.split())]
+        assert heard.split() == words
+        if not whole:
+            assert len(words) * WORD_S == pytest.approx(seconds, abs=WORD_S)
+
+
+async def test_what_was_being_said_has_an_end_where_the_server_closes_the_connection() -> None:
+    async with server() as own:
+        wire, connection = own.connect()
+        await token(wire)
+        write(wire, "Tell me")
+        wire.say("response.create")
+        await wire.wait("response.output_audio.delta")
+        await anyio.sleep(0.5)
+        connection.close(POLICY, "enough")
+        await wire.end()
+        response = (await wire.wait("response.done"))["response"]
+        assert (response["status"], response["status_details"]["reason"]) == ("cancelled", None)
+        assert STORY.startswith(response["output"][0]["content"][0]["transcript"])
+
+
+async def test_where_the_words_are_in_the_audio_is_told() -> None:
+    async with server() as own:
+        wire, _ = own.connect()
+        await token(wire)
+        write(wire, "Tell me")
+        wire.say("response.create")
+        await wire.wait("response.done")
+        told = wire.all("voiceloop.output.clause")
+        assert " ".join(one["text"].strip() for one in told) == STORY
+        ends = [sum(len(one["text"].split()) for one in told[:count]) for count in range(len(told))]
+        assert len(told) > 1
+        begins = [one["audio_ms"] / 1000 for one in told]
+        assert begins == pytest.approx([count * WORD_S for count in ends], abs=0.01)
+        assert not {one["item_id"] for one in told} ^ {
+            one["item_id"] for one in wire.all("response.output_audio.delta")
+        }
+
+
+async def test_a_session_that_waits_takes_nobodys_place() -> None:
+    async with server(max_sessions=2) as own:
+        mine, connection = own.connect()
+        first = await token(mine)
+        write(mine, "Hello")
+        await mine.wait("conversation.item.done")
+        mine.hang_up()
+        await connection.over.wait()
+        await anyio.sleep(0.1)
+        (_, one), (other, _) = own.connect(), own.connect()
+        assert own.lobby.full
+        assert len(own.lobby) == 3
+        refused = own.lobby.admit(None)
+        assert isinstance(refused, Refusal)
+        assert refused.reason is Kind.SESSIONS
+        one.close(POLICY, "enough")
+        await one.over.wait()
+        await anyio.sleep(0.1)
+        back, _ = own.connect()
+        back.say("voiceloop.resume", token=first)
+        await back.wait("voiceloop.session.resumed")
+        assert told_again(back) == [("user", "completed", "Hello")]
+        assert own.lobby.full
+        assert other.closed is None
 
 
 @pytest.mark.parametrize("known", [True, False])

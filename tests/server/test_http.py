@@ -206,6 +206,17 @@ def test_all_files_of_the_folder_are_served(tmp_path: Path) -> None:
     assert site.answer("GET", "/", [], HOST).body == b".html"
 
 
+def test_a_browser_that_looks_for_an_icon_finds_it(tmp_path: Path) -> None:
+    write(tmp_path, "index.html")
+    write(tmp_path, "favicon.svg", b"icon")
+    reply = load(tmp_path).answer("GET", "/favicon.ico", [], HOST)
+    assert (reply.status, reply.body, header(reply, "Content-Type")) == (
+        200,
+        b"icon",
+        TYPES[".svg"],
+    )
+
+
 def test_a_tag_follows_the_content(tmp_path: Path) -> None:
     write(tmp_path, "index.html", b"one")
     write(tmp_path, "same.html", b"one")

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.pure
 
 KEEP_S = 60.0
 PER_KEY = 2
+MOST = 3
+KEYS = (None, "a", "b")
 
 
 def counting() -> Callable[[int], bytes]:
@@ -28,7 +30,7 @@ def counting() -> Callable[[int], bytes]:
 
 
 def sessions(keep_s: float = KEEP_S) -> Sessions[str, str]:
-    return Sessions(keep_s, PER_KEY, random=counting())
+    return Sessions(keep_s, PER_KEY, MOST, random=counting())
 
 
 def granted(result: Grant[str, str] | Loss[str, str]) -> Grant[str, str]:
@@ -58,14 +60,14 @@ class Clients(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.random = counting()
-        self.real: Sessions[str, int] = Sessions(KEEP_S, PER_KEY, random=self.random)
+        self.real: Sessions[str, int] = Sessions(KEEP_S, PER_KEY, MOST, random=self.random)
         self.there: list[Modelled] = []
         self.gone: list[Modelled] = []
         self.now = 0.0
         self.sockets, self.places = itertools.count(), itertools.count()
 
-    def waiting(self, key: str | None) -> list[Modelled]:
-        parked = [one for one in self.there if one.socket is None and one.key == key]
+    def waiting(self, *keys: str | None) -> list[Modelled]:
+        parked = [one for one in self.there if one.socket is None and one.key in keys]
         return sorted(parked, key=lambda one: one.place)
 
     def leave(self, one: Modelled) -> str:
@@ -73,7 +75,7 @@ class Clients(RuleBasedStateMachine):
         self.gone.append(one)
         return one.payload
 
-    @rule(key=st.sampled_from([None, "a", "b"]))
+    @rule(key=st.sampled_from(KEYS))
     def begin(self, key: str | None) -> None:
         payload, socket = f"session {len(self.there) + len(self.gone)}", next(self.sockets)
         grant = self.real.begin(key, payload, socket)
@@ -95,6 +97,7 @@ class Clients(RuleBasedStateMachine):
             one.socket, one.deadline, one.place = None, self.now + KEEP_S, next(self.places)
             expected = [self.leave(other) for other in self.late()]
             expected += [self.leave(other) for other in self.waiting(one.key)[:-PER_KEY]]
+            expected += [self.leave(other) for other in self.waiting(*KEYS)[:-MOST]]
         over = self.real.park(one.session, -1 if socket is None else socket, self.now)
         assert sorted(over) == sorted(expected)
 
@@ -269,6 +272,14 @@ def test_of_one_key_the_oldest_goes() -> None:
     assert isinstance(held.resume(of["a1"].token, "a", "x", 0.0), Grant)
 
 
+def test_of_all_keys_the_oldest_goes() -> None:
+    held = sessions()
+    of = {name: held.begin(name[0], name, name) for name in ("a1", "a2", "b1", "b2")}
+    gone = [held.park(one.session, name, 0.0) for name, one in of.items()]
+    assert gone == [[], [], [], ["a1"]]
+    assert isinstance(held.resume(of["a2"].token, "a", "x", 0.0), Grant)
+
+
 # --- tokens -------------------------------------------------------------------------------------
 
 
@@ -298,7 +309,7 @@ def test_a_token_that_was_changed_is_refused() -> None:
 
 
 def test_tokens_are_random_and_not_kept() -> None:
-    held: Sessions[str, str] = Sessions(KEEP_S, PER_KEY)
+    held: Sessions[str, str] = Sessions(KEEP_S, PER_KEY, MOST)
     grants = [held.begin(None, "talk", "one") for _ in range(100)]
     grants += [granted(held.resume(grant.token, None, "two", 0.0)) for grant in grants]
     assert len({grant.token[:21] for grant in grants}) == 100

@@ -76,6 +76,7 @@ NOT_SENT = {
 EXTENSIONS_SENT = {
     "voiceloop.transcript",
     "voiceloop.trace",
+    "voiceloop.output.clause",
     "voiceloop.output.paused",
     "voiceloop.output.resumed",
     "voiceloop.session.token",

@@ -121,6 +121,7 @@ def test_extensions_are_off_until_each_is_asked_for() -> None:
         "tentative_words": False,
         "traces": False,
         "pause": False,
+        "clauses": False,
         "resume": False,
         **{name: [] for name in ("voices", "models", "examples", "notes", "llm_servers")},
     }

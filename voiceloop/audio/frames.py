@@ -21,6 +21,8 @@ SPEECH_RATE = 16_000
 """Hertz of everything that voice activity detection and recognition see."""
 FRAME_MS = 10
 MIN_RATE, MAX_RATE = 8_000, 192_000
+KNEE = 0.8
+"""Amplitude from which samples that are made louder are bent."""
 SILENCE_DBFS = -120.0
 """The level that digital silence is given."""
 PCM16_SCALE = 32768.0
@@ -279,6 +281,17 @@ def levels(pcm: Pcm, step: int) -> npt.NDArray[np.float64]:
     if rest := len(pcm) % step:
         power[-1] *= step / rest
     return 10 * np.log10(np.maximum(power, 10 ** (SILENCE_DBFS / 10)))
+
+
+def louder(pcm: Pcm, begin: float, end: float) -> Pcm:
+    """`pcm` multiplied by what goes from `begin` to `end`; what comes near full scale is bent, so
+    that nothing beyond it is cut off."""
+    if begin == end == 1.0:
+        return pcm
+    loud = pcm * np.linspace(begin, end, len(pcm), endpoint=False, dtype=np.float32)
+    level, room = np.abs(loud), np.float32(1 - KNEE)
+    bent = KNEE + room * np.tanh((level - KNEE) / room)
+    return np.where(level > KNEE, np.sign(loud) * bent, loud).astype(np.float32)
 
 
 def fade_in(pcm: Pcm, length: int) -> Pcm:

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 import anyio
 
 from voiceloop.audio.devices import Speaker, unplayed
-from voiceloop.audio.frames import samples
+from voiceloop.audio.frames import louder, samples
 from voiceloop.audio.playback import FADE_MS, Block, Heard, Playback
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.types import Clause, SpeechChunk
@@ -41,6 +41,10 @@ class Player:
         """The id of the turn that the current reply answers."""
         self.recorder = Recorder(-1)
         """Of the current reply."""
+        self.gain = 1.0
+        """What samples are multiplied by; what would be too loud then is made softer again."""
+        self._gain = 1.0
+        """That of the last sample so far."""
         self._playback = Playback(-1, speaker.rate)
         self._since: float | None = None
         """When the present unbroken stretch of sound began; none while nothing sounds."""
@@ -144,7 +148,8 @@ class Player:
         return self._playback.heard(unplayed(self._silent_at, self._speaker.rate))
 
     def _hand_over(self, block: Block) -> None:
-        begin = self._speaker.write(block.pcm)
+        begin = self._speaker.write(louder(block.pcm, self._gain, self.gain))
+        self._gain = self.gain
         self._silent_at = self._speaker.due()
         if self._since is not None and begin > self._gapless + AUDIBLE_GAP_S:
             self.recorder.count("underruns")

@@ -23,11 +23,12 @@ class ShowConfig(Command, frozen=True, kw_only=True):
 
 def show_config(command: ShowConfig) -> int:
     """`voiceloop config`."""
+    settings, origins = best_settings(command.settings, command.origins)
     if command.toml:
-        text = settings_file(command.settings, command.origins)
+        text = settings_file(settings, origins)
         sys.stdout.buffer.write(text.encode())  # TOML is UTF-8, whatever a terminal takes
         return 0
-    settings, origins = best_settings(command.settings, command.origins)
     for key, value in flatten(settings).items():
-        print(f"{key:<28} {json.dumps(value):<32} {origins[key]}")
+        origin = origins.get(key, "default")
+        print(f"{key:<28} {json.dumps(value):<32} {origin}")
     return 0

@@ -54,6 +54,7 @@ class Conversation:
         from voiceloop.llm.presence import told_to
         from voiceloop.session import Session
 
+        options["ends"] = lasts
         session = Session(self._engines, microphone, speaker, self._settings, self._show, **options)
 
         async def converse() -> None:

@@ -64,6 +64,10 @@ class StartReply:
     revises: bool = False
     """A reply to less was begun before: it is the draft of this one."""
     returned: Sequence[Returned] = ()
+    language: str = ""
+    """Code of what the user speaks."""
+    announces: str = ""
+    """What is said instead of a reply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from voiceloop.languages import AUTO, Language, language
 from voiceloop.types import (
     Calibration,
     FloorChange,
+    Notice,
     Outcome,
     Transcript,
     TurnHeard,
@@ -203,6 +204,8 @@ class Core:
             case inputs.BringResults():
                 number = told.returned[0][0].turn
                 self._begin_unheard(number, (), told.options, told.returned)
+            case inputs.Rang():
+                self._ring(told.text)
             case inputs.Respond():
                 self._respond(told.options)
             case inputs.Cancel():
@@ -503,7 +506,7 @@ class Core:
         turn = self.state.turns[0]
         if turn.phase is Phase.STOPPING or turn.dismissed:
             return False
-        if turn.returned:
+        if turn.returned or turn.announces:
             self._reply(turn.id, "")
         elif self._reads_to_judge(turn):
             self._read(turn.id, bare(turn.text))
@@ -543,7 +546,7 @@ class Core:
     def _gone_on_in(self) -> list[Turn]:
         """Turns in which the user has gone on after the first one."""
         later = self.state.turns[1:]
-        return [other for other in later if not other.returned and other.outcome != "abandoned"]
+        return [other for other in later if other.asks and other.outcome != "abandoned"]
 
     def _abandon(self, turn: Turn) -> None:
         """Nothing answers it: once the model has none of its words, they belong to the next."""
@@ -580,7 +583,14 @@ class Core:
         self._change(turn_id, phase=Phase.GUESSING, reply=reply, guesses=guesses)
         self.state = replace(self.state, last_answered=turn_id)
         options = self._options(turn_id)
-        self._work(actions.StartReply(turn_id, text, options, revises, turn.returned))
+        spoken = turn.language.code
+        self._work(
+            actions.StartReply(
+                turn_id, text, options, revises, turn.returned, spoken, turn.announces
+            )
+        )
+        if turn.announces and not self._abilities.full_duplex:
+            self._do(actions.HoldMicrophone())
         if turn.words.final:
             self._commit(turn_id)
 
@@ -617,6 +627,17 @@ class Core:
         self._do(actions.Begin(turn.id, number, None))
         self._do(actions.Answering(number))
 
+    def _ring(self, text: str) -> None:
+        """Tell the user that a timer is over; where another assistant talks to them, show it."""
+        if not self.settings.reply.skills:
+            self._do(actions.Show(Notice(text)))
+            return
+        number = self.state.numbered + 1
+        self.state = replace(self.state, numbered=number)
+        nothing = Words(Transcript(number, 1, (), final=True))
+        turn = self._add(number, self.settings.language, ended=True, words=nothing, announces=text)
+        self._do(actions.Begin(turn.id, number, None))
+
     def _respond(self, options: Options | None) -> None:
         """Answer the newest turn that is over for the user, if nothing has answered it."""
         over = [turn for turn in self.state.turns if turn.ended and turn.outcome is None]
@@ -648,11 +669,11 @@ class Core:
     # ---- turns as they are kept
 
     def _add(self, number: int, language: Language, **known: Any) -> Turn:
-        """The newest turn. What continues an older one does not wait behind turns that nobody has
-        asked to be answered."""
+        """The newest turn. One in which the user says nothing does not wait behind turns that
+        nobody has asked to be answered."""
         turn, turns = Turn(self.state.begun + 1, number, language, **known), self.state.turns
         waiting = [at for at, other in enumerate(turns) if not other.request.made]
-        at = waiting[0] if turn.returned and waiting else len(turns)
+        at = waiting[0] if waiting and not turn.asks else len(turns)
         self.state = replace(self.state, turns=(*turns[:at], turn, *turns[at:]), begun=turn.id)
         return turn
 

@@ -140,6 +140,14 @@ class BringResults:
 
 
 @dataclass(frozen=True, slots=True)
+class Rang:
+    """A timer is over."""
+
+    text: str
+    """What the user is to be told."""
+
+
+@dataclass(frozen=True, slots=True)
 class Respond:
     """Answer the newest turn that is over."""
 
@@ -177,7 +185,7 @@ class Change:
 FromUser = Detected | Frame | Recognised | LanguageDetected | SoundJudged
 FromModel = Read | Rewritten
 FromReply = Sounding | Called | Replied | Failed | Stopped
-FromClient = Write | BringResults | Respond | Cancel | Rewrite | Forget | Change
+FromClient = Write | BringResults | Rang | Respond | Cancel | Rewrite | Forget | Change
 Input = FromUser | FromModel | FromReply | FromClient | Played | CaughtUp
 Reports = AsyncGenerator[Input, None]
 """What a stage or a job yields: each is told before it goes on, and all that follows is done."""

@@ -106,6 +106,8 @@ class Options:
     """At most so many; None: what the model is set to."""
     client_tools: frozenset[str] = frozenset()
     """Tools that somebody else calls, who brings their results."""
+    skills: bool = False
+    """What a rule is sure of is answered by it; and what rings is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,8 @@ class Turn:
     """What the user said before, where they went on before it was answered."""
     returned: Sequence[Returned] = ()
     """What stands in for the user's words: results of the tools that the turn's reply called."""
+    announces: str = ""
+    """What is said in it although nobody asked for anything."""
     request: Request = Request()
     guesses: int = 0
     """Replies that may still be begun before the endpoint."""
@@ -222,6 +226,11 @@ class Turn:
     def hypothesis(self) -> str:
         """What the user seems to have said by now, settled or not."""
         return f"{self.carried} {self.words.hypothesis}".strip()
+
+    @property
+    def asks(self) -> bool:
+        """The user says something in it."""
+        return not (self.returned or self.announces)
 
     @property
     def committed(self) -> bool:

@@ -20,10 +20,10 @@ from voiceloop.flags import Command
 
 
 class Doctor(Command, frozen=True, kw_only=True):
-    """Try what commonly breaks, say how to mend it, and suggest a preset."""
+    """Try what commonly breaks, name the cure, and suggest a preset."""
 
     uses = ()
-    examples = ("voiceloop doctor", "voiceloop doctor --thorough --json")
+    examples = ("voiceloop doctor", "voiceloop doctor --preset laptop --json")
     docs = "docs/install.md"
     looks_at_files: ClassVar[bool] = True
 

@@ -64,7 +64,7 @@ def memory(case: Case) -> Iterator[Finding]:
     free = available_memory()
     figures = {} if free is None else {"bytes": float(free)}
     told = "this system does not tell" if free is None else f"{size(free)} free"
-    if case.config.llm.engine == "speculative" and not case.absent("asr", "llm", "tts"):
+    if case.config.llm.engine == "speculative" and not case.absent("asr", "llm", "piper", "kokoro"):
         from voiceloop.planning import check_memory
 
         try:

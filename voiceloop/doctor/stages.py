@@ -125,7 +125,7 @@ def language_model(case: Case) -> Iterator[Finding]:
 
 def synthesizer(case: Case) -> Iterator[Finding]:
     """Whether it speaks a sentence, and how quickly."""
-    if absent := case.absent("tts"):
+    if absent := case.absent("piper", "kokoro"):
         yield of_error("synthesizer", absent[0])
         return
     from voiceloop.loading import load_tts, warm_tts

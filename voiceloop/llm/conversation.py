@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from voiceloop.calibration.probability import bare
@@ -21,7 +22,7 @@ from voiceloop.llm.ahead import Ahead
 from voiceloop.llm.cache import CachePool, Group
 from voiceloop.llm.candidates import BestOf
 from voiceloop.llm.memory import memory_for
-from voiceloop.llm.output import Call, Output, Speech
+from voiceloop.llm.output import Call, Detokenizer, Output, Speech
 from voiceloop.llm.speculate import Speculator
 from voiceloop.llm.spoken import Echo, sentence_end
 from voiceloop.llm.stats import LlmCounters, Step
@@ -181,6 +182,21 @@ class SpeculativeConversation:
         with self._held():
             self._begin(turn)
             yield from self._answer_to(text, turn)
+
+    def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
+        """See `Conversation.recite`; of a reply that does not fit, the beginning is said."""
+        self._begin(turn)
+        recited = self._asks(text, turn)
+        ids = self._template.encode(self._template.harmless(reply))
+        ids = ids[: self._capacity - len(self._ids)]
+        recited.spoken = list(range(recited.start, recited.start + len(ids)))
+        recited.finished = True
+        self._ids += ids
+        self._reply = recited
+        detokenizer = Detokenizer(self._tokenizer)
+        pieces = [detokenizer.push(token) for token in ids]
+        ends = tuple(accumulate(map(len, pieces)))
+        yield TokenBurst(turn, tuple(ids), "".join(pieces), ends=ends)
 
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         """See `Conversation.ahead`."""
@@ -348,15 +364,9 @@ class SpeculativeConversation:
         del self._ids[length:]
 
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        self._ask(text, suffix=self._template.user_to_reply)
-        start, said = len(self._ids), self._starts[-1]
-        words = self._template.content(bare(self._asked.said))
-        known = self._ids[said : said + len(words)] == words
-        self._asked.bare = said + len(words) if known else 0
-        asked = start - len(self._template.user_to_reply)
-        self._reply = _Reply(turn, asked, start)
+        self._reply = reply = self._asks(text, turn)
         echo, held = Echo(self._asked.said), list[TokenBurst]()
-        for item in self._answer(self._reply):
+        for item in self._answer(reply):
             if isinstance(item, TokenBurst) and echo.push(item.text):
                 held.append(item)
                 yield None
@@ -364,14 +374,23 @@ class SpeculativeConversation:
                 yield from held
                 held.clear()
                 yield item
-        if not (held and echo.whole and self._reply.finished):
+        if not (held and echo.whole and reply.finished):
             yield from held
             return
         # Drawn again, once, with another beginning.
-        self._truncate(start)
+        self._truncate(reply.start)
         self._asked.old = ()
-        self._reply = _Reply(turn, asked, start, avoided=self._reply.own[0])
+        self._reply = _Reply(turn, reply.asked, reply.start, avoided=reply.own[0])
         yield from self._answer(self._reply)
+
+    def _asks(self, text: str, turn: int) -> _Reply:
+        """Where the reply to the user's whole turn begins: at the end of the ids."""
+        self._ask(text, suffix=self._template.user_to_reply)
+        start, said = len(self._ids), self._starts[-1]
+        words = self._template.content(bare(self._asked.said))
+        known = self._ids[said : said + len(words)] == words
+        self._asked.bare = said + len(words) if known else 0
+        return _Reply(turn, start - len(self._template.user_to_reply), start)
 
     def _answer(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
         """Let the target go on from the ids until the reply is over."""

@@ -103,6 +103,14 @@ class RemoteConversation:
         """See `Conversation.revise`: another reply. Raises Trouble."""
         return self.reply(text, turn)
 
+    def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
+        """See `Conversation.recite`."""
+        self._ask(text, turn)
+        self._reply = _Reply(turn, self._now.reply, finished=True)
+        for burst in _given([Part(reply, spoken=True)], self._reply):
+            if isinstance(burst, TokenBurst):
+                yield burst
+
     def ahead(self, text: str, turn: int) -> None:
         """See `Conversation.ahead`: nothing is, since it might have to be paid for."""
 

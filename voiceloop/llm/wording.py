@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 SPOKEN = (
     "You are a helpful AI assistant who speaks with the user. Answer in one to three short "
     "sentences of plain words, with no lists, no markdown and no emoji."
@@ -9,3 +11,29 @@ SPOKEN = (
 """The system prompt of models that are told no other: by themselves they write for eyes."""
 BROKEN_OFF = "—"
 """Stands in a conversation's history where a reply was interrupted."""
+_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
+
+
+def told(system: str, now: datetime, place: str) -> str:
+    """The system prompt of a conversation that begins `now`, at a `place` if that is known.
+
+    It tells the date and the hour in words that stay true while they talk, so that it stays the
+    same. An empty one stays empty.
+    """
+    if not system:
+        return ""
+    date = f"{_WEEKDAYS[now.weekday()]}, {now.day} {_MONTHS[now.month - 1]} {now.year}"
+    hour = (now + timedelta(minutes=30)).hour
+    began = f"The conversation began on {date}, {_part(hour)}, at about {hour % 12 or 12} o'clock."
+    return f"{system} {began} The user is in {place}." if place else f"{system} {began}"
+
+
+def _part(hour: int) -> str:
+    if 5 <= hour < 12:
+        return "in the morning"
+    if 12 <= hour < 18:
+        return "in the afternoon"
+    return "in the evening" if 18 <= hour < 23 else "at night"

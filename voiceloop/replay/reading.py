@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.config import KEYS, SECTIONS, assembled, given_in, toml
+from voiceloop.config import KEYS, SECTIONS, assembled, flatten, given_in, toml
 from voiceloop.errors import ConfigError
-from voiceloop.replay.scenario import Answer, Scenario, UserSound
+from voiceloop.replay.scenario import SCRIPTED, Answer, Scenario, UserSound
 from voiceloop.replay.scripted import canonical
 from voiceloop.schema import TOML, Mistake, nearest, one_line, read, suggestion
 from voiceloop.turn.overlap import OVERLAPS
@@ -31,7 +31,7 @@ def load_scenario(path: Path, settings: Mapping[str, object] | None = None) -> S
     """Read a scenario; `settings`, by dotted key, win over its own. ConfigError if it is wrong."""
     table = toml(path, HINT)
     given = {name: table.pop(name) for name in list(table) if name in KEYS or name in SECTIONS}
-    config = assembled(given_in(given, path) | dict(settings or {}))
+    config = assembled(flatten(SCRIPTED) | given_in(given, path) | dict(settings or {}))
     for name in table:
         if name not in _OWN:
             near = nearest(name, {*_OWN, *SECTIONS, *KEYS})

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.config import Config
+from voiceloop.config import Config, LlmConfig
 from voiceloop.replay.scripted import NO_IDEA, bursts
 from voiceloop.replay.user import After, Piece, Say
 from voiceloop.schema import Count, Fraction, Object, Positive, Texts
@@ -24,6 +24,10 @@ WordSeconds = Annotated[float, Meta(ge=0.02, le=60)]
 Text = str | Texts
 Items = Sequence[str | ToolCall]
 _PAUSE = re.compile(r"\((\d{1,5}(?:\.\d*)?)\)$")
+
+
+SCRIPTED = Config(llm=LlmConfig(skills="none"))
+"""The settings where none are given: what is said follows the script alone."""
 
 
 class Stages(Object, frozen=True):
@@ -166,7 +170,7 @@ class Scenario(Object, frozen=True):
     reply: tuple[Answer, ...] = ()
     fail: tuple[Failure, ...] = ()
     expect: Expect = Expect()
-    config: Config = Config()
+    config: Config = SCRIPTED
     """The settings; in a file they stand in sections as in a configuration file."""
 
     def replies(self) -> tuple[dict[str, Items], Items, dict[str, Sequence[str]]]:

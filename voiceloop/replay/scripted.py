@@ -220,6 +220,13 @@ class ScriptedConversation:
         self._model.log.append(("revise", text))
         yield from self._answer(text, turn, known=tuple(self._given))
 
+    def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
+        self._model.log.append(("recite", (text, reply)))
+        self._begin(turn)
+        self._text, self._kept = text, True
+        self._given = [reply]
+        yield _timed(_burst(reply, turn), 0.0)
+
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         cost = self._model.ahead_cost
         if cost is None:
@@ -332,6 +339,7 @@ class ScriptedTts:
     """Words in a chunk; 0: the whole clause is one."""
     fail: Callable[[Clause], bool] = lambda clause: False
     voice: str = "own"
+    paces: bool = True
     spoken: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """The voice and the text of each clause, in order."""
 
@@ -345,11 +353,13 @@ class ScriptedTts:
     def language(self, voice: str | None = None) -> str:
         return self.speaks
 
-    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+    def synthesize(
+        self, clause: Clause, voice: str | None = None, speed: float = 1.0
+    ) -> Steps[SpeechChunk]:
         self.spoken.append((voice or self.voice, clause.text))
         if self.fail(clause):
             raise ScriptedFailure("the synthesizer broke")
-        n, total = self.word_samples, len(clause.spans)
+        n, total = round(self.word_samples / speed), len(clause.spans)
         step = self.chunk_words or max(total, 1)
         for first in range(0, max(total, 1), step):
             chosen = range(first, min(first + step, total))

@@ -76,7 +76,7 @@ class App:
             place.access,
             place.site,
             self.metrics,
-            full=lambda: self.sessions >= config.server.max_sessions,
+            full=lambda: self._lobby is not None and self._lobby.full,
         )
         self._lobby: Lobby | None = None
         """There once the models are loaded, before which nobody gets a session."""

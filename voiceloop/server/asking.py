@@ -71,8 +71,8 @@ class Asking:
         """Let the language model see the conversation as the ledger has it."""
         settings = settings or self._dialogue.settings
         items, conversation = self._dialogue.ledger.items, self._dialogue.conversation
-        system, exchanges = history(settings.instructions, items, self.unanswered.items)
-        tools = choices.offered(settings)
+        instructions, tools = self._dialogue.seen(settings)
+        system, exchanges = history(instructions, items, self.unanswered.items)
         self._session.rewrite(lambda: conversation.rewrite(system, exchanges, tools))
 
     def _begin(self, event: ResponseCreate) -> None:
@@ -89,11 +89,11 @@ class Asking:
         settings = self._dialogue.settings
         asked = settings.response(event.response)
         asked = choices.with_voice(asked, self._dialogue.engines.tts, "response")
-        differs = choices.seen(asked) != choices.seen(settings)
+        differs = self._dialogue.seen(asked) != self._dialogue.seen(settings)
         self._asked = asked
         if differs:
             self.rewrite(asked)
-        self.answering = self._answer(choices.options(asked))
+        self.answering = self._answer(self._dialogue.options(asked))
         if self.answering is None:
             self._asked = None
             if differs:

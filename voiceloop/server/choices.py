@@ -99,17 +99,13 @@ def offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
     return tuple(Tool(own.name, own.description, own.parameters) for own in settings.tools)
 
 
-def options(settings: SessionSettings | ResponseSettings) -> Options:
-    """How a reply is to be."""
+def options(settings: SessionSettings | ResponseSettings, *, skills: bool) -> Options:
+    """How a reply is to be; `skills` says whether rules may answer."""
     most = settings.max_output_tokens
     return Options(
         spoken=settings.output_modalities == ("audio",),
         voice=settings.audio.output.voice,
         most_tokens=None if most == "inf" else most,
         client_tools=frozenset(tool.name for tool in offered(settings)),
+        skills=skills,
     )
-
-
-def seen(settings: SessionSettings | ResponseSettings) -> object:
-    """What of the settings the language model gets to see."""
-    return settings.instructions, offered(settings)

@@ -92,7 +92,7 @@ class Connection:
         """The client has a token."""
         self.over = anyio.Event()
         """Set once nothing of the session runs here any more."""
-        self.grant = lobby.begin(ticket, self)
+        self.grant = lobby.begin(self)
         """The session, and the token for it."""
         self._lobby = lobby
         self._transport = transport

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from msgspec import structs
 
 from voiceloop.config import Config
+from voiceloop.dialogue.state import Options
 from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.languages import language
+from voiceloop.llm.wording import told
 from voiceloop.server import choices
 from voiceloop.server.logs import VISIT
+from voiceloop.turn.skills import Skills, begun, offered
+from voiceloop.types import Tool
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.ledger import Ledger
 from voiceloop.wire.settings import (
@@ -18,6 +23,7 @@ from voiceloop.wire.settings import (
     Extensions,
     LlmServer,
     OutputAudio,
+    ResponseSettings,
     SessionChanges,
     SessionSettings,
 )
@@ -30,9 +36,14 @@ class Dialogue:
     """
 
     def __init__(
-        self, engines: Engines, config: Config, conversation: Conversation, new_id: NewId
+        self,
+        engines: Engines,
+        config: Config,
+        conversation: Conversation,
+        new_id: NewId,
+        began: datetime,
     ) -> None:
-        """`conversation` is the dialogue's own until `close`."""
+        """`conversation`, which `began` by the wall clock, is the dialogue's own until `close`."""
         self.engines = engines
         self.config = config
         self.conversation = conversation
@@ -50,6 +61,8 @@ class Dialogue:
         """The number of the last visit that it was had in."""
         self.language = language(config.asr.language)
         """What the user spoke when the last connection ended."""
+        self.skills = Skills(paced=engines.tts.paces)
+        self._began = began
 
     def offer(self, servers: tuple[LlmServer, ...]) -> None:
         """The client may have the replies from these."""
@@ -61,7 +74,7 @@ class Dialogue:
         former is to be closed before."""
         former, self.config = self.engines.llm, config
         self.engines = replace(self.engines, llm=llm)
-        self.conversation = llm.conversation()
+        self.conversation = begun(llm, config, self._began)
         own = self.settings.instructions == former.system
         self.settings = structs.replace(
             self.settings,
@@ -84,6 +97,24 @@ class Dialogue:
         updated = choices.with_voice(updated, self.engines.tts, "session")
         choices.language(self.engines.asr, updated)
         self.settings = updated
+
+    def options(self, settings: SessionSettings | ResponseSettings) -> Options:
+        """How a reply is to be that these settings are for."""
+        rules = self.config.llm.skills != "none" and self._own(settings)
+        return choices.options(settings, skills=rules)
+
+    def seen(self, settings: SessionSettings | ResponseSettings) -> tuple[str, tuple[Tool, ...]]:
+        """The instructions and tools that the language model is told: an assistant of ours is told
+        the date besides."""
+        if not self._own(settings):
+            return settings.instructions, choices.offered(settings)
+        system = told(settings.instructions, self._began, self.config.place)
+        return system, tuple(offered(self.config))
+
+    def _own(self, settings: SessionSettings | ResponseSettings) -> bool:
+        """The assistant is ours: the client has given it no instructions and no tools."""
+        usual = settings.instructions == self.engines.llm.system
+        return usual and not choices.offered(settings)
 
     def close(self) -> None:
         """Give back what the language model keeps; on its own thread."""

@@ -21,7 +21,9 @@ from voiceloop.errors import ConfigError
 from voiceloop.server.auth import HeaderList, Refused
 
 INDEX = "/index.html"
-"""What `/` is."""
+"""The page."""
+ALIASES: Mapping[str, str] = {"/": INDEX, "/favicon.ico": "/favicon.svg"}
+"""Files by other names. Browsers look for their icon under the second where no page names one."""
 TYPES: Mapping[str, str] = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -140,9 +142,8 @@ class Site:
     """All files by the path under which they are asked for."""
 
     def __init__(self, assets: Mapping[str, Asset]) -> None:
-        self.assets = dict(assets)
-        if INDEX in assets:
-            self.assets["/"] = assets[INDEX]
+        named = {alias: assets[name] for alias, name in ALIASES.items() if name in assets}
+        self.assets = {**assets, **named}
 
     def answer(self, method: str, target: str, headers: HeaderList, host: str) -> Reply:
         """Answer a request for `target`, whose query is ignored; `host` is what `Access.host` gave.

@@ -32,9 +32,9 @@ class Kind(StrEnum):
     SESSION = "session"
     """Time since the session began."""
     SESSIONS = "sessions"
-    """Places for sessions."""
+    """Places for clients."""
     SESSIONS_OF_KEY = "sessions_of_key"
-    """Places for the sessions of one key."""
+    """Places for the clients of one key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ticket:
-    """A place for one session, until it is given back."""
+    """A place for one client, until it is given back."""
 
     key: str | None
     """Id of the client's key; none where clients need none."""
@@ -138,7 +138,8 @@ class Ticket:
 
 
 class Admission:
-    """Counts the sessions of the server, connected and parked alike."""
+    """Counts the clients of the server. Whoever has gone has no place, even where its session
+    waits for it."""
 
     def __init__(self, limits: ServerConfig) -> None:
         self._limits = limits
@@ -148,10 +149,15 @@ class Admission:
         """How many there are."""
         return len(self._tickets)
 
+    @property
+    def full(self) -> bool:
+        """All places are taken."""
+        return len(self) >= self._limits.max_sessions
+
     def admit(self, key: str | None, *, beside: bool = False) -> Ticket | Refusal:
-        """A place for a session of the client that showed `key`."""
+        """A place for the client that showed `key`."""
         limits = self._limits
-        if len(self._tickets) >= limits.max_sessions:
+        if self.full:
             kind = Kind.SESSIONS
         elif sum(ticket.key == key for ticket in self._tickets) >= limits.max_sessions_per_key:
             kind = Kind.SESSIONS_OF_KEY
@@ -162,7 +168,7 @@ class Admission:
         return Refusal(kind, _TEXTS[kind].format(limits), None)
 
     def release(self, ticket: Ticket) -> None:
-        """The session is over; KeyError where it was before."""
+        """The client has gone; KeyError where it had before."""
         self._tickets.remove(ticket)
 
 
@@ -173,8 +179,8 @@ _TEXTS = {
     Kind.GENERATED: "more than {0.generated_tokens_per_min} tokens written in a minute",
     Kind.IDLE: "nothing was heard from the client for {0.idle_s:g} s",
     Kind.SESSION: "a session lasts {0.session_s:g} s at most",
-    Kind.SESSIONS: "all {0.max_sessions} places are taken; try again when somebody has left",
-    Kind.SESSIONS_OF_KEY: "this key has {0.max_sessions_per_key} sessions, and may have no more",
+    Kind.SESSIONS: "all {0.max_sessions} places are taken; one is free when somebody leaves",
+    Kind.SESSIONS_OF_KEY: "this key has {0.max_sessions_per_key} clients, and may have no more",
 }
 
 

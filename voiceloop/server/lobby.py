@@ -1,6 +1,7 @@
 """The sessions of the server: those that have a client, and those whose client may come back.
 
-Each has a place, one of so many, until it is over and what the language model kept of it is freed.
+Each client has a place, one of so many, until it leaves. A session whose client may come back takes
+nobody's place, and of these only so many wait.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from voiceloop.server.limits import Admission, Refusal, Ticket
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.offers import Offers
 from voiceloop.server.resume import Grant, Loss, Sessions
+from voiceloop.turn.skills import begun, wall_time
 from voiceloop.wire.extensions import LlmServerUsed
 from voiceloop.wire.ids import maker
 
@@ -50,28 +52,33 @@ class Lobby:
         self._metrics = metrics
         self._admission = Admission(config.server)
         self._sessions: Sessions[Dialogue, Connection] = Sessions(
-            config.server.resume_s, config.server.max_parked_per_key
+            config.server.resume_s, config.server.max_parked_per_key, config.server.max_sessions
         )
-        self._tickets: dict[Dialogue, Ticket] = {}
 
     def __len__(self) -> int:
         """How many sessions there are, with a client and without."""
-        return len(self._admission)
+        return self._sessions.connected + self._sessions.parked
+
+    @property
+    def full(self) -> bool:
+        """All places are taken."""
+        return self._admission.full
 
     def admit(self, key: str | None, *, beside: bool = False) -> Ticket | Refusal:
-        """A place for a session of the client that showed the key with that id; it is `beside` the
-        server if it is its own page, opened on this machine."""
+        """A place for the client that showed the key with that id, until it leaves; it is `beside`
+        the server if it is its own page, opened on this machine."""
         admitted = self._admission.admit(key, beside=beside)
         if isinstance(admitted, Refusal):
             self._metrics.refused(admitted.reason)
         return admitted
 
-    def begin(self, ticket: Ticket, own: Connection) -> Grant[Dialogue, Connection]:
+    def begin(self, own: Connection) -> Grant[Dialogue, Connection]:
         """A session for a new client."""
         engines = replace(self._engines, vad=load_vad(self._config))
-        dialogue = Dialogue(engines, self._config, engines.llm.conversation(), self.new_id)
-        self._tickets[dialogue] = ticket
-        grant = self._sessions.begin(ticket.key, dialogue, own)
+        now = wall_time(self._config.timezone)
+        conversation = begun(engines.llm, self._config, now)
+        dialogue = Dialogue(engines, self._config, conversation, self.new_id, now)
+        grant = self._sessions.begin(own.ticket.key, dialogue, own)
         self._count()
         return grant
 
@@ -107,12 +114,12 @@ class Lobby:
 
     async def forget(self, dialogue: Dialogue) -> None:
         """A session is over, and nothing runs in it any more."""
-        self._admission.release(self._tickets.pop(dialogue))
         await self._engines.llm_runner.call(dialogue.close)
 
     async def leave(self, own: Connection) -> bool:
         """The connection is over: its session waits for its client, which is True, or is over too,
-        or has another connection."""
+        or has another connection. Its place is free."""
+        self._admission.release(own.ticket)
         over: list[Dialogue] = []
         if own.resumable and self._config.server.resume_s and not self.closing:
             over = self._sessions.park(own.grant.session, own, anyio.current_time())

@@ -106,15 +106,18 @@ class Sessions(Generic[P, S]):
         self,
         keep_s: float,
         per_key: int,
+        most: int,
         *,
         random: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
-        """Sessions stay parked for `keep_s` seconds, and `per_key` of them for each API key.
+        """Sessions stay parked for `keep_s` seconds, `per_key` of them for each API key, and `most`
+        in all.
 
         `random` gives so many bytes that nobody can guess.
         """
         self._keep_s = keep_s
         self._per_key = per_key
+        self._most = most
         self._random = random
         self._found: dict[bytes, Session[P, S]] = {}
         """By their finders; those that are parked in the order in which they were."""
@@ -127,7 +130,7 @@ class Sessions(Generic[P, S]):
     @property
     def parked(self) -> int:
         """How many wait for theirs."""
-        return sum(session.socket is None for session in self._found.values())
+        return len(self._waiting())
 
     def begin(self, key: str | None, payload: P, socket: S) -> Grant[P, S]:
         """A new session of the client that showed `key` and is connected by `socket`."""
@@ -162,17 +165,17 @@ class Sessions(Generic[P, S]):
         """The connection by `socket` broke; gives what the sessions held that are over for it.
 
         That is the session itself where nothing is parked, or the oldest where its key has too
-        many. Nothing happens where the session is connected by another socket already, or over.
+        many, or all keys together. Nothing happens where the session is connected by another
+        socket already, or over.
         """
         if not self._has(session, socket):
             return []
         session.socket, session.deadline = None, now + self._keep_s
         self._found[session.finder] = self._found.pop(session.finder)  # the last of all
         over = self.expire(now)
-        of_key = [
-            one for one in self._found.values() if one.socket is None and one.key == session.key
-        ]
-        return over + [self._drop(oldest) for oldest in of_key[: -self._per_key]]
+        of_key = [one for one in self._waiting() if one.key == session.key]
+        over += [self._drop(oldest) for oldest in of_key[: -self._per_key]]
+        return over + [self._drop(oldest) for oldest in self._waiting()[: -self._most]]
 
     def end(self, session: Session[P, S], socket: S) -> bool:
         """The session is over; False where it is connected by another socket, or was over before.
@@ -188,6 +191,10 @@ class Sessions(Generic[P, S]):
         """End the sessions that have waited for long enough; gives what they held."""
         late = [session for session in self._found.values() if now >= session.deadline]
         return [self._drop(session) for session in late]
+
+    def _waiting(self) -> list[Session[P, S]]:
+        """Those that are parked, the oldest first."""
+        return [session for session in self._found.values() if session.socket is None]
 
     def _grant(
         self, session: Session[P, S], socket: S, finder: bytes, shown: bytes = b""

@@ -68,7 +68,7 @@ class Routes:
     def __init__(
         self, access: Access, site: Site, metrics: Metrics, full: Callable[[], bool]
     ) -> None:
-        """`full` says whether all places for sessions are taken."""
+        """`full` says whether all places for clients are taken."""
         self.unready = "the models are being loaded"
         """Why nobody is let in; empty where somebody may be."""
         self.samples: Samples | None = None
@@ -106,7 +106,7 @@ class Routes:
             return await self.samples.answer(unquote(path.removeprefix(VOICES)))
         if self._full():
             self._metrics.refused(Kind.SESSIONS)
-            why = "all places are taken; try again when somebody has left"
+            why = "all places are taken; one is free when somebody leaves"
             _log_refusal(Kind.SESSIONS, why)
             return line(503, why)
         # Only now: whoever was let into no socket, and may not be told why, comes to ask.

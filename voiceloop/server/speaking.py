@@ -10,12 +10,13 @@ from typing import Protocol
 from voiceloop.errors import ProtocolError
 from voiceloop.server.audio import SocketSpeaker, to_wire
 from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
-from voiceloop.wire.extensions import Played
+from voiceloop.wire.extensions import OutputClause, Played
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.ledger import PER_MS, Ledger
 from voiceloop.wire.response_events import StatusDetails, Usage
 from voiceloop.wire.responses import (
     CLIENT_CANCELLED,
+    CUT_OFF,
     NOTHING_SAID,
     TOO_LONG,
     TURN_DETECTED,
@@ -51,35 +52,52 @@ class Out(Protocol):
 
 
 class Said:
-    """The clauses of one response, with the sample at which each begins.
-
-    For clients that say where they stopped. Within a clause the synthesizer's own word times are
-    not known here: a word is taken to sound in proportion to its letters, and counts when it has
-    sounded to its end.
-    """
+    """The clauses of one response, with the sample at which each begins."""
 
     def __init__(self) -> None:
-        self._clauses: list[tuple[int, str]] = []
+        self._clauses: list[tuple[int, Clause]] = []
 
-    def add(self, start: int, text: str) -> None:
+    def add(self, start: int, clause: Clause) -> None:
         """A clause begins to sound at sample `start`."""
-        self._clauses.append((start, text))
+        self._clauses.append((start, clause))
 
     def until(self, samples: int, end: int) -> str:
-        """The text heard in the first `samples` of `end` samples."""
-        heard = ""
-        ends = [start for start, _ in self._clauses[1:]] + [end]
-        for (start, text), stop in zip(self._clauses, ends, strict=True):
-            if samples >= stop:
-                heard += text
-                continue
-            share = max(0.0, (samples - start) / max(1, stop - start))
-            for word in _WORD.finditer(text):
-                if word.end() > share * len(text):
-                    break
-                heard += word[0]
-            break
-        return heard.strip()
+        """The text heard in the first `samples` of `end` samples.
+
+        For clients that say where they stopped. Within a clause the synthesizer's own word times
+        are not known here: a word is taken to sound in proportion to its letters, and counts when
+        it has sounded to its end.
+        """
+        stops = [start for start, _ in self._clauses[1:]] + [end]
+        heard: list[str] = []
+        for (start, clause), stop in zip(self._clauses, stops, strict=True):
+            share = min(1.0, max(0.0, (samples - start) / max(1, stop - start)))
+            ends = _ends_of_words(clause.text)
+            heard.append(_words(clause.text, sum(at <= share * len(clause.text) for at in ends)))
+        return " ".join(filter(None, heard))
+
+    def first(self, words: int) -> str:
+        """The text of the first so many words of the audio.
+
+        A clause may be spoken in other words than it is written in, such as its numbers. Then as
+        large a part of these counts.
+        """
+        heard: list[str] = []
+        for _, clause in self._clauses:
+            spoken = max(1, len(clause.spans))
+            written = len(_ends_of_words(clause.text))
+            heard.append(_words(clause.text, written * min(words, spoken) // spoken))
+            words = max(0, words - spoken)
+        return " ".join(filter(None, heard))
+
+
+def _ends_of_words(text: str) -> list[int]:
+    return [word.end() for word in _WORD.finditer(text)]
+
+
+def _words(text: str, count: int) -> str:
+    """The first so many words of `text`."""
+    return text[: [0, *_ends_of_words(text)][count]].strip()
 
 
 @dataclass(slots=True)
@@ -136,12 +154,15 @@ class Speaking:
         self._tell(*response.call(call_id, call.name, arguments, last=True))
         return call_id
 
-    def clause(self, event: Clause) -> None:
-        """The clause begins to sound with the next audio."""
+    def clause(self, event: Clause, *, told: bool) -> None:
+        """The clause begins to sound with the next audio, and the client is `told` so."""
         self._sounding = spoken = self._open[event.turn]
         if not event.index:
             self.speaker.begin()
-        spoken.said.add(spoken.response.samples, event.text)
+        start, item_id = spoken.response.samples, spoken.response.message_id
+        spoken.said.add(start, event)
+        if told and item_id:
+            self._out.put(OutputClause(item_id, start / PER_MS, event.text))
 
     def played(self, event: Played) -> None:
         """The client says how far it has played."""
@@ -194,6 +215,15 @@ class Speaking:
         heard = None if trace.outcome in ("done", "silent") else trace.heard
         self._tell(*spoken.response.end(ending, usage=Usage.of(0, 0, spoken.tokens), heard=heard))
         return spoken.response
+
+    def leave(self, words: int) -> None:
+        """The client has gone: what was being said ends where it was heard, after so many words of
+        its audio."""
+        for spoken in self._open.values():
+            heard = spoken.said.first(words) if spoken is self._sounding else ""
+            usage = Usage.of(0, 0, spoken.tokens)
+            self._tell(*spoken.response.end(spoken.ending or CUT_OFF, usage=usage, heard=heard))
+        self._open.clear()
 
     def _cut(self, turn: int, ending: StatusDetails) -> None:
         spoken = self._open[turn]

@@ -17,7 +17,6 @@ import anyio
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
-from voiceloop.server import choices
 from voiceloop.server.asking import Asking
 from voiceloop.server.audio import SocketMicrophone
 from voiceloop.server.dialogue import Dialogue
@@ -96,6 +95,7 @@ class Visit:
             TurnLog(self.show).show,
             full_duplex=True,
             conversation=dialogue.conversation,
+            skills=dialogue.skills,
         )
         self._buffer = InputBuffer(
             self.microphone, self.session, dialogue.settings, dialogue.config.turns
@@ -134,6 +134,7 @@ class Visit:
             with self._scope:
                 await self.session.run()
         finally:
+            self._speaking.leave(self.session.words_heard)
             self._dialogue.language = self.session.language
             self._dialogue.offer(())  # whoever comes next may not be here
             self._over.set()
@@ -179,7 +180,7 @@ class Visit:
         settings = dialogue.settings
         if settings.audio.input.turn_detection != before.audio.input.turn_detection:
             self._buffer.listen(settings)
-        if choices.seen(settings) != choices.seen(before):
+        if dialogue.seen(settings) != dialogue.seen(before):
             self._asking.rewrite()
         self._conduct()
         if dialogue.asked_language != spoken:  # else one that was detected stays
@@ -191,7 +192,7 @@ class Visit:
         settings = self._dialogue.settings
         detection = settings.audio.input.turn_detection
         self.session.conduct(
-            choices.options(settings),
+            self._dialogue.options(settings),
             answers=detection is not None and detection.create_response,
             interruptible=detection is not None and detection.interrupt_response,
         )
@@ -263,7 +264,7 @@ class Visit:
                 self._note_call(event)
             case Clause():
                 self._begin_response(event.turn)
-                self._speaking.clause(event)
+                self._speaking.clause(event, told=self._dialogue.settings.voiceloop.clauses)
             case Notice():
                 self._noticed = event.text
             case TurnTrace():
@@ -315,7 +316,8 @@ class Visit:
         if response is not None:
             self._listening.silent_since = self.microphone.position
             given = response.settings
-            if choices.seen(given) != choices.seen(settings) or given.conversation == "none":
+            seen = self._dialogue.seen
+            if seen(given) != seen(settings) or given.conversation == "none":
                 self._asking.rewrite()
         if settings.voiceloop.traces:
             response_id = response.id if response else None

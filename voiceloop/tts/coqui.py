@@ -61,6 +61,8 @@ class _Encoded:
 class Coqui:
     """Implements `engines.Tts`: encoding is one step, and so is each window."""
 
+    paces = False
+
     def __init__(
         self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
     ) -> None:
@@ -105,8 +107,11 @@ class Coqui:
         del voice
         return self._language
 
-    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+    def synthesize(
+        self, clause: Clause, voice: str | None = None, speed: float = 1.0
+    ) -> Steps[SpeechChunk]:
         """Speak a clause; one without anything to say gives no audio."""
+        del speed
         encoded = self._encode(clause, self.voice if voice is None else voice)
         if encoded is None:
             yield nothing(clause, self.rate)

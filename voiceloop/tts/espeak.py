@@ -32,6 +32,7 @@ class Espeak:
     """Implements `engines.Tts`: a clause is one step and one chunk."""
 
     name = "espeak"
+    paces = True
 
     def __init__(self, voice: str, speed: float) -> None:
         """`voice` is a language (`en-us`), a voice's name, or either with a variant (`en-us+f3`).
@@ -58,19 +59,21 @@ class Espeak:
         identifier = self._library.identifier(self.voice if voice is None else voice)
         return self._library.languages[identifier.partition("+")[0]]
 
-    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+    def synthesize(
+        self, clause: Clause, voice: str | None = None, speed: float = 1.0
+    ) -> Steps[SpeechChunk]:
         """Speak a clause; one without anything to say gives no audio."""
         pcm, starts = silence(0), list[tuple[int, int]]()
         if text := sayable(clause):
             pcm, starts = self._library.say(
                 text,
                 self._library.identifier(self.voice if voice is None else voice),
-                round(WORDS_PER_MINUTE * self._speed),
+                round(WORDS_PER_MINUTE * self._speed * speed),
             )
         pcm, cut = trim(pcm, self.rate)
         words = _word_times(clause.spans, [(at, sample - cut) for at, sample in starts], pcm)
         if len(pcm):
-            pcm = np.concatenate((pcm, pause(clause, self.rate, self._speed)))
+            pcm = np.concatenate((pcm, pause(clause, self.rate, self._speed * speed)))
         yield SpeechChunk(clause.turn, clause, pcm, self.rate, 0, words, last=True)
 
 

@@ -78,6 +78,7 @@ class Kokoro:
     """Implements `engines.Tts`: what the model reads at once is one step."""
 
     rate = RATE
+    paces = True
 
     def __init__(
         self, name: str, session: Any, styles: Mapping[str, Style], voice: str, speed: float
@@ -106,7 +107,9 @@ class Kokoro:
         """See `engines.Tts`."""
         return KOKORO_LANGUAGES[(self.voice if voice is None else voice)[0]]
 
-    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+    def synthesize(
+        self, clause: Clause, voice: str | None = None, speed: float = 1.0
+    ) -> Steps[SpeechChunk]:
         """Speak a clause; one without anything to say gives no audio."""
         chosen = self.voice if voice is None else voice
         style = self._styles[chosen]
@@ -115,9 +118,10 @@ class Kokoro:
         if not parts:
             yield nothing(clause, self.rate)
             return
-        pieces = ((self._say(ids, style), ids is parts[-1]) for ids in parts)
-        words = PacedWords(clause.spoken, clause.spans, self.rate, self._speed)
-        yield from deliver(clause, pieces, words, self.rate, self._speed)
+        speed *= self._speed
+        pieces = ((self._say(ids, style, speed), ids is parts[-1]) for ids in parts)
+        words = PacedWords(clause.spoken, clause.spans, self.rate, speed)
+        yield from deliver(clause, pieces, words, self.rate, speed)
 
     def _parts(self, text: str, language: str, most: int) -> Iterator[list[int]]:
         """The tokens of `text`, or of its parts where these are more than `most`.
@@ -134,11 +138,11 @@ class Kokoro:
             for part in (text[:at].strip(), text[at:].strip()):
                 yield from self._parts(part, language, most)
 
-    def _say(self, ids: list[int], style: Style) -> Pcm:
+    def _say(self, ids: list[int], style: Style, speed: float) -> Pcm:
         given = {
             self._tokens: np.array([[0, *ids, 0]], np.int64),
             "style": style[len(ids) - 1][None],
-            "speed": np.array([self._speed], np.float32),
+            "speed": np.array([speed], np.float32),
         }
         sound = np.ravel(self._session.run(None, given)[0]).astype(np.float32)
         return np.clip(sound, -1.0, 1.0)

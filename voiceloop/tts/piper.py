@@ -28,6 +28,8 @@ from voiceloop.types import Clause, SpeechChunk
 class Piper:
     """Implements `engines.Tts`: encoding is one step, and so is each window."""
 
+    paces = True
+
     def __init__(
         self,
         own: Description,
@@ -63,7 +65,9 @@ class Piper:
         """See `engines.Tts`."""
         return self._models[self.voice if voice is None else voice].language
 
-    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+    def synthesize(
+        self, clause: Clause, voice: str | None = None, speed: float = 1.0
+    ) -> Steps[SpeechChunk]:
         """Speak a clause; one without anything to say gives no audio. Raises ModelCorrupt."""
         chosen = self.voice if voice is None else voice
         model = self._models[chosen]
@@ -72,14 +76,14 @@ class Piper:
             self._loaded[model.name] = PiperVoice(model, self._opened)
             yield None
         spoken, text = self._loaded[model.name], sayable(clause)
-        encoded = spoken.encode(clause, text, speaker, self._speed) if text else None
+        encoded = spoken.encode(clause, text, speaker, self._speed * speed) if text else None
         if encoded is None:
             yield nothing(clause, self.rate)
             return
         yield None
         pieces = spoken.decode(encoded, speaker)
         words = TimedWords(encoded.words)
-        yield from deliver(clause, pieces, words, self.rate, self._speed)
+        yield from deliver(clause, pieces, words, self.rate, self._speed * speed)
 
 
 def piper(config: TtsConfig) -> Tts:

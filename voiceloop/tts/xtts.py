@@ -63,6 +63,8 @@ class Xtts:
     A voice is a speaker of the model, and may have a language behind it: `Claribel Dervla@de`.
     """
 
+    paces = False
+
     def __init__(
         self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
     ) -> None:
@@ -131,8 +133,11 @@ class Xtts:
         """See `engines.Tts`."""
         return _parted(self.voice if voice is None else voice)[1]
 
-    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+    def synthesize(
+        self, clause: Clause, voice: str | None = None, speed: float = 1.0
+    ) -> Steps[SpeechChunk]:
         """Speak a clause; one without anything to say gives no audio."""
+        del speed
         speaker, language = _parted(self.voice if voice is None else voice)
         text = sayable(clause)
         parts = list(self._parts(text, language)) if text else []

@@ -65,13 +65,14 @@ async def _speak(
 ) -> None:
     """Have the first clause of each reply spoken, to be taken where it is what is replied."""
     engines, foreseen = resources.engines, resources.foreseen
-    for old in [place for place in foreseen if place[1].turn != turn]:
+    speed = resources.skills.voice.speed
+    for old in [place for place in foreseen if place[2].turn != turn]:
         del foreseen[old]
     spoken = language(engines.tts.language(voice))
     for clause in dict.fromkeys(filter(None, (_first_clause(one, spoken) for one in begun))):
-        if (voice, clause) in foreseen:
+        if (voice, speed, clause) in foreseen:
             continue
-        chunks, steps = list[SpeechChunk](), engines.tts.synthesize(clause, voice)
+        chunks, steps = list[SpeechChunk](), engines.tts.synthesize(clause, voice, speed)
         async with aclosing(engines.tts_runner.stream(steps, priority=idle)) as sound:
             while True:
                 await _slack(engines)
@@ -79,7 +80,7 @@ async def _speak(
                 if chunk is None:
                     break
                 chunks.append(chunk)
-        foreseen[voice, clause] = chunks
+        foreseen[voice, speed, clause] = chunks
         recorder.count("clauses_ahead")
 
 

@@ -36,6 +36,8 @@ class History:
     def _settled(self, reply: Reply, finish: actions.Finish) -> tuple[Outcome, str]:
         outcome, goes_on, thinking = finish.outcome, bool(reply.asked.returned), reply.thinking
         done = outcome == "done"
+        if thinking.answer is not None and not thinking.answer.text:
+            return outcome, ""  # the model was told nothing of it
         if thinking.instead is not None:
             if not (thinking.called or goes_on):
                 self._conversation.heard(0)  # the model has said nothing of it

@@ -24,6 +24,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.engines import T
+from voiceloop.skills.known import Answer
 from voiceloop.trace.record import Mark, Recorder
 from voiceloop.tts.normalize import normalize
 from voiceloop.tts.stream import clauses
@@ -42,11 +43,17 @@ class Reply:
     """`run` it once."""
 
     def __init__(
-        self, asked: actions.StartReply, recorder: Recorder, resources: Resources, gate: Gate
+        self,
+        asked: actions.StartReply,
+        recorder: Recorder,
+        resources: Resources,
+        gate: Gate,
+        answer: Answer | None = None,
     ) -> None:
+        """`answer` is one that is known without the language model."""
         self.asked = asked
         self.gate = gate
-        self.thinking = Thinking(asked, recorder, resources, gate)
+        self.thinking = Thinking(asked, recorder, resources, gate, answer)
         self._withheld: list[Event] = []
         """What is to be shown when the gate opens."""
         self._recorder = recorder
@@ -77,7 +84,11 @@ class Reply:
         """
         to_speak, cut = anyio.create_memory_object_stream[Clause](CLAUSES)
         to_play, spoken = anyio.create_memory_object_stream[SpeechChunk](CHUNKS)
-        speech = Speech(self.asked.options, self._recorder, self._resources, self.gate, voiced)
+        answer, resources = self.thinking.answer, self._resources
+        voice = (answer and answer.voice) or resources.skills.voice
+        speech = Speech(
+            self.asked.options, self._recorder, resources, self.gate, voiced, voice.speed
+        )
         try:
             with self.gate.scope:
                 async with anyio.create_task_group() as stages:
@@ -127,13 +138,13 @@ class Reply:
 
     async def _thoughts(self) -> AsyncGenerator[TokenBurst | inputs.Input, None]:
         """What is to be spoken, and what the core is to know; what is to be seen is shown."""
-        asked, thinking, conversation = self.asked, self.thinking, self._resources.conversation
+        asked, thinking = self.asked, self.thinking
         begun, first, later = anyio.current_time(), True, list[TokenBurst]()
         async with aclosing(thinking.run()) as thoughts:
             async for thought in thoughts:
                 if first:
-                    chance, first = conversation.end_of_turn_probability(), False
-                    yield inputs.Read(asked.turn, asked.text, chance, begun, conversation.exchanges)
+                    first = False
+                    yield self._read(begun)
                 match thought:
                     case inputs.Called():
                         yield thought
@@ -146,11 +157,19 @@ class Reply:
                             yield thought
                         elif asked.options.spoken:
                             later.append(thought)
+        if first and thinking.answer is not None:
+            yield self._read(begun)
         if thinking.instead:
             text = f" {thinking.instead}" if thinking.said else thinking.instead
             self._show(TokenBurst(self._recorder.turn, (), text))
         for burst in later:
             yield burst
+
+    def _read(self, begun: float) -> inputs.Read:
+        """The model has read what is answered."""
+        conversation, asked = self._resources.conversation, self.asked
+        chance = conversation.end_of_turn_probability()
+        return inputs.Read(asked.turn, asked.text, chance, begun, conversation.exchanges)
 
     async def _play(self, spoken: MemoryObjectReceiveStream[SpeechChunk]) -> None:
         at_once = self._resources.overlap.stages

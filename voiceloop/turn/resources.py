@@ -9,10 +9,11 @@ from voiceloop.audio.player import Player
 from voiceloop.engines import Conversation, Engines
 from voiceloop.tts.pace import Pace
 from voiceloop.turn.overlap import EVERYTHING, Overlap
+from voiceloop.turn.skills import Skills
 from voiceloop.types import Clause, Event, SpeechChunk
 
-Voiced = dict[tuple[str | None, Clause], list[SpeechChunk]]
-"""Audio of clauses, by voice."""
+Voiced = dict[tuple[str | None, float, Clause], list[SpeechChunk]]
+"""Audio of clauses, by voice and speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Resources:
     player: Player
     show: Callable[[Event], None]
     """Tells whoever watches."""
+    skills: Skills = field(default_factory=Skills)
     overlap: Overlap = EVERYTHING
     pace: Pace = field(default_factory=Pace)
     foreseen: Voiced = field(default_factory=Voiced)

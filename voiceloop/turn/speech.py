@@ -28,6 +28,7 @@ class Speech:
     gate: Gate
     voiced: Voiced
     """Audio of former attempts, which is taken where it fits and added to."""
+    speed: float
 
     async def run(
         self, cut: MemoryObjectReceiveStream[Clause], to_play: ObjectSendStream[SpeechChunk]
@@ -54,8 +55,9 @@ class Speech:
 
     async def _say(self, clause: Clause) -> AsyncGenerator[SpeechChunk, None]:
         """The clause's audio, that of a former attempt where there is one."""
-        kept = self.voiced.get((self.options.voice, clause))
-        if known := kept or self.resources.foreseen.get((self.options.voice, clause)):
+        place = self.options.voice, self.speed, clause
+        kept = self.voiced.get(place)
+        if known := kept or self.resources.foreseen.get(place):
             self.recorder.count("clauses_kept" if kept else "clauses_foreseen")
             self.recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
             for chunk in known:
@@ -65,7 +67,7 @@ class Speech:
         name = f"clause {clause.index + 1}"
         voiced: list[SpeechChunk] = []
         took, begun = 0.0, anyio.current_time()
-        steps = engines.tts.synthesize(clause, self.options.voice)
+        steps = engines.tts.synthesize(clause, self.options.voice, self.speed)
         stream = engines.tts_runner.stream(steps, priority=self.gate.priority)
         async with aclosing(stream) as chunks:
             async for chunk in chunks:
@@ -80,4 +82,4 @@ class Speech:
         audio_s = sum(len(chunk.pcm) / chunk.rate for chunk in voiced)
         self.resources.pace.observe(audio_s, took)
         if not self.gate.committed:
-            self.voiced[self.options.voice, clause] = voiced
+            self.voiced[place] = voiced

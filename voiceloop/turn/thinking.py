@@ -9,10 +9,12 @@ from dataclasses import replace
 
 import anyio
 
+from voiceloop.calibration.probability import bare
 from voiceloop.dialogue import actions, inputs
 from voiceloop.engines import Steps
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import language
+from voiceloop.skills.known import Answer
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.tts.normalize import normalize
 from voiceloop.turn.gate import Gate
@@ -27,11 +29,17 @@ Thought = TokenBurst | ToolCall | inputs.Called
 
 
 class Thinking:
-    """What is thought in one reply: `run` it once."""
+    """What is thought in one reply: `run` it once. Most of its attributes are what came of it."""
 
     def __init__(
-        self, asked: actions.StartReply, recorder: Recorder, resources: Resources, gate: Gate
+        self,
+        asked: actions.StartReply,
+        recorder: Recorder,
+        resources: Resources,
+        gate: Gate,
+        answer: Answer | None = None,
     ) -> None:
+        """With an `answer` the model is not asked: that is what is thought."""
         self.language = language(resources.engines.tts.language(asked.options.voice))
         """What the reply's voice speaks."""
         self.said = ""
@@ -47,6 +55,7 @@ class Thinking:
         self.called: Sequence[tuple[ToolCall, str | None]] = ()
         """The calls that were made last, and what came back; None where somebody else runs it."""
         self.counts: Counter[str] = Counter()
+        self.answer = answer
         self._asked = asked
         self._recorder = recorder
         self._resources = resources
@@ -57,12 +66,12 @@ class Thinking:
         """Tokens that have been thought so far."""
         return self.counts["tokens"]
 
-    def answer(self, call: ToolCall, result: str) -> None:
+    def returned(self, call: ToolCall, result: str) -> None:
         """A tool has returned."""
         self.called = [(one, result if one is call else known) for one, known in self.called]
 
     async def run(self) -> AsyncGenerator[Thought, None]:
-        """What the model says and calls. After `Called`, results that `answer` gave are read.
+        """What the model says and calls. After `Called`, results that `returned` gave are read.
 
         Where it fails, the last burst is an apology, which is no part of the conversation; of a
         guess nobody learns that until it is right.
@@ -102,11 +111,22 @@ class Thinking:
 
     def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
         conversation, turn = self._resources.conversation, self._recorder.turn
+        if self.answer is not None:
+            return self._recited(self.answer.text)
         if self._asked.returned:
             return conversation.tool_results(self._asked.returned, turn)
         carried = self._asked.revises and self._resources.overlap.carry_over
         begin = conversation.revise if carried else conversation.reply
         return begin(self._asked.text, turn)
+
+    def _recited(self, reply: str) -> Steps[TokenBurst | ToolCall]:
+        """An answer that is known; while the user may go on, the model reads what it answers first,
+        to tell how likely they do."""
+        conversation, turn = self._resources.conversation, self._recorder.turn
+        if not self._gate.urgent:
+            yield from conversation.prefill(bare(self._asked.text), turn)
+        if reply:
+            yield from conversation.recite(self._asked.text, turn, reply)
 
     async def _items(
         self, steps: Steps[TokenBurst | ToolCall]
@@ -135,7 +155,9 @@ class Thinking:
         return replace(call, client=client)
 
     def _says_something(self) -> bool:
-        """It has a word, or waits for what others call for it."""
+        """It has a word, waits for what others call for it, or is meant to say nothing."""
+        if self.answer is not None and not self.answer.text:
+            return True
         if any(result is None for _, result in self.called):
             return True
         if not self._asked.options.spoken:

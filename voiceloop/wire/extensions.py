@@ -92,6 +92,18 @@ class OutputResumed(ServerEvent, frozen=True, tag="voiceloop.output.resumed"):
     """The message that was paused."""
 
 
+class OutputClause(ServerEvent, frozen=True, tag="voiceloop.output.clause"):
+    """A piece of a response begins in its audio. So a client whose connection ends in the middle
+    can tell what was heard."""
+
+    item_id: str
+    """The message."""
+    audio_ms: float
+    """Where in its audio the piece begins, in exact milliseconds."""
+    text: str
+    """Its words; all pieces together are the message."""
+
+
 class SessionToken(ServerEvent, frozen=True, tag="voiceloop.session.token"):
     """With this the session can be taken up again after its connection is lost."""
 

@@ -33,7 +33,8 @@ class StatusDetails(Object, frozen=True):
     type: Literal["cancelled", "failed", "incomplete"]
     """The status again."""
     reason: Literal["turn_detected", "client_cancelled", "max_output_tokens"] | None = None
-    """Why it was cancelled or is incomplete: the user spoke, the client asked, it was too long."""
+    """Why it was cancelled or is incomplete: the user spoke, the client asked, it was too long;
+    null where the connection ended."""
     error: StatusError | None = None
     """Why it failed; with code `nothing_said` why it is incomplete: there was nothing in it to say,
     and a sentence that tells so is spoken in its place."""

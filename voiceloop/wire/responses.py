@@ -58,6 +58,8 @@ from voiceloop.wire.settings import ResponseSettings
 
 TURN_DETECTED = StatusDetails("cancelled", "turn_detected")
 CLIENT_CANCELLED = StatusDetails("cancelled", "client_cancelled")
+CUT_OFF = StatusDetails("cancelled")
+"""The connection ended in the middle of it."""
 TOO_LONG = StatusDetails("incomplete", "max_output_tokens")
 NOTHING_SAID = StatusDetails(
     "incomplete",

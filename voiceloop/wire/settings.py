@@ -173,6 +173,8 @@ class Extensions(Settings, frozen=True):
     """`voiceloop.trace` tells the record of each turn."""
     pause: bool = False
     """A possible interruption pauses the response: `voiceloop.output.paused` and `.resumed`."""
+    clauses: bool = False
+    """`voiceloop.output.clause` tells where in the audio of a response its words are."""
     resume: bool = False
     """The session can be taken up again on a new connection: `voiceloop.session.token`."""
     voices: Annotated[tuple[Voice, ...], TOLD] = ()

@@ -2,19 +2,25 @@
 /**
  * How a connection becomes a session: a fresh one, or the one that was lost.
  *
- * Says what to send when; knows no socket. The token of a session that can be taken up again stays
- * here, in memory alone.
+ * Says what to send when; knows no socket, and not where the token of a session that can be taken up
+ * again is kept.
  */
 
 /** @typedef {import('./wire.js').WireEvent} WireEvent */
 /** @typedef {'new' | 'resumed' | 'forgotten'} Start how a session began */
 
 export class Handshake {
-  /** @type {string | null} */
-  #token = null;
   #resuming = false;
   /** A session is ready: what the page sends now belongs to it. */
   ready = false;
+  /** With which the session can be taken up again.
+   * @type {string | null} */
+  token;
+
+  /** @param {string | null} token of the session that there was before, if there was one */
+  constructor(token) {
+    this.token = token;
+  }
 
   /**
    * The connection is open.
@@ -23,8 +29,8 @@ export class Handshake {
    */
   opened() {
     this.ready = false;
-    this.#resuming = this.#token !== null;
-    return this.#resuming ? [{ type: 'voiceloop.resume', token: this.#token }] : [];
+    this.#resuming = this.token !== null;
+    return this.#resuming ? [{ type: 'voiceloop.resume', token: this.token }] : [];
   }
 
   /** The connection is lost. */
@@ -42,7 +48,7 @@ export class Handshake {
         // While a session is to be taken up, the fresh one that comes first is of no interest.
         return this.ready || this.#resuming ? null : this.#begin('new');
       case 'voiceloop.session.token':
-        if (typeof event.token === 'string') this.#token = event.token;
+        if (typeof event.token === 'string') this.token = event.token;
         return null;
       case 'voiceloop.session.resumed':
         return this.#resuming ? this.#begin('resumed') : null;
@@ -50,7 +56,7 @@ export class Handshake {
         // Nothing else has been asked of the server yet, so this is its answer to that: the code is
         // `resume_failed`, or another one where the server knows nothing of resuming.
         if (!this.#resuming) return null;
-        this.#token = null;
+        this.token = null;
         return this.#begin('forgotten');
       default:
         return null;

@@ -1,11 +1,14 @@
 // @ts-check
 /** The figures of the latency panel, from the traces of the turns. */
 
+import { positive } from './values.js';
+
 /** @typedef {{name: string, ms: number, owner: string}} Part */
 /**
  * @typedef {object} Turn
  * @property {string} key
  * @property {number | null} ms voice to voice, null where nobody spoke or no reply was heard
+ * @property {number | null} soundMs from the end of the turn to the first sound, null where none was
  * @property {Part[]} parts which sum to `ms`
  * @property {string} outcome
  * @property {number} drafted
@@ -28,6 +31,7 @@ export function turnOf(event) {
   return {
     key: String(event.response_id ?? event.item_id ?? trace.turn),
     ms: positive(trace.voice_to_voice_ms),
+    soundMs: positive(trace.endpoint_to_sound_ms),
     parts: parts.map((/** @type {any} */ part) => ({
       name: String(part?.name ?? ''),
       ms: positive(part?.ms) ?? 0,
@@ -73,12 +77,4 @@ export function axisEnd(values) {
 export function duration(ms) {
   if (ms === null) return '–';
   return ms < 9_999.5 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
-}
-
-/**
- * @param {unknown} value
- * @returns {number | null}
- */
-function positive(value) {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null;
 }

@@ -80,9 +80,12 @@ export function obstacle({ isSecureContext, canRecord }) {
  * The state that an exception of `getUserMedia` means.
  *
  * @param {string} name of the DOMException
+ * @param {string} permission what the browser says of the page's right to a microphone
  * @returns {MicrophoneState}
  */
-export function stateOf(name) {
+export function stateOf(name, permission) {
+  // Where there is no microphone either, Chromium tells of that alone.
+  if (permission === 'denied') return 'denied';
   switch (name) {
     case 'NotAllowedError':
     case 'SecurityError':

@@ -6,6 +6,9 @@
  * nothing of how they are shown; all text in here is text, whatever it looks like.
  */
 
+import { heardText, isCut } from './heard.js';
+import { positive } from './values.js';
+
 /** @typedef {import('./wire.js').WireEvent} WireEvent */
 /**
  * @typedef {object} Entry
@@ -17,12 +20,17 @@
  * @property {boolean} done nothing more comes
  * @property {string | null} heard of a reply that was cut off, what the user heard
  * @property {number | null} interruptedMs when a reply was cut off, in its own time
+ * @property {number | null} latencyMs voice to voice, where it answers what was spoken
  * @property {number} times how often a note came in a row
+ * @property {number} soundedMs how much of a reply has sounded
+ * @property {import('./heard.js').Clause[]} clauses of a reply, as far as they have come
  */
 
+/** Who says what is kept over a reload. */
+const ROLES = ['user', 'assistant', 'tool'];
 /** Characters of one entry; a page has to stay usable whatever a server sends. */
 export const LONGEST = 20_000;
-/** Entries that are kept. */
+/** Entries that are kept, and clauses of one of them. */
 export const MOST = 500;
 
 export class Transcript {
@@ -73,6 +81,63 @@ export class Transcript {
   }
 
   /**
+   * How much of a reply has sounded.
+   *
+   * @param {string} id
+   * @param {number} ms
+   */
+  sounded(id, ms) {
+    const entry = this.#byId.get(id);
+    if (entry) entry.soundedMs = ms;
+  }
+
+  /**
+   * The server has let go of whatever went on: replies end where they were heard, and words of the
+   * user that were not settled were never said.
+   *
+   * @returns {Entry[]} the entries that it changed; those that are gone have no text
+   */
+  breakOff() {
+    const open = this.entries.filter(({ done }) => !done);
+    for (const entry of open) {
+      if (entry.role === 'assistant') Object.assign(entry, cutOff(entry));
+      else this.#drop(entry.id);
+    }
+    return open;
+  }
+
+  /**
+   * The conversation as it would be if it broke off now, without the page's own notes.
+   *
+   * @returns {Entry[]}
+   */
+  kept() {
+    const said = this.entries.filter(({ role, done }) => {
+      return role !== 'note' && (done || role === 'assistant');
+    });
+    return said.map((entry) => (entry.done ? { ...entry, clauses: [] } : cutOff(entry)));
+  }
+
+  /**
+   * Begin with what was kept; whatever else it is counts for nothing.
+   *
+   * @param {unknown} kept
+   */
+  restore(kept) {
+    for (const stored of Array.isArray(kept) ? kept.slice(-MOST) : []) {
+      const { id, role, text } = stored ?? {};
+      if (typeof id !== 'string' || typeof text !== 'string' || !ROLES.includes(role)) continue;
+      const entry = this.#entry(id, role);
+      entry.text = clipped(text);
+      entry.response = String(stored.response ?? '');
+      entry.heard = typeof stored.heard === 'string' ? stored.heard : null;
+      entry.interruptedMs = positive(stored.interruptedMs);
+      entry.latencyMs = positive(stored.latencyMs);
+      entry.done = true;
+    }
+  }
+
+  /**
    * A reply was cut off; the server will say what of it was heard.
    *
    * @param {string} id
@@ -117,6 +182,8 @@ export class Transcript {
       case 'response.output_audio_transcript.done':
       case 'response.output_text.done':
         return this.#settle(this.#entry(id, 'assistant'), event.transcript ?? event.text);
+      case 'voiceloop.output.clause':
+        return this.#clause(this.#entry(id, 'assistant'), event);
       case 'conversation.item.truncated':
         return this.interrupted(id, Number(event.audio_end_ms) || 0);
       case 'conversation.item.added':
@@ -142,11 +209,23 @@ export class Transcript {
   /** @param {WireEvent} event */
   #heard(event) {
     const entry = this.replyOf(event);
-    const { outcome, heard } = event.trace ?? {};
-    if (!entry || outcome === 'done') return null;
+    const { outcome, heard, voice_to_voice_ms: ms } = event.trace ?? {};
+    if (!entry) return null;
+    entry.latencyMs = positive(ms);
+    if (outcome === 'done') return entry;
     entry.heard = String(heard ?? '');
     entry.done = true;
     return entry;
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {WireEvent} event
+   * @returns {null} nothing of it is shown
+   */
+  #clause(entry, { audio_ms: ms, text }) {
+    if (entry.clauses.length < MOST) entry.clauses.push([positive(ms) ?? 0, clipped(text)]);
+    return null;
   }
 
   /** What the user has just said was no turn: a cough, or a word of assent. */
@@ -165,14 +244,17 @@ export class Transcript {
    */
   #item(id, item, after) {
     const known = this.#byId.get(id);
-    if (known?.done) return null;
+    const text = contentOf(item);
+    if (known?.done) {
+      const news = item.status === 'incomplete' && known.heard !== text;
+      return news && this.#cut(known, text) ? known : null;
+    }
     if (item.type === 'function_call') {
       const entry = this.#entry(id, 'tool', after);
       entry.text = clipped(`${item.name ?? 'tool'}(${argumentsOf(item.arguments)})`);
       entry.done = true;
       return entry;
     }
-    const text = contentOf(item);
     if (!text || (item.role !== 'user' && item.role !== 'assistant')) return null;
     const entry = this.#entry(id, item.role, after);
     if (item.status === 'in_progress') return null;
@@ -186,14 +268,22 @@ export class Transcript {
   #settle(entry, text) {
     entry.tentative = '';
     entry.done = true;
-    if (entry.role === 'assistant' && isCut(entry.text, String(text ?? ''))) {
-      entry.heard = String(text ?? '');
-      return entry;
-    }
+    if (this.#cut(entry, String(text ?? ''))) return entry;
     entry.text = clipped(text);
     // A sound in which no word was found is no turn.
     if (entry.role === 'user' && !entry.text.trim()) return this.#drop(entry.id);
     return entry;
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {string} kept what the server keeps of it
+   * @returns {boolean} whether that is a reply that was cut off, and what was heard
+   */
+  #cut(entry, kept) {
+    const cut = entry.role === 'assistant' && isCut(entry.text, kept);
+    if (cut) entry.heard = kept;
+    return cut;
   }
 
   /** @param {string} id */
@@ -227,7 +317,10 @@ export class Transcript {
       done: false,
       heard: null,
       interruptedMs: null,
+      latencyMs: null,
       times: 1,
+      soundedMs: 0,
+      clauses: [],
     };
     const before = typeof after === 'string' ? this.#byId.get(after) : undefined;
     if (before) this.entries.splice(this.entries.indexOf(before) + 1, 0, entry);
@@ -239,44 +332,15 @@ export class Transcript {
 }
 
 /**
- * Whether `text` is known to have been longer than `kept`: of a reply that was cut off, the server
- * keeps what was heard.
+ * A reply that nobody goes on with.
  *
- * @param {string} text
- * @param {string} kept
+ * @param {Entry} entry
+ * @returns {Entry}
  */
-function isCut(text, kept) {
-  const [all, part] = [text, kept].map((words) => words.replace(/\s+/g, ''));
-  return part.length < all.length && all.startsWith(part);
-}
-
-/**
- * How many characters of `text` were heard. What was heard is its beginning, up to blanks; where it
- * is not, it counts by words.
- *
- * @param {string} text
- * @param {string} heard
- */
-export function heardLength(text, heard) {
-  const wanted = heard.replace(/\s+/g, '');
-  let matched = 0;
-  let at = 0;
-  while (at < text.length && matched < wanted.length) {
-    if (/\s/.test(text[at])) at += 1;
-    else if (text[at] === wanted[matched]) [at, matched] = [at + 1, matched + 1];
-    else return endOfWord(text, heard.split(/\s+/).filter(Boolean).length);
-  }
-  return at;
-}
-
-/**
- * @param {string} text
- * @param {number} words
- * @returns {number} the index behind that many words
- */
-function endOfWord(text, words) {
-  const ends = [...text.matchAll(/\S+/g)].map((word) => word.index + word[0].length);
-  return words ? (ends[Math.min(words, ends.length) - 1] ?? 0) : 0;
+function cutOff({ clauses, soundedMs, ...entry }) {
+  const heard = heardText(clauses.length ? clauses : [[0, entry.text]], soundedMs);
+  const over = { ...entry, done: true, soundedMs, clauses: [] };
+  return isCut(entry.text, heard) ? { ...over, heard, interruptedMs: soundedMs } : over;
 }
 
 /** @param {any} item */

@@ -147,6 +147,7 @@ export function sessionUpdate(settings, own) {
         tentative_words: true,
         traces: true,
         pause: true,
+        clauses: true,
         resume: true,
       },
     },

@@ -3,10 +3,11 @@ import { test } from 'node:test';
 
 import { CAP_MS, FIRST_MS, delayMs } from '../../../web/core/backoff.js';
 import { Handshake } from '../../../web/core/handshake.js';
+import { heardLength } from '../../../web/core/heard.js';
 import { axisEnd, duration, percentile, turnOf } from '../../../web/core/latency.js';
 import * as mic from '../../../web/core/microphone-state.js';
 import { WORDS, phaseOf } from '../../../web/core/phase.js';
-import { LONGEST, MOST, Transcript, heardLength } from '../../../web/core/transcript.js';
+import { LONGEST, MOST, Transcript } from '../../../web/core/transcript.js';
 import * as wire from '../../../web/core/wire.js';
 import { randomly } from './random.mjs';
 
@@ -144,7 +145,7 @@ test('waits between attempts grow to a cap, half of each is chance', () => {
 });
 
 test('a session begins once, fresh or where it was lost', () => {
-  const handshake = new Handshake();
+  const handshake = new Handshake(null);
   assert.deepEqual(handshake.opened(), []);
   assert.ok(!handshake.ready);
   assert.equal(handshake.received({ type: 'session.created' }), 'new');
@@ -168,15 +169,33 @@ test('a session begins once, fresh or where it was lost', () => {
   assert.deepEqual(handshake.opened(), []);
 });
 
+test('a token that was kept over a reload is shown first, and known to be spent', () => {
+  const handshake = new Handshake('kept');
+  assert.deepEqual(handshake.opened(), [{ type: 'voiceloop.resume', token: 'kept' }]);
+  assert.equal(handshake.received({ type: 'session.created' }), null);
+  assert.equal(handshake.received({ type: 'voiceloop.session.resumed' }), 'resumed');
+  handshake.received({ type: 'voiceloop.session.token', token: 'next' });
+  assert.equal(handshake.token, 'next');
+  const forgetful = new Handshake('kept');
+  forgetful.opened();
+  assert.equal(forgetful.received({ type: 'error', error: {} }), 'forgotten');
+  assert.equal(forgetful.token, null);
+});
+
 // Microphone ---------------------------------------------------------------------------------------
 
 test('every trouble with a microphone has a sentence and a remedy', () => {
   const names = ['NotAllowedError', 'SecurityError', 'NotFoundError', 'OverconstrainedError'];
   for (const name of [...names, 'NotReadableError', 'AbortError', 'TypeError', '']) {
-    const { sentence, remedy } = mic.ADVICE[mic.stateOf(name)];
+    const { sentence, remedy } = mic.ADVICE[mic.stateOf(name, 'prompt')];
     assert.match(sentence, /\.$/);
     assert.match(remedy, /\.$/);
   }
+  assert.equal(mic.stateOf('NotAllowedError', 'prompt'), 'denied');
+  assert.equal(mic.stateOf('NotFoundError', 'granted'), 'no-device');
+  // A browser need not say anything of permissions; and one that refuses may first look for a device.
+  assert.equal(mic.stateOf('NotFoundError', ''), 'no-device');
+  assert.equal(mic.stateOf('NotFoundError', 'denied'), 'denied');
   const page = { isSecureContext: true, canRecord: true };
   assert.equal(mic.obstacle(page), null);
   assert.equal(mic.obstacle({ ...page, isSecureContext: false }), 'insecure');

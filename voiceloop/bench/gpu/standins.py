@@ -170,6 +170,7 @@ class VitsStandIn:
 
     name = "transformers VITS, a stand-in"
     rate = RATE
+    paces = False
     voice = "default"
 
     def __init__(self, shape: VitsConfig, device: torch.device) -> None:
@@ -195,7 +196,9 @@ class VitsStandIn:
         del voice
         return "en"
 
-    def synthesize(self, clause: Clause, voice: str | None = None) -> Steps[SpeechChunk]:
+    def synthesize(
+        self, clause: Clause, voice: str | None = None, speed: float = 1.0
+    ) -> Steps[SpeechChunk]:
         """See `engines.Tts`."""
         del voice
         latent = self._encode(sayable(clause) or " ")

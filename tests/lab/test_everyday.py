@@ -1,0 +1,59 @@
+"""The judge of everyday answers: what it lets pass, and what not."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from lab.everyday.rules import Answer, Ask, read, speakable, wrong
+
+pytestmark = pytest.mark.pure
+
+FILE = Path(__file__).parents[2] / "lab" / "everyday" / "questions.toml"
+QUESTIONS = read(tomllib.loads(FILE.read_text(encoding="utf-8")))
+
+
+def test_sixty_things_of_ten_kinds_are_asked() -> None:
+    judged = [(talk.kind, ask) for talk in QUESTIONS.talk for ask in talk.turns if ask.judged]
+    assert len(judged) == 60
+    assert len({kind for kind, _ in judged}) == 10
+
+
+@pytest.mark.parametrize(
+    ("rule", "right", "faulty"),
+    [
+        (Ask("", any=("five", "four")), "It is Four.", "It is three."),
+        (Ask("", all=("a", "b")), "a b", "a"),
+        (Ask("", none=("refusal",)), "Well.", "I can’t do that."),  # noqa: RUF001
+        (Ask("", words=(2, 3)), "one two", "one two three four"),
+        (Ask("", does="repeats"), "It is rome", "It is Paris."),
+        (Ask("", does="stops"), "", "Okay."),
+    ],
+)
+def test_each_part_of_a_rule_counts(rule: Ask, right: str, faulty: str) -> None:
+    assert not wrong(rule, Answer(right), "It is Rome.", QUESTIONS)
+    assert wrong(rule, Answer(faulty), "It is Rome.", QUESTIONS)
+
+
+def test_what_is_done_is_told_apart_from_what_is_said() -> None:
+    rule = Ask("", does="timer 600")
+    assert not wrong(rule, Answer("", done=["timer 600"]), "", QUESTIONS)
+    assert wrong(rule, Answer("Timer 600.", done=["timer 60"]), "", QUESTIONS)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer("Word. " * 40, tokens=101),
+        Answer("Fine 👍"),
+        Answer("And then she went to the", tokens=80, cut=True),
+    ],
+)
+def test_no_reply_is_long_or_unspeakable_or_broken_off(answer: Answer) -> None:
+    assert wrong(Ask("", none=("nothing",)), answer, "", QUESTIONS)
+
+
+def test_marks_and_signs_can_be_spoken() -> None:
+    assert all(map(speakable, "Ä 20 °C, “so”, 5 € – ¿qué? ½\n"))  # noqa: RUF001

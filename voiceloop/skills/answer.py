@@ -1,0 +1,32 @@
+"""What is said to a request, and what is done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from voiceloop.skills import clock, measures, talk, timers
+from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.understand import understand
+from voiceloop.skills.values import Request
+
+Answers = Callable[[Request, Known, Phrases], Answer | None]
+_BY_KIND: Mapping[str, Answers] = {
+    **clock.ANSWERS,
+    **measures.ANSWERS,
+    **timers.ANSWERS,
+    **talk.ANSWERS,
+}
+
+
+def answer(text: str, code: str, known: Known) -> Answer | None:
+    """The answer to `text`, which was said in the language of that code; None where the language
+    model is to find one."""
+    request = understand(text, code)
+    return None if request is None else reply_to(request, code, known)
+
+
+def reply_to(request: Request, code: str, known: Known) -> Answer | None:
+    """The answer to a request, in the language of that code; None likewise."""
+    return _BY_KIND[request.kind](request, known, PHRASES[code])

@@ -1,0 +1,149 @@
+"""Answers on the time and the date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, timedelta
+from math import ceil
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from voiceloop.errors import ConfigError
+from voiceloop.schema import suggestion
+from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.values import Day, Request
+
+
+def zone(name: str) -> ZoneInfo | None:
+    """The time zone of a name; None for an empty one. Raises ConfigError for one that there is
+    not."""
+    if not name:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError) as error:
+        hint = suggestion(name, available_timezones())
+        raise ConfigError(f"there is no time zone called '{name}'", hint) from error
+
+
+NAMED = {0: "today", 1: "tomorrow", -1: "yesterday"}
+
+
+def _time(request: Request, known: Known, phrases: Phrases) -> Answer:
+    return Answer(phrases.says["time"].format(it_is=phrases.it_is(known.now)))
+
+
+def _time_in(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+    place, zone = request.values["city"]
+    try:
+        there = known.now.astimezone(ZoneInfo(zone))
+    except (KeyError, OSError, ValueError):  # this machine does not know the zone
+        return None
+    key = "time in" if there.date() == known.now.date() else "time in on"
+    weekday = phrases.weekday(there.weekday())
+    return Answer(
+        phrases.says[key].format(it_is=phrases.it_is(there), place=place, weekday=weekday)
+    )
+
+
+def _time_then(request: Request, known: Known, phrases: Phrases) -> Answer:
+    """Later, or some time ago."""
+    seconds, later = request.values["duration"], request.kind == "time_later"
+    then = known.now + timedelta(seconds=seconds if later else -seconds)
+    key = "time later" if later else "time ago"
+    if then.date() != known.now.date():
+        key = f"{key} on"
+    said = phrases.says[key].format(
+        span=phrases.span(seconds), time=phrases.time(then), weekday=phrases.weekday(then.weekday())
+    )
+    return Answer(said[0].upper() + said[1:])
+
+
+def _day(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+    asked, today = request.values.get("day", Day(offset=0)), known.now.date()
+    found = asked.date(today)
+    if found is None:
+        return None
+    offset = (found - today).days
+    named = NAMED.get(asked.offset) if asked.offset is not None and not asked.months else None
+    key = named or ("today too" if offset == 0 else "day" if offset > 0 else "past day")
+    year = named == "today" or found.year != today.year
+    return Answer(phrases.says[key].format(date=phrases.date(found, year=year)))
+
+
+def _beside(request: Request, known: Known, phrases: Phrases) -> Answer:
+    """The day after a weekday, or before it."""
+    weekday, after = request.values["weekday"], request.kind == "day_after"
+    other = phrases.weekday((weekday + (1 if after else -1)) % 7)
+    key = "day after" if after else "day before"
+    return Answer(phrases.says[key].format(weekday=phrases.weekday(weekday), other=other))
+
+
+def _calendar(request: Request, known: Known, phrases: Phrases) -> Answer:
+    """The month, the year or the week."""
+    now = known.now
+    facts = {"month": phrases.month(now.month), "year": now.year, "week": now.isocalendar().week}
+    return Answer(phrases.says[request.kind].format(**facts))
+
+
+def _days_until(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+    today = known.now.date()
+    day = request.values["day"].date(today)
+    if day is None or day < today:
+        return None
+    date = phrases.date(day, year=day.year != today.year)
+    if day == today:
+        return Answer(phrases.says["today too"].format(date=date))
+    count = _between(today, day, request.values.get("p", "day"), phrases)
+    one = (day - today).days == 1
+    key = "until one day" if one and "until one day" in phrases.says else "until day"
+    return Answer(phrases.says[key].format(count=count, date=date))
+
+
+def _days_since(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+    today = known.now.date()
+    day = request.values["day"].date(today, past=True)
+    if day is None or day > today:
+        return None
+    if day == today:
+        return Answer(phrases.says["today too"].format(date=phrases.date(day)))
+    count = _between(day, today, request.values.get("p", "day"), phrases)
+    return Answer(phrases.says["since day"].format(count=count))
+
+
+def _between(first: date, last: date, period: str, phrases: Phrases) -> str:
+    """How long it is from one day to another, in the period and the days that are left over."""
+    days = (last - first).days
+    whole, rest = 0, days
+    if period == "week":
+        whole, rest = divmod(days, 7)
+    elif period in ("month", "year"):
+        length = 1 if period == "month" else 12
+        while (then := Day(offset=0, months=(whole + 1) * length).date(first)) and then <= last:
+            whole, rest = whole + 1, (last - then).days
+    parts = [(whole, period), (rest, "day")]
+    return phrases.listed([phrases.count(count, unit) for count, unit in parts if count])
+
+
+def _time_until(request: Request, known: Known, phrases: Phrases) -> Answer:
+    then, now = request.values["time"].next(known.now), known.now
+    minutes = ceil((then.astimezone(UTC) - now.astimezone(UTC)).total_seconds() / 60)
+    return Answer(phrases.says["until time"].format(span=phrases.span(60 * minutes)))
+
+
+ANSWERS: Mapping[str, Any] = {
+    "time": _time,
+    "time_in": _time_in,
+    "time_later": _time_then,
+    "time_ago": _time_then,
+    "day": _day,
+    "day_after": _beside,
+    "day_before": _beside,
+    "month": _calendar,
+    "year": _calendar,
+    "week": _calendar,
+    "days_until": _days_until,
+    "days_since": _days_since,
+    "time_until": _time_until,
+}

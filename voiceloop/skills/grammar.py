@@ -1,0 +1,295 @@
+"""What requests consist of in one language: its rules, and what the words in their slots mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from voiceloop.skills import cities, sums
+from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.template import NOTHING, Kind, Template, compiled, whole
+from voiceloop.skills.values import Amount, Clock, Day
+from voiceloop.skills.words import counted, plain, spelled, value
+
+LONGEST_LABEL = 2
+"""Words of the name of a timer before the word `timer`."""
+REMEMBERED = 4096
+"""Meanings of words that are kept."""
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+"""Units of a duration."""
+_OFFSETS = {"today": 0, "tomorrow": 1, "after tomorrow": 2, "yesterday": -1, "before yesterday": -2}
+_PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
+"""Months and days of a period."""
+
+
+class Grammar:
+    """Of one language.
+
+    Its attributes are the kinds of slots and the rules.
+    """
+
+    def __init__(self, phrases: Phrases) -> None:
+        self.phrases = phrases
+        self._names = {unit: _forms(names) for unit, names in phrases.units.items()}
+        self._kinds: dict[str, Kind] = {}
+        self._named: dict[str, Template] = {}
+        for made in (self._simple, self._composite, self._whole):
+            self._kinds |= made()
+        self._named = self._compiled(phrases.named)
+        self.leads, self.tails = self._one(phrases.leads), self._one(phrases.tails)
+        self.rules = {
+            kind: [self._one(text) for text in ([texts] if isinstance(texts, str) else texts)]
+            for kind, texts in phrases.rules.items()
+        }
+
+    def _one(self, text: str) -> Template:
+        return compiled(text, self._named, self._kinds)
+
+    def _compiled(self, texts: Mapping[str, str]) -> dict[str, Template]:
+        """Templates by name, each of which may call those that come to stand before it."""
+        waiting, found = dict(texts), dict[str, Template]()
+        while waiting:
+            for name, text in list(waiting.items()):
+                if set(re.findall(r"<([\w ]+)>", text)) <= found.keys():
+                    found[name] = compiled(waiting.pop(name), found, self._kinds)
+        return found
+
+    # ---- kinds of slots
+
+    def _simple(self) -> dict[str, Kind]:
+        """Those that are a word or a name."""
+        phrases, numbers = self.phrases, self.phrases.numbers
+        ordinals = {
+            plain(numbers.ordinal(str(n))).replace(" ", "").replace("-", ""): n
+            for n in range(1, 32)
+        }
+        units = _inverted(self._names)
+
+        def ordinal(words: tuple[str, ...]) -> int | None:
+            digits = (
+                re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)?", words[0]) if len(words) == 1 else None
+            )
+            found = int(digits[1]) if digits else ordinals.get(phrases.stem("".join(words)))
+            if len(words) == 2 and words[0] in ("20", "30"):  # twenty, fourth
+                found = int(words[0]) + ordinals.get(words[1], 99)
+            return found if found and found <= 31 else None
+
+        return {
+            "words": lambda words: True,
+            "label": self._is_label,
+            "number": self._number,
+            "count": lambda words: _integer(self._number(words), 0, 10**6),
+            "hour": lambda words: _integer(self._plain_number(words), 0, 24),
+            "minute": lambda words: _integer(self._plain_number(words), 0, 59),
+            "year": lambda words: _integer(self._plain_number(words), 1000, 9999),
+            "written": _written,
+            "ordinal": ordinal,
+            "weekday": _lookup(_indexed(phrases.weekdays, 0)),
+            "month": _lookup(_indexed(phrases.months, 1)),
+            "period": _lookup(
+                _by_name(
+                    {
+                        unit: "|".join(map("|".join, _forms(names)))
+                        for unit, names in phrases.periods.items()
+                    }
+                )
+            ),
+            "thing": _lookup(_by_name(phrases.things)),
+            "unit": _lookup(units),
+            "city": _lookup(
+                {
+                    tuple(plain(word) for word in name.replace("-", " ").split()): (name, zone)
+                    for name, zone in {**cities.english(), **phrases.cities}.items()
+                }
+            ),
+        }
+
+    def _composite(self) -> dict[str, Kind]:
+        """Those that have templates of their own."""
+        phrases = self.phrases
+        halves = {half: self._one(text) for half, text in phrases.halves.items()}
+        feasts = {day: self._one(text) for day, text in phrases.feasts.items()}
+        return {
+            "half": lambda words: _first(halves, words),
+            "feast": lambda words: _first(feasts, words),
+            "amount": self._amounts(),
+            "sum": sums.reader(phrases, self._one, self._plain_number),
+        }
+
+    def _whole(self) -> dict[str, Kind]:
+        """Those that are made of these."""
+        phrases, amount = self.phrases, self._kinds["amount"]
+        times = [(self._one(text), base, sign) for text, base, sign in phrases.times]
+        days = {how: self._one(text) for how, text in phrases.days.items()}
+
+        def duration(words: tuple[str, ...]) -> int | None:
+            found: Any = amount(words)
+            if found is None or any(not _seconds(one) for one in found):
+                return None
+            return int(sum(one.number * _seconds(one) for one in found)) or None
+
+        kinds: dict[str, Kind] = {
+            "duration": duration,
+            "time": lambda words: _time(words, times, phrases.hours24),
+            "day": lambda words: _day(words, days),
+        }
+        return {name: lru_cache(REMEMBERED)(kind) for name, kind in kinds.items()}
+
+    def _plain_number(self, words: tuple[str, ...]) -> Fraction | None:
+        return value(words[0], self.phrases.numbers) if len(words) == 1 else None
+
+    def _number(self, words: tuple[str, ...]) -> Fraction | None:
+        """A number; an article is one, and says nothing before a hundred."""
+        if len(words) == 1 and words[0] in self.phrases.articles:
+            return Fraction(1)
+        if len(words) == 1 and (half := re.fullmatch(self.phrases.halved, words[0])):
+            whole = counted(spelled(half[1]), self.phrases.words) if half[1] else []
+            number = value(whole[0].text, self.phrases.numbers) if whole else Fraction(1)
+            return None if number is None else number + Fraction(1, 2)
+        if len(words) == 2 and words[0] in self.phrases.articles:
+            large = self._plain_number(words[1:])
+            return large if large and large >= 100 else None
+        return self._plain_number(words)
+
+    def _is_label(self, words: tuple[str, ...]) -> bool:
+        """Whether words may be the name of a timer."""
+        fit = (word.isalpha() and word not in self.phrases.no_label for word in words)
+        return len(words) <= LONGEST_LABEL and all(fit)
+
+    def _amounts(self) -> Kind:
+        """One or several amounts, as in `an hour and ten minutes`."""
+        templates = [(self._one(text), Fraction(more)) for text, more in self.phrases.amounts]
+        join = plain(self.phrases.says["and"])
+
+        def amounts(words: tuple[str, ...]) -> tuple[Amount, ...] | None:
+            return next(_rest(words, 0, templates, join), None)
+
+        return lru_cache(REMEMBERED)(amounts)
+
+
+def _rest(
+    words: tuple[str, ...], at: int, templates: Sequence[tuple[Template, Fraction]], join: str
+) -> Iterator[tuple[Amount, ...]]:
+    """The ways in which all words from `at` on are amounts."""
+    for template, more in templates:
+        for end, values in template.ends(words, at, NOTHING):
+            number: Any = values.get("n", Fraction(0))
+            units: Any = values["u"]
+            one = Amount(number + more, units)
+            if end == len(words):
+                yield (one,)
+                continue
+            follows = end + (words[end] == join)
+            if follows < len(words):
+                for rest in _rest(words, follows, templates, join):
+                    yield (one, *rest)
+
+
+def _seconds(amount: Amount) -> int:
+    return next((SECONDS[unit] for unit in amount.units if unit in SECONDS), 0)
+
+
+def _time(
+    words: tuple[str, ...], times: Sequence[tuple[Template, int, int]], all24: bool
+) -> Clock | None:
+    for template, base, sign in times:
+        values: Any = whole(template, words)
+        if values is None:
+            continue
+        if not values.keys() & {"h", "t"}:
+            return Clock(base, sure=True)
+        half = values.get("p")
+        minutes: int = values["t"] if "t" in values else 60 * values["h"]
+        named = minutes // 60
+        minutes += base + sign * values.get("m", 0)
+        if half and not 1 <= named <= 12:
+            half = None
+        if half:
+            minutes = minutes % (12 * 60) + (12 * 60 if half == "pm" else 0)
+        sure = bool(half) or not 1 <= named <= 12 or all24
+        return Clock(minutes % (24 * 60), sure)
+    return None
+
+
+def _day(words: tuple[str, ...], days: Mapping[str, Template]) -> Day | None:
+    for how, template in days.items():
+        values: Any = whole(template, words)
+        if values is None:
+            continue
+        if how in _OFFSETS:
+            return Day(offset=_OFFSETS[how])
+        if how in ("later", "ago"):
+            months, day = (
+                n * values["n"] * (1 if how == "later" else -1) for n in _PERIODS[values["p"]]
+            )
+            return Day(offset=day, months=months)
+        if how in ("weekday", "next", "last"):
+            return Day(weekday=values["w"], step={"weekday": 0, "next": 1, "last": -1}[how])
+        if how == "feast":
+            return _feast(values["f"], values.get("y"))
+        return Day(day=values["d"], month=values.get("m"), year=values.get("y"))
+    return None
+
+
+def _feast(name: str, year: int | None) -> Day:
+    month, fixed, day = name.partition("-")
+    if fixed:
+        return Day(day=int(day), month=int(month), year=year)
+    return Day(feast="easter" if name == "easter" else "thanksgiving", year=year)
+
+
+# ---- names
+
+
+def _forms(names: str) -> list[tuple[str, ...]]:
+    """All names of a unit or a period, as words."""
+    first, *others = names.split("|")
+    own = [one.replace("_", " ").replace("-", " ") for one in first.split()]
+    return [tuple(plain(word) for word in one.split()) for one in (*own, *others)]
+
+
+def _inverted(
+    names: Mapping[str, Sequence[tuple[str, ...]]],
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    found = dict[tuple[str, ...], tuple[str, ...]]()
+    for unit, forms in names.items():
+        for form in dict.fromkeys(forms):
+            found[form] = (*found.get(form, ()), unit)
+    return found
+
+
+def _by_name(names: Mapping[str, str]) -> dict[tuple[str, ...], str]:
+    return {
+        tuple(plain(word) for word in name.split()): what
+        for what, several in names.items()
+        for name in several.split("|")
+    }
+
+
+def _indexed(names: Sequence[str], first: int) -> dict[tuple[str, ...], int]:
+    return {
+        (plain(name),): index for index, one in enumerate(names, first) for name in one.split("|")
+    }
+
+
+def _lookup(table: Mapping[tuple[str, ...], object]) -> Kind:
+    return table.get
+
+
+def _first(templates: Mapping[str, Template], words: tuple[str, ...]) -> str | None:
+    return next((name for name, one in templates.items() if whole(one, words) is not None), None)
+
+
+def _integer(number: Fraction | None, least: int, most: int) -> int | None:
+    if number is None or number.denominator != 1 or not least <= number <= most:
+        return None
+    return int(number)
+
+
+def _written(words: tuple[str, ...]) -> int | None:
+    """`6:30` -> minutes since midnight."""
+    found = re.fullmatch(r"([01]?\d|2[0-4])[:.]([0-5]\d)", words[0]) if len(words) == 1 else None
+    return int(found[1]) * 60 + int(found[2]) if found else None

@@ -1,0 +1,57 @@
+"""Answers on sums and units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.phrases.phrases import FEW_PLACES, Phrases
+from voiceloop.skills.units import converted
+from voiceloop.skills.values import Request
+
+HUGE = 10**15
+"""Such a number is said as a power of ten."""
+
+
+def _sum(request: Request, known: Known, phrases: Phrases) -> Answer:
+    found = request.values["sum"]
+    if found.value is None:
+        return Answer(phrases.says["by zero"])
+    said = phrases.says["sum"].format(sum=found.said, value=_number(found.value, phrases))
+    return Answer(said[0].upper() + said[1:])
+
+
+def _number(value: Fraction, phrases: Phrases) -> str:
+    if abs(value) < HUGE:
+        return phrases.number(value)
+    power = len(str(abs(int(value)))) - 1
+    mantissa = Fraction(round(value / 10**power, FEW_PLACES))
+    number = phrases.number(mantissa, FEW_PLACES)
+    said = phrases.says["huge"].format(value=number, power=power)
+    return said if mantissa * 10**power == value else f"{phrases.says['about']} {said}"
+
+
+def _convert(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+    amount = request.values.get("amount")
+    if amount is None:
+        amount = request.values["v"]
+    found = converted(amount, request.values["u"])
+    if found is None:
+        return None
+    given = [
+        f"{phrases.number(number)} {phrases.unit(unit, one=number == 1)}"
+        for number, unit in found.given
+    ]
+    value = phrases.number(found.number, FEW_PLACES)
+    value = f"{value} {phrases.unit(found.unit, one=found.number == 1)}"
+    one = len(found.given) == 1 and found.given[0][0] == 1
+    verb = phrases.says["is" if one else "are"]
+    said = phrases.says["converted"].format(
+        **{"amount": phrases.listed(given), "is": verb}, value=value
+    )
+    return Answer(said[0].upper() + said[1:])
+
+
+ANSWERS: Mapping[str, Any] = {"sum": _sum, "convert": _convert}

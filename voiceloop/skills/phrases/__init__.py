@@ -1,0 +1,12 @@
+"""How requests are made, and how they are answered, by language: data, and the few rules by which
+languages put numbers, times and days into words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from voiceloop.skills.phrases.en import ENGLISH
+from voiceloop.skills.phrases.phrases import Phrases
+
+PHRASES: Mapping[str, Phrases] = {one.code: one for one in (ENGLISH,)}
+"""By the language's code."""

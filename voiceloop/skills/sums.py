@@ -1,0 +1,260 @@
+"""Sums in words: `half of 9 plus 3` is 7.5, exactly.
+
+sum     = product (+ product | - product)…
+product = power (* power | / power | % power | of power)…
+power   = factor (^ power | ^2 | ^3)…
+factor  = number | - factor | root factor | twice factor
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+from typing import NamedTuple
+
+from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.template import Kind, Template, whole
+from voiceloop.skills.words import plain
+
+MOST_BITS = 4096
+"""Of the largest power."""
+ROOT_PLACES = 30
+"""Decimals of a root that is not exact."""
+_BINARY = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "%off": 2, "of": 2, "^": 3}
+"""Precedence of signs between two numbers."""
+_BEFORE = {"-", "neg", "sqrt", "cbrt", "2*", "3*"}
+_BEHIND = {"^2": 2, "^3": 3}
+
+
+class Refused(Exception):
+    """What was said is no sum, or one that has no answer of this kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A sum as it is said, and what it is; None where something is divided by zero."""
+
+    said: str
+    value: Fraction | None
+
+
+class _Token(NamedTuple):
+    said: str
+    sign: str = ""
+    number: Fraction | None = None
+
+
+def reader(
+    phrases: Phrases,
+    compile: Callable[[str], Template],
+    number: Callable[[tuple[str, ...]], Fraction | None],
+) -> Kind:
+    """What reads the words of a sum in a language."""
+    lexer = _Lexer(phrases, number)
+    others = {sign: compile(text) for sign, text in phrases.sums.items()}
+
+    def read(words: tuple[str, ...]) -> Sum | None:
+        tokens = lexer.tokens(words) or _put_otherwise(words, others, lexer)
+        if not tokens or not any(token.sign for token in tokens):
+            return None
+        try:
+            value = _Parser(tokens).whole()
+        except ZeroDivisionError:
+            value = None
+        except Refused:
+            return None
+        return Sum(" ".join(token.said for token in tokens), value)
+
+    return read
+
+
+def _put_otherwise(
+    words: tuple[str, ...], others: dict[str, Template], lexer: _Lexer
+) -> list[_Token]:
+    """`add 3 and 4` -> 3 plus 4."""
+    for sign, template in others.items():
+        if (values := whole(template, words)) is not None:
+            first, second = (lexer.number(values[name]) for name in "ab")
+            return [first, lexer.sign(sign), second]
+    return []
+
+
+class _Lexer:
+    """The signs and numbers of a language."""
+
+    def __init__(
+        self, phrases: Phrases, number: Callable[[tuple[str, ...]], Fraction | None]
+    ) -> None:
+        self._phrases = phrases
+        self._number = number
+        self._signs = {
+            tuple(plain(word) for word in name.split()): sign
+            for sign, names in phrases.operators.items()
+            for name in names.split("|")
+        }
+        self._parts = {
+            tuple(plain(word) for word in name.replace("_", " ").split()): (
+                number,
+                name.replace("_", " "),
+            )
+            for number, names in phrases.parts.items()
+            for name in names.split()
+        }
+        self._longest = max(map(len, (*self._signs, *self._parts)))
+
+    def number(self, value: object) -> _Token:
+        """A number by itself."""
+        assert isinstance(value, Fraction), "it is a number"
+        return _Token(self._phrases.number(value), number=value)
+
+    def sign(self, sign: str) -> _Token:
+        """A sign, as it is said in answers."""
+        return _Token(self._phrases.operators[sign].partition("|")[0], sign)
+
+    def tokens(self, words: tuple[str, ...]) -> list[_Token]:
+        """The tokens of all words; none where one of them is nothing of a sum."""
+        found, at = list[_Token](), 0
+        while at < len(words):
+            token, at = self._next(words, at, found)
+            if token is None:
+                return []
+            if token.said:
+                found.append(token)
+        return found
+
+    def _next(
+        self, words: tuple[str, ...], at: int, found: list[_Token]
+    ) -> tuple[_Token | None, int]:
+        number = self._number(words[at : at + 1])
+        if number is not None:
+            return self.number(number), at + 1
+        for length in range(min(self._longest, len(words) - at), 0, -1):
+            key, end = words[at : at + length], at + length
+            if key in self._parts:
+                return self._part(key, end, words, found)
+            if key in self._signs:
+                return self.sign(self._signs[key]), end
+        follows = at + 1 < len(words) and words[at] in self._phrases.noise
+        return (_Token(""), at + 1) if follows else (None, at)
+
+    def _part(
+        self, key: tuple[str, ...], end: int, words: tuple[str, ...], found: list[_Token]
+    ) -> tuple[_Token | None, int]:
+        """`3 quarters of`, `half of`: a number, and the sign behind it."""
+        below, name = self._parts[key]
+        of = self._phrases.of.split("|")
+        if end >= len(words) or words[end] not in of:
+            return None, end
+        above = found.pop() if found and found[-1].number is not None else None
+        number = (above.number if above and above.number else Fraction(1)) / below
+        found.append(
+            _Token(f"{above.said} {name}" if above else self._phrases.part(below), number=number)
+        )
+        return _Token(of[0], "of"), end + 1
+
+
+class _Parser:
+    """Reads tokens from the left."""
+
+    def __init__(self, tokens: Sequence[_Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def whole(self) -> Fraction:
+        """What all of it is. Raises Refused and ZeroDivisionError."""
+        value = self._expression(1)
+        if self._at < len(self._tokens):
+            raise Refused
+        return value
+
+    @property
+    def _sign(self) -> str:
+        return self._tokens[self._at].sign if self._at < len(self._tokens) else ""
+
+    def _expression(self, least: int) -> Fraction:
+        """With signs of that precedence and above."""
+        left = self._factor()
+        while (sign := self._sign) and (_BINARY.get(sign, 0) >= least or sign in _BEHIND):
+            self._at += 1
+            if sign in _BEHIND:
+                left = power(left, Fraction(_BEHIND[sign]))
+                continue
+            right = self._expression(_BINARY[sign] + (sign != "^"))
+            left = _binary(sign, left, right)
+        return left
+
+    def _factor(self) -> Fraction:
+        if self._at >= len(self._tokens):
+            raise Refused
+        token = self._tokens[self._at]
+        self._at += 1
+        if token.number is not None:
+            return token.number
+        if token.sign not in _BEFORE:
+            raise Refused
+        # A root is of what follows it directly, powers included.
+        return _before(token.sign, self._expression(_BINARY["^"]))
+
+
+def _binary(sign: str, left: Fraction, right: Fraction) -> Fraction:
+    match sign:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*" | "of":
+            return left * right
+        case "/":
+            return left / right
+        case "%":
+            return left * right / 100
+        case "%off":
+            return right - left * right / 100
+        case _:
+            return power(left, right)
+
+
+def _before(sign: str, value: Fraction) -> Fraction:
+    match sign:
+        case "-" | "neg":
+            return -value
+        case "sqrt":
+            return root(value, 2)
+        case "cbrt":
+            return root(value, 3)
+        case _:
+            return int(sign[0]) * value
+
+
+def power(base: Fraction, exponent: Fraction) -> Fraction:
+    """Raises Refused for what is no fraction, or too large."""
+    if exponent == Fraction(1, 2):
+        return root(base, 2)
+    bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+    if exponent.denominator != 1 or abs(exponent) > MOST_BITS or abs(exponent) * bits > MOST_BITS:
+        raise Refused
+    return base ** int(exponent)
+
+
+def root(value: Fraction, degree: int) -> Fraction:
+    """Exactly where it is a fraction, else with `ROOT_PLACES` decimals. Raises Refused."""
+    if value < 0:
+        raise Refused
+    above, below = _whole_root(value.numerator, degree), _whole_root(value.denominator, degree)
+    if above**degree == value.numerator and below**degree == value.denominator:
+        return Fraction(above, below)
+    scale = 10 ** (ROOT_PLACES * degree)
+    return Fraction(_whole_root(int(value * scale), degree), 10**ROOT_PLACES)
+
+
+def _whole_root(value: int, degree: int) -> int:
+    """The whole part of a root, by bisection where it is no square root."""
+    if degree == 2:
+        return isqrt(value)
+    low, high = 0, 1 << (value.bit_length() // degree + 1)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if middle**degree <= value else (low, middle - 1)
+    return low

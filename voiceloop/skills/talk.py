@@ -1,0 +1,57 @@
+"""Answers on the talk itself: what was said in it, how it sounds, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.values import Request
+
+ENDS = ".!?…"
+_FURTHEST = {"louder": "loudest", "softer": "softest", "slower": "slowest", "faster": "fastest"}
+
+
+def _recall(request: Request, known: Known, phrases: Phrases) -> Answer:
+    """What the user asked last, or first."""
+    if not known.asked:
+        return Answer(phrases.says["asked nothing"], aside=True)
+    said = known.asked[0 if request.kind == "recall_first" else -1].strip()
+    key = "asked" if said.endswith("?") else "said"
+    said = said if said[-1] in ENDS else f"{said}."
+    return Answer(phrases.says[key].format(said=said), aside=True)
+
+
+def _repeat(request: Request, known: Known, phrases: Phrases) -> Answer:
+    return Answer(known.heard or phrases.says["nothing said"], aside=True)
+
+
+def _stop(request: Request, known: Known, phrases: Phrases) -> Answer:
+    return Answer("", aside=True)
+
+
+def _courtesy(request: Request, known: Known, phrases: Phrases) -> Answer:
+    """Thanks, or goodbye."""
+    return Answer(phrases.says[request.kind], ends=request.kind != "thanks", aside=True)
+
+
+def _change(request: Request, known: Known, phrases: Phrases) -> Answer:
+    """How replies sound."""
+    change = request.kind
+    if change in ("slower", "faster") and not known.paced:
+        return Answer(phrases.says["one pace"], aside=True)
+    voice = known.voice.changed(change)
+    if voice == known.voice and change in _FURTHEST:
+        return Answer(phrases.says[_FURTHEST[change]], aside=True)
+    return Answer(phrases.says[change], voice=voice, aside=True)
+
+
+ANSWERS: Mapping[str, Any] = {
+    "recall": _recall,
+    "recall_first": _recall,
+    "repeat": _repeat,
+    "stop": _stop,
+    **dict.fromkeys(("thanks", "done", "goodbye", "night"), _courtesy),
+    **dict.fromkeys(("louder", "softer", "slower", "faster", "normal"), _change),
+}

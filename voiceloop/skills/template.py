@@ -1,0 +1,165 @@
+"""Templates of what people say, and how words are matched with them.
+
+    (turn it|turn the volume) up [a bit]      either of two; what is in [] may be left out
+    set a timer for {duration}                a slot: words that mean a value of that kind
+    what is {a:number} plus {b:number}        two slots of one kind, by names of their own
+    remind me to {what:words}                 a slot of any words, whose value is where they stand
+    <polite> stop                             another template, by name
+    (stop )+                                  once or more
+
+A template matches words from a place on, and gives each place where it may end, with the values of
+its slots. This module knows neither languages nor what is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+Values = Mapping[str, object]
+"""What slots mean, by name."""
+Kind = Callable[[tuple[str, ...]], object]
+"""What words mean; None where they mean nothing of the kind."""
+LONGEST_SLOT = 12
+"""Words of the longest slot."""
+_PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
+PLACES = ("words", "label")
+"""Kinds of slots of which it is wanted where they stand, since what was written there is said
+back."""
+NOTHING: Values = {}
+
+
+class Place(NamedTuple):
+    """Where words stand."""
+
+    start: int
+    end: int
+
+
+class Template(Protocol):
+    """What words may be like."""
+
+    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+        """Where what begins at `at` may end, with the values so far and its own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    text: str
+
+    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+        if at < len(words) and words[at] == self.text:
+            yield at + 1, values
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    name: str
+    kind: Kind
+
+    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+        for end in range(at + 1, min(len(words), at + LONGEST_SLOT) + 1):
+            value = self.kind(words[at:end])
+            if value is not None:
+                yield end, {**values, self.name: value}
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """A slot whose value is where its words stand."""
+
+    name: str
+    kind: Kind
+
+    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+        for end in range(at + 1, min(len(words), at + LONGEST_SLOT) + 1):
+            if self.kind(words[at:end]):
+                yield end, {**values, self.name: Place(at, end)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    parts: Sequence[Template]
+
+    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+        return self._rest(0, words, at, values)
+
+    def _rest(
+        self, part: int, words: tuple[str, ...], at: int, values: Values
+    ) -> Iterator[tuple[int, Values]]:
+        if part == len(self.parts):
+            yield at, values
+            return
+        for end, known in self.parts[part].ends(words, at, values):
+            yield from self._rest(part + 1, words, end, known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Either:
+    choices: Sequence[Template]
+
+    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+        for choice in self.choices:
+            yield from choice.ends(words, at, values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    inner: Template
+
+    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+        for end, known in self.inner.ends(words, at, values):
+            if end > at:
+                yield from self.ends(words, end, known)
+            yield end, known
+
+
+def compiled(text: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) -> Template:
+    """The template that `text` writes; `named` are those that it may call, `kinds` its slots'."""
+    pieces = [piece[1] for piece in _PIECE.finditer(text)]
+    assert re.sub(r"\s", "", "".join(pieces)) == re.sub(r"\s", "", text), f"not understood: {text}"
+    template, end = _choices(pieces, 0, named, kinds)
+    assert end == len(pieces), f"brackets do not match: {text}"
+    return template
+
+
+def _choices(
+    pieces: Sequence[str], at: int, named: Mapping[str, Template], kinds: Mapping[str, Kind]
+) -> tuple[Template, int]:
+    choices, parts = list[Template](), list[Template]()
+    while at < len(pieces) and pieces[at] not in ")]":
+        match piece := pieces[at]:
+            case "|":
+                choices.append(_Sequence(parts))
+                parts = []
+            case "(" | "[":
+                inner, at = _choices(pieces, at + 1, named, kinds)
+                parts.append(inner if piece == "(" else _Either((inner, _Sequence(()))))
+            case "+":
+                parts[-1] = _Repeated(parts[-1])
+            case _:
+                parts.append(_part(piece, named, kinds))
+        at += 1
+    last = _Sequence(parts)
+    return (_Either((*choices, last)) if choices else last), at
+
+
+def _part(piece: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) -> Template:
+    if piece.startswith("<"):
+        return named[piece[1:-1]]
+    if piece.startswith("{"):
+        name, _, kind = piece[1:-1].partition(":")
+        chosen = kind or name
+        return (_Where if chosen in PLACES else _Slot)(name, kinds[chosen])
+    return _Word(piece)
+
+
+def whole(template: Template, words: tuple[str, ...]) -> Values | None:
+    """The values of a match of all `words`."""
+    for end, values in template.ends(words, 0, NOTHING):
+        if end == len(words):
+            return values
+    return None

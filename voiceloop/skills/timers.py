@@ -1,0 +1,200 @@
+"""Answers on timers, alarms and reminders. Who keeps them, and lets them ring, is told by calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from typing import Any
+
+from voiceloop.skills.known import Answer, Known, Timer, What
+from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.values import Day, Request
+
+LONGEST_S = 86_400
+"""The longest timer."""
+FURTHEST_S = 7 * 86_400
+"""An alarm is no further ahead."""
+MOST = 20
+"""Timers at once."""
+
+
+def _timer(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+    if request.kind == "duration" and not known.asks_for_time:
+        return None
+    seconds, name = request.values["duration"], request.values.get("name", "")
+    if seconds > LONGEST_S:
+        return Answer(phrases.says["too long"])
+    span = phrases.span(seconds)
+    named = "named " if name else ""
+    text = phrases.says[f"{named}timer set"].format(span=span, name=name)
+    rings = phrases.says[f"{named}timer over"].format(span=span, name=name)
+    return _set(known, phrases, text, "timer", seconds, name, rings)
+
+
+def _asks(request: Request, known: Known, phrases: Phrases) -> Answer:
+    return Answer(phrases.says["timer for how long"], asks_for_time=True)
+
+
+def _alarm(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+    at = _moment(request, known.now)
+    if at is None:
+        return None
+    text = _on(at, "alarm set", known.now, phrases)
+    rings = phrases.says["alarm over"].format(it_is=phrases.it_is(at))
+    return _set(known, phrases, text, "alarm", _until(at, known.now), "", rings)
+
+
+def _reminder(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+    """Of something, in a while or at some time."""
+    name = _swapped(request.values["name"], phrases)
+    if "duration" in request.values:
+        seconds = request.values["duration"]
+        text = phrases.says["reminder set"].format(span=phrases.span(seconds), name=name)
+    elif at := _moment(request, known.now):
+        seconds, text = _until(at, known.now), _on(at, "reminder set at", known.now, phrases)
+    else:
+        return None
+    rings = phrases.says["reminder over"].format(name=name)
+    return _set(known, phrases, text, "reminder", seconds, name, rings)
+
+
+def _moment(request: Request, now: datetime) -> datetime | None:
+    """When an alarm is to ring; None where that is past, or too far ahead."""
+    time, day = request.values["time"], request.values.get("day")
+    if day is None or day == Day(offset=0):
+        at = time.next(now, wakes=request.kind == "wake")
+    else:
+        date = day.date(now.date())
+        at = date and time.on(date, now)
+    ahead = timedelta(seconds=FURTHEST_S)
+    return at if at and now < at <= now + ahead else None
+
+
+def _until(at: datetime, now: datetime) -> int:
+    return ceil((at.astimezone(UTC) - now.astimezone(UTC)).total_seconds())
+
+
+def _on(at: datetime, key: str, now: datetime, phrases: Phrases) -> str:
+    """That something is set, with the day unless that is today."""
+    days = (at.date() - now.date()).days
+    key = key if days == 0 else f"{key} tomorrow" if days == 1 else f"{key} on"
+    weekday = phrases.weekday(at.weekday())
+    return phrases.says[key].format(time=phrases.time(at), weekday=weekday)
+
+
+def _set(
+    known: Known, phrases: Phrases, text: str, what: What, seconds: int, name: str, rings: str
+) -> Answer:
+    if len(known.timers) >= MOST:
+        return Answer(phrases.says["too many"].format(count=MOST))
+    return Answer(text, sets=timer(known, what, seconds, name, rings))
+
+
+def timer(known: Known, what: What, seconds: int, name: str, rings: str) -> Timer:
+    """One that begins to run now."""
+    return Timer(0, what, known.now + timedelta(seconds=seconds), seconds, name, rings)
+
+
+def _swapped(text: str, phrases: Phrases) -> str:
+    """As it is said back: my mother, your mother."""
+    return " ".join(phrases.swaps.get(word.lower(), word) for word in text.split())
+
+
+# ---- those that run
+
+
+def _left(request: Request, known: Known, phrases: Phrases) -> Answer:
+    found = _meant(request, known, phrases)
+    if not found:
+        key = "no such timer" if known.timers else "no timer"
+        return Answer(phrases.says[key])
+    if len(found) > 1:
+        each = [
+            phrases.says["one of all"].format(
+                which=which(one, phrases), span=_span(one, known, phrases)
+            )
+            for one in found
+        ]
+        return Answer(phrases.says["all left"].format(count=len(found), list="; ".join(each)))
+    (one,) = found
+    named = one.name or one.what != "timer"
+    key = "left of" if named else "left"
+    span = _span(one, known, phrases)
+    said = phrases.says[key].format(span=span, which=which(one, phrases))
+    return Answer(said[0].upper() + said[1:])
+
+
+def _span(timer: Timer, known: Known, phrases: Phrases) -> str:
+    """How long it still runs, the longer the less exactly."""
+    seconds = max(0, round((timer.due - known.now).total_seconds()))
+    unit = 60 if seconds >= 600 else 1
+    return phrases.span(round(seconds / unit) * unit)
+
+
+def _cancel(request: Request, known: Known, phrases: Phrases) -> Answer:
+    found = _meant(request, known, phrases)
+    if not found:
+        key = "no such timer" if known.timers else "no timer"
+        return Answer(phrases.says[key])
+    if len(found) > 1:
+        names = phrases.listed([which(one, phrases) for one in found])
+        return Answer(phrases.says["which"].format(list=names))
+    return _canceled(found, phrases)
+
+
+def _cancel_all(request: Request, known: Known, phrases: Phrases) -> Answer:
+    found = _meant(request, known, phrases)
+    return _canceled(found, phrases) if found else Answer(phrases.says["no timer"])
+
+
+def _undo(request: Request, known: Known, phrases: Phrases) -> Answer:
+    """What was set just now is not; else whoever says so wants no more of what was said."""
+    found = [one for one in known.timers if one.number == known.just_set]
+    return _canceled(found, phrases) if found else Answer("", aside=True)
+
+
+def _canceled(timers: Sequence[Timer], phrases: Phrases) -> Answer:
+    text = phrases.says["all canceled"]
+    if len(timers) == 1:
+        text = phrases.says["canceled"].format(which=which(timers[0], phrases))
+    return Answer(text, cancels=frozenset(one.number for one in timers))
+
+
+def _meant(request: Request, known: Known, phrases: Phrases) -> list[Timer]:
+    """The timers that a request is about."""
+    values, found = request.values, list(known.timers)
+    if kind := values.get("what"):
+        # Whoever says timer may mean any of them.
+        found = [one for one in found if one.what == kind] or (found if kind == "timer" else [])
+    if "duration" in values:
+        found = [one for one in found if one.seconds == values["duration"]]
+    if name := values.get("name"):
+        found = [one for one in found if one.name.lower() == name.lower()]
+    if time := values.get("time"):
+        found = [
+            one for one in found if one.due in (time.next(known.now), time.on(one.due, known.now))
+        ]
+    return found
+
+
+def which(timer: Timer, phrases: Phrases) -> str:
+    """What a timer is called where there are several."""
+    key = "named timer" if timer.what == "timer" and timer.name else timer.what
+    whole, time = phrases.span(timer.seconds), phrases.time(timer.due)
+    return phrases.says[key].format(name=timer.name, whole=whole, time=time)
+
+
+ANSWERS: Mapping[str, Any] = {
+    "timer": _timer,
+    "duration": _timer,
+    "timer_asks": _asks,
+    "alarm": _alarm,
+    "wake": _alarm,
+    "reminder": _reminder,
+    "reminder_at": _reminder,
+    "timer_left": _left,
+    "timer_cancel": _cancel,
+    "timer_cancel_all": _cancel_all,
+    "undo": _undo,
+}

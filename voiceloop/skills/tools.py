@@ -1,0 +1,108 @@
+"""The same as tools that a language model can call, where its chat template knows such.
+
+What a model writes is not to be trusted: wrong arguments come back to it as an error that it can
+read, never as an exception. The starter model was trained to call the first two, and with what they
+return.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from voiceloop.skills.answer import reply_to
+from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.timers import LONGEST_S, MOST, timer
+from voiceloop.skills.understand import understand
+from voiceloop.types import Tool
+
+UNITS = {"hours": 3600, "minutes": 60, "seconds": 1}
+
+
+def _tool(tool: str, description: str, required: str = "", **given: str) -> Tool:
+    """A tool; `given` are the types of its arguments, by name."""
+    properties = {key: {"type": kind} for key, kind in given.items()}
+    parameters = {"type": "object", "properties": properties, "required": required.split()}
+    return Tool(tool, description, parameters)
+
+
+TOOLS = (
+    _tool("get_time", "The time and the date now."),
+    _tool(
+        "set_timer",
+        "Ring after hours, minutes and seconds, together.",
+        **{"hours": "integer", "minutes": "integer", "seconds": "integer", "name": "string"},
+    ),
+    _tool("cancel_timer", "Cancel the timer of that name, or all.", **{"name": "string"}),
+    _tool("calculate", "Compute, such as '15% of 80'.", "expression", expression="string"),
+    _tool(
+        "convert",
+        "Convert units, such as 5 from 'miles' to 'kilometers'.",
+        "amount from to",
+        **{"amount": "number", "from": "string", "to": "string"},
+    ),
+)
+"""What is offered."""
+
+
+def run_tool(name: str, arguments: Mapping[str, object], known: Known, code: str) -> Answer:
+    """Call the tool called `name`; the user speaks the language of that code. The text of what it
+    gives is JSON, for the model."""
+    match name:
+        case "get_time":
+            return _told(time=_clock(known), day=f"{known.now:%A}", date=_date(known))
+        case "set_timer":
+            return _set_timer(arguments, known, code)
+        case "cancel_timer":
+            return _cancel_timer(arguments, known)
+        case "calculate":
+            return _asked(f"what is {arguments.get('expression')}", "sum", known)
+        case "convert":
+            amount, source, target = (arguments.get(key) for key in ("amount", "from", "to"))
+            return _asked(f"convert {amount} {source} to {target}", "convert", known)
+        case _:
+            return _told(error=f"there is no tool called {name}")
+
+
+def _told(**facts: object) -> Answer:
+    return Answer(json.dumps(facts))
+
+
+def _clock(known: Known) -> str:
+    return known.now.strftime("%I:%M %p").lstrip("0")
+
+
+def _date(known: Known) -> str:
+    return f"{known.now:%B} {known.now.day}"
+
+
+def _set_timer(arguments: Mapping[str, object], known: Known, code: str) -> Answer:
+    given: dict[str, Any] = dict(arguments)
+    name = given.pop("name", "")
+    fit = (unit in UNITS and type(n) is int and 0 < n <= LONGEST_S for unit, n in given.items())
+    if not given or not all(fit) or not isinstance(name, str):
+        return _told(error="a timer takes hours, minutes or seconds above 0")
+    if len(known.timers) >= MOST:
+        return _told(error=f"{MOST} timers are running")
+    said = " ".join(f"{n} {unit[:-1] if n == 1 else unit}" for unit, n in given.items())
+    seconds = sum(n * UNITS[unit] for unit, n in given.items())
+    phrases = PHRASES.get(code, PHRASES["en"])
+    key = "named timer over" if name else "timer over"
+    rings = phrases.says[key].format(span=phrases.span(seconds), name=name)
+    sets = timer(known, "timer", seconds, name, rings)
+    return Answer(json.dumps({"timer": said}), sets=sets)
+
+
+def _cancel_timer(arguments: Mapping[str, object], known: Known) -> Answer:
+    name = str(arguments.get("name") or "").lower()
+    meant = frozenset(one.number for one in known.timers if not name or one.name.lower() == name)
+    return Answer(json.dumps({"canceled": len(meant)}), cancels=meant)
+
+
+def _asked(text: str, kind: str, known: Known) -> Answer:
+    """What a rule answers."""
+    request = understand(text, "en")
+    found = reply_to(request, "en", known) if request and request.kind == kind else None
+    return _told(result=found.text) if found else _told(error="that cannot be computed")

@@ -1,0 +1,70 @@
+"""What is asked for, where a rule is sure of it: all of what was said has to be that request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from voiceloop.skills.grammar import Grammar
+from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.template import NOTHING, Place, Template, Values
+from voiceloop.skills.values import Request
+from voiceloop.skills.words import Word, counted, spelled
+
+MOST_WORDS = 30
+"""Whoever says more asks for more than one of these."""
+MOST_TRIMMED = 8
+"""Words before or behind a request that belong to it in no way."""
+
+
+@cache
+def grammar(code: str) -> Grammar | None:
+    """The rules of a language; None where there are none."""
+    return Grammar(PHRASES[code]) if code in PHRASES else None
+
+
+def understand(text: str, code: str) -> Request | None:
+    """The request that `text` is in the language of that code; None where no rule is sure."""
+    rules = grammar(code)
+    if rules is None or len(text) > 20 * MOST_WORDS:
+        return None
+    said = counted(spelled(text), rules.phrases.words)
+    words = tuple(word.text for word in said)
+    if not 0 < len(words) <= MOST_WORDS:
+        return None
+    starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
+    for start in starts:
+        for kind, templates in rules.rules.items():
+            for template in templates:
+                for end, values in template.ends(words, start, NOTHING):
+                    if end in ends:
+                        return Request(kind, _told(values, said, text))
+    return None
+
+
+def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:
+    """Where a request may begin, as what is before it belongs to none."""
+    found = [0]
+    for start in found:
+        if start <= MOST_TRIMMED:
+            found += [end for end, _ in leads.ends(words, start, NOTHING) if end not in found]
+    return sorted(start for start in set(found) if start < len(words))
+
+
+def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
+    """Where it may end, likewise."""
+    found = {len(words)}
+    for start in range(len(words) - 1, max(0, len(words) - MOST_TRIMMED) - 1, -1):
+        if any(end in found for end, _ in tails.ends(words, start, NOTHING)):
+            found.add(start)
+    return found - {0}
+
+
+def _told(values: Values, said: Sequence[Word], text: str) -> dict[str, Any]:
+    """The values, with the words that stand at a place as they were written."""
+    found = dict[str, Any](values)
+    for name, place in values.items():
+        if isinstance(place, Place):
+            found[name] = text[said[place.start].start : said[place.end - 1].end]
+    return found

@@ -1,0 +1,70 @@
+"""Units, and amounts of one in another. This module does not know what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+from typing import NamedTuple
+
+from voiceloop.skills.values import Amount
+
+
+class Unit(NamedTuple):
+    """What a unit measures, and what one of it is."""
+
+    measures: str
+    worth: Fraction
+    """In the unit of what it measures that is worth one."""
+    zero: Fraction = Fraction(0)
+    """What is added to a number of it first."""
+
+
+_TABLE = {
+    "time": "second 1|minute 60|hour 3600|day 86400|week 604800|year 31536000",
+    "length": "meter 1|kilometer 1000|centimeter 0.01|millimeter 0.001|inch 0.0254|foot 0.3048"
+    "|yard 0.9144|mile 1609.344|nautical mile 1852|light year 9460730472580800",
+    "weight": "gram 1|kilogram 1000|milligram 0.001|ton 1000000|ounce 28.349523125"
+    "|pound 453.59237|stone 6350.29318|centner 50000",
+    "volume": "liter 1|milliliter 0.001|centiliter 0.01|deciliter 0.1|cubic meter 1000"
+    "|gallon 3.785411784|quart 0.946352946|pint 0.473176473|cup 0.2365882365"
+    "|fluid ounce 0.0295735295625|tablespoon 0.01478676478125|teaspoon 0.00492892159375",
+    "speed": "meter per second 1|kilometer per hour 5/18|mile per hour 0.44704|knot 463/900",
+    "area": "square meter 1|square kilometer 1000000|square centimeter 0.0001|hectare 10000"
+    "|square foot 0.09290304|square mile 2589988.110336|acre 4046.8564224",
+    "data": "byte 1|kilobyte 1000|megabyte 1000000|gigabyte 1000000000|terabyte 1000000000000",
+    "number": "piece 1|dozen 12",
+}
+UNITS = {
+    name: Unit(measures, Fraction(worth))
+    for measures, table in _TABLE.items()
+    for name, worth in (one.rsplit(" ", 1) for one in table.split("|"))
+} | {
+    "kelvin": Unit("temperature", Fraction(1)),
+    "celsius": Unit("temperature", Fraction(1), Fraction("273.15")),
+    "fahrenheit": Unit("temperature", Fraction(5, 9), Fraction("459.67")),
+}
+
+
+class Converted(NamedTuple):
+    """Amounts of one thing, and what they are in another unit."""
+
+    given: Sequence[tuple[Fraction, str]]
+    number: Fraction
+    unit: str
+
+
+def converted(amounts: Sequence[Amount], targets: Sequence[str]) -> Converted | None:
+    """Amounts, together, in one of the target units; None where that is of another kind."""
+    for target in targets:
+        for units in product(*(one.units for one in amounts)):
+            alike = all(UNITS[unit].measures == UNITS[target].measures for unit in units)
+            if alike and target not in units:
+                given = [(one.number, unit) for one, unit in zip(amounts, units, strict=True)]
+                total = sum(
+                    ((number + UNITS[unit].zero) * UNITS[unit].worth for number, unit in given),
+                    Fraction(0),
+                )
+                number = total / UNITS[target].worth - UNITS[target].zero
+                return Converted(given, number, target)
+    return None

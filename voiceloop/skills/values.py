@@ -1,0 +1,143 @@
+"""What slots mean: moments of the clock, days, amounts of units. Values, without a language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from typing import Any, Literal
+
+NOON = 12 * 60
+DAY = 24 * 60
+"""In minutes."""
+MORNING = range(4, 12)
+"""Hours at which people want to be woken, if they name no half of the day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for."""
+
+    kind: str
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A time of the day, as it was said."""
+
+    minutes: int
+    """Since midnight."""
+    sure: bool
+    """It cannot mean the same hour of the other half of the day."""
+
+    def next(self, now: datetime, *, wakes: bool = False) -> datetime:
+        """The first such moment after `now`; of two that may be meant, the next, or where somebody
+        is to be woken the one in the morning."""
+        moments = {self.minutes} if self.sure else {self.minutes, (self.minutes + NOON) % DAY}
+        if wakes and not self.sure:
+            moments = {one for one in moments if one // 60 in MORNING} or moments
+        return min(_after(now, one) for one in moments)
+
+    def on(self, day: date, now: datetime) -> datetime:
+        """That time on a day."""
+        return now.replace(
+            year=day.year, month=day.month, day=day.day, second=0, microsecond=0,
+            hour=self.minutes // 60, minute=self.minutes % 60,
+        )  # fmt: skip
+
+
+def _after(now: datetime, minutes: int) -> datetime:
+    moment = now.replace(hour=minutes // 60, minute=minutes % 60, second=0, microsecond=0)
+    return moment if moment > now else moment + timedelta(days=1)
+
+
+Feast = Literal["easter", "thanksgiving"]
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day as it was said; what is not said of it is None."""
+
+    offset: int | None = None
+    """Days from today."""
+    months: int = 0
+    """Months from today, beside days."""
+    weekday: int | None = None
+    """From Monday, 0."""
+    step: int = 0
+    """Of a weekday: the last (-1), the next after today (1), or the next from today on (0)."""
+    day: int | None = None
+    month: int | None = None
+    year: int | None = None
+    feast: Feast | None = None
+    """One that moves from year to year."""
+
+    def date(self, today: date, *, past: bool = False) -> date | None:
+        """When that is; what comes every year is the next one, or the last one if it is `past`.
+
+        None for a day that there is not.
+        """
+        if self.offset is not None:
+            return _moved(today, self.months, self.offset)
+        if self.weekday is not None:
+            return self._of_the_week(today, past)
+        years = [self.year] if self.year else range(today.year - 1, today.year + 9)
+        months = [self.month] if self.month else range(1, 13)
+        found = [self._in(year, month) for year in years for month in months]
+        days = sorted({day for day in found if day is not None})
+        if self.year:
+            return days[0] if days else None
+        if past:
+            return max((day for day in days if day <= today), default=None)
+        return min((day for day in days if day >= today), default=None)
+
+    def _of_the_week(self, today: date, past: bool) -> date:
+        assert self.weekday is not None, "it is a weekday"
+        ahead = (self.weekday - today.weekday()) % 7
+        if self.step < 0 or past:
+            return today - timedelta(days=(7 - ahead) % 7 or 7)
+        return today + timedelta(days=ahead or 7 * self.step)
+
+    def _in(self, year: int, month: int) -> date | None:
+        if self.feast:
+            return easter(year) if self.feast == "easter" else thanksgiving(year)
+        try:
+            return date(year, month, self.day or 1)
+        except ValueError:
+            return None
+
+
+def _moved(today: date, months: int, days: int) -> date | None:
+    month = today.month - 1 + months
+    year, month = today.year + month // 12, month % 12 + 1
+    for day in (today.day, 30, 29, 28):  # a month may be shorter
+        try:
+            return date(year, month, day) + timedelta(days=days)
+        except (ValueError, OverflowError):
+            continue
+    return None
+
+
+def easter(year: int) -> date:
+    """Easter Sunday (Gregorian; Meeus, Jones and Butcher)."""
+    a, (b, c) = year % 19, divmod(year, 100)
+    h = (19 * a + b - b // 4 - (b - (b + 8) // 25 + 1) // 3 + 15) % 30
+    k = (32 + 2 * (b % 4) + 2 * (c // 4) - h - c % 4) % 7
+    month, day = divmod(h + k - 7 * ((a + 11 * h + 22 * k) // 451) + 114, 31)
+    return date(year, month, day + 1)
+
+
+def thanksgiving(year: int) -> date:
+    """The fourth Thursday of November."""
+    first = date(year, 11, 1)
+    return first + timedelta(days=(3 - first.weekday()) % 7 + 21)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number of a unit; its name may be that of several units."""
+
+    number: Fraction
+    units: tuple[str, ...]

@@ -1,0 +1,159 @@
+"""What was said as words that can be compared: small letters without accents and marks, and numbers
+in digits, however the recogniser or the user wrote them.
+
+Numbers are read by the words in which the language itself says them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import NamedTuple
+
+from voiceloop.languages.numbers import Numbers
+
+LONGEST_NUMBER = 7
+"""Words of the longest number under a thousand: `nine hundred and ninety nine`, and more."""
+_TOKEN = re.compile(
+    r"\d+(?:st|nd|rd|th)\b|\d+(?:[.,:]\d+)*|\b[ap]\.\s?m\b\.?|[^\W\d_]+(?:['’][^\W\d_]+)*|[-+*/^%°√×÷·−–]",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_SAME = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "ß": "ss"})  # noqa: RUF001
+_MINUS = re.compile(r"[-−–]\s*[\d√]")  # noqa: RUF001
+
+
+class Word(NamedTuple):
+    """A word, and where it stands in what was said."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberWords:
+    """How a language says numbers, beside what `Numbers` gives for them."""
+
+    numbers: Numbers
+    variants: Sequence[tuple[str, str]]
+    """What else a number is called: a pattern in the words without spaces, and what replaces it."""
+    more: Mapping[str, int]
+    """Numbers that have other words."""
+    scales: Mapping[str, int]
+    """What multiplies the number before it: thousand, million."""
+    joins: frozenset[str]
+    """What may stand behind a thousand before the rest: two thousand *and* five."""
+    point: frozenset[str]
+    """What separates the whole from its decimals."""
+
+
+def plain(word: str) -> str:
+    """A word in small letters, without accents and apostrophes."""
+    parts = unicodedata.normalize("NFD", word.lower().translate(_SAME))
+    return "".join(char for char in parts if char not in "'’." and not unicodedata.combining(char))  # noqa: RUF001
+
+
+def spelled(text: str) -> list[Word]:
+    """The words, numbers and signs in `text`; a hyphen is a sign only before a number."""
+    found = list[Word]()
+    text = text.replace("²", "^2").replace("³", "^3")
+    for token in _TOKEN.finditer(text):
+        if token[0] in "-−–" and not _MINUS.match(text, token.start()):  # noqa: RUF001
+            continue
+        whole = token[0][0].isdigit()
+        found.append(Word(token[0] if whole else plain(token[0]), token.start(), token.end()))
+    return found
+
+
+def counted(words: Sequence[Word], how: NumberWords) -> list[Word]:
+    """The words with numbers in digits: `two hundred and five point one` -> `205.1`."""
+    found, at = list[Word](), 0
+    while at < len(words):
+        number, end = _number(words, at, how)
+        if number is None and (digits := _digits(words[at])):
+            number, end = int(digits), at + 1
+        if number is None:
+            found.append(words[at])
+            at += 1
+            continue
+        said, end = _with_decimals(number, words, end, how)
+        written = words[at].text if end == at + 1 and words[at].text[0].isdigit() else said
+        found.append(Word(written, words[at].start, words[end - 1].end))
+        at = end
+    return found
+
+
+def value(word: str, numbers: Numbers) -> Fraction | None:
+    """The number that a word of digits is, with the marks of the language; None for others."""
+    if not re.fullmatch(r"\d+(?:[.,]\d+)*", word):
+        return None
+    group = re.escape(numbers.group)
+    if re.fullmatch(rf"\d{{1,3}}(?:{group}\d{{3}})+(?:{re.escape(numbers.decimal)}\d+)?", word):
+        word = word.replace(numbers.group, "")
+    word = word.replace(",", ".")
+    return Fraction(word) if word.count(".") < 2 else None
+
+
+def _number(words: Sequence[Word], at: int, how: NumberWords) -> tuple[int | None, int]:
+    """The number whose words begin at `at`, and where they end; None where there is none."""
+    total, end = 0, at
+    while True:
+        part, after = _small(words, end, how)
+        scale = words[after].text if after < len(words) else ""
+        if scale in how.scales and (part is not None or end == at):
+            total, end = total + (1 if part is None else part) * how.scales[scale], after + 1
+            if end < len(words) and words[end].text in how.joins:
+                end += _small(words, end + 1, how)[0] is not None
+            continue
+        if part is not None:
+            total, end = total + part, after
+        return (None, at) if end == at else (total, end)
+
+
+def _small(words: Sequence[Word], at: int, how: NumberWords) -> tuple[int | None, int]:
+    """The number under a thousand whose words begin at `at`, and where they end; one in digits only
+    where it is multiplied."""
+    if at < len(words) and (digits := _digits(words[at])):
+        scaled = at + 1 < len(words) and words[at + 1].text in how.scales
+        return (int(digits), at + 1) if scaled else (None, at)
+    table = _table(how)
+    for length in range(min(LONGEST_NUMBER, len(words) - at), 0, -1):
+        joined = "".join(word.text for word in words[at : at + length])
+        if joined in table:
+            return table[joined], at + length
+    return None, at
+
+
+def _digits(word: Word) -> str:
+    return word.text if word.text.isdecimal() else ""
+
+
+def _with_decimals(
+    number: int, words: Sequence[Word], at: int, how: NumberWords
+) -> tuple[str, int]:
+    """A number with what is said behind its point, which would stand at `at`; and where it ends."""
+    digits, end = "", at + 1
+    while at < end < len(words) and words[at].text in how.point:
+        part, after = _small(words, end, how)
+        if part is None and (written := _digits(words[end])):
+            part, after = int(written), end + 1
+        if part is None:
+            break
+        digits, end = f"{digits}{part}", after
+    return (f"{number}{how.numbers.decimal}{digits}", end) if digits else (str(number), at)
+
+
+@cache
+def _table(how: NumberWords) -> Mapping[str, int]:
+    """The numbers under a thousand by their words, without spaces."""
+    found = dict[str, int]()
+    for number in range(1000):
+        said = "".join(word.text for word in spelled(how.numbers.words(number)))
+        found[said] = number
+        for pattern, other in how.variants:
+            found.setdefault(re.sub(pattern, other, said), number)
+    return {**found, **how.more}

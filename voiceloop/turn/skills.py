@@ -1,0 +1,133 @@
+"""What a session can do without its language model, and what it keeps for that: timers, how it
+sounds, what was said."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import anyio
+
+from voiceloop.config import Config
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.inputs import Reports
+from voiceloop.engines import Conversation, Llm
+from voiceloop.llm.wording import told
+from voiceloop.skills.answer import answer
+from voiceloop.skills.clock import zone
+from voiceloop.skills.known import Answer, Known, Timer, Voice
+from voiceloop.skills.tools import TOOLS, run_tool
+from voiceloop.types import Tool, ToolCall
+
+REMEMBERED = 20
+"""Things the user has said that are kept."""
+
+
+def wall_time(timezone: str) -> datetime:
+    """The time of the day in a zone, or where this machine is. Raises ConfigError for a zone that
+    there is not."""
+    return datetime.now(zone(timezone)).astimezone(zone(timezone))
+
+
+def begun(llm: Llm, config: Config, now: datetime) -> Conversation:
+    """A conversation with a language model that begins now."""
+    conversation = llm.conversation(system=told(llm.system, now, config.place))
+    if tools := offered(config):
+        conversation.rewrite(told(llm.system, now, config.place), (), tools)
+    return conversation
+
+
+def offered(config: Config) -> Sequence[Tool]:
+    """The tools that the language model is told of; the starter was trained to know its own."""
+    return TOOLS if config.llm.skills == "tools" and not config.llm.answers_little else ()
+
+
+class Skills:
+    """Of one conversation, over all connections that it has."""
+
+    def __init__(self, *, paced: bool = True) -> None:
+        """Replies can be made `paced`: slower and faster."""
+        self.voice = Voice()
+        self._paced = paced
+        self._timers: list[tuple[float, Timer]] = []
+        """With the moment of the loop's clock at which each is over."""
+        self._begun = 0
+        """Timers so far."""
+        self._asked = deque[str](maxlen=REMEMBERED)
+        self._heard = ""
+        self._asks_for_time = False
+        self._just_set: int | None = None
+        self._changed = anyio.Event()
+
+    @property
+    def timers(self) -> Sequence[Timer]:
+        """Those that run, the next one first."""
+        return [timer for _, timer in sorted(self._timers, key=lambda one: one[0])]
+
+    def answer(self, asked: actions.StartReply, now: datetime) -> Answer | None:
+        """The answer to what the user said; None where the language model is to find one."""
+        if asked.announces:
+            return Answer(asked.announces)
+        if asked.returned or not asked.options.skills:
+            return None
+        return answer(asked.text, asked.language, self._known(now))
+
+    def call(self, call: ToolCall, now: datetime, code: str) -> str:
+        """Do what the language model asks for; what came of it. The user speaks the language of
+        that code."""
+        if call.problem:
+            return json.dumps({"error": f"the call cannot be read: {call.problem}"})
+        done = run_tool(call.name, call.arguments, self._known(now), code)
+        self.do(done)
+        return done.text
+
+    def do(self, known: Answer) -> None:
+        """Do what belongs to an answer."""
+        if known.voice is not None:
+            self.voice = known.voice
+        if known.cancels:
+            self._timers = [one for one in self._timers if one[1].number not in known.cancels]
+        self._just_set = None
+        if known.sets is not None:
+            self._begun += 1
+            self._just_set = self._begun
+            timer = replace(known.sets, number=self._begun)
+            self._timers.append((anyio.current_time() + timer.seconds, timer))
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def note(self, asked: str, heard: str, known: Answer | None) -> None:
+        """The user has said something, and has heard an answer."""
+        if asked and not (known and known.aside):
+            self._asked.append(asked)
+        self._heard = heard or self._heard
+        self._asks_for_time = known is not None and known.asks_for_time
+        if known is None:
+            self._just_set = None
+
+    async def ringing(self) -> Reports:
+        """The timers that are over, each when it is, for as long as somebody listens."""
+        while True:
+            changed, now = self._changed, anyio.current_time()
+            over = [one for one in self._timers if one[0] <= now]
+            self._timers = [one for one in self._timers if one[0] > now]
+            for _, timer in over:
+                yield inputs.Rang(timer.rings)
+            next_s = min((due for due, _ in self._timers), default=float("inf")) - now
+            with anyio.move_on_after(next_s):
+                await changed.wait()
+
+    def _known(self, now: datetime) -> Known:
+        return Known(
+            now if now.tzinfo else now.astimezone(),
+            timers=self.timers,
+            asked=tuple(self._asked),
+            heard=self._heard,
+            voice=self.voice,
+            paced=self._paced,
+            asks_for_time=self._asks_for_time,
+            just_set=self._just_set,
+        )

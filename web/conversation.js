@@ -1,0 +1,89 @@
+// @ts-check
+/** The conversation as this page has it: what was said, and how that is shown and kept. */
+
+import { retold } from './core/retelling.js';
+import { Transcript } from './core/transcript.js';
+import { element } from './page.js';
+import { TranscriptView } from './transcript-view.js';
+
+/** @typedef {import('./core/wire.js').WireEvent} WireEvent */
+/** @typedef {import('./core/transcript.js').Entry} Entry */
+
+export class Conversation {
+  #transcript = new Transcript();
+  #view = new TranscriptView(
+    element('transcript', HTMLElement),
+    element('conversation', HTMLElement),
+    element('announcer', HTMLElement),
+  );
+
+  /** @param {import('./tab.js').Tab} tab which keeps it when the page is left */
+  goOn(tab) {
+    this.#transcript.restore(tab.entries);
+    const { entries } = this.#transcript;
+    this.#view.restore(entries);
+    if (entries.length) this.#begin();
+    const keep = () => tab.keepEntries(this.#transcript.kept());
+    window.addEventListener('pagehide', keep);
+    // The last that a page on a phone is told before it is thrown away.
+    document.addEventListener('visibilitychange', () => document.hidden && keep());
+  }
+
+  /** @param {WireEvent} event */
+  apply(event) {
+    this.#show(this.#transcript.apply(event));
+  }
+
+  /** @param {string} text a line of the page's own */
+  note(text) {
+    this.#show(this.#transcript.note(text));
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} text what the user typed
+   */
+  typed(id, text) {
+    this.#show(this.#transcript.typed(id, text));
+  }
+
+  /** @param {WireEvent} played how much of a reply has sounded */
+  sounded({ item_id: id, audio_ms: ms }) {
+    this.#transcript.sounded(id, ms);
+  }
+
+  /**
+   * @param {string} id of a reply that was cut off
+   * @param {number} ms how much of it has sounded
+   */
+  interrupted(id, ms) {
+    this.#show(this.#transcript.interrupted(id, ms));
+  }
+
+  /** Nobody goes on with what was being said. */
+  breakOff() {
+    for (const entry of this.#transcript.breakOff()) this.#show(entry);
+  }
+
+  /** @returns {WireEvent[]} what tells it to a server that does not know it */
+  retold() {
+    return retold(this.#transcript.entries);
+  }
+
+  /** @param {string} id of the reply that sounds, or nothing */
+  setSpeaking(id) {
+    this.#view.setSpeaking(id);
+  }
+
+  /** @param {Entry | null} entry that is new, or changed */
+  #show(entry) {
+    if (!entry) return;
+    this.#begin();
+    this.#view.show(this.#transcript.entries, entry);
+  }
+
+  /** What stands where nothing has been said makes room. */
+  #begin() {
+    document.body.dataset.session = 'begun';
+  }
+}
