@@ -25,7 +25,7 @@ from voiceloop.cli import print_error
 from voiceloop.errors import VoiceloopError
 from voiceloop import flags
 
-command = flags.parse({"pull": ModelsPull}, sys.argv[2:], description="", files=())
+command = flags.parse({"pull": ModelsPull}, sys.argv[2:], files=())
 ask = None
 try:
     sys.exit(models_pull(command, parse(Path(sys.argv[1]).read_text()), ask))

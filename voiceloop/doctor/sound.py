@@ -16,7 +16,7 @@ import numpy as np
 from voiceloop.audio.portaudio import NAMES, Kind, Opener, names, open_stream
 from voiceloop.doctor.case import Case
 from voiceloop.doctor.findings import Finding
-from voiceloop.errors import DeviceError, MissingExtra
+from voiceloop.errors import DeviceError
 
 LISTEN_S = 0.5
 """Sound that is taken from a microphone, and given to a speaker."""
@@ -64,7 +64,7 @@ def of_device(
     title = NAMES[kind]
     try:
         there = listed(kind)
-    except (DeviceError, MissingExtra) as error:
+    except DeviceError as error:
         return Finding(title, "warning", error.message, f"{error.hint}; {ELSEWHERE}")
     try:
         moved, rate = _try(kind, opener, wait)
