@@ -119,7 +119,7 @@ def test_only_what_was_set_is_asked_for(serve: Callable[..., Scripted]) -> None:
         "messages": [{"role": "user", "content": "Hello"}],
         "stream": True,
         "stream_options": {"include_usage": True},
-        "max_tokens": 256,
+        "max_tokens": 100,
         "temperature": 0.0,
     }
     every = {"temperature": 0.7, "top_p": 0.9, "top_k": 20, "min_p": 0.1, "seed": 5}
