@@ -54,10 +54,12 @@ class Conversation:
         from voiceloop.llm.presence import told_to
         from voiceloop.session import Session
 
-        options["ends"] = lasts
-        session = Session(self._engines, microphone, speaker, self._settings, self._show, **options)
-
         async def converse() -> None:
+            session = Session(
+                *(self._engines, microphone, speaker, self._settings, self._show),
+                ends=lasts,
+                **options,
+            )
             async with told_to(self.note), anyio.create_task_group() as tasks:
                 self._end = tasks.cancel_scope.cancel
                 if lasts:
