@@ -15,9 +15,9 @@ from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
-from voiceloop.trace.record import Recorder
+from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.gate import Gate
-from voiceloop.turn.reply import Reply
+from voiceloop.turn.reply import HEAD_START_S, Reply
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.speech import Voiced
 
@@ -48,3 +48,38 @@ async def test_a_guess_that_is_dropped_at_any_moment_ends_without_an_error(round
             async for _ in thought:
                 pass
     assert gate.scope.cancelled_caught
+
+
+@pytest.mark.parametrize(
+    ("cost", "lead", "idle"),
+    [(0.1, False, 0.1), (1.0, False, HEAD_START_S), (1.0, True, 0.0)],
+    ids=["until it sounds", "not for long", "not for a voice that needs a lead"],
+)
+async def test_the_voice_has_a_head_start(cost: float, lead: bool, idle: float) -> None:
+    llm = ScriptedLlm({"hello": tuple(f"Sentence {n}. " for n in range(9))}, burst_cost=0.01)
+    heard, run = ScriptedAsr(Script((), 1.0)), InlineRunner
+    voice = ScriptedTts(cost=cost, word_samples=RATE)
+    engines = Engines(ScriptedVad(), heard, run(), llm, run(), voice, run())
+    player, gate, recorder = Player(NullSpeaker(RATE)), Gate(urgent=True), Recorder(1)
+    resources = Resources(engines, llm.conversation(), player, lambda event: None)
+    if lead:
+        resources.pace.observe(1.0, 2.0)
+    reply = Reply(StartReply(1, "hello", Options()), recorder, resources, gate)
+    reply.begin()
+    reply.commit()
+
+    async def sound() -> None:
+        async for _ in player.run():
+            pass
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(sound)
+        async with reply.run(Voiced()) as thought:
+            async for _ in thought:
+                pass
+        tasks.cancel_scope.cancel()
+    trace = recorder.trace("done")
+    cut = trace.marks[Mark.FIRST_CLAUSE]
+    rounds = [span.end for span in trace.spans if span.lane is Lane.DECODE and span.end > cut]
+    assert rounds[0] - cut == pytest.approx(idle + llm.burst_cost)
+    assert trace.marks[Mark.FIRST_SYNTHESIS] - cut == pytest.approx(cost)

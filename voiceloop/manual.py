@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from voiceloop.config import KEYS, Config
 from voiceloop.flags import PROGRAM, Command, Help, arguments, metavar
@@ -170,7 +170,7 @@ def _setting(key: str, settings: Config) -> Entry:
 
 def _value(value: object) -> str:
     if isinstance(value, tuple):
-        return ", ".join(map(str, value))
+        return ", ".join(map(str, cast("tuple[object, ...]", value)))
     return "none" if value is None else str(value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping
+from typing import cast
 
 from voiceloop.config import KEYS, Config, flatten
 from voiceloop.manual import meaning
@@ -38,7 +39,7 @@ def settings_file(settings: Config, origins: Mapping[str, str]) -> str:
 def _written(value: object) -> str:
     """A value as TOML; none is a word there."""
     if isinstance(value, tuple):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(_written, cast('tuple[object, ...]', value)))}]"
     if isinstance(value, str | None):
         # TOML's escapes are JSON's; it wants one more character escaped.
         return json.dumps("none" if value is None else value, ensure_ascii=False).replace(

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 
-from voiceloop import config
+from voiceloop import server
 from voiceloop.config import ServerConfig
+from voiceloop.manual import meanings
 from voiceloop.server.auth import Reason, Refused
 from voiceloop.server.keys import LENGTHS, VARIABLE
 from voiceloop.server.metrics import Metrics
@@ -27,22 +28,8 @@ def table(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[1:]]
 
 
-def meanings() -> dict[str, str]:
-    """The docstring under each attribute of `ServerConfig`."""
-    [found] = [
-        node
-        for node in ast.parse(Path(config.__file__).read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef) and node.name == "ServerConfig"
-    ]
-    return {
-        ast.unparse(item.target): " ".join(str(ast.literal_eval(text.value)).split())
-        for item, text in zip(found.body, found.body[1:], strict=False)
-        if isinstance(item, ast.AnnAssign) and isinstance(text, ast.Expr)
-    }
-
-
 def test_every_limit_is_listed_with_its_default_and_its_meaning() -> None:
-    said = meanings()
+    said = meanings(ServerConfig)
     assert table("Limits") == [
         [
             f"`{limit.name}`",
@@ -62,8 +49,18 @@ def test_every_refusal_is_listed_with_its_status_and_hint() -> None:
 def test_every_metric_is_listed() -> None:
     text = Metrics().render()[0].decode()
     made = set(re.findall(r"^# TYPE (\w+?)(?<!_created) ", text, re.MULTILINE))
-    listed = {re.sub(r"[`{].*", "", row[0].strip("`")) for row in table("Logs and metrics")}
+    listed = {re.sub(r"[`{].*", "", row[0].strip("`")) for row in table("Metrics")}
     assert listed == made
+
+
+def test_every_message_of_the_log_is_listed() -> None:
+    logged = [
+        ast.literal_eval(node.args[0])
+        for path in Path(server.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "logger.info"
+    ]
+    assert sorted(row[0].strip("`") for row in table("Logs")) == sorted(set(logged))
 
 
 def test_keys_are_as_the_page_says() -> None:

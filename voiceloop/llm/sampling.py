@@ -101,11 +101,20 @@ class Penalties:
         self._frequency = sampling.frequency_penalty
         self.counting = (self._repetition, self._presence, self._frequency) != (1, 0, 0)
         """Whether it matters which tokens there were."""
-        self._bias = _bias(sampling, vocab, device)
+        self._added = _added(sampling, vocab)
         self._vocab, self._device = vocab, device
         self._length = self._start = 0
         self.earlier: Set[int] = frozenset()
         """Tokens of the earlier replies and of what this one answers."""
+
+    @cached_property
+    def _bias(self) -> Tensor | None:
+        """What is added to every row, [vocab]; made as `_said` is."""
+        if not self._added:
+            return None
+        bias = torch.zeros(self._vocab)
+        bias[list(self._added)] = torch.tensor(list(self._added.values()))
+        return bias.to(self._device)
 
     @cached_property
     def _said(self) -> Said:
@@ -283,19 +292,15 @@ def seeds(seed: int, count: int) -> list[int]:
     return [seed, *(_mixed(0, seed, number) & 0xFFFFFFFF for number in range(1, count))]
 
 
-def _bias(sampling: Sampling, vocab: int, device: torch.device) -> Tensor | None:
-    """What is added to every row, [vocab]; None if nothing is."""
+def _added(sampling: Sampling, vocab: int) -> dict[int, float]:
+    """What is added to the logits of tokens, by token."""
     added = dict(sampling.logit_bias) | dict.fromkeys(sampling.banned, -math.inf)
-    if not added:
-        return None
     if wrong := sorted(token for token in added if not 0 <= token < vocab):
         raise EngineError(
             f"there is no token {wrong[0]}, so it can be neither biased nor banned",
             f"the model's tokens are numbered 0 to {vocab - 1}",
         )
-    bias = torch.zeros(vocab)
-    bias[list(added)] = torch.tensor(list(added.values()))
-    return bias.to(device)
+    return added
 
 
 def _mixed(state: int, *parts: int) -> int:

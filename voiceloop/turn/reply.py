@@ -35,6 +35,9 @@ from voiceloop.turn.speech import Speech
 from voiceloop.turn.thinking import Thinking
 from voiceloop.types import Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 
+HEAD_START_S = 0.2
+"""For so long at most nothing is thought while the voice makes its first sound: longer, and short
+first clauses would be over before the next."""
 CLAUSES, CHUNKS = 8, 8
 """Items that the streams between the stages hold before they block their producer."""
 
@@ -58,10 +61,14 @@ class Reply:
         """What is to be shown when the gate opens."""
         self._recorder = recorder
         self._resources = resources
+        self._head_start_s = 0.0
+        """Nothing where the sound begins with more than a clause, since the voice is slow."""
 
     def begin(self) -> None:
         """Let the player play nothing but this reply from now on, once the gate opens."""
         lead_s = self._resources.pace.lead_s
+        at_once = self._resources.overlap.stages and not lead_s
+        self._head_start_s = HEAD_START_S if at_once else 0.0
         self._resources.player.begin(self.asked.turn, self._recorder, lead_s=lead_s)
 
     def commit(self) -> None:
@@ -95,7 +102,7 @@ class Reply:
                     stages.start_soon(speech.run, cut, to_play)
                     stages.start_soon(self._play, spoken)
                     # Nothing here waits: what is called off before its first step has to get in.
-                    yield self._think(to_speak)
+                    yield self._think(to_speak, speech.begun)
                 await self.gate.opened()  # what is written, or says nothing, may be over before
                 recorder, options = self._recorder, self.asked.options
                 async with anyio.create_task_group() as meanwhile:
@@ -109,9 +116,9 @@ class Reply:
         finally:
             self._account()
 
-    async def _think(self, to_speak: ObjectSendStream[Clause]) -> Reports:
+    async def _think(self, to_speak: ObjectSendStream[Clause], begun: anyio.Event) -> Reports:
         """Think and cut. A reply that is not committed ends with the first clause for the time
-        being."""
+        being; of others the voice has a head start, until its speech has `begun`."""
         thinking, count = self.thinking, 0
         async with (
             to_speak,
@@ -129,6 +136,10 @@ class Reply:
                     await self.gate.opened()
                 await to_speak.send(found)
                 await self.gate.opened()
+                # Whoever thinks takes from the voice, be it cores or Python's lock, and what is
+                # thought now is wanted once this clause has sounded.
+                with anyio.move_on_after(self._head_start_s):
+                    await begun.wait()
             if text := thinking.instead:
                 # By itself: what was written may have begun something that would swallow it.
                 said = normalize(text, thinking.language)

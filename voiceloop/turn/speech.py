@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 from anyio.abc import ObjectSendStream
@@ -29,6 +29,8 @@ class Speech:
     voiced: Voiced
     """Audio of former attempts, which is taken where it fits and added to."""
     speed: float
+    begun: anyio.Event = field(default_factory=anyio.Event)
+    """Set once there is sound, or the first clause has turned out to have none."""
 
     async def run(
         self, cut: MemoryObjectReceiveStream[Clause], to_play: ObjectSendStream[SpeechChunk]
@@ -38,7 +40,9 @@ class Speech:
             async for clause in clauses:
                 async with aclosing(self._say(clause)) as chunks:
                     async for chunk in chunks:
+                        self.begun.set()
                         await to_play.send(chunk)
+                self.begun.set()
             if self.options.spoken:
                 self.recorder.mark(Mark.SYNTHESIS_END, anyio.current_time())
 
