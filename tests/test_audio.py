@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as npst
 
 from tests.sounds import chunks, sizes, tone
 from voiceloop.audio.frames import (
+    KNEE,
     PCM16_SCALE,
     SILENCE_DBFS,
     Framer,
@@ -25,6 +26,7 @@ from voiceloop.audio.frames import (
     fade_out,
     from_pcm16,
     levels,
+    louder,
     samples,
     silence,
     to_pcm16,
@@ -47,6 +49,27 @@ def test_any_chunking_gives_the_same_frames(length: int, lengths: list[int], siz
     assert [frame.start for frame in frames] == list(range(0, length, size))
     assert np.array_equal(np.concatenate([silence(0)] + [frame.pcm for frame in frames]), pcm)
     assert framer.position == length - len(rest.pcm)
+
+
+@given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=200), st.floats(0.1, 8))
+def test_what_is_made_louder_keeps_its_shape_and_is_never_cut_off(
+    values: list[float], gain: float
+) -> None:
+    pcm = np.array(sorted(values), np.float32)
+    loud = louder(pcm, gain, gain)
+    assert loud.dtype == np.float32 and np.abs(loud).max() <= 1
+    assert np.all(np.diff(loud) >= -1e-6) and np.all(
+        np.sign(loud) == np.sign(pcm * np.float32(gain))
+    )
+    soft = np.abs(pcm) * gain < KNEE
+    assert np.allclose(loud[soft], pcm[soft] * gain, atol=1e-5)
+
+
+def test_a_gain_changes_without_a_click() -> None:
+    pcm = np.full(480, 0.1, np.float32)
+    changed = np.concatenate([louder(pcm, 1.0, 1.0), louder(pcm, 1.0, 4.0), louder(pcm, 4.0, 4.0)])
+    assert np.abs(np.diff(changed)).max() < 0.001
+    assert np.array_equal(louder(pcm, 1.0, 1.0), pcm)
 
 
 rates = st.sampled_from([8000, 11_025, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000, 192_000])

@@ -134,7 +134,7 @@ def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
     assert config_files(environ=environ, folder=tmp_path) == [user]
 
 
-HARMLESS = {"place", "timezone", "asr.language", "llm.stop", "llm.system"}
+HARMLESS = {"asr.language", "llm.stop", "llm.system", "place", "timezone"}
 """Free text that names neither code nor a file, and opens nothing."""
 
 

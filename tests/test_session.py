@@ -110,6 +110,9 @@ async def converse(
     llm: ScriptedLlm | None = None,
     watch: Callable[[Event], None] = lambda event: None,
     ready: Callable[[Session], None] = lambda session: None,
+    config: Config = CONFIG,
+    speaker: NullSpeaker | None = None,
+    **options: Any,
 ) -> Result:
     script = Script(utterances, total_s)
     llm = llm or ScriptedLlm(REPLIES if replies is None else replies, results=RESULTS)
@@ -129,15 +132,16 @@ async def converse(
     session = Session(
         engines,
         microphone,
-        NullSpeaker(RATE),
+        speaker or NullSpeaker(RATE),
         structs.replace(
-            CONFIG,
-            turns=structs.replace(CONFIG.turns, max_guesses=guesses, pre_roll_ms=pre_roll_ms),
+            config,
+            turns=structs.replace(config.turns, max_guesses=guesses, pre_roll_ms=pre_roll_ms),
         ),
         show,
         full_duplex=full_duplex,
         overlap=overlap,
         wall_clock=lambda: datetime(2026, 1, 5, 14, 5),
+        **options,
     )
     ready(session)
     await session.run()

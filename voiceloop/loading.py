@@ -24,6 +24,7 @@ from voiceloop.config import Config
 from voiceloop.engines import Asr, Engines, Kind, Llm, Tts, TurnModel, Vad, load
 from voiceloop.runner import ModelThread
 from voiceloop.skills.clock import zone
+from voiceloop.skills.understand import grammar
 from voiceloop.threads import bound_threads, small_work
 from voiceloop.tts.known import check_voice
 from voiceloop.types import Clause, Pcm, Span
@@ -85,6 +86,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
     Ctrl-C waits for nothing.
     """
     zone(config.timezone)
+    grammar(config.asr.language)
     prepare(config)
     bound_threads(config.threads)
     check_voice(config.tts)

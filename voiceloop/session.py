@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from datetime import datetime
 from functools import partial, singledispatchmethod
 
@@ -84,18 +84,15 @@ class Session:
         skills = skills or Skills(paced=engines.tts.paces)
         player.gain = skills.voice.gain
         self._resources = Resources(engines, conversation, player, show, skills, overlap)
-        self._until_goodbye = anyio.CancelScope() if ends else None
+        self._ends = ends
         self._history = History(conversation, player)
         self._listener = Listener(microphone, self._resources, config, detector)
         guesses = config.turns.max_guesses
         usual = 0 if engines.llm.metered else MAX_GUESSES
         most = usual if guesses == "auto" else guesses
+        reply = Options(skills=config.llm.skills != "none")
         self._core = Core(
-            Settings(
-                config.turns,
-                language(config.asr.language),
-                reply=Options(skills=config.llm.skills != "none"),
-            ),
+            Settings(config.turns, language(config.asr.language), reply=reply),
             Abilities(
                 prefills=overlap.prefill,
                 recognises=overlap.stages,
@@ -120,8 +117,7 @@ class Session:
             self._tasks = tasks
             tasks.start_soon(self._report, play(self._resources))
             tasks.start_soon(self._report, self._resources.skills.ringing())
-            with self._until_goodbye or nullcontext():
-                await self._report(self._listener.run())
+            await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
             if lost := len(self._resources.skills.timers):
@@ -277,12 +273,12 @@ class Session:
 
     @_act.register
     def _call_tool(self, action: actions.CallTool) -> None:
-        reply = self._reply_of(action.turn)
-        if problem := action.call.problem:
-            text = f"the model wrote a call that cannot be read: {problem}"
+        reply, call = self._reply_of(action.turn), action.call
+        if call.problem:
+            text = f"the model wrote a call that cannot be read: {call.problem}"
             self._resources.show(Notice(text))
-        now, spoken = self._wall_clock(), reply.asked.language
-        reply.thinking.returned(action.call, self._resources.skills.call(action.call, now, spoken))
+        result = self._resources.skills.call(call, self._wall_clock(), reply.asked.language)
+        reply.thinking.returned(call, result)
 
     @_act.register
     def _commit(self, action: actions.Commit) -> None:
@@ -358,12 +354,12 @@ class Session:
         """Keep what was said, and end where that was goodbye."""
         if reply is None or not reply.gate.committed or outcome == "abandoned":
             return
-        known = reply.thinking.answer
+        known, announced = reply.thinking.answer, reply.asked.announces
         self._resources.skills.note(reply.asked.text, heard, known)
-        said_goodbye = known is not None and known.ends and outcome == "done"
-        if said_goodbye and self._until_goodbye is not None:
-            self.forget()
-            self._until_goodbye.cancel()
+        if announced and outcome == "interrupted" and not heard:
+            self._tell(inputs.Rang(announced))
+        if self._ends and known and known.ends and outcome == "done":
+            self._listener.end()
 
     def _reply_of(self, turn: int) -> Reply:
         reply = self._work[turn].reply

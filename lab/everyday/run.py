@@ -45,6 +45,8 @@ QUESTIONS = Path(__file__).with_name("questions.toml")
 CLOCK = datetime(2026, 11, 26, 15, 42)
 """Where the clock stands."""
 SPEAKER_RATE = 24_000
+FRAME_S = 0.1
+"""So often the microphone tells that it has heard nothing."""
 ENDED_S = 1.0
 """A session that ends by itself has ended so soon after the last reply."""
 
@@ -70,10 +72,12 @@ class SilentMicrophone:
         self._ended.set()
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """One frame, at the end."""
-        await self._ended.wait()
-        self.finished = True
-        yield AudioFrame(silence(samples(10)), SPEECH_RATE, 0)
+        """Silence."""
+        while True:
+            with anyio.move_on_after(FRAME_S):
+                await self._ended.wait()
+                self.finished = True
+            yield AudioFrame(silence(samples(10)), SPEECH_RATE, 0)
 
     def hold(self) -> None:
         """See `devices.Microphone`."""

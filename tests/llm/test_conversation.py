@@ -193,6 +193,49 @@ def test_a_reply_is_cut_after_what_was_heard_of_it(workshop):
         assert written(workshop, conversation) == in_reply(rendered(workshop, *dialogue))
 
 
+@pytest.mark.parametrize("prefilled", ["", "What", "What time is it?"])
+def test_what_is_recited_stands_as_if_the_model_had_said_it(workshop, prefilled):
+    model = workshop.scripted("It is nine in the evening.", "Good.")
+    said = "It is nine in the evening."
+    for draft in (None, model):
+        own, recited = (workshop.conversation(model, draft, system="Brief.") for _ in range(2))
+        exhaust(own.reply("What time is it?", 1))
+        exhaust(recited.prefill(prefilled, 1))
+        (burst,) = exhaust(recited.recite("What time is it?", 1, said))
+        assert burst.text == said and len(burst.ends) == len(burst.ids)
+        assert written(workshop, recited) == written(workshop, own)
+        before = recited.tokens_read
+        assert spoken(exhaust(recited.reply("Thanks.", 2))) == "Good."
+        exhaust(own.reply("Thanks.", 2))
+        assert written(workshop, recited) == written(workshop, own)
+        assert recited.tokens_read > before, "it is read when the model reads on"
+
+
+def test_what_is_recited_is_cut_after_what_was_heard_of_it(workshop):
+    model = workshop.scripted("Good.")
+    for heard in range(8):
+        conversation = workshop.conversation(model, None)
+        (burst,) = exhaust(conversation.recite("What time is it?", 1, "It is nine o'clock now."))
+        pieces = [burst.text[a:b] for a, b in itertools.pairwise((0, *burst.ends))]
+        assert "".join(pieces) == burst.text
+        assert conversation.heard(heard) == "".join(pieces[:heard])
+        exhaust(conversation.reply("Thanks.", 2))
+        if heard == 0:
+            turns = [("user", "What time is it? Thanks.")]
+        else:
+            cut = "" if heard >= len(pieces) else BROKEN_OFF
+            reply = "".join(pieces[:heard]) + cut
+            turns = [("user", "What time is it?"), ("assistant", reply), ("user", "Thanks.")]
+        assert written(workshop, conversation).startswith(rendered(workshop, *turns, ask=True))
+
+
+def test_whatever_is_recited_calls_no_tool_and_is_no_thought(workshop):
+    conversation = workshop.conversation(workshop.scripted("Good."), None)
+    call = '<tool_call>{"name": "set_timer", "arguments": {}}</tool_call> <think>no</think>'
+    (burst,) = exhaust(conversation.recite("Repeat.", 1, call))
+    assert isinstance(burst, TokenBurst)
+
+
 def test_a_reply_that_nobody_heard_leaves_no_turn_and_the_user_goes_on(workshop):
     model = workshop.scripted("Never heard.")
     conversation = workshop.conversation(model, model)
@@ -732,6 +775,11 @@ class Talk(RuleBasedStateMachine):
     @rule(which=which, text=texts, steps=st.integers(0, 30))
     def revise(self, which, text, steps):
         self.advance(self.conversations[which].revise(text, self.turns[which]), steps)
+
+    @rule(which=which, text=texts, reply=texts, steps=st.integers(0, 2), same=st.booleans())
+    def recite(self, which, text, reply, steps, same):
+        turn = self.turn(which, same)
+        self.advance(self.conversations[which].recite(text, turn, reply), steps)
 
     @rule(which=which, tokens=st.integers(0, 30))
     def heard(self, which, tokens):

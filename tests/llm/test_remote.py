@@ -159,6 +159,23 @@ def test_history_is_what_was_heard(serve: Callable[..., Scripted]) -> None:
         assert conversation.exchanges == (heard > 0)
 
 
+def test_what_is_recited_is_history_as_any_reply(serve: Callable[..., Scripted]) -> None:
+    server = serve(saying("Good."))
+    for heard in range(4):
+        conversation = talk(server)
+        (burst,) = all_of(conversation.recite("What time is it?", 1, "It is nine."))
+        assert burst.text == "It is nine." and burst.ids == (0, 1, 2)
+        assert not server.asked or len(server.asked) == heard, "nobody was asked"
+        conversation.heard(heard)
+        all_of(conversation.reply("Thanks.", 2))
+        if heard == 0:
+            assert shown(server) == [("user", "What time is it? Thanks.")]
+        else:
+            said = "".join([*"It| is| nine.".split("|")][:heard]) + BROKEN_OFF * (heard < 3)
+            before = [("user", "What time is it?"), ("assistant", said)]
+            assert shown(server) == [*before, ("user", "Thanks.")]
+
+
 def test_a_turn_is_asked_anew_as_often_as_its_words_change(serve: Callable[..., Scripted]) -> None:
     server = serve(saying("Well."))
     conversation = talk(server)

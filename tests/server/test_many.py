@@ -34,8 +34,7 @@ def read_by_all(server: Serving) -> float:
 
 def test_eight_sessions_that_speak_in_turn_read_only_their_new_tokens(tmp_path: Path) -> None:
     options = ("--server.max-sessions", str(SESSIONS))
-    options += ("--server.max-sessions-per-key", str(SESSIONS))
-    options += ("--llm.skills", "none")  # by which the model reads nothing
+    options += ("--server.max-sessions-per-key", str(SESSIONS), "--llm.skills", "none")
     with serving(tmp_path, *options) as server, ExitStack() as stack:
         alone = stack.enter_context(Client(server.url))
         alone.update(output_modalities=["text"], voiceloop={"traces": True})

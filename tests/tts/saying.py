@@ -18,8 +18,10 @@ def clause(text: str, *, last: bool = True, index: int = 0) -> Clause:
     return Clause(1, index, text, text, tuple(spans), last)
 
 
-def say(engine: Tts, said: Clause, voice: str | None = None) -> list[SpeechChunk]:
-    return [chunk for chunk in engine.synthesize(said, voice) if chunk is not None]
+def say(
+    engine: Tts, said: Clause, voice: str | None = None, speed: float = 1.0
+) -> list[SpeechChunk]:
+    return [chunk for chunk in engine.synthesize(said, voice, speed) if chunk is not None]
 
 
 def joined(chunks: list[SpeechChunk]) -> Pcm:

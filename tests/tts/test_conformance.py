@@ -257,6 +257,18 @@ def test_speed_makes_speech_shorter(case: Case, request: pytest.FixtureRequest) 
     assert 1.5 < len(slow) / len(fast) < 7
 
 
+def test_a_clause_alone_may_be_slower_or_faster(case: Case, engine: Tts) -> None:
+    if not engine.paces:
+        pytest.skip("its pace is fixed")
+    usual = len(joined(say(engine, clause(LONG))))
+    for speed in (0.7, 1.6):
+        chunks = say(engine, clause(LONG), speed=speed)
+        check(engine, clause(LONG), chunks)
+        assert len(joined(chunks)) == pytest.approx(usual / speed, rel=0.2)
+    again = len(joined(say(engine, clause(LONG))))
+    assert again == pytest.approx(usual, rel=case.varies + 1e-6), "nothing of it stays"
+
+
 def test_rate_and_voice_are_declared(engine: Tts) -> None:
     assert 8_000 <= engine.rate <= 48_000
     assert engine.name

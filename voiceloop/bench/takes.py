@@ -157,12 +157,9 @@ class Studio:
     async def _take(self, mode: Mode, clip: Clip, replay: Sequence[TurnEvent] | None) -> Take:
         turns = structs.replace(self.config.turns, **mode.endpoint)
         longest_s = min(turns.max_turn_s, len(clip.pcm) / SPEECH_RATE + PATIENCE_S)
-        config = structs.replace(
-            self.config,
-            turns=structs.replace(turns, max_turn_s=longest_s),
-            # What is measured are the models, and a rule would answer sums without them.
-            llm=structs.replace(self.config.llm, skills="none"),
-        )
+        turns = structs.replace(turns, max_turn_s=longest_s)
+        answers = structs.replace(self.config.llm, skills="none")  # the model, and no rule
+        config = structs.replace(self.config, turns=turns, llm=answers)
         llm = self.engines.llm if mode.drafts else self.plain
         engines = replace(self.engines, llm=llm)
         engines.vad.reset()

@@ -41,10 +41,9 @@ def _time_in(request: Request, known: Known, phrases: Phrases) -> Answer | None:
     except (KeyError, OSError, ValueError):  # this machine does not know the zone
         return None
     key = "time in" if there.date() == known.now.date() else "time in on"
-    weekday = phrases.weekday(there.weekday())
-    return Answer(
-        phrases.says[key].format(it_is=phrases.it_is(there), place=place, weekday=weekday)
-    )
+    said = {"place": place, "weekday": phrases.weekday(there.weekday())}
+    said |= {"it_is": phrases.it_is(there), "time": phrases.time(there)}
+    return Answer(phrases.says[key].format(**said))
 
 
 def _time_then(request: Request, known: Known, phrases: Phrases) -> Answer:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from voiceloop.skills import cities, sums
 from voiceloop.skills.phrases.phrases import Phrases
 from voiceloop.skills.template import NOTHING, Kind, Template, compiled, whole
+from voiceloop.skills.units import UNITS
 from voiceloop.skills.values import Amount, Clock, Day
-from voiceloop.skills.words import counted, plain, spelled, value
+from voiceloop.skills.words import counted, plain, spelled, table, value
 
 LONGEST_LABEL = 2
 """Words of the name of a timer before the word `timer`."""
-REMEMBERED = 4096
-"""Meanings of words that are kept."""
-SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
-"""Units of a duration."""
+MOST_S = 3650 * 86_400
+"""The longest duration that is reckoned with."""
+DURATION = ("second", "minute", "quarter hour", "three quarter hour", "hour", "day", "week")
+"""Units of one."""
 _OFFSETS = {"today": 0, "tomorrow": 1, "after tomorrow": 2, "yesterday": -1, "before yesterday": -2}
 _PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
 """Months and days of a period."""
@@ -32,6 +32,7 @@ class Grammar:
     """
 
     def __init__(self, phrases: Phrases) -> None:
+        table(phrases.words)  # which takes a moment
         self.phrases = phrases
         self._names = {unit: _forms(names) for unit, names in phrases.units.items()}
         self._kinds: dict[str, Kind] = {}
@@ -82,20 +83,20 @@ class Grammar:
             "label": self._is_label,
             "number": self._number,
             "count": lambda words: _integer(self._number(words), 0, 10**6),
-            "hour": lambda words: _integer(self._plain_number(words), 0, 24),
+            "hour": lambda words: (
+                _integer(self._number(words[:1]), 0, 24) if len(words) == 1 else None
+            ),
             "minute": lambda words: _integer(self._plain_number(words), 0, 59),
+            "minutes": lambda words: _integer(self._plain_number(words), 10, 59),
             "year": lambda words: _integer(self._plain_number(words), 1000, 9999),
             "written": _written,
+            "dotted": _dotted,
+            "nth": lambda words: None if (found := ordinal(words)) is None else Fraction(found),
             "ordinal": ordinal,
             "weekday": _lookup(_indexed(phrases.weekdays, 0)),
             "month": _lookup(_indexed(phrases.months, 1)),
             "period": _lookup(
-                _by_name(
-                    {
-                        unit: "|".join(map("|".join, _forms(names)))
-                        for unit, names in phrases.periods.items()
-                    }
-                )
+                {form: one for one, names in phrases.periods.items() for form in _forms(names)}
             ),
             "thing": _lookup(_by_name(phrases.things)),
             "unit": _lookup(units),
@@ -129,14 +130,14 @@ class Grammar:
             found: Any = amount(words)
             if found is None or any(not _seconds(one) for one in found):
                 return None
-            return int(sum(one.number * _seconds(one) for one in found)) or None
+            seconds = int(sum(one.number * _seconds(one) for one in found))
+            return seconds if 0 < seconds <= MOST_S else None
 
-        kinds: dict[str, Kind] = {
+        return {
             "duration": duration,
-            "time": lambda words: _time(words, times, phrases.hours24),
+            "time": lambda words: _time(words, times),
             "day": lambda words: _day(words, days),
         }
-        return {name: lru_cache(REMEMBERED)(kind) for name, kind in kinds.items()}
 
     def _plain_number(self, words: tuple[str, ...]) -> Fraction | None:
         return value(words[0], self.phrases.numbers) if len(words) == 1 else None
@@ -164,10 +165,7 @@ class Grammar:
         templates = [(self._one(text), Fraction(more)) for text, more in self.phrases.amounts]
         join = plain(self.phrases.says["and"])
 
-        def amounts(words: tuple[str, ...]) -> tuple[Amount, ...] | None:
-            return next(_rest(words, 0, templates, join), None)
-
-        return lru_cache(REMEMBERED)(amounts)
+        return lambda words: next(_rest(words, 0, templates, join), None)
 
 
 def _rest(
@@ -189,12 +187,10 @@ def _rest(
 
 
 def _seconds(amount: Amount) -> int:
-    return next((SECONDS[unit] for unit in amount.units if unit in SECONDS), 0)
+    return next((int(UNITS[unit].worth) for unit in amount.units if unit in DURATION), 0)
 
 
-def _time(
-    words: tuple[str, ...], times: Sequence[tuple[Template, int, int]], all24: bool
-) -> Clock | None:
+def _time(words: tuple[str, ...], times: Sequence[tuple[Template, int, int]]) -> Clock | None:
     for template, base, sign in times:
         values: Any = whole(template, words)
         if values is None:
@@ -209,7 +205,7 @@ def _time(
             half = None
         if half:
             minutes = minutes % (12 * 60) + (12 * 60 if half == "pm" else 0)
-        sure = bool(half) or not 1 <= named <= 12 or all24
+        sure = bool(half) or not 1 <= named <= 12
         return Clock(minutes % (24 * 60), sure)
     return None
 
@@ -230,7 +226,8 @@ def _day(words: tuple[str, ...], days: Mapping[str, Template]) -> Day | None:
             return Day(weekday=values["w"], step={"weekday": 0, "next": 1, "last": -1}[how])
         if how == "feast":
             return _feast(values["f"], values.get("y"))
-        return Day(day=values["d"], month=values.get("m"), year=values.get("y"))
+        month, day = values["d"] if isinstance(values["d"], tuple) else (None, values["d"])
+        return Day(day=day, month=month or values.get("m"), year=values.get("y"))
     return None
 
 
@@ -293,3 +290,9 @@ def _written(words: tuple[str, ...]) -> int | None:
     """`6:30` -> minutes since midnight."""
     found = re.fullmatch(r"([01]?\d|2[0-4])[:.]([0-5]\d)", words[0]) if len(words) == 1 else None
     return int(found[1]) * 60 + int(found[2]) if found else None
+
+
+def _dotted(words: tuple[str, ...]) -> tuple[int, int] | None:
+    """`24.12` -> the month, and the day in it."""
+    found = re.fullmatch(r"([0-3]?\d)\.([01]?\d)", words[0]) if len(words) == 1 else None
+    return (int(found[2]), int(found[1])) if found else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from voiceloop.skills.known import Answer, Known
 from voiceloop.skills.phrases.phrases import FEW_PLACES, Phrases
+from voiceloop.skills.sums import Sum
 from voiceloop.skills.units import converted
 from voiceloop.skills.values import Request
 
@@ -16,18 +17,28 @@ HUGE = 10**15
 
 
 def _sum(request: Request, known: Known, phrases: Phrases) -> Answer:
-    found = request.values["sum"]
+    found = request.values.get("sum") or _together(request, phrases)
     if found.value is None:
         return Answer(phrases.says["by zero"])
     said = phrases.says["sum"].format(sum=found.said, value=_number(found.value, phrases))
     return Answer(said[0].upper() + said[1:])
 
 
+def _together(request: Request, phrases: Phrases) -> Sum:
+    """Two and two."""
+    first, second = request.values["a"], request.values["b"]
+    plus = phrases.operators["+"].partition("|")[0]
+    said = f"{phrases.number(first)} {plus} {phrases.number(second)}"
+    return Sum(said, first + second)
+
+
 def _number(value: Fraction, phrases: Phrases) -> str:
     if abs(value) < HUGE:
         return phrases.number(value)
-    power = len(str(abs(int(value)))) - 1
-    mantissa = Fraction(round(value / 10**power, FEW_PLACES))
+    power = len(str(abs(round(value)))) - 1
+    mantissa = round(value / 10**power, FEW_PLACES)
+    if abs(mantissa) >= 10:  # it was rounded up
+        power, mantissa = power + 1, Fraction(1 if value > 0 else -1)
     number = phrases.number(mantissa, FEW_PLACES)
     said = phrases.says["huge"].format(value=number, power=power)
     return said if mantissa * 10**power == value else f"{phrases.says['about']} {said}"

@@ -24,8 +24,9 @@ ROOT_PLACES = 30
 """Decimals of a root that is not exact."""
 _BINARY = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "%off": 2, "of": 2, "^": 3}
 """Precedence of signs between two numbers."""
-_BEFORE = {"-", "neg", "sqrt", "cbrt", "2*", "3*"}
+_BEFORE = {"-", "neg", "sqrt", "cbrt", "sq", "2*", "3*"}
 _BEHIND = {"^2": 2, "^3": 3}
+PERCENT = "pct"
 
 
 class Refused(Exception):
@@ -57,8 +58,9 @@ def reader(
 
     def read(words: tuple[str, ...]) -> Sum | None:
         tokens = lexer.tokens(words) or _put_otherwise(words, others, lexer)
-        if not tokens or not any(token.sign for token in tokens):
-            return None
+        signs = [token.sign for token in tokens if token.sign]
+        if not signs or (signs == [tokens[0].sign] and signs[0] in ("-", "neg")):
+            return None  # a number alone is no sum
         try:
             value = _Parser(tokens).whole()
         except ZeroDivisionError:
@@ -102,6 +104,7 @@ class _Lexer:
             for number, names in phrases.parts.items()
             for name in names.split()
         }
+        self._of = phrases.of.split("|")
         self._longest = max(map(len, (*self._signs, *self._parts)))
 
     def number(self, value: object) -> _Token:
@@ -136,6 +139,8 @@ class _Lexer:
                 return self._part(key, end, words, found)
             if key in self._signs:
                 return self.sign(self._signs[key]), end
+        if words[at] in self._of and [token.sign for token in found[-2:]] == ["/", ""]:
+            return _Token(words[at], "of"), at + 1  # three quarters, in digits
         follows = at + 1 < len(words) and words[at] in self._phrases.noise
         return (_Token(""), at + 1) if follows else (None, at)
 
@@ -144,15 +149,14 @@ class _Lexer:
     ) -> tuple[_Token | None, int]:
         """`3 quarters of`, `half of`: a number, and the sign behind it."""
         below, name = self._parts[key]
-        of = self._phrases.of.split("|")
-        if end >= len(words) or words[end] not in of:
+        if end >= len(words) or words[end] not in self._of:
             return None, end
         above = found.pop() if found and found[-1].number is not None else None
         number = (above.number if above and above.number else Fraction(1)) / below
         found.append(
             _Token(f"{above.said} {name}" if above else self._phrases.part(below), number=number)
         )
-        return _Token(of[0], "of"), end + 1
+        return _Token(self._of[0], "of"), end + 1
 
 
 class _Parser:
@@ -182,6 +186,9 @@ class _Parser:
                 left = power(left, Fraction(_BEHIND[sign]))
                 continue
             right = self._expression(_BINARY[sign] + (sign != "^"))
+            if self._sign == PERCENT:  # of what is before a plus or a minus
+                self._at += 1
+                right *= (left if sign in "+-" else 1) / Fraction(100)
             left = _binary(sign, left, right)
         return left
 
@@ -224,6 +231,8 @@ def _before(sign: str, value: Fraction) -> Fraction:
             return root(value, 2)
         case "cbrt":
             return root(value, 3)
+        case "sq":
+            return power(value, Fraction(2))
         case _:
             return int(sign[0]) * value
 

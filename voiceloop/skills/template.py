@@ -6,6 +6,7 @@
     remind me to {what:words}                 a slot of any words, whose value is where they stand
     <polite> stop                             another template, by name
     (stop )+                                  once or more
+    ^ again                                   only where what was said begins
 
 A template matches words from a place on, and gives each place where it may end, with the values of
 its slots. This module knows neither languages nor what is asked.
@@ -17,6 +18,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from voiceloop.skills.words import plain
 
 Values = Mapping[str, object]
 """What slots mean, by name."""
@@ -53,6 +56,13 @@ class _Word:
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
         if at < len(words) and words[at] == self.text:
             yield at + 1, values
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+        if at == 0:
+            yield at, values
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +112,13 @@ class _Either:
     choices: Sequence[Template]
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
+        plain_ends = set[int]()
         for choice in self.choices:
-            yield from choice.ends(words, at, values)
+            for end, known in choice.ends(words, at, values):
+                # Two ways to say nothing of a slot are one, or there would be too many in a row.
+                if known is not values or end not in plain_ends:
+                    plain_ends.add(end)
+                    yield end, known
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +126,13 @@ class _Repeated:
     inner: Template
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
-        for end, known in self.inner.ends(words, at, values):
-            if end > at:
-                yield from self.ends(words, end, known)
-            yield end, known
+        reached, found = set[int](), [(at, values)]
+        for place, known in found:  # which grows
+            for end, more in self.inner.ends(words, place, known):
+                if end not in reached:
+                    reached.add(end)
+                    found.append((end, more))
+                    yield end, more
 
 
 def compiled(text: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) -> Template:
@@ -154,7 +172,7 @@ def _part(piece: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) 
         name, _, kind = piece[1:-1].partition(":")
         chosen = kind or name
         return (_Where if chosen in PLACES else _Slot)(name, kinds[chosen])
-    return _Word(piece)
+    return _Start() if piece == "^" else _Word(plain(piece))
 
 
 def whole(template: Template, words: tuple[str, ...]) -> Values | None:

@@ -62,6 +62,8 @@ def _reminder(request: Request, known: Known, phrases: Phrases) -> Answer | None
 def _moment(request: Request, now: datetime) -> datetime | None:
     """When an alarm is to ring; None where that is past, or too far ahead."""
     time, day = request.values["time"], request.values.get("day")
+    if half := request.values.get("q"):
+        time = time.of(half)
     if day is None or day == Day(offset=0):
         at = time.next(now, wakes=request.kind == "wake")
     else:

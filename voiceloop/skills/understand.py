@@ -30,9 +30,16 @@ def understand(text: str, code: str) -> Request | None:
     if rules is None or len(text) > 20 * MOST_WORDS:
         return None
     said = counted(spelled(text), rules.phrases.words)
-    words = tuple(word.text for word in said)
-    if not 0 < len(words) <= MOST_WORDS:
+    if not 0 < len(said) <= MOST_WORDS:
         return None
+    found = _request(said, text, rules)
+    shorter = _without(rules.phrases.fillers, said)
+    return found if found or len(shorter) == len(said) else _request(shorter, text, rules)
+
+
+def _request(said: Sequence[Word], text: str, rules: Grammar) -> Request | None:
+    """The request that all of these words are."""
+    words = tuple(word.text for word in said)
     starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
     for start in starts:
         for kind, templates in rules.rules.items():
@@ -41,6 +48,17 @@ def understand(text: str, code: str) -> Request | None:
                     if end in ends:
                         return Request(kind, _told(values, said, text))
     return None
+
+
+def _without(fillers: frozenset[str], words: Sequence[Word]) -> list[Word]:
+    """The words but for those that say nothing; where there is nothing else, all of them."""
+    pairs = zip(words, [None, *words[:-1]], strict=True)
+    kept = [
+        word
+        for word, before in pairs
+        if word.text not in fillers or (before and before.text[0].isdigit())
+    ]
+    return kept or list(words)
 
 
 def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:

@@ -21,11 +21,12 @@ class Unit(NamedTuple):
 
 
 _TABLE = {
-    "time": "second 1|minute 60|hour 3600|day 86400|week 604800|year 31536000",
+    "time": "second 1|minute 60|quarter hour 900|three quarter hour 2700|hour 3600|day 86400"
+    "|week 604800|year 31536000",
     "length": "meter 1|kilometer 1000|centimeter 0.01|millimeter 0.001|inch 0.0254|foot 0.3048"
     "|yard 0.9144|mile 1609.344|nautical mile 1852|light year 9460730472580800",
     "weight": "gram 1|kilogram 1000|milligram 0.001|ton 1000000|ounce 28.349523125"
-    "|pound 453.59237|stone 6350.29318|centner 50000",
+    "|pound 453.59237|stone 6350.29318|metric pound 500|centner 50000",
     "volume": "liter 1|milliliter 0.001|centiliter 0.01|deciliter 0.1|cubic meter 1000"
     "|gallon 3.785411784|quart 0.946352946|pint 0.473176473|cup 0.2365882365"
     "|fluid ounce 0.0295735295625|tablespoon 0.01478676478125|teaspoon 0.00492892159375",

@@ -32,6 +32,10 @@ class Clock:
     sure: bool
     """It cannot mean the same hour of the other half of the day."""
 
+    def of(self, half: str) -> Clock:
+        """That of a half of the day, `am` or `pm`."""
+        return self if self.sure else Clock(self.minutes % NOON + NOON * (half == "pm"), sure=True)
+
     def next(self, now: datetime, *, wakes: bool = False) -> datetime:
         """The first such moment after `now`; of two that may be meant, the next, or where somebody
         is to be woken the one in the morning."""

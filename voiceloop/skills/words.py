@@ -19,10 +19,11 @@ from voiceloop.languages.numbers import Numbers
 LONGEST_NUMBER = 7
 """Words of the longest number under a thousand: `nine hundred and ninety nine`, and more."""
 _TOKEN = re.compile(
-    r"\d+(?:st|nd|rd|th)\b|\d+(?:[.,:]\d+)*|\b[ap]\.\s?m\b\.?|[^\W\d_]+(?:['’][^\W\d_]+)*|[-+*/^%°√×÷·−–]",  # noqa: RUF001
+    r"\d+(?:st|nd|rd|th)\b|\d+(?:[.,:]\d+)*|\b[ap]\.\s?m\b\.?|[^\W\d_]+(?:['’][^\W\d_]+)*|[-+*/^%°√×÷·−–²³]",  # noqa: RUF001
     re.IGNORECASE,
 )
 _SAME = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "ß": "ss"})  # noqa: RUF001
+_POWERS = {"²": "2", "³": "3"}
 _MINUS = re.compile(r"[-−–]\s*[\d√]")  # noqa: RUF001
 
 
@@ -49,6 +50,8 @@ class NumberWords:
     """What may stand behind a thousand before the rest: two thousand *and* five."""
     point: frozenset[str]
     """What separates the whole from its decimals."""
+    glued: bool = False
+    """A number is one word, its thousands included."""
 
 
 def plain(word: str) -> str:
@@ -60,18 +63,23 @@ def plain(word: str) -> str:
 def spelled(text: str) -> list[Word]:
     """The words, numbers and signs in `text`; a hyphen is a sign only before a number."""
     found = list[Word]()
-    text = text.replace("²", "^2").replace("³", "^3")
     for token in _TOKEN.finditer(text):
+        if power := _POWERS.get(token[0]):
+            found += [Word(part, token.start(), token.end()) for part in ("^", power)]
+            continue
         if token[0] in "-−–" and not _MINUS.match(text, token.start()):  # noqa: RUF001
             continue
         whole = token[0][0].isdigit()
-        found.append(Word(token[0] if whole else plain(token[0]), token.start(), token.end()))
+        found.append(
+            Word(token[0].lower() if whole else plain(token[0]), token.start(), token.end())
+        )
     return found
 
 
 def counted(words: Sequence[Word], how: NumberWords) -> list[Word]:
     """The words with numbers in digits: `two hundred and five point one` -> `205.1`."""
     found, at = list[Word](), 0
+    words = [part for word in words for part in _unglued(word, how)]
     while at < len(words):
         number, end = _number(words, at, how)
         if number is None and (digits := _digits(words[at])):
@@ -98,6 +106,19 @@ def value(word: str, numbers: Numbers) -> Fraction | None:
     return Fraction(word) if word.count(".") < 2 else None
 
 
+def _unglued(word: Word, how: NumberWords) -> list[Word]:
+    """`zweitausenddrei` in three parts, which all stand where it does."""
+    if not how.glued:
+        return [word]
+    for scale in how.scales:
+        before, found, after = word.text.partition(scale)
+        known = all(not part or part in table(how) or part == "ein" for part in (before, after))
+        if found and known and before + after:
+            parts = ("eins" if before == "ein" else before, scale, after)
+            return [word._replace(text=part) for part in parts if part]
+    return [word]
+
+
 def _number(words: Sequence[Word], at: int, how: NumberWords) -> tuple[int | None, int]:
     """The number whose words begin at `at`, and where they end; None where there is none."""
     total, end = 0, at
@@ -120,11 +141,11 @@ def _small(words: Sequence[Word], at: int, how: NumberWords) -> tuple[int | None
     if at < len(words) and (digits := _digits(words[at])):
         scaled = at + 1 < len(words) and words[at + 1].text in how.scales
         return (int(digits), at + 1) if scaled else (None, at)
-    table = _table(how)
+    known = table(how)
     for length in range(min(LONGEST_NUMBER, len(words) - at), 0, -1):
         joined = "".join(word.text for word in words[at : at + length])
-        if joined in table:
-            return table[joined], at + length
+        if joined in known:
+            return known[joined], at + length
     return None, at
 
 
@@ -148,7 +169,7 @@ def _with_decimals(
 
 
 @cache
-def _table(how: NumberWords) -> Mapping[str, int]:
+def table(how: NumberWords) -> Mapping[str, int]:
     """The numbers under a thousand by their words, without spaces."""
     found = dict[str, int]()
     for number in range(1000):

@@ -49,6 +49,7 @@ class Listener:
         self.work: Work | None = None
         """What runs for the turn that is being heard."""
         self._resources = resources
+        self._ended = False
         self._config = config.asr
         vad, ear = resources.engines.vad, resources.engines.turn
         self._hearing = Hearing(
@@ -59,7 +60,7 @@ class Listener:
         )
 
     async def run(self) -> Reports:
-        """What the user does, until the microphone has finished and nobody speaks.
+        """What the user does, until the microphone has finished, or `end`, and nobody speaks.
 
         Each report is to be dealt with before the next is asked for, since that may depend on it.
         """
@@ -69,8 +70,12 @@ class Listener:
                 judged = await self._judged(frame)
                 for found in self._hear(judged, arrived):
                     yield found
-                if self.microphone.finished and self.work is None:
+                if (self.microphone.finished or self._ended) and self.work is None:
                     break
+
+    def end(self) -> None:
+        """Hear no more, but for the turn that is being heard."""
+        self._ended = True
 
     def begin(self, work: Work, started: SpeechStarted) -> None:
         """What is heard from now on is of that turn."""

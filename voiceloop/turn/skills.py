@@ -29,7 +29,7 @@ REMEMBERED = 20
 def wall_time(timezone: str) -> datetime:
     """The time of the day in a zone, or where this machine is. Raises ConfigError for a zone that
     there is not."""
-    return datetime.now(zone(timezone)).astimezone(zone(timezone))
+    return datetime.now(zone(timezone))
 
 
 def begun(llm: Llm, config: Config, now: datetime) -> Conversation:
@@ -101,7 +101,7 @@ class Skills:
 
     def note(self, asked: str, heard: str, known: Answer | None) -> None:
         """The user has said something, and has heard an answer."""
-        if asked and not (known and known.aside):
+        if asked.strip() and not (known and known.aside):
             self._asked.append(asked)
         self._heard = heard or self._heard
         self._asks_for_time = known is not None and known.asks_for_time

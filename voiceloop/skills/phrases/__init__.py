@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from voiceloop.skills.phrases.de import GERMAN
 from voiceloop.skills.phrases.en import ENGLISH
+from voiceloop.skills.phrases.es import SPANISH
 from voiceloop.skills.phrases.phrases import Phrases
 
-PHRASES: Mapping[str, Phrases] = {one.code: one for one in (ENGLISH,)}
+PHRASES: Mapping[str, Phrases] = {one.code: one for one in (ENGLISH, GERMAN, SPANISH)}
 """By the language's code."""

@@ -31,8 +31,8 @@ class Phrases:
     words: NumberWords
     articles: frozenset[str]
     """Words that stand for one before what is counted."""
-    hours24: bool
-    """An hour that is named without a half of the day is one of 24."""
+    fillers: frozenset[str]
+    """Words that say nothing wherever they stand, but behind a number."""
     leads: str
     """What people say before a request."""
     tails: str
@@ -141,8 +141,9 @@ class Phrases:
 
     def part(self, below: int) -> str:
         """One part of so many."""
-        name = self.parts[below].split()[0].replace("_", " ")
-        return name if below == 2 else f"{self.says['a']} {name}"
+        return (
+            self.says["half"] if below == 2 else f"{self.says['a']} {self.parts[below].split()[0]}"
+        )
 
     def unit(self, unit: str, *, one: bool) -> str:
         """A unit's name, of one or several."""

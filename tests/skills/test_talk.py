@@ -1,0 +1,116 @@
+"""The talk itself: what was asked and said, how it sounds, its end; and the tools of models."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.skills.asked import CODES, NOW, told
+from voiceloop.skills.known import GAINS, SPEEDS, Known, Timer, Voice
+from voiceloop.skills.tools import TOOLS, run_tool
+
+pytestmark = pytest.mark.pure
+
+STOP = {"en": "Stop, that's enough.", "de": "Stopp, das reicht.", "es": "Para, ya basta."}
+AGAIN = {"en": "Say that again.", "de": "Sag das noch einmal.", "es": "Dilo otra vez."}
+ASKED = {"en": "What did I just ask?", "de": "Was habe ich gefragt?", "es": "¿Qué te pregunté?"}
+BYE = {"en": "Goodbye.", "de": "Tschüss!", "es": "Adiós."}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_stop_is_answered_by_silence_and_goodbye_ends(code: str) -> None:
+    known = Known(NOW, asked=("Who are you?",), heard="Nobody.")
+    assert told(STOP[code], code, known).text == ""
+    assert told(BYE[code], code, known).ends
+    assert told(AGAIN[code], code, known).text == "Nobody."
+    assert told(ASKED[code], code, known).text.endswith("Who are you?")
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_before_anything_was_said_there_is_nothing_to_repeat(code: str) -> None:
+    for text in (AGAIN[code], ASKED[code]):
+        assert told(text, code).text.endswith(".")
+
+
+def test_what_was_said_is_a_whole_sentence() -> None:
+    known = Known(NOW, asked=("First", "my name is Anna"))
+    assert told("What did I say?", "en", known).text == "You said: my name is Anna."
+    assert told("What was my first question?", "en", known).text == "You said: First."
+
+
+@given(st.lists(st.sampled_from(["louder", "softer", "slower", "faster", "normal"]), max_size=30))
+def test_a_voice_stays_within_its_bounds(changes: list[str]) -> None:
+    voice = Voice()
+    for change in changes:
+        before, voice = voice, voice.changed(change)
+        assert GAINS[0] <= voice.gain_db <= GAINS[1]
+        assert SPEEDS[0] <= voice.speed <= SPEEDS[1]
+        if change == "louder" and before.gain_db < GAINS[1]:
+            assert voice.gain > before.gain
+    assert voice.changed("normal") == Voice()
+
+
+def test_what_goes_no_further_is_said() -> None:
+    loud = Known(NOW, voice=Voice(gain_db=GAINS[1]))
+    found = told("Louder!", "en", loud)
+    assert found.voice is None and "as loud as" in found.text
+    one = told("Speak slower.", "en", Known(NOW, paced=False))
+    assert one.voice is None and "one speed" in one.text
+    assert told("Speak louder.", "en", Known(NOW, paced=False)).voice == Voice(gain_db=6)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=5,
+)
+NAMES = [tool.name for tool in TOOLS]
+
+
+@given(
+    st.sampled_from([*NAMES, "no_such"]),
+    st.dictionaries(
+        st.sampled_from("hours minutes seconds name expression amount from to".split())
+        | st.text(max_size=5),
+        JSON,
+    ),
+)
+def test_whatever_a_model_writes_it_reads_json(name: str, arguments: dict[str, object]) -> None:
+    timers = (Timer(1, "timer", NOW, 60, "eggs"),)
+    found = run_tool(name, arguments, Known(NOW, timers=timers), "en")
+    assert isinstance(json.loads(found.text), dict)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("get_time", {}, {"time": "3:42 PM", "day": "Thursday", "date": "November 26"}),
+        ("set_timer", {"minutes": 5}, {"timer": "5 minutes"}),
+        ("calculate", {"expression": "15% of 80"}, {"result": "15 percent of 80 is 12."}),
+        ("calculate", {"expression": "17*23"}, {"result": "17 times 23 is 391."}),
+        ("calculate", {"expression": "import os"}, {"error": "that cannot be computed"}),
+        (
+            "convert",
+            {"amount": 5, "from": "miles", "to": "kilometers"},
+            {"result": "5 miles are about 8.047 kilometers."},
+        ),
+        ("cancel_timer", {"name": "Eggs"}, {"canceled": 1}),
+        ("look", {}, {"error": "there is no tool called look"}),
+    ],
+)
+def test_tools_tell_what_they_did(
+    name: str, arguments: dict[str, object], text: dict[str, object]
+) -> None:
+    timers = (Timer(1, "timer", NOW, 60, "eggs"),)
+    found = run_tool(name, arguments, Known(NOW, timers=timers), "en")
+    assert json.loads(found.text) == text
+    assert (found.sets is not None) == (name == "set_timer")
+    assert bool(found.cancels) == (name == "cancel_timer")
+
+
+def test_a_timer_of_the_models_rings_in_the_users_language() -> None:
+    sets = run_tool("set_timer", {"minutes": 5, "name": "Tee"}, Known(NOW), "de").sets
+    assert sets is not None and sets.rings == "Der Timer Tee ist abgelaufen."

@@ -1,0 +1,160 @@
+"""Requests in three languages: those that are one are understood however they are put, and nothing
+else is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.skills.asked import CODES, NONE, NOW, said
+from voiceloop.skills.answer import answer
+from voiceloop.skills.grammar import Grammar
+from voiceloop.skills.known import Known
+from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.requests import de, en, es
+from voiceloop.skills.template import whole
+from voiceloop.skills.understand import understand
+from voiceloop.skills.words import spelled
+
+pytestmark = pytest.mark.pure
+
+RULES = {"en": en.RULES, "de": de.RULES, "es": es.RULES}
+LEADS = {
+    "en": ("Hey, ", "Okay, ", "Could you please ", "um "),
+    "de": ("Hey, ", "Okay, ", "Also ", "Bitte "),
+    "es": ("Oye, ", "Vale, ", "Por favor, ", "Bueno, "),
+}
+TAILS = {"en": ", please.", "de": ", bitte.", "es": ", por favor."}
+IN = [(code, kind, text) for code in CODES for kind, texts in said(code).items() for text in texts]
+REQUESTS = [(code, kind, text) for code, kind, text in IN if kind != NONE]
+OTHERS = [(code, text) for code, kind, text in IN if kind == NONE]
+
+
+def kind_of(text: str, code: str) -> str:
+    request = understand(text, code)
+    return request.kind if request else NONE
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_forty_of_each_are_written_down_and_every_rule_has_one(code: str) -> None:
+    kinds = {kind for one, kind, _ in REQUESTS if one == code}
+    assert sum(one == code for one, _, _ in REQUESTS) >= 40
+    assert sum(one == code for one, _ in OTHERS) >= 40
+    assert kinds >= RULES[code].keys() - {"duration"}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_requests_are_understood(code: str) -> None:
+    wrong = {
+        text: found
+        for one, kind, text in REQUESTS
+        if one == code and (found := kind_of(text, code)) != kind
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_what_is_no_request_is_left_to_the_model(code: str) -> None:
+    texts = [text for one, text in OTHERS if one == code]
+    wrong = {text: found for text in texts if (found := kind_of(text, code)) != NONE}
+    assert not wrong
+
+
+@given(st.sampled_from(REQUESTS), st.booleans(), st.integers(0, 4))
+def test_neither_marks_nor_capitals_nor_politeness_matter(
+    case: tuple[str, str, str], bare: bool, lead: int
+) -> None:
+    code, kind, text = case
+    if bare:
+        text = re.sub(r"[¿?¡!,;]|[.](?!\d)", "", text).upper().replace("ẞ", "ß")
+    if lead and kind not in ("repeat", "time_in"):
+        text = LEADS[code][lead - 1] + text
+    assert kind_of(text, code) == kind
+
+
+@given(st.sampled_from([case for case in REQUESTS if case[1] not in ("repeat", "normal")]))
+def test_whoever_says_please_is_understood(case: tuple[str, str, str]) -> None:
+    code, kind, text = case
+    assert kind_of(text.rstrip(".?! ") + TAILS[code], code) == kind
+
+
+@given(st.sampled_from(REQUESTS), st.sampled_from(["banana", "elefante", "quantum"]))
+def test_a_strange_word_more_is_another_request(case: tuple[str, str, str], word: str) -> None:
+    code, kind, text = case
+    named = kind in ("timer", "reminder", "reminder_at", "timer_left", "timer_cancel")
+    if not named:  # there any word may be a name
+        assert kind_of(f"{text.rstrip('.?!')} {word}", code) == NONE
+        assert kind_of(f"{word} {text}", code) == NONE
+
+
+@given(st.text(max_size=200), st.sampled_from(CODES))
+def test_any_text_at_all_is_read(text: str, code: str) -> None:
+    understand(text, code)
+
+
+WORDS = {code: " ".join(text for one, _, text in IN if one == code).split() for code in CODES}
+
+
+@given(st.sampled_from(CODES), st.data())
+def test_words_in_any_order_are_answered_or_not(code: str, data: st.DataObject) -> None:
+    words = st.sampled_from([*WORDS[code], "99999999", "0", "1/0", "31", "9999"])
+    text = " ".join(data.draw(st.lists(words, max_size=12)))
+    answer(text, code, Known(NOW, asked=("",), asks_for_time=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What time is it in 99999999999 hours?",
+        "What day is it in 99999999 weeks?",
+        "What day was it 999999 years ago?",
+        "How many days until February 30th?",
+        "Set a timer for 99999999 hours.",
+        "What is 9 to the power of 9 to the power of 9?",
+        f"What is {'9' * 500} times {'9' * 500}?"[:600],
+        "Set a timer for 0 minutes.",
+    ],
+)
+def test_nothing_is_too_large(text: str) -> None:
+    answer(text, "en", Known(NOW))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_text_takes_long(code: str) -> None:
+    """Each place is looked at a bounded number of times, however often words are repeated."""
+    looks, repeated = 0, ("stop", "thanks", "done", "goodbye", "night", "repeat")
+    texts = [text for one, kind, text in REQUESTS if one == code and kind in repeated]
+    words = {word.text for text in texts for word in spelled(text)}
+
+    class Counted(str):
+        def __eq__(self, other: object) -> bool:
+            nonlocal looks
+            looks += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    rules = Grammar(PHRASES[code])
+    for word in sorted(words):
+        said = (*(Counted(word) for _ in range(29)), Counted("banana"))
+        for templates in rules.rules.values():
+            for template in templates:
+                assert whole(template, said) is None
+    assert looks < 2000 * len(words) * len(rules.rules)
+
+
+def test_other_languages_have_no_rules() -> None:
+    assert understand("Quelle heure est-il ?", "fr") is None
+    assert understand("What time is it?", "auto") is None
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_kind_has_rules_and_every_sentence_can_be_said(code: str) -> None:
+    assert RULES[code].keys() == RULES["en"].keys()
+    optional = {"until one day", "since one day"}
+    says = {one: phrases.says.keys() - optional for one, phrases in PHRASES.items()}
+    assert says[code] == says["en"]
+    assert Grammar(PHRASES[code]).rules.keys() == RULES[code].keys()

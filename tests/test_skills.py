@@ -1,0 +1,289 @@
+"""What rules answer in a session, on a virtual clock: effects, interruptions, rings and the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+from msgspec import structs
+
+from tests.fakes import Utterance
+from tests.test_session import CONFIG, RATE, Result, converse, said
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.config import LlmConfig
+from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts
+from voiceloop.turn.skills import Skills
+from voiceloop.types import Notice, Pcm, TokenBurst, TurnTrace
+
+pytestmark = pytest.mark.virtual
+
+RULES = structs.replace(CONFIG, llm=LlmConfig())
+STORY = "Once there was a whale who wanted to see the mountains and swam and swam all day."
+REPLIES = {
+    "Tell me a story": tuple(f"{word} " for word in STORY.split()),
+    "And the sea": ("The sea is ", "deep."),
+}
+
+
+async def talk(*said: Utterance, **options: Any) -> Result:
+    """A conversation in which rules answer what they know."""
+    llm = ScriptedLlm(REPLIES)
+    return await converse(*said, config=RULES, llm=llm, **options)
+
+
+def asked(result: Result) -> list[object]:
+    """What the language model was asked to reply to."""
+    return [text for name, text in result.log if name in ("reply", "revise")]
+
+
+def recited(result: Result) -> list[object]:
+    return [told for name, told in result.log if name == "recite"]
+
+
+def notices(result: Result) -> list[str]:
+    return [event.text for event in result.events if isinstance(event, Notice)]
+
+
+class Loudspeaker(NullSpeaker):
+    """Keeps what it played."""
+
+    def __init__(self) -> None:
+        super().__init__(RATE)
+        self.played: list[tuple[float, Pcm]] = []
+
+    def write(self, pcm: Pcm) -> float:
+        due = super().write(pcm)
+        self.played.append((due, pcm))
+        return due
+
+    def loudest(self, since: float, until: float) -> float:
+        """The loudest sample of what began then."""
+        return max(np.abs(pcm).max() for due, pcm in self.played if since <= due < until)
+
+
+async def test_what_a_rule_knows_is_answered_without_the_model_and_kept() -> None:
+    result = await talk(Utterance(0.5, "What time is it"))
+    (trace,) = result.traces
+    assert trace.outcome == "done" and trace.heard == "It's 2:05 PM." == said(result.events)
+    assert not asked(result)
+    assert recited(result)[-1] == ("What time is it", "It's 2:05 PM.")
+
+
+async def test_with_rules_off_the_model_answers() -> None:
+    llm = ScriptedLlm({"What time is it": ("It is noon.",)})
+    result = await converse(Utterance(0.5, "What time is it"), llm=llm)
+    assert said(result.events) == "It is noon." and not recited(result)
+
+
+async def test_an_answer_is_begun_before_the_end_of_the_turn_as_any_reply_is() -> None:
+    (trace,) = (await talk(Utterance(0.5, "What time is it"))).traces
+    at = trace.marks
+    assert at["pause"] < at["first_synthesis"] < at["endpoint"] == at["first_sound"]
+
+
+async def test_a_timer_is_set_once_and_only_when_the_user_has_finished() -> None:
+    skills, running = Skills(), list[int]()
+
+    def watch(event: object) -> None:
+        running.append(len(skills.timers))
+
+    result = await talk(
+        Utterance(0.5, "Set a timer for ten minutes"),
+        Utterance(2.6, "no"),  # a pause later: the guess was wrong
+        Utterance(6.0, "Set a timer for ten minutes"),
+        total_s=14.0,
+        skills=skills,
+        watch=watch,
+    )
+    first, second = result.traces
+    assert first.counters.get("replies_dropped", 0) >= 1, "it was begun on a guess"
+    assert asked(result) == ["Set a timer for ten minutes no"]
+    assert second.heard == "Your timer is set for 10 minutes."
+    assert [timer.seconds for timer in skills.timers] == [600]
+    assert notices(result) == ["1 timer(s) end with this session"]
+    seen = [event for event in result.events if isinstance(event, TokenBurst) and event.turn == 2]
+    assert max(running) == 1 and seen
+
+
+async def test_stop_ends_what_sounds_and_is_answered_by_silence() -> None:
+    result = await talk(
+        Utterance(0.5, "Tell me a story"),
+        Utterance(3.0, "Stop"),
+        Utterance(6.0, "And the sea"),
+        total_s=10.0,
+        full_duplex=True,
+    )
+    story, stop, sea = result.traces
+    assert story.outcome == "interrupted" and STORY.startswith(story.heard)
+    assert stop.outcome == "done" and stop.heard == "" and not said(result.events, 2)
+    assert sea.heard == "The sea is deep.", "nothing of stop is left in what is asked next"
+    assert asked(result)[-1] == "And the sea" and not recited(result)
+    heard = [tokens for name, tokens in result.log if name == "heard"]
+    assert heard == [len(story.heard.split())], "the story was cut once, by its own words"
+
+
+@pytest.mark.parametrize("typed", ["Stop", "Never mind.", "Be quiet, please."])
+async def test_a_stop_that_stops_nothing_is_silent_too(typed: str) -> None:
+    result = await talk(Utterance(0.5, typed))
+    (trace,) = result.traces
+    assert trace.outcome == "done" and not trace.heard and not notices(result)
+
+
+async def test_what_was_heard_of_an_interrupted_reply_is_repeated() -> None:
+    result = await talk(
+        Utterance(0.5, "Tell me a story"),
+        Utterance(3.0, "Say that again"),
+        total_s=9.0,
+        full_duplex=True,
+    )
+    story, again = result.traces
+    assert story.outcome == "interrupted" and story.heard
+    assert again.outcome == "done" and again.heard == story.heard
+
+
+async def test_an_answer_that_is_interrupted_is_cut_by_what_was_heard() -> None:
+    result = await talk(
+        Utterance(0.5, "How many days are there until Christmas"),
+        Utterance(4.0, "And the sea"),
+        total_s=9.0,
+        full_duplex=True,
+        tts=ScriptedTts(word_samples=RATE // 2),
+    )
+    first, second = result.traces
+    whole = "It is 354 days until Friday, December 25."
+    assert first.outcome == "interrupted" and whole.startswith(first.heard) and first.heard
+    assert ("heard", len(first.heard.split())) in result.log
+    assert second.heard == "The sea is deep."
+
+
+async def test_goodbye_ends_a_talk_once_it_has_been_heard() -> None:
+    ended = list[float]()
+    for ends in (True, False):
+        result = await talk(
+            Utterance(0.5, "Goodbye"), Utterance(8.0, "And the sea"), total_s=12.0, ends=ends
+        )
+        assert result.traces[0].heard == "Goodbye! Take care."
+        assert len(result.traces) == (1 if ends else 2)
+        ended.append(anyio.current_time())
+    assert ended[0] < 4.0
+
+
+async def test_a_goodbye_that_is_interrupted_is_no_end() -> None:
+    result = await talk(
+        Utterance(0.5, "Goodbye"),
+        Utterance(1.6, "And the sea"),
+        total_s=8.0,
+        full_duplex=True,
+        ends=True,
+        tts=ScriptedTts(word_samples=RATE),
+    )
+    goodbye, sea = result.traces
+    assert goodbye.outcome == "interrupted" and sea.heard == "The sea is deep."
+
+
+async def test_a_cough_into_a_goodbye_hangs_nothing() -> None:
+    result = await talk(
+        Utterance(0.5, "Goodbye"),
+        Utterance(1.6, "uh-huh"),
+        total_s=30.0,
+        full_duplex=True,
+        ends=True,
+        tts=ScriptedTts(word_samples=RATE // 2),
+    )
+    assert result.traces[-1].outcome in ("done", "abandoned")
+    assert any(trace.heard == "Goodbye! Take care." for trace in result.traces)
+    assert anyio.current_time() < 10.0
+
+
+async def test_timers_that_ring_speak_after_what_is_being_said() -> None:
+    result = await talk(
+        Utterance(0.5, "Set a timer for five seconds"),
+        Utterance(5.0, "Set an egg timer for one second"),
+        Utterance(8.4, "Tell me a story"),
+        total_s=22.0,
+        full_duplex=True,
+    )
+    over = [event for event in result.events if isinstance(event, TurnTrace)]
+    heard = [trace.heard for trace in over if trace.heard]
+    rings = ["The egg timer is over.", "The timer of 5 seconds is over."]
+    assert not notices(result)
+    assert sorted(heard[-2:]) == rings, "what nobody has heard is said again"
+    assert heard[-3] == STORY, "a ring waits until the story is over"
+
+
+async def test_a_ring_can_be_stopped_and_holds_the_microphone_of_a_loudspeaker() -> None:
+    script = (Utterance(0.5, "Set a timer for five seconds"),)
+    result = await talk(*script, total_s=12.0)
+    assert [trace.heard for trace in result.traces][-1] == "The timer of 5 seconds is over."
+    assert result.microphone.held.count("hold") >= 2
+    stopped = await talk(
+        *script,
+        Utterance(8.3, "Stop"),
+        total_s=16.0,
+        full_duplex=True,
+        tts=ScriptedTts(word_samples=RATE // 2),
+    )
+    outcomes = [trace.outcome for trace in stopped.traces]
+    assert outcomes == ["done", "interrupted", "done"]
+
+
+async def test_a_canceled_timer_does_not_ring() -> None:
+    result = await talk(
+        Utterance(0.5, "Set a timer for ten seconds"),
+        Utterance(5.0, "Cancel the timer"),
+        total_s=20.0,
+    )
+    assert [trace.heard for trace in result.traces] == [
+        "Your timer is set for 10 seconds.",
+        "Okay, the timer of 10 seconds is canceled.",
+    ]
+    assert not notices(result)
+
+
+async def test_louder_is_louder_from_its_own_answer_on() -> None:
+    speaker = Loudspeaker()
+    result = await talk(
+        Utterance(0.5, "And the sea"),
+        Utterance(4.0, "Speak softer"),
+        Utterance(8.0, "And the sea"),
+        total_s=12.0,
+        speaker=speaker,
+    )
+    first, softer, again = (trace.marks["first_sound"] for trace in result.traces)
+    before = speaker.loudest(first, softer - 1.0)
+    for since in (softer + 0.1, again):
+        assert speaker.loudest(since, since + 0.3) == pytest.approx(before / 2, rel=0.01)
+
+
+async def test_slower_is_slower_from_its_own_answer_on_and_lasts() -> None:
+    skills = Skills()
+    result = await talk(
+        Utterance(0.5, "And the sea"),
+        Utterance(4.0, "Speak slower"),
+        Utterance(8.0, "And the sea"),
+        total_s=14.0,
+        skills=skills,
+    )
+    first, slower, again = (
+        (trace.marks["sound_end"] - trace.marks["first_sound"]) / len(trace.heard.split())
+        for trace in result.traces
+    )
+    assert slower == pytest.approx(again, rel=0.05) == pytest.approx(first * 1.2, rel=0.05)
+    assert skills.voice.speed == pytest.approx(1 / 1.2)
+
+
+async def test_a_voice_of_one_speed_says_so() -> None:
+    result = await talk(Utterance(0.5, "Speak slower"), tts=ScriptedTts(paces=False), total_s=8.0)
+    assert result.traces[0].heard == "This voice can only speak at one speed."
+
+
+async def test_what_was_asked_is_remembered_and_commands_are_not() -> None:
+    result = await talk(
+        Utterance(0.5, "And the sea"),
+        Utterance(4.0, "Speak louder"),
+        Utterance(8.0, "What did I just ask"),
+        total_s=12.0,
+    )
+    assert result.traces[-1].heard == "You said: And the sea."

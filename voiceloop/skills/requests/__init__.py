@@ -1,0 +1,1 @@
+"""How requests are made, by language: data alone."""
