@@ -47,7 +47,7 @@ from voiceloop.llm.llamacpp import GgufModel, LlamaDecoder, installed
 from voiceloop.llm.loading import Loaded, load_model
 from voiceloop.llm.memory import memory_for, memory_for_model
 from voiceloop.llm.quantized import check_quantize
-from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.sampling import Penalties, Sampling
 from voiceloop.llm.scorers import scorer
 from voiceloop.llm.speakable import unspeakable
 from voiceloop.llm.speculate import Speculator
@@ -107,6 +107,7 @@ class SpeculativeLlm:
             target, vocab, self._capacity, config.quantize, features=rows is not None
         )
         self._drafter = self._drafts(target, draft, rows, vocab)
+        Penalties(self._sampling(0), vocab, self._target.device)  # makes what all will share
         self._pool = CachePool(config.cache_mb * MIB)
         if capture is None and self._target.device.type == "cuda":
             capture = CudaGraphs()

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import torch
@@ -101,20 +101,12 @@ class Penalties:
         self._frequency = sampling.frequency_penalty
         self.counting = (self._repetition, self._presence, self._frequency) != (1, 0, 0)
         """Whether it matters which tokens there were."""
-        self._added = _added(sampling, vocab)
+        added = dict(sampling.logit_bias) | dict.fromkeys(sampling.banned, -math.inf)
+        self._bias = _bias(frozenset(added.items()), vocab, device) if added else None
         self._vocab, self._device = vocab, device
         self._length = self._start = 0
         self.earlier: Set[int] = frozenset()
         """Tokens of the earlier replies and of what this one answers."""
-
-    @cached_property
-    def _bias(self) -> Tensor | None:
-        """What is added to every row, [vocab]; made as `_said` is."""
-        if not self._added:
-            return None
-        bias = torch.zeros(self._vocab)
-        bias[list(self._added)] = torch.tensor(list(self._added.values()))
-        return bias.to(self._device)
 
     @cached_property
     def _said(self) -> Said:
@@ -292,15 +284,21 @@ def seeds(seed: int, count: int) -> list[int]:
     return [seed, *(_mixed(0, seed, number) & 0xFFFFFFFF for number in range(1, count))]
 
 
-def _added(sampling: Sampling, vocab: int) -> dict[int, float]:
-    """What is added to the logits of tokens, by token."""
-    added = dict(sampling.logit_bias) | dict.fromkeys(sampling.banned, -math.inf)
-    if wrong := sorted(token for token in added if not 0 <= token < vocab):
+@lru_cache(maxsize=16)
+def _bias(added: frozenset[tuple[int, float]], vocab: int, device: torch.device) -> Tensor:
+    """What is `added` to the logits of tokens as a row, [vocab].
+
+    Conversations share it: it is made once, where a model is loaded, on the model's own thread.
+    """
+    if wrong := sorted(token for token, _ in added if not 0 <= token < vocab):
         raise EngineError(
             f"there is no token {wrong[0]}, so it can be neither biased nor banned",
             f"the model's tokens are numbered 0 to {vocab - 1}",
         )
-    return added
+    bias = torch.zeros(vocab)
+    for token, more in added:
+        bias[token] = more
+    return bias.to(device)
 
 
 def _mixed(state: int, *parts: int) -> int:
