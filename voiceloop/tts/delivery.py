@@ -36,9 +36,11 @@ def deliver(
         pcm = trimmer.feed(made)
         if last:
             pcm = np.concatenate((pcm, trimmer.finish()))
+        if not (last or len(pcm)):  # words that it would tell are told with the next
+            yield None
+            continue
         first, sounded = sounded, sounded + len(pcm)
         told = words.told(trimmer.cut, sounded, last=last)
         if last and sounded:
             pcm = np.concatenate((pcm, pause(clause, rate, speed)))
-        chunk = SpeechChunk(clause.turn, clause, pcm, rate, first, told, last)
-        yield chunk if last or len(pcm) else None
+        yield SpeechChunk(clause.turn, clause, pcm, rate, first, told, last)
