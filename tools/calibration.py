@@ -131,7 +131,7 @@ def main() -> None:
             print(f"{name}: {calibration}")
             print(f"  probability {own}")
             print(f"  last word   {words}")
-    print(f"\n[{llm.fingerprint}]\n{written(found, llm.name)}")
+    print(f'\n[{llm.fingerprint}]\nfamily = "{llm.family}"\n{written(found, llm.name)}')
 
 
 def understood(asked: Sequence[Request], asr: Asr, language: Language) -> tuple[Request, ...]:

@@ -223,6 +223,9 @@ class Llm(Protocol):
     calibrations: dict[str, Calibration | None]
     """What its P(end of turn) means, by the language's code: None where the last word tells as
     much, and nothing where nobody has found out yet. Whoever finds out adds it."""
+    borrowed: set[str]
+    """Languages of which the calibration is that of another file of the model: good enough until
+    this one's own is found."""
     system: str
     """The system prompt of conversations that are given no other; empty: none."""
     metered: bool

@@ -25,6 +25,9 @@ import { Welcome } from './welcome.js';
 
 /** Shorter than this, in frames of 20 ms, a press of the push-to-talk button was a slip. */
 const SLIP = 8;
+/** Nobody says anything, nor is about to.
+ * @type {import('./core/phase.js').Phase[]} */
+const QUIET = ['idle', 'muted', 'ready', 'listening'];
 /** A response that was cancelled is over soon; after this, nobody waits for that any more. */
 const CANCELLED_MS = 2000;
 
@@ -40,7 +43,10 @@ class App {
   offer = new Offer({
     send: (event) => this.connection.send(event),
     note: (text) => this.note(text),
-    reconnect: () => this.connection.retry(),
+    reconnect: () => {
+      this.reconnects = true;
+      this.refresh();
+    },
   });
   welcome = new Welcome((question) => void this.ask(question));
   settings = new SettingsDialog({
@@ -73,6 +79,8 @@ class App {
   response = '';
   /** It has been cancelled: what still comes of it is not to sound. */
   cancelled = false;
+  /** Once nothing is said, the session is to be taken up anew. */
+  reconnects = false;
   /** Who waits for its end. */
   waiting = /** @type {(() => void)[]} */ ([]);
   /** Frames sent since the push-to-talk button went down; null while it is up. */
@@ -357,7 +365,11 @@ class App {
     this.conversation.setSpeaking(paused ? '' : (itemId ?? ''));
     this.panel.setUnderruns(underruns);
     this.notice.show(this.connectionNotice(link) ?? this.microphoneNotice());
-    if (link.state === 'waiting') this.player.finishAll();
+    if (!ready) this.player.finishAll();
+    if (this.reconnects && QUIET.includes(phase)) {
+      this.reconnects = false;
+      this.connection.retry();
+    }
     if (!ready && !sounding) this.conversation.breakOff();
   }
 

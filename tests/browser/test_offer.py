@@ -59,11 +59,12 @@ def test_one_click_has_it_reply_and_the_conversation_goes_on(
         f"Ollama writes the replies from now on, with gemma3:4b. It is kept in {file}."
     )
     expect(offer).to_be_hidden()
+    expect(page.locator("#models")).to_contain_text("llm gemma3:4b at 127.0.0.1")
     message.fill("Really?")
     message.press("Enter")
     expect(transcript).to_contain_text("I am Gemma.")
     expect(transcript.get_by_text("The scripted one.")).to_have_count(1)
-    expect(page.locator("#models")).to_contain_text("llm gemma3:4b at 127.0.0.1")
+    expect(transcript).not_to_contain_text("interrupted")
     said = [one["content"] for one in brain.asked[-1]["messages"] if one["role"] != "system"]
     assert said == ["Who are you?", "The scripted one.", "Really?"]
     assert tomllib.loads(file.read_text())["llm"]["base_url"] == brain.url

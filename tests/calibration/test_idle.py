@@ -15,7 +15,7 @@ from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.calibration.fitting import calibrate
 from voiceloop.calibration.idle import QUIET_S, calibrate_in_idle_time, judgements
 from voiceloop.calibration.keeping import keep, recall
-from voiceloop.calibration.requests import bundled_requests
+from voiceloop.calibration.requests import Cut, bundled_requests
 from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Engines
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
@@ -45,6 +45,10 @@ def model() -> ScriptedLlm:
     )
 
 
+def cuts_of(language: str) -> list[Cut]:
+    return [cut for one in ASKED[language].asked for cut in one.cuts]
+
+
 def engines(llm: ScriptedLlm, *said: Utterance, total_s: float = 1.0) -> tuple[Engines, Script]:
     script = Script(said, total_s)
     runners = [InlineRunner() for _ in range(3)]
@@ -69,6 +73,25 @@ async def test_what_is_known_is_not_found_again(tmp_path: Path) -> None:
     llm.calibrations.update(dict.fromkeys(ASKED, Calibration(0.5, 0.1, 88)))
     await calibrate_in_idle_time(engines(llm)[0], tmp_path)
     assert not llm.log and not recall("abc", tmp_path)
+
+
+async def test_what_is_borrowed_is_found_anew_and_never_kept_as_its_own(tmp_path: Path) -> None:
+    llm = model()
+    lent = Calibration(0.5, 0.1, 88)
+    llm.calibrations.update(en=lent, de=lent, es=None)
+    llm.borrowed.update({"en", "de"})
+    await calibrate_in_idle_time(engines(llm)[0], tmp_path)
+    assert llm.calibrations["en"] != lent and llm.calibrations["de"] is None
+    assert recall("abc", tmp_path) == llm.calibrations and not llm.borrowed
+
+    interrupted = model()
+    interrupted.calibrations.update(en=lent, de=lent, es=lent)
+    interrupted.borrowed.update({"en", "de", "es"})
+    first = next(iter(ASKED))
+    interrupted.end_of_turn = dict.fromkeys((cut.words for cut in cuts_of(first)), 0.5)
+    await calibrate_in_idle_time(engines(interrupted)[0], tmp_path / "other")
+    assert set(recall("abc", tmp_path / "other")) == {first}
+    assert interrupted.borrowed == set(ASKED) - {first}
 
 
 async def test_an_engine_that_tells_no_probability_is_asked_no_further(tmp_path: Path) -> None:

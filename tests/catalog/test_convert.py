@@ -32,6 +32,10 @@ def needed() -> None:
             lacking(f"{package} is not installed: pip install 'voiceloop[convert]'")
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 @pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "F16", "BF16"])
 def test_weights_are_rounded_once_to_sixteen_bits(kind: str, tmp_path: Path) -> None:
     import gguf
@@ -40,7 +44,9 @@ def test_weights_are_rounded_once_to_sixteen_bits(kind: str, tmp_path: Path) -> 
     model = network(words.get_vocab_size())
     write_gguf(tmp_path / "small.gguf", model, words, "smollm", kind)
     converted(tmp_path / "small.gguf", tmp_path / "to")
+    before = contents(tmp_path / "to")
     widen(tmp_path / "to")
+    assert contents(tmp_path / "to").items() >= before.items()
     loaded: Any = AutoModelForCausalLM.from_pretrained(tmp_path / "to", dtype="auto")
     tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(tmp_path / "small.gguf").tensors}
     for name, written in (

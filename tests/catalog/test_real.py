@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import soxr
@@ -17,6 +17,7 @@ from voiceloop.asr.whisper import whisper
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.catalog.cards import variants
+from voiceloop.catalog.convert import widen
 from voiceloop.catalog.fetch import Unreachable
 from voiceloop.catalog.names import PIPER
 from voiceloop.catalog.pull import order, pull
@@ -74,11 +75,16 @@ def test_preset_cpu_answers_a_spoken_question_in_words_of_its_own(
     assert "starter" not in shown.err
 
 
-def test_the_end_of_a_turn_is_calibrated_for_smollm2_as_it_comes() -> None:
-    """What ships is found by what was converted here."""
+@pytest.mark.parametrize("dtype", ["auto", "float32"])
+def test_the_end_of_a_turn_is_calibrated_for_smollm2_as_it_comes(
+    dtype: Literal["auto", "float32"],
+) -> None:
+    """What ships is found by what runs: the file as it is, or its weights in torch."""
     if pulled("smollm2-135m-instruct").origin != "packages":
         pytest.skip("the figures that ship are those of the packages' weights")
-    llm = speculative(LlmConfig(target=str(pulled("smollm2-135m-instruct").folder), draft="none"))
+    target = str(pulled("smollm2-135m-instruct").folder)
+    llm = speculative(LlmConfig(target=target, draft="none", dtype=dtype))
+    assert not llm.borrowed
     calibration = llm.calibrations["en"]
     assert calibration is not None and llm.calibrations["de"] is None
     conversation = llm.conversation()
@@ -95,6 +101,7 @@ def test_the_end_of_a_turn_is_calibrated_for_smollm2_as_it_comes() -> None:
 
 def test_smollm2_answers_sensibly() -> None:
     folder = pulled("smollm2-135m-instruct").folder
+    widen(folder)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
     chat = [{"role": "user", "content": "What is the capital of France?"}]

@@ -12,7 +12,8 @@ import torch
 from voiceloop.bundled import bundled
 from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import STARTER, speculative
-from voiceloop.llm.fingerprint import fingerprint
+from voiceloop.llm.fingerprint import family, fingerprint
+from voiceloop.llm.loading import of_transformers
 from voiceloop.llm.template import ChatTemplate
 
 from .conftest import TEMPLATE, build_model, build_tokenizer
@@ -49,6 +50,17 @@ def test_another_template_is_another_model(template: ChatTemplate) -> None:
     model = build_model("llama", 340)
     other = build_tokenizer(TEMPLATE.replace("<|im_end|>\\n", "<|im_end|>"))
     assert fingerprint(model, template) != fingerprint(model, ChatTemplate(other, "a model"))
+
+
+def test_models_of_the_same_sizes_and_tokens_are_a_family() -> None:
+    words, model = build_tokenizer(), build_model("llama", 340, dtype=torch.bfloat16)
+    known = family(of_transformers("a model", model, words))
+    trained_on = build_model("llama", 340, seed=1)
+    assert known == family(of_transformers("its other name", trained_on, words))
+    other = build_tokenizer()
+    other.add_tokens(["another"])
+    assert known != family(of_transformers("a model", model, other))
+    assert known != family(of_transformers("a model", build_model("qwen3", 340), words))
 
 
 def test_the_starter_by_folder_is_calibrated_as_the_starter_is(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """The real server over scripted engines, in a process of its own, that offers what runs at some
-ports of this machine: `python -m tests.server.offering PORT FILE [PORTS …]`."""
+ports of this machine: `python -m tests.server.offering PORT PAGE FILE [PORTS …]`."""
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,13 +30,17 @@ from voiceloop.server.port import LOOP, Binding
 
 HERE = {"Who are you?": ("The scripted one.",), "Again?": ("Scripted again.",)}
 """What is replied before anybody else replies."""
+TAP = Path(__file__).parents[1] / "browser" / "tap-worklet.js"
+"""By this, browser tests record what sounds."""
 
 
 @contextmanager
 def offering(folder: Path, file: Path, *ports: int) -> Iterator[Serving]:
     """The process until the block ends."""
-    port, log = free_port(), folder / "offering.log"
-    command = [sys.executable, "-m", "tests.server.offering", str(port), str(file)]
+    port, log, page = free_port(), folder / "offering.log", folder / "page"
+    shutil.copytree(bundled("web"), page)
+    shutil.copy(TAP, page)
+    command = [sys.executable, "-m", "tests.server.offering", str(port), str(page), str(file)]
     with log.open("w") as stream:
         process = subprocess.Popen(
             [*command, *map(str, ports)],
@@ -54,7 +59,7 @@ def offering(folder: Path, file: Path, *ports: int) -> Iterator[Serving]:
             process.stdout.close()
 
 
-def main(port: str, file: str, *ports: str) -> None:
+def main(port: str, page: str, file: str, *ports: str) -> None:
     logs.start(sys.stderr, logs.Formatter(transcripts=False))
     logging.getLogger("websockets").setLevel(logging.ERROR)
     run = InlineRunner
@@ -72,7 +77,7 @@ def main(port: str, file: str, *ports: str) -> None:
     own = Path(file)
     given = given_in_settings(*load_config([own] if own.exists() else []))
     offers = Offers(given, own, [int(one) for one in ports])
-    app = App(nullcontext(engines), Config(), Place(binding, access, load(bundled("web"))), offers)
+    app = App(nullcontext(engines), Config(), Place(binding, access, load(Path(page))), offers)
     anyio.run(app.run, lambda: print("ready", flush=True), backend_options=LOOP)
 
 

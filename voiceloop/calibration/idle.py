@@ -48,8 +48,8 @@ def judgements(llm: Llm, requests: Requests) -> Steps[Judged]:
 
 
 async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
-    """Find out what the model's P(end of turn) means in each language of which that is not known,
-    and keep it in `folder`."""
+    """Find out what the model's P(end of turn) means in each language of which that is not known
+    of this very model, and keep it in `folder`."""
     try:
         await _calibrate(engines, folder)
     except Exception as error:
@@ -62,13 +62,17 @@ async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
 async def _calibrate(engines: Engines, folder: Path) -> None:
     llm = engines.llm
     for language, asked in bundled_requests().items():
-        if language in llm.calibrations:
+        if language in llm.calibrations and language not in llm.borrowed:
             continue
         judged = await _judged(engines, asked)
         if not judged:
             return  # the engine knows no probabilities
         llm.calibrations[language] = calibrate(judged, TurnConfig())
-        keep(llm.fingerprint, llm.name, llm.calibrations, folder)
+        llm.borrowed.discard(language)
+        own = {
+            code: llm.calibrations[code] for code in llm.calibrations if code not in llm.borrowed
+        }
+        keep(llm.fingerprint, llm.name, own, folder)
         logger.info("calibrated the end of turn of '%s' in '%s'", llm.name, language)
 
 

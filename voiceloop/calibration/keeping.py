@@ -1,7 +1,8 @@
 """Where calibrations are kept: those that ship with voiceloop, and those found on this machine.
 
 Each belongs to a model's fingerprint and a language. A file says for each language what was found:
-the three figures of a `Calibration`, or that the last word tells as much.
+the three figures of a `Calibration`, or that the last word tells as much. Of those that ship, the
+model's family is told too.
 """
 
 from __future__ import annotations
@@ -38,7 +39,16 @@ def recall(fingerprint: str, folder: Path) -> Calibrations:
 
     A file that makes no sense is as good as none; one line tells so.
     """
-    return _shipped().get(fingerprint) or _kept(folder / f"{fingerprint}.toml")
+    shipped = _shipped().get(fingerprint)
+    return _calibrations(shipped) if shipped else _kept(folder / f"{fingerprint}.toml")
+
+
+def of_family(family: str) -> Calibrations:
+    """What ships of a model of that family: for others of it a good guess."""
+    for table in _shipped().values():
+        if table["family"] == family:
+            return _calibrations(table)
+    return {}
 
 
 def keep(fingerprint: str, name: str, found: Calibrations, folder: Path) -> None:
@@ -73,9 +83,8 @@ def written(found: Calibrations, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shipped() -> dict[str, Calibrations]:
-    text = Path(__file__).with_name("shipped.toml").read_text(encoding="utf-8")
-    return {fingerprint: _calibrations(table) for fingerprint, table in tomllib.loads(text).items()}
+def _shipped() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("shipped.toml").read_text(encoding="utf-8"))
 
 
 def _kept(path: Path) -> Calibrations:
@@ -93,7 +102,7 @@ def _kept(path: Path) -> Calibrations:
 
 def _calibrations(table: Mapping[str, Any]) -> Calibrations:
     """Raises ValueError or KeyError for what is none."""
-    return {language: _calibration(own) for language, own in table.items()}
+    return {language: _calibration(own) for language, own in table.items() if language != "family"}
 
 
 def _calibration(table: object) -> Calibration | None:

@@ -73,13 +73,14 @@ def convert(conversion: Conversion, source: Path, target: Path) -> None:
 
 def convert_gguf(file: Path, target: Path) -> None:
     """Make the folder of a GGUF file, which moves into it, or the link to it does."""
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoTokenizer
 
     split = _split(file)
     # transformers draws a bar of its own here, which nothing switches off.
     with _readable(file), redirect_stderr(StringIO()):
         config = cast(Any, AutoConfig).from_pretrained(file.parent, gguf_file=file.name)
         tokenizer = cast(Any, AutoTokenizer).from_pretrained(file.parent, gguf_file=file.name)
+        config.architectures = [cast(Any, MODEL_FOR_CAUSAL_LM_MAPPING)[type(config)].__name__]
     if split is not None:
         tokenizer.backend_tokenizer.pre_tokenizer = split
     with _written(target):
@@ -109,12 +110,10 @@ def widen(folder: Path) -> None:
             dtype=torch.bfloat16,
             quantization_config=GgufConfig(dequantize=True),
         )
-    # Beside the folder's own files only once it is whole.
+    # Beside the folder's own files, which stay as they are, and only once it is whole.
     with _written(folder), TemporaryDirectory(dir=folder) as made:
         model.save_pretrained(made, max_shard_size="1TB")
         (Path(made) / WEIGHTS).rename(folder / WEIGHTS)
-        for name in ("config.json", "generation_config.json"):
-            (Path(made) / name).rename(folder / name)
 
 
 def split_piper(file: Path, target: Path) -> None:

@@ -21,7 +21,7 @@ from voiceloop.drafting.train import Learner, Tell, common_tokens, generate, tra
 from voiceloop.errors import EngineError
 from voiceloop.llm.engine import system_prompt, vocabulary
 from voiceloop.llm.featuredraft import CARD, TOKENS, WEIGHTS, DraftCard, DraftShape
-from voiceloop.llm.fingerprint import fingerprint
+from voiceloop.llm.fingerprint import family, fingerprint
 from voiceloop.llm.loading import Loaded
 from voiceloop.llm.sampling import Sampling
 from voiceloop.llm.template import ChatTemplate
@@ -117,7 +117,7 @@ class Training:
         accepted = tuple(rate for name, rate in last.items() if name.startswith("accepted"))
         card = DraftCard(
             target=self._target.name,
-            fingerprint=self.fingerprint,
+            family=family(self._target),
             shape=shape,
             minutes=round((state.generating_s + state.training_s) / 60, 1),
             accepted=accepted,

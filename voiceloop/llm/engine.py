@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from voiceloop.bundled import bundled
-from voiceloop.calibration.keeping import cache_folder, recall
+from voiceloop.calibration.keeping import cache_folder, of_family, recall
 from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig, Quantize
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt
@@ -40,7 +40,7 @@ from voiceloop.llm.featuredraft import (
     load_head,
     shipped_head,
 )
-from voiceloop.llm.fingerprint import fingerprint
+from voiceloop.llm.fingerprint import family, fingerprint
 from voiceloop.llm.footprint import slots_for
 from voiceloop.llm.graphs import Capture, CudaGraphs
 from voiceloop.llm.llamacpp import GgufModel, LlamaDecoder, installed
@@ -91,7 +91,10 @@ class SpeculativeLlm:
         self._eos = target.eos
         self._template = ChatTemplate(target.tokenizer, target.name)
         self.fingerprint = fingerprint(target.model, self._template)
-        self.calibrations = recall(self.fingerprint, cache_folder())
+        own = recall(self.fingerprint, cache_folder())
+        self.family = family(target)
+        self.calibrations = of_family(self.family) | own
+        self.borrowed = set(self.calibrations) - set(own)
         self.system = system_prompt(config, self._template)
         vocab = vocabulary(target)
         self._unspeakable = unspeakable(target.tokenizer.get_vocab())
@@ -101,7 +104,7 @@ class SpeculativeLlm:
         self._capacity = min(config.context, *filter(None, (target.longest, longest)))
         rows: Tensor | None = None
         if isinstance(draft, LoadedHead):
-            check_head(draft, target, self.fingerprint, vocab)
+            check_head(draft, target, vocab)
             rows = head_rows(target, draft.tokens)
         self._target = _checked(
             target, vocab, self._capacity, config.quantize, features=rows is not None
@@ -276,7 +279,7 @@ def best_of(config: LlmConfig) -> BestOf | None:
 
 def draft_of(config: LlmConfig) -> str:
     """What `config` says is to draft: `none`, `ngram`, `starter`, a model, or a trained draft; or
-    `SHIPPED`, which is one that ships for the target's weights, or else n-grams."""
+    `SHIPPED`, which is one that ships for the target's family, or else n-grams."""
     if config.num_speculative_tokens == 0:
         return "none"
     if config.draft == "auto":
@@ -314,8 +317,7 @@ def load_pair(
     if draft in ("none", "ngram") or (draft == SHIPPED and isinstance(target.model, GgufModel)):
         return target, None
     if draft == SHIPPED:
-        template = ChatTemplate(target.tokenizer, target.name)
-        return target, shipped_head(fingerprint(target.model, template), device)
+        return target, shipped_head(family(target), device)
     if folder is not None and trained:
         return target, load_head(draft, folder, device)
     return target, load(draft, "draft")

@@ -30,6 +30,7 @@ from voiceloop.llm.cache import KvCache
 from voiceloop.llm.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight, rotary_table
 from voiceloop.llm.decoder import LeanDecoder, TargetDecoder, chunk
 from voiceloop.llm.drafts import TreeDraft
+from voiceloop.llm.fingerprint import family
 from voiceloop.llm.kernels import linear
 from voiceloop.llm.llamacpp import GgufModel
 from voiceloop.llm.loading import Loaded
@@ -82,8 +83,8 @@ class DraftCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     target: str
     """The name of the model that it drafts for, as it was given."""
-    fingerprint: str
-    """Of that model, see `fingerprint`."""
+    family: str
+    """Of that model, see `fingerprint.family`: it drafts for all files of it."""
     shape: DraftShape
     minutes: float = 0.0
     """How long it was trained."""
@@ -128,17 +129,17 @@ def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
     return LoadedHead(name, card, weights, tokens)
 
 
-def shipped_head(fingerprint: str, device: torch.device) -> LoadedHead | None:
-    """The draft that ships for a target of that fingerprint, if one does."""
+def shipped_head(family: str, device: torch.device) -> LoadedHead | None:
+    """The draft that ships for targets of that family, if one does."""
     for path in sorted(bundled("models/drafts").glob(f"*/{CARD}")):
-        if msgspec.json.decode(path.read_bytes(), type=DraftCard).fingerprint == fingerprint:
+        if msgspec.json.decode(path.read_bytes(), type=DraftCard).family == family:
             return load_head(path.parent.name, path.parent, device)
     return None
 
 
-def check_head(head: LoadedHead, target: Loaded, fingerprint: str, vocab: int) -> None:
-    """Raise EngineError where a draft was trained for another target."""
-    if head.card.fingerprint != fingerprint or int(head.tokens.max()) >= vocab:
+def check_head(head: LoadedHead, target: Loaded, vocab: int) -> None:
+    """Raise EngineError where a draft was trained for a target of another family."""
+    if head.card.family != family(target) or int(head.tokens.max()) >= vocab:
         raise EngineError(
             f"the draft '{head.name}' was trained for {head.card.target}, "
             f"which is another model than '{target.name}'",

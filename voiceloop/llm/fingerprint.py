@@ -2,7 +2,8 @@
 
 What a calibration depends on is the model's weights and its template. Reading gigabytes to hash
 them would take seconds at every start; any training changes nearly every weight, so some of each
-tensor do.
+tensor do. All files of one model are of one family, however their weights were rounded, and so are
+models that were trained on from it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from voiceloop.llm.template import ChatTemplate
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from voiceloop.llm.loading import Loaded
 
 SAMPLES = 64
 """Weights of each tensor that count, at equal steps; bytes of each sample of a file."""
@@ -37,6 +40,12 @@ def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatT
     frame = template.opening(""), template.user_to_reply, template.reply_to_user, template.ends
     digest.update(repr(frame).encode())
     return digest.hexdigest()[:32]
+
+
+def family(loaded: Loaded) -> str:
+    """32 hexadecimal digits; the same for models of the same kind, sizes and tokens."""
+    tokens = sorted(loaded.tokenizer.get_vocab().items())
+    return hashlib.sha256(repr((loaded.shape, tokens)).encode()).hexdigest()[:32]
 
 
 def _sample_file(file: Path, digest: Any) -> None:

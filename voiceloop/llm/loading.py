@@ -34,6 +34,16 @@ _DAMAGE = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeErro
 _ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 """Layers that leave rows in a cache, of which the last can be taken away again."""
 
+SHAPE = (
+    "model_type",
+    "num_hidden_layers",
+    "hidden_size",
+    "intermediate_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+)
+"""What config.json calls a model's kind and the sizes of its parts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -50,11 +60,14 @@ class Loaded:
     parameters: int
     longest: int | None
     """Tokens that it can take; None where nothing says."""
+    shape: tuple[str | int | None, ...]
+    """Its kind and the sizes of its parts, in the order of `SHAPE`."""
 
 
 def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> Loaded:
     """A model and a tokenizer of transformers."""
     embeddings = cast(Any, model).get_output_embeddings()
+    config = cast(Any, model.config).get_text_config()
     return Loaded(
         name,
         model,
@@ -62,7 +75,8 @@ def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> Loaded
         eos=_ends(getattr(model.generation_config, "eos_token_id", None), tokenizer),
         rows=embeddings.weight.shape[0],
         parameters=model.num_parameters(),
-        longest=getattr(model.config.get_text_config(), "max_position_embeddings", None),
+        longest=getattr(config, "max_position_embeddings", None),
+        shape=tuple(getattr(config, name, None) for name in SHAPE),
     )
 
 
@@ -114,6 +128,7 @@ def _read(
         rows=len(model.weights[EMBEDDING]),
         parameters=model.parameters,
         longest=config["max_position_embeddings"],
+        shape=_shape(config),
     )
 
 
@@ -123,7 +138,20 @@ def _as_stored(name: str, folder: Path) -> Loaded:
     tokenizer = _tokenizer(folder, config)
     model = GgufModel(folder / GGUF, name)
     ends = _told_ends(folder, config, tokenizer)
-    return Loaded(name, model, tokenizer, ends, model.rows, model.parameters, model.longest)
+    return Loaded(
+        name,
+        model,
+        tokenizer,
+        eos=ends,
+        rows=model.rows,
+        parameters=model.parameters,
+        longest=model.longest,
+        shape=_shape(config),
+    )
+
+
+def _shape(config: Mapping[str, Any]) -> tuple[str | int | None, ...]:
+    return tuple(config.get(name) for name in SHAPE)
 
 
 def _tokenizer(folder: Path, config: Mapping[str, Any]) -> Any:

@@ -291,6 +291,7 @@ class RemoteLlm:
         self.metered = server.where.metered
         self.system = SPOKEN if config.system == "auto" else config.system
         self.calibrations: dict[str, Calibration | None] = dict.fromkeys(LANGUAGES)
+        self.borrowed = set[str]()
         self._server = server
         self._config = config
 

@@ -156,6 +156,7 @@ class ScriptedLlm:
     calibrations: dict[str, Calibration | None] = field(
         default_factory=lambda: dict.fromkeys(LANGUAGES, Calibration(0.1, 0.02, 88))
     )
+    borrowed: set[str] = field(default_factory=set[str])
     results: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     """What is said after a tool's result, by the call's id or else by the tool's name; of several
     calls the last counts."""
