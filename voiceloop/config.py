@@ -181,6 +181,11 @@ class LlmConfig(Object, frozen=True):
         """It is the starter's language model, which was trained for a few kinds of questions."""
         return self.engine == "speculative" and self.target == "starter"
 
+    @property
+    def often_wrong(self) -> bool:
+        """It is the small language model of preset cpu."""
+        return self.engine == "speculative" and self.target == PRESETS["cpu"]["llm.target"]
+
 
 class TtsConfig(Object, frozen=True):
     """Speech synthesis."""

@@ -27,6 +27,10 @@ LOADING_THREAD = "voiceloop-loading"
 _LINE = Lock()
 """Held by whoever writes on the terminal while something is loaded."""
 
+OFTEN_WRONG = (
+    "the language model is fast and often wrong; voiceloop models pull laptop brings a better one"
+)
+
 
 def engine_names(config: Config) -> str:
     """What a conversation needs, such as `whisper tiny.en, llm starter, espeak`."""
@@ -52,7 +56,8 @@ def notes(config: Config) -> tuple[str, ...]:
     """What whoever talks to these models should know."""
     hears = (STARTER_HEARS,) if config.asr.hears_no_people else ()
     answers = (STARTER_ANSWERS,) if config.llm.answers_little else ()
-    return hears + answers
+    wrong = (OFTEN_WRONG,) if config.llm.often_wrong else ()
+    return hears + answers + wrong
 
 
 def examples(config: Config) -> tuple[str, ...]:
