@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tests.skills.asked import CODES, NOW, told
@@ -32,6 +32,7 @@ def spoken(code: str, number: float, sign: str) -> str:
 
 
 @given(st.sampled_from(CODES), numbers, st.lists(st.tuples(signs, numbers), min_size=1, max_size=4))
+@example("en", 0, [("/", 1)] * 4)
 def test_a_chain_is_what_python_says(
     code: str, first: float, rest: list[tuple[str, float]]
 ) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from voiceloop.skills.words import plain
@@ -25,8 +26,8 @@ Values = Mapping[str, object]
 """What slots mean, by name."""
 Kind = Callable[[tuple[str, ...]], object]
 """What words mean; None where they mean nothing of the kind."""
-LONGEST_SLOT = 12
-"""Words of the longest slot."""
+LONGEST_SLOT = 16
+"""Words of the longest slot: a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
 PLACES = ("words", "label")
 """Kinds of slots of which it is wanted where they stand, since what was written there is said
@@ -47,6 +48,12 @@ class Template(Protocol):
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
         """Where what begins at `at` may end, with the values so far and its own."""
         ...
+
+
+@lru_cache(maxsize=4096)
+def meaning(kind: Kind, words: tuple[str, ...]) -> object:
+    """What words mean, found once: most templates have the same slots at the same places."""
+    return kind(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ class _Slot:
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
         for end in range(at + 1, min(len(words), at + LONGEST_SLOT) + 1):
-            value = self.kind(words[at:end])
+            value = meaning(self.kind, words[at:end])
             if value is not None:
                 yield end, {**values, self.name: value}
 
@@ -86,7 +93,7 @@ class _Where:
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
         for end in range(at + 1, min(len(words), at + LONGEST_SLOT) + 1):
-            if self.kind(words[at:end]):
+            if meaning(self.kind, words[at:end]):
                 yield end, {**values, self.name: Place(at, end)}
 
 

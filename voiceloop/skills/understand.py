@@ -8,7 +8,7 @@ from typing import Any
 
 from voiceloop.skills.grammar import Grammar
 from voiceloop.skills.phrases import PHRASES
-from voiceloop.skills.template import NOTHING, Place, Template, Values
+from voiceloop.skills.template import NOTHING, Place, Template, Values, meaning
 from voiceloop.skills.values import Request
 from voiceloop.skills.words import Word, counted, spelled
 
@@ -32,9 +32,12 @@ def understand(text: str, code: str) -> Request | None:
     said = counted(spelled(text), rules.phrases.words)
     if not 0 < len(said) <= MOST_WORDS:
         return None
-    found = _request(said, text, rules)
     shorter = _without(rules.phrases.fillers, said)
-    return found if found or len(shorter) == len(said) else _request(shorter, text, rules)
+    try:
+        found = _request(said, text, rules)
+        return found if found or len(shorter) == len(said) else _request(shorter, text, rules)
+    finally:
+        meaning.cache_clear()  # nothing of what was said is kept
 
 
 def _request(said: Sequence[Word], text: str, rules: Grammar) -> Request | None:
