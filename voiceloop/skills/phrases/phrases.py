@@ -5,6 +5,7 @@ Templates are those of `skills.template`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -21,7 +22,7 @@ FEW_PLACES = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Phrases:
+class Phrases(ABC):
     """Subclasses say what differs in how times, days and numbers are put into words.
 
     Its fields are all in which languages differ.
@@ -104,17 +105,17 @@ class Phrases:
         text = f"{self.says['minus']} {text}" if sign else text
         return text if exact else f"{self.says['about']} {text}"
 
+    @abstractmethod
     def time(self, moment: datetime) -> str:
         """The time of the day."""
-        raise NotImplementedError
 
     def it_is(self, moment: datetime) -> str:
         """A sentence that tells the time, without its end."""
         return f"{self.says['it is']} {self.time(moment)}"
 
+    @abstractmethod
     def date(self, day: date, *, year: bool = False) -> str:
         """A day, with its weekday."""
-        raise NotImplementedError
 
     def weekday(self, day: int) -> str:
         """Its name, from Monday, 0."""
