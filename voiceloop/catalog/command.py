@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from voiceloop.catalog.pull import Order
     from voiceloop.catalog.store import Model, Store
 
+LARGE = 500_000_000
+"""Bytes of a GGUF file that torch would run slowly, widened to 16 bits."""
+
 Ask = Callable[[str], bool] | None
 """Asks the user, who says yes or no; None where there is nobody to ask."""
 
@@ -154,10 +157,17 @@ def models_pull(
         pulled = [pull(order, store, bar) for order in orders]
     for model in pulled:
         print(f"{model.name} is here: {model.folder} ({size(model.bytes)})")
-    if find_spec("llama_cpp") is None and any(one.conversion == "gguf" for one in orders):
-        hint = MissingExtra("llama.cpp", "llama").hint
-        print(f"llama.cpp runs GGUF files several times as fast as voiceloop alone; {hint}")
+    if find_spec("llama_cpp") is None:
+        for name in wants_llama_cpp(orders):
+            hint = MissingExtra("llama.cpp", "llama").hint
+            print(f"llama.cpp runs {name} as it is; without, it is widened to 16 bits; {hint}")
     return 0
+
+
+def wants_llama_cpp(orders: Sequence[Order]) -> list[str]:
+    """The models that are better run by llama.cpp: large GGUF files. Small ones answer as soon
+    without (docs/benchmarks.md)."""
+    return [one.name for one in orders if one.conversion == "gguf" and one.download >= LARGE]
 
 
 def models_verify(command: ModelsVerify) -> int:
