@@ -17,7 +17,7 @@ HOME, USER, HOST = "/home/annabel", "annabel", "annabels-laptop"
 KEY = "sk-proj-9f8e7d6c5b4a3f2e1d0c9b8a7f6e5d4c"
 ENVIRON = {
     "HOME": HOME,
-    "PWD": f"{HOME}/work",
+    "PWD": f"{HOME}/project",
     "OPENAI_API_KEY": "short-key",
     "VOICELOOP_MODELS": "/data/annabel/models/",
     "HTTPS_PROXY": "http://joe:hunter2@proxy.corp.example:3128",
@@ -29,7 +29,7 @@ VEIL = Veil.of(ENVIRON, {HOME: "~", USER: "USER", HOST: "HOST", "": "USER"})
 PRIVATE = {
     HOME: "~",
     f"{HOME}/models": "~/models",
-    f"{HOME}/work/a.toml": "$PWD/a.toml",
+    f"{HOME}/project/a.toml": "$PWD/a.toml",
     USER.upper(): "USER",
     f"/mnt/{USER}_models": "/mnt/USER_models",
     HOST: "HOST",
