@@ -566,7 +566,10 @@ async def test_another_history_that_a_cancelled_turn_did_not_put_in_place_waits_
     runner, voice = InlineRunner, ScriptedTts()
     engines = Engines(ScriptedVad(), ScriptedAsr(script), runner(), llm, runner(), voice, runner())
     events: list[Event] = []
-    session = Session(engines, ScriptMicrophone(script), NullSpeaker(RATE), CONFIG, events.append)
+    session = Session(
+        *(engines, ScriptMicrophone(script), NullSpeaker(RATE), CONFIG, events.append),
+        overlap=replace(EVERYTHING, prefill=False),
+    )
     session.rewrite(lambda: llm.log.append(("other history", None)))
 
     async def talk() -> None:
@@ -588,6 +591,72 @@ async def test_another_history_that_a_cancelled_turn_did_not_put_in_place_waits_
     assert [trace.outcome for trace in traces] == ["interrupted", "done"]
     assert [voice_to_voice_ms(trace) for trace in traces] == [None, None], "nobody spoke"
     assert (endpoint_to_sound_ms(traces[1]) or 0) > 0
+
+
+@dataclass
+class SlowToOpen(ScriptedLlm):
+    """A model to which a step of what stands before the first turn takes 0.2 s, of which there are
+    four."""
+
+    fails: bool = False
+
+    def conversation(
+        self, *, system: str | None = None, seed: int | None = None
+    ) -> ScriptedConversation:
+        opening = self
+
+        class Opened(ScriptedConversation):
+            def prefill(self, text: str, turn: int) -> Steps[None]:
+                if text:
+                    yield from super().prefill(text, turn)
+                    return
+                for step in range(4):
+                    opening.log.append(("opening", step))
+                    if opening.fails and step == 2:
+                        raise EngineError("there is no memory", "take less")
+                    yield Timed(None, 0.2)  # type: ignore[misc]
+
+        return Opened(self)
+
+
+async def test_what_stands_before_the_first_turn_is_read_before_anybody_speaks() -> None:
+    result = await converse(Utterance(1.0, "And the sea"), llm=SlowToOpen(REPLIES))
+    names = [name for name, _ in result.log]
+    assert names[:4] == ["opening"] * 4
+    assert "opening" not in names[4:]
+    assert result.traces[0].heard == "The sea is deep."
+
+
+async def test_first_words_wait_for_what_stands_before_them_and_nothing_is_read_twice() -> None:
+    late = await converse(Utterance(0.0, "And the sea"), llm=SlowToOpen(REPLIES))
+    assert [name for name, _ in late.log].count("opening") == 4
+    assert late.log[4] == ("prefill", "And")
+
+
+async def test_an_opening_that_is_another_by_now_is_not_read_on() -> None:
+    llm = SlowToOpen(REPLIES)
+
+    def ready(session: Session) -> None:
+        async def rewrite() -> None:
+            for text in ("second", "third"):
+                await anyio.sleep(0.3)
+                session.rewrite(lambda text=text: llm.log.append(("history", text)))
+
+        running.start_soon(rewrite)
+
+    async with anyio.create_task_group() as running:
+        await converse(Utterance(2.5, "And the sea"), llm=llm, ready=ready)
+    opened = llm.log[: llm.log.index(("prefill", "And"))]
+    histories = [value for name, value in opened if name == "history"]
+    assert histories == ["second", "third"]
+    assert opened[-4:] == [("opening", step) for step in range(4)]
+    assert len(opened) < 2 + 3 * 4, "neither of the others was read to its end"
+
+
+async def test_where_the_opening_cannot_be_read_the_first_turn_is_answered_nevertheless() -> None:
+    result = await converse(Utterance(1.0, "And the sea"), llm=SlowToOpen(REPLIES, fails=True))
+    assert ("opening", 3) not in result.log
+    assert result.traces[0].heard == "The sea is deep."
 
 
 async def test_all_tools_of_a_reply_run_in_order_before_it_goes_on() -> None:
@@ -624,14 +693,14 @@ async def test_a_turn_begins_with_all_of_its_pre_roll_that_there_is(pre_roll_ms:
 async def test_silence_is_no_turn() -> None:
     result = await converse(total_s=3.0)
     assert result.traces == []
-    assert [name for name, _ in result.log] == ["close"]
+    assert result.log == [("prefill", ""), ("close", None)]
 
 
 async def test_noise_without_words_is_abandoned_and_asks_nothing_of_the_model() -> None:
     result = await converse(Utterance(0.5, "Hm", word_s=0.2))  # too short to be recognised
     (trace,) = result.traces
     assert trace.outcome == "abandoned"
-    assert [name for name, _ in result.log] == ["close"]
+    assert result.log == [("prefill", ""), ("close", None)]
 
 
 NOTHING = "I have nothing to say to that."

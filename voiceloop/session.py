@@ -85,7 +85,7 @@ class Session:
         player.gain = skills.voice.gain
         self._resources = Resources(engines, conversation, player, show, skills, overlap)
         self._ends = ends
-        self._history = History(conversation, player)
+        self._history = History(self._resources)
         self._listener = Listener(microphone, self._resources, config, detector)
         guesses = config.turns.max_guesses
         usual = 0 if engines.llm.metered else MAX_GUESSES
@@ -117,6 +117,7 @@ class Session:
             self._tasks = tasks
             tasks.start_soon(self._report, play(self._resources))
             tasks.start_soon(self._report, self._resources.skills.ringing())
+            self._tell(inputs.CaughtUp())  # nothing has been said, so there is time to read
             await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
@@ -197,9 +198,10 @@ class Session:
     # ---- deciding: what is reported goes to the core, and what it answers with is done
 
     def _tell(self, told: inputs.Input) -> None:
-        """Report something, and do what follows from it before anything else is reported."""
+        """Report something, and do what follows from it before anything else is reported; of what
+        is told before the session runs, once it does."""
         self._told.append(told)
-        if self._deciding:
+        if self._deciding or self._tasks is None:
             return
         self._deciding = True
         try:
@@ -234,7 +236,7 @@ class Session:
     @_act.register
     def _begin_turn(self, action: actions.Begin) -> None:
         work = Work(action.turn, Recorder(action.number), self._core.turn(action.turn))
-        self._work[action.turn] = work
+        self._work[action.turn] = self._history.next = work
         if action.started is None:  # nobody speaks
             work.write(anyio.current_time())
         else:
@@ -251,6 +253,15 @@ class Session:
     def _begin_judging(self, action: actions.JudgeSound) -> None:
         work = self._work[action.turn]
         self._do(work, self._listener.judge(work, action.since))
+
+    @_act.register
+    def _begin_opening(self, action: actions.ReadOpening) -> None:
+        assert self._tasks is not None, "the session runs"
+        self._tasks.start_soon(self._report, self._history.read(action))
+
+    @_act.register
+    def _leave_opening(self, action: actions.LeaveOpening) -> None:
+        self._history.leave()
 
     @_act.register
     def _begin_reading(self, action: actions.ReadWords) -> None:

@@ -78,6 +78,14 @@ PLANTED = {
         "rival = next((turn for turn in self.state.turns if turn.committed), None)",
         "rival = self.state.turns[-1] if self.state.turns else None",
     ),
+    "what a client is to bring results for is read over": (
+        "turns=turns, begun=turn.id, unread=False)",
+        "turns=turns, begun=turn.id)",
+    ),
+    "a history that is not wanted any more is read to its end": (
+        "                    self._do(actions.LeaveOpening())",
+        "                    pass",
+    ),
     "a reply that failed is still being heard": (
         '                self._finish(turn, "failed")',
         "                pass",

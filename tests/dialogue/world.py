@@ -22,6 +22,9 @@ CALIBRATION = Calibration(0.5, 0.2, 88)
 SPOKEN = (Phase.COMMITTED, Phase.SPEAKING, Phase.CONTESTED)
 
 
+TurnWork = actions.ReadWords | actions.RewriteHistory | actions.StartReply
+
+
 @dataclass
 class Live:
     """What the world knows of a turn."""
@@ -69,6 +72,8 @@ class World:
         self.ear: actions.JudgeSound | None = None
         self.ends_after: actions.EndAfter | None = None
         self.rewrite: object | None = None
+        self.left = False
+        """What is read while nobody says anything is to be left."""
         self.begun = 0
         self.called: list[ToolCall] = []
         self.replied: list[int] = []
@@ -131,11 +136,13 @@ class World:
                 moves.append(lambda turn=turn: self.tell(inputs.Failed(turn)))
         if self.ear and self.ear.turn in self.live and not self.live[self.ear.turn].stopping:
             moves.append(self._judge)
+        if isinstance(self.model, actions.ReadOpening):
+            return [*moves, self._opened]
         if self.model and not self.live[self.model.turn].stopping:
             moves += self._of_model(self.model)
         return moves
 
-    def _of_model(self, work: actions.ModelWork) -> list[Callable[[], None]]:
+    def _of_model(self, work: TurnWork) -> list[Callable[[], None]]:
         live = self.live[work.turn]
         if isinstance(work, actions.RewriteHistory):
             return [lambda: self._rewritten(work)]
@@ -249,6 +256,13 @@ class World:
         self.model = None
         self.tell(told)
 
+    def _opened(self) -> None:
+        assert isinstance(self.model, actions.ReadOpening)
+        rewritten = None if self.left else self.model.rewrite
+        if rewritten is self.rewrite:
+            self.rewrite = None
+        self._done(inputs.OpeningRead(rewritten))
+
     def _rewritten(self, work: actions.RewriteHistory) -> None:
         if self.rewrite is work.rewrite:
             self.rewrite = None
@@ -310,6 +324,12 @@ class World:
         match action:
             case actions.ReadWords() | actions.RewriteHistory() | actions.StartReply():
                 self._work(action)
+            case actions.ReadOpening():
+                self._open(action)
+            case actions.LeaveOpening():
+                assert isinstance(self.model, actions.ReadOpening), "it is being read"
+                assert self.model.rewrite is not self.rewrite, "it is to be seen"
+                self.left = True
             case (
                 actions.Commit()
                 | actions.Drop()
@@ -346,7 +366,15 @@ class World:
             assert self.hearing is None, "one turn is heard at a time"
             self.hearing = action.turn
 
-    def _work(self, work: actions.ModelWork) -> None:
+    def _open(self, work: actions.ReadOpening) -> None:
+        assert self.model is None, "the model does one thing after the other"
+        assert not self.live, "nobody says anything"
+        assert work.number > self.begun, "it is of the next turn"
+        assert work.rewrite is self.rewrite, "the newest history counts"
+        assert work.rewrite or not self.over, "results may come for the last reply's calls"
+        self.model, self.left = work, False
+
+    def _work(self, work: TurnWork) -> None:
         assert self.model is None, f"the model does one thing after the other: {self.model}, {work}"
         assert not self.live[work.turn].stopping, "nothing is begun for what is being stopped"
         assert work.turn == self.core.state.turns[0].id, "turns are answered in order"
@@ -394,7 +422,7 @@ class World:
         self.over.add(turn)
         if live.committed:
             self.replied.append(live.number)
-        if self.model and self.model.turn == turn:
+        if not isinstance(self.model, actions.ReadOpening | None) and self.model.turn == turn:
             self.model = None
         if self.ear and self.ear.turn == turn:
             self.ear = None
@@ -407,6 +435,9 @@ class World:
 
     def _check(self) -> None:
         """What holds after everything that happens."""
+        if isinstance(self.model, actions.ReadOpening):
+            newest = self.rewrite is None or self.model.rewrite is self.rewrite
+            assert newest or self.left, "what is not to be seen is not read on"
         turns = self.core.state.turns
         for turn in turns:
             if turn.id == self.core.state.listening and turn.hangover_ms is not None:

@@ -47,6 +47,21 @@ class ReadWords:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOpening:
+    """Have the language model read what stands before the next turn, while nobody says anything."""
+
+    number: int
+    """The next turn's."""
+    rewrite: object | None
+    """Another history, which it is to see first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveOpening:
+    """What stands before the next turn is another by now: do not read on."""
+
+
+@dataclass(frozen=True, slots=True)
 class RewriteHistory:
     """Have the language model see another history, before it reads anything of a turn."""
 
@@ -174,13 +189,15 @@ class ReleaseMicrophone:
     """It hears again."""
 
 
-ModelWork = ReadWords | RewriteHistory | StartReply
+ModelWork = ReadOpening | ReadWords | RewriteHistory | StartReply
 """What the language model does; one thing after the other."""
 
 Action = (
     Begin
     | EndAfter
     | JudgeSound
+    | ReadOpening
+    | LeaveOpening
     | ReadWords
     | RewriteHistory
     | StartReply

@@ -73,7 +73,7 @@ class Core:
     ) -> None:
         """`calibrations` say what the language model's probabilities mean, by language."""
         self.settings = settings
-        self.state = State()
+        self.state = State(unread=abilities.prefills)
         self._abilities = abilities
         self._calibrations = calibrations
         self._model: actions.ModelWork | None = None
@@ -151,9 +151,9 @@ class Core:
         self._judge_end(concerned)
 
     def _from_model(self, told: inputs.FromModel) -> None:
-        if isinstance(told, inputs.Rewritten):
+        if isinstance(told, inputs.Rewritten | inputs.OpeningRead):
             self._model = None
-            if self._rewrite is told.rewrite:  # and no other has been asked for meanwhile
+            if self._rewrite is told.rewritten:  # and no other has been asked for meanwhile
                 self._rewrite = None
             return
         turn = self.turn(told.turn)
@@ -173,7 +173,7 @@ class Core:
         turn, over = self.turn(told.turn), isinstance(told, inputs.Failed | inputs.Stopped)
         if turn is None or (turn.phase is Phase.STOPPING and not over):
             return  # the turn is over, or will be once all of its work has stopped
-        if self._model and self._model.turn == turn.id:
+        if not isinstance(self._model, actions.ReadOpening | None) and self._model.turn == turn.id:
             goes_on = isinstance(told, inputs.Sounding | inputs.Called)
             self._model = self._model if goes_on else None
         match told:
@@ -212,6 +212,9 @@ class Core:
                 self._cancel()
             case inputs.Rewrite():
                 self._rewrite = told.rewrite
+                self.state = replace(self.state, unread=self._abilities.prefills)
+                if isinstance(self._model, actions.ReadOpening):
+                    self._do(actions.LeaveOpening())
             case inputs.Forget():
                 self._forget()
             case inputs.Change():
@@ -501,8 +504,10 @@ class Core:
     def _step(self) -> bool:
         """Give the model its next work, for the first turn that is not over; False where there is
         none, or where something may come first."""
-        if self._model or not self.caught_up or not self.state.turns:
+        if self._model or not self.caught_up:
             return False
+        if not self.state.turns:
+            return self._read_opening()
         turn = self.state.turns[0]
         if turn.phase is Phase.STOPPING or turn.dismissed:
             return False
@@ -512,6 +517,7 @@ class Core:
             self._read(turn.id, bare(turn.text))
         elif self._rewrite is not None:
             self._change(turn.id, read="")
+            self.state = replace(self.state, unread=False)  # it reads on with the turn's words
             self._work(actions.RewriteHistory(turn.id, self._rewrite))
         elif turn.words.final and self._is_void(turn):
             self._abandon(turn)
@@ -519,6 +525,14 @@ class Core:
             self._reply(turn.id, turn.text)
         else:
             return self._read_on(turn)
+        return True
+
+    def _read_opening(self) -> bool:
+        """Read what stands before the next turn, so that its words alone are left to be read."""
+        if not self.state.unread:
+            return False
+        self.state = replace(self.state, unread=False)
+        self._work(actions.ReadOpening(self.state.numbered + 1, self._rewrite))
         return True
 
     def _may_reply(self, turn: Turn) -> bool:
@@ -674,7 +688,9 @@ class Core:
         turn, turns = Turn(self.state.begun + 1, number, language, **known), self.state.turns
         waiting = [at for at, other in enumerate(turns) if not other.request.made]
         at = waiting[0] if waiting and not turn.asks else len(turns)
-        self.state = replace(self.state, turns=(*turns[:at], turn, *turns[at:]), begun=turn.id)
+        turns = (*turns[:at], turn, *turns[at:])
+        # After the turn the model will have seen all that was before it.
+        self.state = replace(self.state, turns=turns, begun=turn.id, unread=False)
         return turn
 
     def _change(self, turn_id: int, **changed: Any) -> None:

@@ -74,10 +74,18 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class OpeningRead:
+    """The language model has read what stands before the next turn, or left that."""
+
+    rewritten: object | None = None
+    """The history that it sees now, as it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rewritten:
     """The language model sees another history."""
 
-    rewrite: object
+    rewritten: object
     """As it was asked for."""
 
 
@@ -183,7 +191,7 @@ class Change:
 
 
 FromUser = Detected | Frame | Recognised | LanguageDetected | SoundJudged
-FromModel = Read | Rewritten
+FromModel = Read | OpeningRead | Rewritten
 FromReply = Sounding | Called | Replied | Failed | Stopped
 FromClient = Write | BringResults | Rang | Respond | Cancel | Rewrite | Forget | Change
 Input = FromUser | FromModel | FromReply | FromClient | Played | CaughtUp

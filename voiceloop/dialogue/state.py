@@ -291,5 +291,7 @@ class State:
     begun: int = 0
     """Turns so far."""
     numbered: int = 0
+    unread: bool = False
+    """The model has not seen what stands before the next turn."""
     """Turns of the user so far."""
     played: Played = field(default_factory=Played)

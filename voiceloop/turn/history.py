@@ -1,29 +1,68 @@
-"""What stays of replies: the language model goes on from what the user has heard of them."""
+"""What stands before the next turn: the language model goes on from what the user has heard."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
 
-from voiceloop.audio.player import Player
-from voiceloop.dialogue import actions
+import anyio
+
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.inputs import Reports
 from voiceloop.dialogue.state import Returned
-from voiceloop.engines import Conversation
+from voiceloop.engines import idle
 from voiceloop.turn.reply import Reply
+from voiceloop.turn.resources import Resources
+from voiceloop.turn.work import Work
 from voiceloop.types import Outcome, ToolCall
+
+logger = logging.getLogger(__name__)
 
 
 class History:
     """The conversation as it was heard, of which each reply is a piece."""
 
-    def __init__(self, conversation: Conversation, player: Player) -> None:
-        self._conversation = conversation
-        self._player = player
+    def __init__(self, resources: Resources) -> None:
+        self.next: Work | None = None
+        """The turn that goes on with it, once that has begun."""
+        self._runner = resources.engines.llm_runner
+        self._conversation = conversation = resources.conversation
+        self._player = resources.player
+        self._scope = anyio.CancelScope()
+        """Of what is read before the next turn begins."""
         self._read = conversation.tokens_read
         self._called: Sequence[tuple[ToolCall, str | None]] = ()
         """The calls that the last reply ended with, and the results that there are."""
         self._called_after = 0
         """Tokens of the last reply: where it called somebody else's tool, those before the rest of
         it."""
+
+    async def read(self, asked: actions.ReadOpening) -> Reports:
+        """Have the language model read what stands before the next turn, in time that nobody else
+        wants; or until `leave`. Where it fails, the next turn will tell why."""
+        rewritten: Any = asked.rewrite
+        self._scope, self.next, seen = anyio.CancelScope(), None, None
+        try:
+            with self._scope:
+                if rewritten is not None:
+                    await self._runner.call(rewritten, priority=self._priority)
+                steps = self._conversation.prefill("", asked.number)
+                async with aclosing(self._runner.stream(steps, priority=self._priority)) as chunks:
+                    async for _ in chunks:
+                        pass
+                seen = rewritten
+        except Exception as error:
+            logger.warning("turn %d could not be prepared", asked.number, exc_info=error)
+        yield inputs.OpeningRead(seen)
+
+    def leave(self) -> None:
+        """It is another by now: nothing is read on."""
+        self._scope.cancel()
+
+    def _priority(self) -> int:
+        return idle() if self.next is None else self.next.priority()
 
     def settle(self, reply: Reply | None, finish: actions.Finish) -> tuple[Outcome, str]:
         """Cut a reply to what was heard of it; how its turn ended, and the words."""
