@@ -117,7 +117,7 @@ class Session:
             self._tasks = tasks
             tasks.start_soon(self._report, play(self._resources))
             tasks.start_soon(self._report, self._resources.skills.ringing())
-            self._tell(inputs.CaughtUp())  # nothing has been said, so there is time to read
+            self._tell(inputs.CaughtUp())  # what was told before has been done
             await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
@@ -198,17 +198,16 @@ class Session:
     # ---- deciding: what is reported goes to the core, and what it answers with is done
 
     def _tell(self, told: inputs.Input) -> None:
-        """Report something, and do what follows from it before anything else is reported; of what
-        is told before the session runs, once it does."""
+        """Report something, and do what follows from it before anything else is reported."""
         self._told.append(told)
-        if self._deciding or self._tasks is None:
+        if self._deciding:
             return
         self._deciding = True
         try:
             while self._told:
                 for action in self._decide(self._told.popleft()):
                     self._act(action)
-                if not self._told and not self._core.caught_up:
+                if not self._told and not self._core.caught_up and self._tasks is not None:
                     self._told.append(inputs.CaughtUp())
         finally:
             self._deciding = False

@@ -84,9 +84,10 @@ class Core:
         """The silence whose sound is being judged."""
         self._silence: actions.EndAfter | None = None
         """What the detector was told last."""
-        self.caught_up = True
+        self.caught_up = False
         """Nothing that was asked for may still lead to other reports at this very moment. Where it
-        may, `CaughtUp` is to follow them, and the model begins nothing until then."""
+        may, as before the session runs, `CaughtUp` is to follow them, and the model begins nothing
+        until then."""
         self._frame = 0
         """Index of the sample after the last that was heard."""
         self._now = 0.0
