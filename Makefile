@@ -11,13 +11,17 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-full lint types format docs packages clean
+.PHONY: help setup llama demo check test test-full lint types format docs packages clean
 
 help: ## list what can be done
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 setup: .venv/base ## install voiceloop into .venv
 	@echo "voiceloop is installed: $(BIN)/voiceloop --help"
+
+llama: .venv/base ## compile llama.cpp, which runs the language model of preset laptop
+	@echo "compiling llama.cpp (some minutes)"
+	@$(PIP) install -c constraints.txt -e '.[llama]'
 
 demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json
 	@$(BIN)/voiceloop ask $(DEMO) --play --out reply.wav --trace trace.json

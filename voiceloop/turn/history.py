@@ -13,6 +13,7 @@ from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.dialogue.state import Returned
 from voiceloop.engines import idle
+from voiceloop.errors import VoiceloopError
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.work import Work
@@ -53,8 +54,10 @@ class History:
                     async for _ in chunks:
                         pass
                 seen = rewritten
-        except Exception as error:
-            logger.warning("turn %d could not be prepared", asked.number, exc_info=error)
+        except VoiceloopError as error:
+            logger.warning("turn %d is not prepared: %s", asked.number, error.message)
+        except Exception:
+            logger.exception("turn %d is not prepared", asked.number)
         yield inputs.OpeningRead(seen)
 
     def leave(self) -> None:
