@@ -216,5 +216,9 @@ def test_a_repository_without_weights_that_can_be_used_says_so(
     server: Server, tmp_path: Path
 ) -> None:
     server.hub("org/old", {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
-    (message, _), _ = asked("org/old", "llm", server.url, tmp_path)
+    (message, hint), _ = asked("org/old", "llm", server.url, tmp_path)
     assert message == "org/old on the hub has no safetensors weights"
+    assert hint == "name another repository"
+    server.hub("org/one-file", {"README.md": b"", "model-Q4_K_M.gguf": b"GGUF"})
+    (_, hint), _ = asked("org/one-file", "llm", server.url, tmp_path)
+    assert hint == "download one of its .gguf files, and name that"

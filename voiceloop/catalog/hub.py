@@ -70,7 +70,13 @@ def list_repo(repo: str, kind: Kind) -> Listing:
     names = [name for name in there if re.fullmatch(WANTED[kind], name)]
     if not any(re.fullmatch(WEIGHTS[kind], name) for name in names):
         what = "CTranslate2 Whisper model (model.bin)" if kind == "asr" else "safetensors weights"
-        raise ModelNotFound(f"{repo} on the hub has no {what}", "name another repository")
+        single = any(name.endswith(".gguf") for name in there) and kind == "llm"
+        hint = (
+            "download one of its .gguf files, and name that"
+            if single
+            else "name another repository"
+        )
+        raise ModelNotFound(f"{repo} on the hub has no {what}", hint)
     files = (_wanted(repo, revision, name, name, there[name]) for name in names)
     return Listing(repo, revision, tuple(files))
 
