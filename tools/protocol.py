@@ -148,6 +148,10 @@ def table(kind: Any, *, read: bool) -> str:
     head = ("key", "value", *(["default"] if read else []), "meaning")
     lines = [head, ("---",) * len(head), *rows] if rows else []
     text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    tunes = getattr(kind, "tunes", {})
+    if tunes:
+        text += "\nTaken, and nothing comes of it:\n\n"
+        text += "".join(f"- `{key}`: {why}\n" for key, why in tunes.items())
     instead = getattr(kind, "unsupported", {})
     if instead:
         text += "\nRefused, with what to do instead:\n\n"
@@ -161,7 +165,7 @@ def default_of(kind: Any, name: str) -> str:
     default = schema.default_of(kind, name)
     if schema.TOLD in marks:
         return "the server's"
-    if schema.REQUIRED in marks or default is NODEFAULT:
+    if default is NODEFAULT:
         return "required"
     text = json.dumps(None if default is UNSET else plain(default))
     return f"`{text}`" if len(text) <= 40 else "its defaults"

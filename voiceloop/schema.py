@@ -47,8 +47,6 @@ TOLD = Meta(extra={"told": True})
 """Marks a field that only the server sets; a peer that sends it back changes nothing."""
 LOCAL = Meta(extra={"local": True})
 """Marks a field that is not on the wire."""
-REQUIRED = Meta(extra={"required": True})
-"""Marks a field that an update has to give."""
 
 REFUSED = (ValidationError, UnicodeEncodeError)
 """How msgspec refuses a value; the second, where a command line or a file name is not UTF-8."""
@@ -139,6 +137,44 @@ def read(kind: Any, value: object, words: Words, *, text: bool = False) -> Any:
         return msgspec.convert(value, kind, strict=not text, dec_hook=_made)
     except REFUSED:
         raise explained(kind, value, words) from None
+
+
+def tidied(hint: Any, value: Any) -> Any:
+    """`value`, to be read as type `hint`, without what is as good as absent.
+
+    That is null under a key that may be absent and cannot be null, and what an object's class lists
+    as `tunes`: keys of which nothing comes, with the reason.
+    """
+    if isinstance(value, list):
+        inner = {step: kind for one in members(hint) for kind, _, step in _entries(one, value)}
+        return [tidied(inner.get(at), one) for at, one in enumerate(cast("list[object]", value))]
+    entries = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    if (kind := _kind_of(hint, entries)) is None or not entries:
+        return cast(object, value)
+    hints, tunes = hints_of(kind), getattr(kind, "tunes", ())
+    return {
+        key: tidied(hints.get(key), entry)
+        for key, entry in entries.items()
+        if key not in tunes and not (entry is None and _is_absent(kind, key))
+    }
+
+
+def _kind_of(hint: Any, entries: Mapping[str, object]) -> Any:
+    """The class of an object, by its tag where there are several; None where it is of none."""
+    kinds = [one for one in members(hint) if is_struct(one)]
+    tag = kinds[0].__struct_config__.tag_field if kinds else None
+    if tag is None or (len(kinds) == 1 and tag not in entries):
+        return kinds[0] if kinds else None
+    return next((one for one in kinds if tag_of(one) == entries.get(tag)), None)
+
+
+def _is_absent(kind: Any, key: str) -> bool:
+    """Whether null under this key is as good as no key."""
+    hint = hints_of(kind).get(key)
+    if hint is None:
+        return key != kind.__struct_config__.tag_field
+    takes_null = any(one in (NoneType, Any, object) for one in members(hint))
+    return not takes_null and default_of(kind, key) is not NODEFAULT
 
 
 def _made(kind: Any, value: object) -> object:
@@ -396,11 +432,8 @@ def changes(kind: type[S]) -> type[S]:
     """The class of what an update of a `kind` gives: a key that is absent is UNSET."""
     given: list[Any] = []
     for name, hint in hints_of(kind).items():
-        if REQUIRED in marks(hint):
-            given.append((name, hint))
-        else:
-            changed = Any if TOLD in marks(hint) else _changed(hint)
-            given.append((name, Union[changed, UnsetType], UNSET))  # noqa: UP007
+        changed = Any if TOLD in marks(hint) else _changed(hint)
+        given.append((name, Union[changed, UnsetType], UNSET))  # noqa: UP007
     config = kind.__struct_config__
     made = msgspec.defstruct(
         kind.__name__,

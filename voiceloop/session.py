@@ -182,9 +182,15 @@ class Session:
         """Answer the newest turn that is over: its number, if it has not been answered."""
         return self._request(inputs.Respond(options))
 
-    def cancel(self) -> int | None:
-        """End the reply that is being thought or heard: the number of its turn, if there is one."""
-        return self._request(inputs.Cancel())
+    def cancel(self, turn: int | None = None) -> int | None:
+        """End the reply that is being thought or heard, or only if it is that to `turn`: the number
+        of its turn, if there is one."""
+        return self._request(inputs.Cancel(turn))
+
+    @property
+    def idle(self) -> bool:
+        """No turn has begun that is not over."""
+        return not self._core.state.turns
 
     def rewrite(self, rewritten: Callable[[], None]) -> None:
         """Before anything else is read, do to the conversation what `rewritten` does."""

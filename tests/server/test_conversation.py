@@ -67,9 +67,10 @@ def test_whoever_starts_the_server_is_told_what_the_starter_cannot_do(server: Se
 
 
 def refused(client: Client, **session: object) -> dict[str, str]:
-    """What is said against an update of the session."""
+    """What is said against an update of the session, of which the rest is done."""
     since = len(client.events)
     client.send("session.update", session={"type": "realtime", **session})
+    client.wait("session.updated", since=since)
     return client.wait("error", since=since)["error"]
 
 
@@ -95,12 +96,12 @@ def test_a_session_speaks_in_the_voice_that_it_asks_for_and_may_ask_for_another(
             offered = {one.pop("name"): one for one in created["voiceloop"]["voices"]}
             german = {"label": "German", "language": "de", "language_name": "German"}
             assert offered["de"] == german and "en-us" in offered
-            wrong = refused(client, audio=voiced("nosuch"), instructions="Lost.")
+            wrong = refused(client, audio=voiced("nosuch"), max_output_tokens=200)
             assert wrong["param"] == "session.audio.output.voice"
             assert "'nosuch'" in wrong["message"] and "en-us" in wrong["message"]
             holds = updated(client, audio=voiced(voice)) if voice else updated(client)
             assert holds["audio"]["output"]["voice"] == ("de" if voice == "de" else "en-us")
-            assert holds["instructions"] == ""  # nothing of an update that was refused
+            assert holds["max_output_tokens"] == 200, "all but the voice was taken"
             (message,) = client.write(CAPITAL)["output"]
             lengths[voice] = len(client.heard(message["id"]))
             # In the middle of a conversation, for all that follows.
@@ -378,16 +379,114 @@ def test_what_was_deleted_is_not_answered(client: Client) -> None:
     item = client.wait("conversation.item.added")["item"]["id"]
     client.send("conversation.item.delete", item_id=item)
     client.send("response.create")
-    assert client.wait("error")["error"]["code"] == "nothing_to_respond_to"
+    assert "56" not in str(client.wait("response.done")["response"]["output"])
     assert "Paris" in str(client.write(CAPITAL)["output"])
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t"])
-def test_a_text_without_a_word_is_nothing_to_respond_to(client: Client, blank: str) -> None:
+def test_a_text_without_a_word_is_answered_like_silence(client: Client, blank: str) -> None:
     client.create(blank)
     client.send("response.create")
-    assert client.wait("error")["error"]["code"] == "nothing_to_respond_to"
+    assert client.wait("response.done")["response"]["status"] == "completed"
     assert "Paris" in str(client.write(CAPITAL)["output"])
+
+
+def message(role: str, text: str, **place: object) -> tuple[str, dict[str, object]]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    item = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+    return "conversation.item.create", {"item": item, **place}
+
+
+ASK: tuple[str, dict[str, object]] = ("response.create", {})
+WHATEVER = {
+    "a greeting": ([("response.create", {"response": {"instructions": "Say hello."}})], ""),
+    "a note of the system alone": ([message("system", "Say hello to the user."), ASK], ""),
+    "an assistant that spoke first": ([message("assistant", "Good morning."), ASK], ""),
+    "a question put at the beginning of nothing": (
+        [message("user", CAPITAL, previous_item_id="root"), ASK],
+        "Paris",
+    ),
+    "a question behind an item that is named": (
+        [
+            ("conversation.item.create", {"item": message("system", "x")[1]["item"] | {"id": "a"}}),
+            message("user", CAPITAL, previous_item_id="a"),
+            ASK,
+        ],
+        "Paris",
+    ),
+    "a question before a note": (
+        [message("user", CAPITAL), message("system", "Be brief.", previous_item_id=None), ASK],
+        "Paris",
+    ),
+    "the same once more": ([message("user", CAPITAL), ASK, ASK], ""),
+}
+"""Conversations that a client asks a response to, and what the last of them says."""
+
+
+@pytest.mark.parametrize("sent", WHATEVER)
+def test_a_response_answers_whatever_the_conversation_is(client: Client, sent: str) -> None:
+    events, says = WHATEVER[sent]
+    client.update(output_modalities=["text"])
+    for kind, fields in events:
+        since = len(client.events)
+        client.send(kind, **fields)
+        if kind == "response.create":
+            done = client.wait("response.done", since=since)["response"]
+            assert done["status"] == "completed" and says in str(done["output"])
+    assert not client.all("error")
+
+
+def test_an_answer_that_was_deleted_is_given_again(client: Client) -> None:
+    (answer,) = client.write(CAPITAL)["output"]
+    client.send("conversation.item.delete", item_id=answer["id"])
+    client.wait("conversation.item.deleted")
+    since = len(client.events)
+    client.send("response.create")
+    done = client.wait("response.done", since=since)["response"]
+    assert "Paris" in str(done["output"])
+
+
+@pytest.mark.parametrize("order", ["truncate", "truncate, cancel", "cancel, truncate"])
+def test_a_stop_button_ends_the_response_where_the_client_says(client: Client, order: str) -> None:
+    """Whichever events it sends, in one burst, with the next question right behind them."""
+    client.create("How do I make pancakes?")
+    client.send("response.create")
+    item = client.wait("response.output_item.added")["item"]["id"]
+    until(lambda: len(client.heard(item)) > 2 * RATE)
+    for kind in order.split(", "):
+        if kind == "cancel":
+            client.send("response.cancel")
+        else:
+            place = {"item_id": item, "content_index": 0, "audio_end_ms": 600}
+            client.send("conversation.item.truncate", **place)
+    client.create(CAPITAL)
+    client.send("response.create")
+    assert client.wait("conversation.item.truncated")["audio_end_ms"] == 600
+    stopped = client.wait("response.done")
+    assert stopped["response"]["status_details"]["reason"] == "client_cancelled"
+    answered = client.wait("response.done", where=lambda one: one is not stopped)["response"]
+    assert "Paris" in str(answered["output"])
+    client.send("conversation.item.retrieve", item_id=item)
+    kept = client.wait("conversation.item.retrieved")["item"]["content"][0]["transcript"]
+    said = stopped["response"]["output"][0]["content"][0]["transcript"]
+    assert said.startswith(kept) and len(kept) < len(said)
+    assert not client.all("error")
+
+
+def test_only_the_response_that_is_named_is_cancelled(client: Client) -> None:
+    first = client.write(CAPITAL)["id"]
+    client.create("How do I make pancakes?")
+    client.send("response.create")
+    since = len(client.events)
+    running = client.wait("response.created", since=since)["response"]["id"]
+    for wrong in (first, "resp_unknown", ""):
+        client.send("response.cancel", response_id=wrong, event_id=wrong or "empty")
+        error = client.wait("error", since=since)["error"]
+        assert error["code"] == "response_cancel_not_active" and error["param"] == "response_id"
+        since = len(client.events)
+    client.send("response.cancel", response_id=running)
+    done = client.wait("response.done", since=since)["response"]
+    assert (done["id"], done["status"]) == (running, "cancelled")
 
 
 def test_a_turn_without_audio_cannot_be_committed(client: Client) -> None:
@@ -408,7 +507,7 @@ def test_a_turn_without_audio_cannot_be_committed(client: Client) -> None:
     ("kind", "fields"),
     [
         ("conversation.item.delete", {"item_id": "nobody's"}),  # refused by the conversation
-        ("response.create", {}),  # by the session, later
+        ("response.create", {"response": {"audio": {"output": {"voice": "nosuch"}}}}),
         ("response.cancel", {"nothing": 1}),  # by the parser
     ],
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, get_args, get_origin
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,8 @@ from voiceloop.wire.client_events import (
     CLIENT_EVENTS,
     MAX_BYTES,
     InputAudioAppend,
+    ResponseCreate,
+    SessionUpdate,
     parse,
     parse_binary,
 )
@@ -33,6 +36,7 @@ from voiceloop.wire.jsontext import (
     parse_object,
 )
 from voiceloop.wire.pcm import Pcm
+from voiceloop.wire.settings import FunctionTool, SessionSettings, Transcription
 
 pytestmark = pytest.mark.pure
 
@@ -320,15 +324,9 @@ def item(**keys: object) -> dict[str, object]:
         ({"type": "output_audio_buffer.clear"}, "type", "unsupported_event", "response.cancel"),
         ({"type": "session.update"}, "session", MISSING, ""),
         ({"type": "session.update", "session": None}, "session", "invalid_type", ""),
-        (
-            {"type": "session.update", "session": {}},
-            "session.type",
-            MISSING,
-            "",
-        ),
         ({"type": "response.cancel", "event_id": 3}, "event_id", "invalid_type", ""),
         (session(type="transcription"), "session.type", "invalid_value", ""),
-        (session(instructions=None), "session.instructions", "invalid_type", ""),
+        (session(instructions=3), "session.instructions", "invalid_type", ""),
         (session(instructons=""), "session.instructons", UNKNOWN, "'instructions'"),
         (session(voice="alloy"), "session.voice", UNSUPPORTED, "audio.output.voice"),
         (session(output_modalities=[]), "session.output_modalities", "invalid_value", ""),
@@ -337,9 +335,6 @@ def item(**keys: object) -> dict[str, object]:
             *("session.output_modalities", "invalid_value", ""),
         ),
         (session(prompt={"id": "p"}), "session.prompt", "invalid_type", "instructions"),
-        (session(truncation="disabled"), "session.truncation", "invalid_value", "oldest turns"),
-        (session(include=["x"]), "session.include", "invalid_type", "log probabilities"),
-        (session(reasoning={}), "session.reasoning", UNSUPPORTED, "leave it out"),
         (session(max_output_tokens=0), "session.max_output_tokens", "invalid_value", ""),
         (session(max_output_tokens=True), "session.max_output_tokens", "invalid_type", ""),
         (session(tools=[{"type": "mcp"}]), "session.tools[0].type", "invalid_value", ""),
@@ -353,12 +348,6 @@ def item(**keys: object) -> dict[str, object]:
         (session(tool_choice="atuo"), "session.tool_choice", "invalid_value", ""),
         (session(tool_choice="required"), "session.tool_choice", "invalid_value", "instructions"),
         (session(tool_choice={}), "session.tool_choice", "invalid_type", "instructions"),
-        (
-            session(audio={"output": {"speed": 2}}),
-            "session.audio.output.speed",
-            "invalid_value",
-            "",
-        ),
         (
             session(voiceloop={"paus": True}),
             "session.voiceloop.paus",
@@ -375,20 +364,12 @@ def item(**keys: object) -> dict[str, object]:
             *("session.audio.input.format.type", "invalid_value", ""),
         ),
         (
-            listening(noise_reduction={"type": "near_field"}),
-            *("session.audio.input.noise_reduction", "invalid_type", "reduce noise"),
-        ),
-        (
             listening(turn_detection={"threshold": 0.5}),
             *("session.audio.input.turn_detection.type", MISSING, ""),
         ),
         (
             listening(turn_detection={"type": "semantic_vad", "threshold": 0.5}),
             *("session.audio.input.turn_detection.threshold", UNKNOWN, ""),
-        ),
-        (
-            listening(transcription={"prompt": "x"}),
-            *("session.audio.input.transcription.prompt", UNSUPPORTED, "no prompt"),
         ),
         ({"type": "conversation.item.create"}, "item", MISSING, ""),
         (item(type="mcp_call"), "item.type", "invalid_value", ""),
@@ -427,6 +408,94 @@ def test_a_wrong_parameter_is_named(message: object, param: str, code: str, hint
     error = refusal(message)
     assert (error.param, error.code) == (param, code)
     assert hint in error.hint
+
+
+TUNING: list[dict[str, Any]] = [
+    session(truncation="disabled"),
+    session(truncation={"type": "retention_ratio", "retention_ratio": 0.8}),
+    session(include=["item.input_audio_transcription.logprobs"]),
+    session(reasoning={"effort": "low"}, parallel_tool_calls=False, temperature=0.8),
+    session(audio={"output": {"speed": 1.2}}),
+    session(tools=[{"type": "function", "name": "look", "strict": True}]),
+    session(input_audio_noise_reduction={"type": "far_field"}),
+    listening(noise_reduction={"type": "near_field"}),
+    listening(transcription={"prompt": "", "keywords": ["Ann"], "delay": "low"}),
+    {"type": "response.create", "response": {"reasoning": {}, "parallel_tool_calls": True}},
+    {"type": "response.create", "response": {"audio": {"output": {"speed": 0.8}}}},
+]
+"""What only tunes, and nothing comes of here."""
+
+
+@pytest.mark.parametrize("message", TUNING, ids=str)
+def test_what_only_tunes_is_taken_and_changes_nothing(message: dict[str, Any]) -> None:
+    event = parse(json.dumps(message))
+    if isinstance(event, SessionUpdate):
+        tools = (FunctionTool("look"),) if "tools" in message["session"] else ()
+        spoken = '"transcription"' in json.dumps(message)
+        transcription = Transcription() if spoken else None
+        expected = SessionSettings(tools=tools)
+        assert expected.audio.input.transcription is None
+        found = SessionSettings().updated(event.session)
+        assert found.audio.input.transcription == transcription
+        heard = msgspec.structs.replace(found.audio.input, transcription=None)
+        audio = msgspec.structs.replace(found.audio, input=heard)
+        assert msgspec.structs.replace(found, audio=audio) == expected
+    else:
+        assert isinstance(event, ResponseCreate)
+        assert SessionSettings().response(event.response) == SessionSettings().response()
+
+
+@given(ANY_VALID, st.data())
+def test_null_is_as_good_as_no_key_where_there_need_not_be_one(
+    message: dict[str, Any], data: st.DataObject
+) -> None:
+    """Null under a key that is in the message already, or is added to one of its objects."""
+    expected = parse(json.dumps(message))
+    objects = [path[:-1] for path in paths(message) if isinstance(path[-1], str)]
+    free = ("parameters", "metadata")
+    path = data.draw(st.sampled_from([one for one in objects if not set(free) & set(one)]))
+    holder: Any = message
+    for step in path:
+        holder = holder[step]
+    keys = ["surprise", *OPTIONAL]
+    key = data.draw(st.sampled_from([key for key in keys if key not in holder]))
+    assert parse(json.dumps(changed(message, (*path, key), None))) == expected
+
+
+OPTIONAL = ("instructions", "tool_choice", "speed", "create_response", "threshold", "description")
+"""Keys that some object may have or not, and that cannot be null."""
+
+
+@given(messages(SessionUpdate), st.data())
+def test_of_an_update_what_can_be_is_done_and_the_rest_is_told(
+    message: dict[str, Any], data: st.DataObject
+) -> None:
+    good = parse(json.dumps(message))
+    wrong: dict[str, tuple[tuple[str, ...], object]] = {
+        "session.tool_choice": (("tool_choice",), "perhaps"),
+        "session.max_output_tokens": (("max_output_tokens",), -1),
+        "session.colour": (("colour",), "red"),
+        "session.audio.input.format.rate": (("audio", "input", "format", "rate"), 11_025),
+        "session.tools[0].name": (("tools",), [{"type": "function", "name": 3}]),
+        "session.voiceloop.pause": (("voiceloop", "pause"), "yes"),
+    }
+    chosen = data.draw(st.sets(st.sampled_from(sorted(wrong)), min_size=1))
+    spoilt, left = copy.deepcopy(message), copy.deepcopy(message)
+    for name in chosen:
+        path, value = wrong[name]
+        holder, kept = spoilt["session"], left["session"]
+        for step in path[:-1]:
+            holder, kept = holder.setdefault(step, {}), kept.setdefault(step, {})
+        holder[path[-1]] = value
+        kept.pop(path[-1], None)
+    told: list[ProtocolError] = []
+    found = parse(json.dumps({**spoilt, "event_id": "mine"}), told.append)
+    assert {error.param for error in told} == chosen
+    assert {error.event_id for error in told} == {"mine"}
+    assert isinstance(found, SessionUpdate) and isinstance(good, SessionUpdate)
+    rest = parse(json.dumps(left))
+    assert isinstance(rest, SessionUpdate)
+    assert SessionSettings().updated(found.session) == SessionSettings().updated(rest.session)
 
 
 def test_a_key_of_the_peer_cannot_break_the_line() -> None:
@@ -489,6 +558,6 @@ def test_bounds_are_included_and_what_lies_beyond_is_named(trail: Trail, limit: 
 
 def test_the_bounds_that_the_api_documents_are_there() -> None:
     assert {trail[-1][1] for trail, _ in BOUNDED} == {
-        *("threshold", "prefix_padding_ms", "silence_duration_ms", "idle_timeout_ms", "speed"),
+        *("threshold", "prefix_padding_ms", "silence_duration_ms", "idle_timeout_ms"),
         *("max_output_tokens", "content_index", "audio_end_ms", "audio_ms"),
     }

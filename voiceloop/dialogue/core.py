@@ -210,7 +210,7 @@ class Core:
             case inputs.Respond():
                 self._respond(told.options)
             case inputs.Cancel():
-                self._cancel()
+                self._cancel(told.number)
             case inputs.Rewrite():
                 self._rewrite = told.rewrite
                 self.state = replace(self.state, unread=self._abilities.prefills)
@@ -663,9 +663,11 @@ class Core:
         self.state = replace(self.state, last_answered=turn.id)
         self._do(actions.Answering(turn.number))
 
-    def _cancel(self) -> None:
+    def _cancel(self, number: int | None) -> None:
         turn = self.turn(self.state.last_answered)
-        if turn and turn.words.final:  # else it is only a guess, which is not there yet
+        if turn is None or number not in (None, turn.number):
+            return
+        if turn.words.final:  # else it is only a guess, which is not there yet
             self._stop(turn, "interrupted", audible=True)
             self._do(actions.Answering(turn.number))
 

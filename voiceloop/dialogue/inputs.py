@@ -166,6 +166,9 @@ class Respond:
 class Cancel:
     """End the reply that is being thought or heard."""
 
+    number: int | None = None
+    """Where it is that to the turn of this number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:

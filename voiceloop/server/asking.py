@@ -4,13 +4,13 @@ answers what the client has brought, or else what its user has said."""
 from __future__ import annotations
 
 import logging
+from functools import partial
 
-from voiceloop.dialogue.state import Options
 from voiceloop.errors import ProtocolError
 from voiceloop.server import choices
 from voiceloop.server.audio import SocketMicrophone
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.history import history
+from voiceloop.server.history import history, unanswered
 from voiceloop.server.speaking import Out, Speaking
 from voiceloop.server.unanswered import Unanswered
 from voiceloop.session import Session
@@ -19,6 +19,8 @@ from voiceloop.wire.settings import ResponseSettings, SessionSettings
 
 logger = logging.getLogger(__name__)
 
+SILENCE = "…"
+"""What the language model reads where the user has said nothing."""
 MOST_WAITING = 16
 """Responses that may be asked for ahead of the audio."""
 
@@ -46,6 +48,8 @@ class Asking:
         """What the client asked of the response that is about to begin."""
         self._waiting = 0
         """Responses asked for before all audio that came earlier was heard."""
+        self._next: list[ResponseCreate] = []
+        """Those that are asked for while one ends of which the client wants no more."""
 
     def ask(self, event: ResponseCreate) -> None:
         """A response is asked for. Raises ProtocolError where it is none that can be given."""
@@ -60,7 +64,7 @@ class Asking:
                 code="rate_limit_exceeded",
             )
         self._waiting += 1
-        self._microphone.then(lambda: self._begin(event))
+        self._microphone.then(partial(self._begin, event))
 
     def take(self) -> ResponseSettings:
         """What holds for the response that begins now; what was asked of it holds for no other."""
@@ -75,16 +79,20 @@ class Asking:
         system, exchanges = history(instructions, items, self.unanswered.items)
         self._session.rewrite(lambda: conversation.rewrite(system, exchanges, tools))
 
+    def go_on(self) -> None:
+        """A response has ended: the next ones may begin."""
+        waiting, self._next = self._next, []
+        for event in waiting:
+            self._microphone.then(partial(self._begin, event))
+
     def _begin(self, event: ResponseCreate) -> None:
         """Begin a response, with what there is to respond to."""
+        if self._speaking.ending:
+            self._next.append(event)
+            return
         self._waiting -= 1
         if self._speaking.responding:
-            busy = ProtocolError(
-                "a response is in progress",
-                "send response.cancel first, or wait for response.done",
-                code="conversation_already_has_active_response",
-            )
-            self._out.refuse(busy, event.event_id)
+            self._out.refuse(_busy(), event.event_id)
             return
         settings = self._dialogue.settings
         asked = settings.response(event.response)
@@ -93,25 +101,42 @@ class Asking:
         self._asked = asked
         if differs:
             self.rewrite(asked)
-        self.answering = self._answer(self._dialogue.options(asked))
+        self.answering = self._answer(asked)
         if self.answering is None:
             self._asked = None
             if differs:
                 self.rewrite()
-            self._out.refuse(self._nothing(), event.event_id)
+            self._out.refuse(self._refusal(), event.event_id)
 
-    def _answer(self, options: Options) -> int | None:
+    def _answer(self, asked: ResponseSettings) -> int | None:
         """Have it answered: the number of the turn that it answers, if there is one."""
+        options = self._dialogue.options(asked)
         if results := self.unanswered.take_results():
             return self._session.answer_calls(results, options)
         if (text := self.unanswered.take_texts()) and not text.isspace():
             logger.info("a message is answered", extra={"text": text})
             return self._session.write(text, options)
-        return self._session.respond(options)
+        answered = self._session.respond(options)
+        if answered is None and self._session.idle and not self.unanswered.missing():
+            # It is a reply to the conversation as it stands, whatever that is.
+            self.rewrite(asked)
+            return self._session.write(unanswered(self._dialogue.ledger.items) or SILENCE, options)
+        return answered
 
-    def _nothing(self) -> ProtocolError:
-        message, hint = "there is nothing to respond to", "commit audio or create an item first"
-        if missing := self.unanswered.missing():
-            message = f"the output of {' and '.join(missing)} is missing"
-            hint = "create an item with the output of each call, then one response for all"
-        return ProtocolError(message, hint, code="nothing_to_respond_to")
+    def _refusal(self) -> ProtocolError:
+        missing = self.unanswered.missing()
+        if not missing:
+            return _busy()
+        return ProtocolError(
+            f"the output of {' and '.join(missing)} is missing",
+            "create an item with the output of each call, then one response for all",
+            code="nothing_to_respond_to",
+        )
+
+
+def _busy() -> ProtocolError:
+    return ProtocolError(
+        "a response is in progress",
+        "send response.cancel first, or wait for response.done",
+        code="conversation_already_has_active_response",
+    )

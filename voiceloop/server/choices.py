@@ -3,6 +3,7 @@ its settings mean to them."""
 
 from __future__ import annotations
 
+import re
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -71,19 +72,26 @@ def with_voice(settings: S, tts: Tts, param: str) -> S:
     except ConfigError as error:
         where = f"{param}.audio.output.voice"
         raise ProtocolError(error.message, error.hint, param=where) from error
-    output = replace(settings.audio.output, voice=asked)
+    return renamed(settings, asked)
+
+
+def renamed(settings: S, voice: str) -> S:
+    """The settings with another voice."""
+    output = replace(settings.audio.output, voice=voice)
     return replace(settings, audio=replace(settings.audio, output=output))
 
 
-def language(asr: Asr, settings: SessionSettings) -> str | None:
-    """The language that the user speaks; None for the recogniser's own.
+def language(asr: Asr, asked: str | None) -> str | None:
+    """The code by which the recogniser knows a language that a client asks for, with a region or
+    without; None is its own.
 
-    Raises ProtocolError for one that the recogniser does not know.
+    Raises ProtocolError for one that it does not know.
     """
-    transcription = settings.audio.input.transcription
-    asked = transcription.language if transcription else None
     if asked is None or asked in asr.languages:
         return asked
+    plain = re.split("[-_]", asked.lower(), maxsplit=1)[0]
+    if plain in asr.languages:
+        return plain
     near = nearest(asked, asr.languages)
     raise ProtocolError(
         f"{asr.name} does not know the language '{asked}'",

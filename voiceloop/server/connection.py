@@ -203,7 +203,7 @@ class Connection:
         event_id = None
         try:
             await self._meter.spend(Kind.MESSAGES, 1)
-            event = parse(message) if isinstance(message, str) else parse_binary(message)
+            event = self._parsed(message)
             event_id = event.event_id
             if isinstance(event, Resume) and first:
                 await self._take_up(event)
@@ -215,6 +215,11 @@ class Connection:
             self._outbox.refuse(error, event_id)
             return False
         return True
+
+    def _parsed(self, message: str | bytes) -> ClientEvent:
+        if isinstance(message, bytes):
+            return parse_binary(message)
+        return parse(message, lambda error: self._outbox.refuse(error, error.event_id))
 
     async def _pass_on(self, event: ClientEvent) -> None:
         if isinstance(event, InputAudioAppend):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,6 +11,7 @@ from msgspec import structs
 from voiceloop.config import Config
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Conversation, Engines, Llm
+from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
 from voiceloop.llm.wording import told
 from voiceloop.server import choices
@@ -87,16 +89,48 @@ class Dialogue:
     def asked_language(self) -> str:
         """What the user is said to speak, by the client or else by the configuration: a code, or to
         be detected."""
-        return choices.language(self.engines.asr, self.settings) or self.config.asr.language
+        transcription = self.settings.audio.input.transcription
+        return (transcription and transcription.language) or self.config.asr.language
 
-    def update(self, changes: SessionChanges) -> None:
-        """Take the client's changes. Raises ProtocolError where one of them cannot be; then none
-        is taken."""
-        updated = self.settings.updated(changes)
-        choices.check_size(updated, self.config.server, "session")
-        updated = choices.with_voice(updated, self.engines.tts, "session")
-        choices.language(self.engines.asr, updated)
-        self.settings = updated
+    def update(self, changes: SessionChanges, refuse: Callable[[ProtocolError], None]) -> None:
+        """Take the client's changes; `refuse` is told of each that cannot be."""
+        former, self.settings = self.settings, self.settings.updated(changes)
+        for held in (self._hold_size, self._hold_voice, self._hold_language):
+            try:
+                held(former)
+            except ProtocolError as error:
+                refuse(error)
+
+    def _hold_size(self, former: SessionSettings) -> None:
+        """Keep the `former` instructions and tools where what is asked for does not fit."""
+        try:
+            choices.check_size(self.settings, self.config.server, "session")
+        except ProtocolError:
+            kept = {"instructions": former.instructions, "tools": former.tools}
+            self.settings = structs.replace(self.settings, **kept)
+            raise
+
+    def _hold_voice(self, former: SessionSettings) -> None:
+        """Have the voice that is meant, or else the `former` one."""
+        try:
+            self.settings = choices.with_voice(self.settings, self.engines.tts, "session")
+        except ProtocolError:
+            self.settings = choices.renamed(self.settings, former.audio.output.voice)
+            raise
+
+    def _hold_language(self, former: SessionSettings) -> None:
+        """Have the language that is meant, or else the `former` one."""
+        heard, before = self.settings.audio.input, former.audio.input.transcription
+        if heard.transcription is None:
+            return
+        held = before.language if before else None
+        try:
+            held = choices.language(self.engines.asr, heard.transcription.language)
+        finally:
+            transcription = structs.replace(heard.transcription, language=held)
+            heard = structs.replace(heard, transcription=transcription)
+            audio = structs.replace(self.settings.audio, input=heard)
+            self.settings = structs.replace(self.settings, audio=audio)
 
     def options(self, settings: SessionSettings | ResponseSettings) -> Options:
         """How a reply is to be that these settings are for."""

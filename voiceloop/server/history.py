@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from voiceloop.wire.items import (
     InputAudioPart,
@@ -26,6 +26,17 @@ def text_of(item: Item) -> str:
             case InputAudioPart() | OutputAudioPart():
                 found.append(part.transcript or "")
     return " ".join(text for text in found if text)
+
+
+def unanswered(items: Sequence[Item]) -> str:
+    """What the user has said since the model said something last."""
+    said: list[str] = []
+    for item in items:
+        if isinstance(item, Message) and item.role == "assistant":
+            said = []
+        elif isinstance(item, Message) and item.role == "user":
+            said.append(text_of(item).strip())
+    return " ".join(filter(None, said))
 
 
 def history(

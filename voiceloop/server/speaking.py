@@ -10,6 +10,7 @@ from typing import Protocol
 from voiceloop.errors import ProtocolError
 from voiceloop.server.audio import SocketSpeaker, to_wire
 from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
+from voiceloop.wire.client_events import ItemTruncate
 from voiceloop.wire.extensions import OutputClause, Played
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.ledger import PER_MS, Ledger
@@ -109,6 +110,8 @@ class Spoken:
     ending: StatusDetails | None = None
     """How it will have ended, where that is known before it has."""
     tokens: int = 0
+    stopped: ItemTruncate | None = None
+    """Where the client has stopped it, in its own words."""
 
 
 class Speaking:
@@ -128,6 +131,18 @@ class Speaking:
     def responding(self) -> bool:
         """A response is in progress."""
         return bool(self._open)
+
+    @property
+    def ending(self) -> bool:
+        """Responses are in progress, of which the client wants no more."""
+        return bool(self._open) and all(spoken.ending for spoken in self._open.values())
+
+    def turn_of(self, id: str) -> int | None:
+        """The turn to which the response with that id, or with a message of that id, is given."""
+        for turn, spoken in self._open.items():
+            if id in (spoken.response.id, spoken.response.message_id):
+                return turn
+        return None
 
     def begun(self, turn: int) -> bool:
         """The response to `turn` is in progress."""
@@ -171,10 +186,11 @@ class Speaking:
             sent = spoken.response.samples
             self.speaker.played(round(min(event.audio_ms * PER_MS, sent)), sent)
 
-    def cancel(self, turn: int) -> None:
-        """The client wants no more of it."""
+    def cancel(self, turn: int, stopped: ItemTruncate | None = None) -> None:
+        """The client wants no more of it, and may say where it `stopped` playing."""
         if turn in self._open:
             self._cut(turn, CLIENT_CANCELLED)
+            self._open[turn].stopped = stopped or self._open[turn].stopped
 
     def interrupt(self, turn: int) -> None:
         """The user has taken the floor."""
@@ -193,7 +209,7 @@ class Speaking:
                 return spoken.said.until(samples, spoken.response.samples)
         return ""
 
-    def end(self, trace: TurnTrace, failure: str) -> Response | None:
+    def end(self, trace: TurnTrace, failure: str) -> Spoken | None:
         """The turn is over, with a `failure` or without; returns its response if there was one."""
         spoken = self._open.pop(trace.turn, None)
         if spoken is None:
@@ -214,7 +230,7 @@ class Speaking:
             ending = ending or TOO_LONG
         heard = None if trace.outcome in ("done", "silent") else trace.heard
         self._tell(*spoken.response.end(ending, usage=Usage.of(0, 0, spoken.tokens), heard=heard))
-        return spoken.response
+        return spoken
 
     def leave(self, words: int) -> None:
         """The client has gone: what was being said ends where it was heard, after so many words of

@@ -17,7 +17,7 @@ import anyio
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
-from voiceloop.server.asking import Asking
+from voiceloop.server.asking import SILENCE, Asking
 from voiceloop.server.audio import SocketMicrophone
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.history import text_of
@@ -56,6 +56,7 @@ from voiceloop.wire.items import FunctionCallOutput, InputAudioPart, Message
 from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.session_events import (
     InputCleared,
+    ItemAdded,
     ItemDeleted,
     SessionCreated,
     SessionUpdated,
@@ -63,9 +64,6 @@ from voiceloop.wire.session_events import (
 from voiceloop.wire.settings import LlmServer
 
 logger = logging.getLogger(__name__)
-
-SILENCE = "…"
-"""What the language model reads where the user has said nothing for long."""
 
 
 class Visit:
@@ -165,7 +163,7 @@ class Visit:
             case ResponseCreate():
                 self._asking.ask(event)
             case ResponseCancel():
-                self._cancel()
+                self._cancel(event)
             case Resume():
                 raise ProtocolError(
                     "voiceloop.resume comes first, before anything else",
@@ -176,7 +174,7 @@ class Visit:
     def _update(self, event: SessionUpdate) -> None:
         dialogue = self._dialogue
         before, spoken = dialogue.settings, dialogue.asked_language
-        dialogue.update(event.session)
+        dialogue.update(event.session, partial(self._out.refuse, event_id=event.event_id))
         settings = dialogue.settings
         if settings.audio.input.turn_detection != before.audio.input.turn_detection:
             self._buffer.listen(settings)
@@ -209,9 +207,7 @@ class Visit:
                 self._tell([ledger.delete(event.item_id)])
                 self._asking.rewrite()
             case ItemTruncate():
-                heard = partial(self._speaking.heard, event.item_id)
-                self._out.put(ledger.truncate(event, heard))
-                self._asking.rewrite()
+                self._truncate(event)
 
     def _create(self, event: ItemCreate) -> None:
         item, ledger, unanswered = event.item, self._dialogue.ledger, self._asking.unanswered
@@ -224,27 +220,55 @@ class Visit:
                 "send audio with input_audio_buffer.append",
                 param="item.content",
             )
-        self._tell(ledger.create(event))
+        created = ledger.create(event)
+        self._tell(created)
+        added = next(one.item.id for one in created if isinstance(one, ItemAdded))
         match item:
-            case Message(role="user") if event.previous_item_id is None:
-                assert ledger.last_id is not None, "it has just been added there"
-                unanswered.write(ledger.last_id, text_of(item))
+            case Message(role="user") if added == ledger.last_id:
+                unanswered.write(added, text_of(item))
             case FunctionCallOutput():
                 if not unanswered.bring(item.call_id, item.output):
                     self._asking.rewrite()
             case _:
                 self._asking.rewrite()
 
-    def _cancel(self) -> None:
-        turn = self.session.cancel()
+    def _cancel(self, event: ResponseCancel) -> None:
+        if event.response_id is None:
+            turn = self.session.cancel()
+        elif (turn := self._speaking.turn_of(event.response_id)) is not None:
+            turn = self.session.cancel(turn)
         if turn is None:
             raise ProtocolError(
-                "no response is in progress",
+                "no response is in progress"
+                if event.response_id is None
+                else "it is not in progress",
                 "response.done tells when one is over",
                 code="response_cancel_not_active",
+                param=None if event.response_id is None else "response_id",
             )
         self._begin_response(turn)  # where it ends before its first word
         self._speaking.cancel(turn)
+
+    def _truncate(self, event: ItemTruncate) -> None:
+        """Cut what the model said at what was heard of it; what is being said ends first."""
+        turn = self._speaking.turn_of(event.item_id)
+        if turn is None:
+            self._cut_off(event)
+            return
+        self.session.cancel(turn)
+        self._speaking.cancel(turn, event)
+
+    def _cut_off(self, event: ItemTruncate) -> None:
+        heard = partial(self._speaking.heard, event.item_id)
+        self._out.put(self._dialogue.ledger.truncate(event, heard))
+        self._asking.rewrite()
+
+    def _cut(self, event: ItemTruncate) -> None:
+        """Cut what has ended because the client stopped it."""
+        try:
+            self._cut_off(event)
+        except ProtocolError as error:
+            self._out.refuse(error, event.event_id)
 
     # ---- what the session shows
 
@@ -312,15 +336,18 @@ class Visit:
         item_id = self._listening.forget(trace.turn)
         if trace.turn == self._asking.answering or trace.outcome in ("done", "silent", "failed"):
             self._begin_response(trace.turn)  # where it ends before its first word
-        response = self._speaking.end(trace, self._noticed)
-        if response is not None:
+        spoken = self._speaking.end(trace, self._noticed)
+        if spoken is not None:
             self._listening.silent_since = self.microphone.position
-            given = response.settings
+            given = spoken.response.settings
             seen = self._dialogue.seen
             if seen(given) != seen(settings) or given.conversation == "none":
                 self._asking.rewrite()
+            if spoken.stopped is not None:
+                self._cut(spoken.stopped)
+        self._asking.go_on()
         if settings.voiceloop.traces:
-            response_id = response.id if response else None
+            response_id = spoken.response.id if spoken else None
             self._out.put(TraceTold(response_id, item_id, told(trace)))
         self._ended(trace)
 

@@ -7,7 +7,8 @@ nothing else is ever raised, whatever the bytes. This module does nothing about 
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, get_args
+from collections.abc import Callable
+from typing import Any, Literal, NoReturn, get_args
 
 from voiceloop.errors import ProtocolError
 from voiceloop.schema import (
@@ -22,6 +23,7 @@ from voiceloop.schema import (
     read,
     shown,
     tag_of,
+    tidied,
 )
 from voiceloop.wire.extensions import Played, Resume, UseLlmServer
 from voiceloop.wire.items import PARTS, Asked, Item, ItemId, Message
@@ -135,24 +137,62 @@ UNSUPPORTED = {
 """Events that the API has and voiceloop has not, with what to do instead."""
 
 
-def parse(text: str) -> ClientEvent:
+def _raised(error: ProtocolError) -> NoReturn:
+    raise error
+
+
+def parse(text: str, refuse: Callable[[ProtocolError], None] = _raised) -> ClientEvent:
     """The event in a text message.
 
-    Raises ProtocolError, with the client's id of the event where one can be read.
+    `refuse` is told of each setting in a `session.update` that cannot be had; what it returns from
+    is left out, and the rest is the event. Raises ProtocolError, with the client's id of the event
+    where one can be read.
     """
     message = parse_object(text)
-    try:
-        event = read(_kind(message), message, JSON)
-        if isinstance(event, ItemCreate):
-            _check_parts(event.item)
-        return event
-    except Mistake as mistake:
-        error = _refusal(mistake)
-    except ProtocolError as refused:
-        error = refused
     event_id = message.get("event_id")
-    error.event_id = event_id if isinstance(event_id, str) and len(event_id) <= 512 else None
-    raise error
+    named = event_id if isinstance(event_id, str) and len(event_id) <= 512 else None
+
+    def refused(error: ProtocolError) -> ProtocolError:
+        error.event_id = named
+        return error
+
+    try:
+        kind = _kind(message)
+        message = tidied(kind, message)
+        while True:
+            try:
+                return _event(kind, message)
+            except Mistake as mistake:
+                if kind is not SessionUpdate or len(_setting(mistake.path)) < 2:
+                    raise
+                refuse(refused(_refusal(mistake)))
+                message = _without(message, _setting(mistake.path))
+    except Mistake as mistake:
+        raise refused(_refusal(mistake)) from None
+    except ProtocolError as error:
+        raise refused(error) from None
+
+
+def _event(kind: Any, message: dict[str, Any]) -> ClientEvent:
+    """Raises Mistake."""
+    event = read(kind, message, JSON)
+    if isinstance(event, ItemCreate):
+        _check_parts(event.item)
+    return event
+
+
+def _setting(path: Path) -> Path:
+    """The setting in which `path` lies: half a list is none."""
+    whole = next((at for at, step in enumerate(path) if isinstance(step, int)), len(path))
+    return path[:whole] if path[:1] == ("session",) else ()
+
+
+def _without(value: dict[str, Any], path: Path) -> dict[str, Any]:
+    """`value` without the key that `path` leads to."""
+    key, *rest = path
+    if not rest:
+        return {name: entry for name, entry in value.items() if name != key}
+    return {**value, str(key): _without(value[str(key)], tuple(rest))}
 
 
 def parse_binary(data: bytes) -> InputAudioAppend:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from voiceloop.schema import REQUIRED, TOLD, Fraction, Object, Settings, changes, instead
+from voiceloop.schema import TOLD, Fraction, Object, Settings, changes, instead
 from voiceloop.wire.server_events import plain
 
 Name = Annotated[str, Meta(max_length=64)]
 STOCK_VOICES = frozenset(
-    "default alloy ash ballad cedar coral echo marin sage shimmer verse".split()
+    "default alloy ash ballad cedar coral echo fable marin nova onyx sage shimmer verse".split()
 )
 """Voices that stock clients ask for without knowing the server."""
 Modalities = tuple[Literal["audio", "text"]]
@@ -70,18 +70,18 @@ class SemanticVad(Settings, frozen=True, tag="semantic_vad"):
 class Transcription(Settings, frozen=True):
     """The user's words are told too."""
 
-    unsupported: ClassVar = {
-        "prompt": "leave it out: the recogniser takes no prompt",
-        "keywords": "leave it out: the recogniser takes no key words",
-        "languages": "give one `language`",
-        "delay": "leave it out: words are told as soon as they are settled",
+    tunes: ClassVar = {
+        "prompt": "the recogniser takes no prompt",
+        "keywords": "the recogniser takes no key words",
+        "languages": "`language` is one",
+        "delay": "words are told as soon as they are settled",
     }
 
     model: Annotated[None, TOLD] = None
     """Always null: the server's configuration chooses the recogniser, whatever is asked for."""
     language: Annotated[str, Meta(max_length=16)] | None = None
-    """Language that is spoken, as a two-letter code that the server's recogniser knows; null is the
-    server's own."""
+    """Language that is spoken, as a two-letter code that the server's recogniser knows, with a
+    region or without; null is the server's own."""
 
 
 class InputAudio(Settings, frozen=True):
@@ -91,8 +91,8 @@ class InputAudio(Settings, frozen=True):
     """Format of the audio that is appended."""
     transcription: Transcription | None = None
     """Null: transcripts are not told."""
-    noise_reduction: Annotated[None, instead("reduce noise before you send the audio")] = None
-    """Always null: noise is not reduced."""
+    noise_reduction: Annotated[None, TOLD] = None
+    """Always null: noise is not reduced, whatever is asked for."""
     turn_detection: ServerVad | SemanticVad | None = ServerVad()
     """How turns are found; null: the client commits the audio and asks for responses itself."""
 
@@ -106,8 +106,9 @@ class OutputAudio(Settings, frozen=True):
     """A voice of the server's synthesizer: a name in `voiceloop.voices`, or another that it has.
     `default` and the names of OpenAI's voices stand for the server's own. It may change
     at any time, for the responses that follow."""
-    speed: Annotated[float, Meta(ge=1, le=1), instead("the server's configuration sets it")] = 1.0
-    """Always 1: the voice has the pace that the server's configuration gives it."""
+    speed: Annotated[float, TOLD] = 1.0
+    """Always 1: the voice has the pace that the server's configuration gives it, whatever is asked
+    for."""
 
 
 class Audio(Settings, frozen=True):
@@ -121,6 +122,8 @@ class Audio(Settings, frozen=True):
 
 class FunctionTool(Object, frozen=True):
     """A function that the model may call."""
+
+    tunes: ClassVar = {"strict": "the model is not held to the schema"}
 
     name: Name
     """What the model calls it."""
@@ -190,14 +193,18 @@ class Extensions(Settings, frozen=True):
     opened on the server's machine."""
 
 
-_REASONING = "leave it out: the model does not reason aloud"
-_PARALLEL = "leave it out: how many tools the model calls in a response is its own choice"
+TUNES = {
+    "reasoning": "how long the model reasons is the server's configuration",
+    "parallel_tool_calls": "how many tools the model calls in a response is its own choice",
+    "temperature": "the server's configuration sets it",
+}
+"""What is asked for of a session or a response, and nothing comes of."""
 
 
 class ResponseOutput(Settings, frozen=True):
     """What the user hears of one response."""
 
-    unsupported: ClassVar = {"speed": "set session.audio.output.speed"}
+    tunes: ClassVar = {"speed": "the server's configuration sets it"}
 
     format: PcmFormat = PcmFormat()
     """Format of the audio."""
@@ -218,13 +225,11 @@ class ResponseSettings(Settings, frozen=True):
     unsupported: ClassVar = {
         "input": "add the items with conversation.item.create",
         "prompt": "send the text as `instructions`: prompts are not stored",
-        "reasoning": _REASONING,
-        "parallel_tool_calls": _PARALLEL,
         "modalities": "it is `output_modalities`",
         "voice": "it is `audio.output.voice`",
         "max_response_output_tokens": "it is `max_output_tokens`",
-        "temperature": "leave it out: the server's configuration sets it",
     }
+    tunes: ClassVar = TUNES
 
     conversation: Literal["auto", "none"] = "auto"
     """`none`: what is said does not become part of the conversation."""
@@ -253,21 +258,18 @@ class SessionSettings(Settings, frozen=True):
     """
 
     unsupported: ClassVar = {
-        "reasoning": _REASONING,
-        "parallel_tool_calls": _PARALLEL,
         "modalities": "it is `output_modalities`",
         "voice": "it is `audio.output.voice`",
         "speed": "it is `audio.output.speed`",
         "turn_detection": "it is `audio.input.turn_detection`",
         "input_audio_format": "it is `audio.input.format`",
         "input_audio_transcription": "it is `audio.input.transcription`",
-        "input_audio_noise_reduction": "it is `audio.input.noise_reduction`",
         "output_audio_format": "it is `audio.output.format`",
         "max_response_output_tokens": "it is `max_output_tokens`",
-        "temperature": "leave it out: the server's configuration sets it",
     }
+    tunes: ClassVar = TUNES | {"input_audio_noise_reduction": "noise is not reduced"}
 
-    type: Annotated[Literal["realtime"], REQUIRED] = "realtime"
+    type: Literal["realtime"] = "realtime"
     """The only kind of session."""
     id: Annotated[str, TOLD] = ""
     """The session's id."""
@@ -287,12 +289,10 @@ class SessionSettings(Settings, frozen=True):
     """`none`: it is not told of them, and none of them is called."""
     max_output_tokens: OutputTokens = "inf"
     """Longest response, in tokens; tokens of calls count too."""
-    truncation: Annotated[
-        Literal["auto"], instead("the oldest turns leave the model's context when it is full")
-    ] = "auto"
+    truncation: Annotated[Literal["auto"], TOLD] = "auto"
     """Always `auto`: the oldest turns leave the model's context when it is full."""
-    include: Annotated[None, instead("leave it out: log probabilities are not told")] = None
-    """Always null: nothing more can be included."""
+    include: Annotated[None, TOLD] = None
+    """Always null: nothing more is included, whatever is asked for."""
     prompt: Annotated[None, instead("send the text as `instructions`: prompts are not stored")] = (
         None
     )
