@@ -29,6 +29,7 @@ from voiceloop.types import (
     Begun,
     Calibration,
     Clause,
+    Past,
     Pcm,
     SpeechChunk,
     TokenBurst,
@@ -197,15 +198,18 @@ class Conversation(Protocol):
         """
         ...
 
-    def rewrite(
-        self, system: str, exchanges: Sequence[tuple[str, str]], tools: Sequence[Tool] = ()
-    ) -> None:
+    def rewrite(self, system: str, past: Sequence[Past], tools: Sequence[Tool] = ()) -> None:
         """Put another history in place: what the user said and what was replied, turn by turn.
 
         Of the `tools` the model is told in the way that it was trained to be, if it was.
         Costs nothing until something is read, and then as much as is not as it was. Of a history
         that takes more than half of the context the oldest turns are left out.
         """
+        ...
+
+    def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
+        """How many tokens stand before the first turn with these, and how many may; None where
+        nobody knows. It is asked for on the event loop."""
         ...
 
     def close(self) -> None:

@@ -136,6 +136,15 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """What the user said, and what was replied."""
+
+    said: str
+    replied: tuple[str | tuple[ToolCall, str], ...]
+    """Words, and calls with what they returned, as they came."""
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """A spoken word and the reply tokens that it came from."""
 

@@ -34,7 +34,7 @@ from voiceloop.llm.scorers import likelihood
 from voiceloop.llm.template import ChatTemplate, special_tokens
 from voiceloop.llm.tree import ROOT, Tree, chain
 from voiceloop.llm.wording import BROKEN_OFF
-from voiceloop.types import TokenBurst, Tool, ToolCall
+from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.models
 
@@ -92,7 +92,7 @@ def test_what_the_user_heard_and_has_just_said_is_penalised_and_nothing_else(wor
         heard |= set(ids[:share])
         asked = "" if share else asked
     assert conversation._earlier((), conversation._reply) == heard
-    conversation.rewrite("", [("Hi.", "Once."), ("And?", "Twice.")])
+    conversation.rewrite("", [Past("Hi.", ("Once.",)), Past("And?", ("Twice.",))])
     assert conversation._earlier((), None) == {
         token for reply in ("Once.", "Twice.") for token in workshop.template.encode(reply)
     }
@@ -508,7 +508,7 @@ def test_a_history_can_be_put_in_place_of_another_and_what_stays_is_not_read_aga
     talk = workshop.conversation(model, system="Be brief.")
     for turn, text in enumerate(["First?", "Second?"]):
         exhaust(talk.reply(text, turn))
-    exchanges = [("First?", "One."), ("Second?", "Two.")]
+    exchanges = [Past("First?", ("One.",)), Past("Second?", ("Two.",))]
     before = talk.counters.prefilled
     talk.rewrite("Be brief.", exchanges)
     assert spoken(exhaust(talk.reply("Third?", 2))) == "Three."
@@ -529,7 +529,7 @@ def test_a_history_can_be_put_in_place_of_another_and_what_stays_is_not_read_aga
 
 def test_of_a_history_that_is_too_long_the_oldest_turns_are_left_out(workshop):
     talk = workshop.conversation(workshop.decoder(), capacity=128)
-    talk.rewrite("", [(f"Question {n}?", f"Answer {n}.") for n in range(40)])
+    talk.rewrite("", [Past(f"Question {n}?", (f"Answer {n}.",)) for n in range(40)])
     text = written(workshop, talk)
     assert "Answer 39." in text and "Answer 0." not in text
     assert len(talk.ids) <= 64
@@ -787,7 +787,8 @@ class Talk(RuleBasedStateMachine):
 
     @rule(which=which, exchanges=st.lists(st.tuples(texts, texts), max_size=4))
     def rewrite(self, which, exchanges):
-        self.conversations[which].rewrite("Be brief.", exchanges)
+        past = [Past(said, (reply,)) for said, reply in exchanges]
+        self.conversations[which].rewrite("Be brief.", past)
 
     def turn(self, which, same):
         self.turns[which] += not same

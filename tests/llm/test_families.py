@@ -9,7 +9,7 @@ import pytest
 
 from voiceloop.llm.output import Call, Output, Speech
 from voiceloop.llm.template import ChatTemplate
-from voiceloop.types import Tool
+from voiceloop.types import Tool, ToolCall
 
 from .conftest import TEMPLATE, build_tokenizer
 
@@ -133,6 +133,33 @@ def test_what_a_template_writes_for_calls_is_read_as_such(
     ]
     spoken = "".join(item.text for item in items if isinstance(item, Speech))
     assert not spoken.strip()
+
+
+@FAMILIES
+@pytest.mark.parametrize("places", [("here",), ("here", 'a "}" {b'), ("x", "y", "z")])
+def test_calls_of_a_history_stand_as_the_template_writes_them(
+    family: str, places: tuple[str, ...]
+) -> None:
+    if family == LLAMA and len(places) > 1:
+        pytest.skip("it writes one")
+    tokenizer, template = made(family)
+    calls = [ToolCall(0, "any", "look", {"place": place}) for place in places]
+    ids = template.calls(calls)
+    written = tokenizer.decode(ids, clean_up_tokenization_spaces=False)
+    turn = calling(*places)
+    for index, call in enumerate(turn["tool_calls"]):
+        call["id"] = f"call0000{index}"
+    whole = dialogue(tokenizer, USER, turn).removeprefix(dialogue(tokenizer, USER, ask=True))
+    assert whole.startswith(written) and written.count("look") == len(places)
+    assert not any(place in whole[len(written) :] for place in places)
+    output = Output(tokenizer, call=template.call)
+    items = [item for token in ids for item in output.push([token])] + output.finish()
+    read = [item for item in items if isinstance(item, Call)]
+    assert [one.arguments for one in read] == [call.arguments for call in calls]
+
+
+def test_a_template_without_calls_has_no_way_to_write_them() -> None:
+    assert made(TEMPLATE)[1].calls([ToolCall(0, "any", "look", {})]) == []
 
 
 @FAMILIES

@@ -37,7 +37,7 @@ from voiceloop.llm.remote import RemoteConversation, RemoteLlm, openai
 from voiceloop.llm.troubles import Trouble
 from voiceloop.llm.wording import BROKEN_OFF, SPOKEN
 from voiceloop.status import engine_names
-from voiceloop.types import TokenBurst, Tool, ToolCall
+from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.real
 
@@ -125,7 +125,7 @@ def test_only_what_was_set_is_asked_for(serve: Callable[..., Scripted]) -> None:
     every = {"temperature": 0.7, "top_p": 0.9, "top_k": 20, "min_p": 0.1, "seed": 5}
     every |= {"repetition_penalty": 1.1, "presence_penalty": 0.5, "frequency_penalty": -0.5}
     conversation = talk(server, **every, stop=("A", "B", "C", "D", "E"), system="Be brief.")
-    conversation.rewrite("Be kind.", [("Hi", "Hello.")], (CLOCK,))
+    conversation.rewrite("Be kind.", [Past("Hi", ("Hello.",))], (CLOCK,))
     all_of(conversation.reply("Hello", 1))
     asked = server.asked[-1]
     assert {name: asked[name] for name in every} == every
@@ -454,7 +454,7 @@ def test_the_older_half_is_forgotten_where_the_history_does_not_fit(
 ) -> None:
     server = serve(refusing(400, body), saying("Short."))
     conversation = talk(server)
-    conversation.rewrite("Be kind.", [(f"Q{n}", f"A{n}") for n in range(5)])
+    conversation.rewrite("Be kind.", [Past(f"Q{n}", (f"A{n}",)) for n in range(5)])
     assert spoken(all_of(conversation.reply("Now", 1))) == "Short."
     kept = [text for _, text in shown(server)]
     assert kept == ["Be kind.", "Q3", "A3", "Q4", "A4", "Now"]
@@ -470,7 +470,7 @@ def test_a_reply_that_outgrows_the_context_keeps_what_was_said(
 ) -> None:
     server = serve(broken(delta("Well, it"), TOO_LONG[0]))
     conversation = talk(server)
-    conversation.rewrite("", [("Q1", "A1"), ("Q2", "A2")])
+    conversation.rewrite("", [Past("Q1", ("A1",)), Past("Q2", ("A2",))])
     assert "does not fit" in failing(conversation.reply("Now", 1)).message
     assert len(server.asked) == 1 and conversation.exchanges == 2
     assert conversation.heard(2) == "Well, it"

@@ -21,7 +21,7 @@ from voiceloop.llm.engine import speculative
 from voiceloop.llm.remote import RemoteConversation, openai
 from voiceloop.llm.troubles import Trouble
 from voiceloop.llm.wording import BROKEN_OFF
-from voiceloop.types import TokenBurst, Tool, ToolCall
+from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 __all__ = ["no_threads"]
 
@@ -62,7 +62,10 @@ def test_the_starter_says_elsewhere_what_it_says_here(server: Real) -> None:
 
 def test_a_history_that_was_written_and_one_that_was_cut_are_read_alike(server: Real) -> None:
     here, there = speculative(LlmConfig(draft="none")).conversation(), talk(server)
-    past = [("My name is Anna.", "Hello, Anna!"), ("How are you?", "I am well.")]
+    past = [
+        Past("My name is Anna.", ("Hello, Anna!",)),
+        Past("How are you?", ("I am well.",)),
+    ]
     replies = list[str]()
     for one in (here, there):
         one.rewrite("", past)

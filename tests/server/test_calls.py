@@ -167,6 +167,44 @@ async def test_what_a_tool_of_the_servers_returned_stands_in_its_place_among_the
         assert results(llm) == ["sky", '{"timer": "5 minutes"}', "grass"]
 
 
+async def test_calls_and_what_they_returned_stay_when_the_history_is_rewritten() -> None:
+    async with client() as (one, llm):
+        one.write("Both")
+        up, down = calls(await one.respond())
+        one.returned(down, "grass")
+        one.returned(up, "sky")
+        assert text(await one.respond()) == "One thing."
+        one.send("session.update", session={"instructions": "Be brief."})
+        one.write("Hello")
+        assert text(await one.respond()) == "Hello."
+        (_, past) = [what for name, what in llm.log if name == "rewrite"][-1]  # type: ignore[misc]
+        ((said, replied),) = [(one.said, one.replied) for one in past]
+        assert said == "Both" and replied[-1] == "One thing."
+        found = [(call.name, dict(call.arguments), result) for call, result in replied[:-1]]
+        place = [json.loads(call["arguments"]) for call in (down, up)]
+        assert found == [("look", place[0], "grass"), ("look", place[1], "sky")]
+
+
+@pytest.mark.parametrize("when", ["between", "behind"])
+async def test_results_of_a_reply_that_was_rewritten_are_answered_from_the_history(
+    when: str,
+) -> None:
+    async with client() as (one, llm):
+        one.write("Both")
+        up, down = calls(await one.respond())
+        one.returned(up, "sky")
+        if when == "between":
+            one.send("session.update", session={"instructions": "Be brief."})
+        one.returned(down, "grass")
+        if when == "behind":
+            one.send("session.update", session={"instructions": "Be brief."})
+        response = await one.respond()
+        assert response["status"] == "completed" and text(response)
+        assert not results(llm), "there is no reply to go on with"
+        (_, past) = [what for name, what in llm.log if name == "rewrite"][-1]  # type: ignore[misc]
+        assert [result for _, result in past[-1].replied] == ["sky", "grass"]
+
+
 async def test_who_writes_on_instead_is_answered_and_the_calls_are_forgotten() -> None:
     async with client() as (one, llm):
         one.write("Both")

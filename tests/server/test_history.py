@@ -45,13 +45,14 @@ def test_nothing_said_is_lost_up_to_the_last_reply(
     notes = [text for role, text in said if role == "system"]
     assert system == "\n".join(["Be brief.", *notes])
     replies = [at for at, (role, _) in enumerate(said) if role == "assistant"]
-    assert [reply for _, reply in exchanges] == [said[at][1] for at in replies]
+    spoken = [part for one in exchanges for part in one.replied]
+    assert spoken == [said[at][1] for at in replies]
     users = [
         text
         for at, (role, text) in enumerate(said[: replies[-1] if replies else 0])
         if role in ("user", "spoken") and at not in waiting
     ]
-    assert " ".join(user for user, _ in exchanges if user) == " ".join(users)
+    assert " ".join(one.said for one in exchanges if one.said) == " ".join(users)
 
 
 def test_what_has_no_words_is_no_turn() -> None:

@@ -19,6 +19,7 @@ from voiceloop.calibration.keeping import keep
 from voiceloop.calibration.requests import Requests, bundled_requests
 from voiceloop.config import TurnConfig
 from voiceloop.engines import Engines, Llm, Steps, idle
+from voiceloop.types import Past
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ def judgements(llm: Llm, requests: Requests) -> Steps[Judged]:
     first, later = requests.asked[::2], requests.asked[1::2]
     try:
         for asked, history in ((first, ()), (later, requests.history)):
-            conversation.rewrite(llm.system, history)
+            conversation.rewrite(llm.system, [Past(said, (reply,)) for said, reply in history])
             for turn, request in enumerate(asked):
                 for cut in request.cuts:
                     yield from conversation.prefill(cut.words, turn)

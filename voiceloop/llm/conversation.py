@@ -8,12 +8,12 @@ tokens are decided nor what becomes of them.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate
-from typing import Any
+from itertools import accumulate, groupby
+from typing import Any, cast
 
 from voiceloop.calibration.probability import bare
 from voiceloop.engines import Steps
@@ -30,7 +30,7 @@ from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.translation import common
 from voiceloop.llm.utterance import Utterance
 from voiceloop.llm.wording import BROKEN_OFF
-from voiceloop.types import Begun, TokenBurst, Tool, ToolCall
+from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
 
 LAST_SENTENCE = 0.6
 """Of the tokens that a reply may have at most: the sentence that they lie in is its last."""
@@ -240,16 +240,18 @@ class SpeculativeConversation:
         kept = [self._ids[place] for place in reply.spoken]
         return self._tokenizer.decode(kept, clean_up_tokenization_spaces=False)
 
-    def rewrite(
-        self, system: str, exchanges: Sequence[tuple[str, str]], tools: Sequence[Tool] = ()
-    ) -> None:
+    def rewrite(self, system: str, past: Sequence[Past], tools: Sequence[Tool] = ()) -> None:
         """See `Conversation.rewrite`."""
         template = self._template
         opening = template.opening(system, tools)
-        replies = [template.encode(template.harmless(reply)) for _, reply in exchanges]
+        words = [[part for part in one.replied if isinstance(part, str)] for one in past]
+        replies = [template.encode(template.harmless(" ".join(own))) for own in words]
         turns = [
-            template.content(said) + template.user_to_reply + reply + template.reply_to_user
-            for (said, _), reply in zip(exchanges, replies, strict=True)
+            template.content(one.said)
+            + template.user_to_reply
+            + self._replied(one)
+            + template.reply_to_user
+            for one in past
         ]
         while turns and len(opening) + sum(map(len, turns)) > self._capacity // 2:
             del turns[0], replies[0]
@@ -263,6 +265,23 @@ class SpeculativeConversation:
         self._ids += ids[same:]
         self._starts, self._said = starts, [frozenset(reply) for reply in replies]
         self._asked, self._reply = _Asked(), None
+
+    def _replied(self, past: Past) -> list[int]:
+        """The ids of a reply, with its calls as the model writes them and what they returned."""
+        template, ids = self._template, list[int]()
+        for spoken, parts in groupby(past.replied, lambda part: isinstance(part, str)):
+            if spoken:
+                ids += template.encode(template.harmless(" ".join(cast("Iterable[str]", parts))))
+                continue
+            called = list(cast("Iterable[tuple[ToolCall, str]]", parts))
+            if written := template.calls([call for call, _ in called]):
+                returned = [(call.name, result) for call, result in called]
+                ids += written + template.tool_results(returned)
+        return ids
+
+    def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
+        """See `Conversation.opening`: a quarter of the context is for what is said."""
+        return len(self._template.opening(system, tools)), self._capacity * 3 // 4
 
     def close(self) -> None:
         """See `Conversation.close`."""

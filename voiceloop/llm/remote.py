@@ -29,7 +29,7 @@ from voiceloop.llm.messages import Called, Exchange, Message
 from voiceloop.llm.parts import Part, Parts
 from voiceloop.llm.troubles import Trouble
 from voiceloop.llm.wording import BROKEN_OFF, SPOKEN
-from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
+from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4
 """Stop strings that the protocol takes; further ones end a reply on this side."""
@@ -141,14 +141,16 @@ class RemoteConversation:
             reply.cut = True
         return "".join(part for part in reply.parts if isinstance(part, str))
 
-    def rewrite(
-        self, system: str, exchanges: Sequence[tuple[str, str]], tools: Sequence[Tool] = ()
-    ) -> None:
+    def rewrite(self, system: str, past: Sequence[Past], tools: Sequence[Tool] = ()) -> None:
         """See `Conversation.rewrite`; how much of it fits, the server will say."""
         self._system, self._tools = system, tools
-        self._before = [Exchange(said, [reply]) for said, reply in exchanges]
+        self._before = [Exchange(one.said, _replied(one)) for one in past]
         self._now = Exchange("")
         self._turn, self._reply, self._unanswered = None, None, ""
+
+    def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
+        """See `Conversation.opening`: the server will say."""
+        return None
 
     def close(self) -> None:
         """See `Conversation.close`: there is nothing to give back."""
@@ -325,3 +327,15 @@ def openai(config: LlmConfig) -> RemoteLlm:
             f"llm.target must name a model of {server.where.host}", server.instead_of("")
         )
     return RemoteLlm(server, config)
+
+
+def _replied(past: Past) -> list[str | Called]:
+    """A reply as servers are shown it: each call with an id of its own."""
+    parts = list[str | Called]()
+    for part in past.replied:
+        if isinstance(part, str):
+            parts.append(f" {part}" if parts else part)
+        else:
+            call, result = part
+            parts.append(Called(call, call.call_id, result))
+    return parts

@@ -16,7 +16,7 @@ from jinja2 import TemplateError
 
 from voiceloop.errors import EngineError
 from voiceloop.llm.parts import THOUGHTS
-from voiceloop.types import Tool
+from voiceloop.types import Tool, ToolCall
 
 MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
 """Marks that end a sentence, in any script."""
@@ -47,7 +47,10 @@ class ChatTemplate:
                 "choose a model that was trained to chat (an -Instruct or -it model)",
             )
         between, after = self._around(self._turns(("user", _NEXT)), _ASSISTANT, _NEXT)
-        self._between = between
+        self._between, self._after = between, after
+        closing = (token for token in self._special if token in between)
+        self._closing = min(closing, key=between.find, default="")
+        """The special token that closes a reply; empty where none does."""
         self.reply_to_user = self.encode(between)
         """From the end of a reply to where the user's next text begins."""
         self.user_to_reply = self.encode(after)
@@ -56,7 +59,8 @@ class ChatTemplate:
         """Tokens, one of which follows the user's last word where they have finished, ascending."""
         self.thinks_first = any(after.rfind(a) > after.rfind(b) for a, b in THOUGHTS.items())
         """True if a reply begins inside a thinking span."""
-        self.call = self._call_marks(between, after)
+        self._takes_calls = False
+        self.call = self._call_marks()
         """What begins a call of a tool and what ends it; empty where it has no such mark."""
 
     @property
@@ -109,6 +113,22 @@ class ChatTemplate:
             raise self._unusable("it leaves a turn out")
         return self.encode(text)
 
+    def calls(self, calls: Sequence[ToolCall]) -> list[int]:
+        """These calls as the model writes them in a reply; empty where it has no way to."""
+        if not self._takes_calls or not self._closing:
+            return []
+        told = [
+            {
+                "type": "function",
+                "id": _CALL_ID.format(index),
+                "function": {"name": call.name, "arguments": dict(call.arguments)},
+            }
+            for index, call in enumerate(calls)
+        ]
+        calling = {"role": "assistant", "content": "", "tool_calls": told}
+        text = self._render([{"role": "user", "content": _USER}, calling]).partition(_USER)[2]
+        return self.encode(text.removeprefix(self._after).partition(self._closing)[0])
+
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, with nothing added."""
         # What is too long is refused where it is known how much room there is.
@@ -141,7 +161,7 @@ class ChatTemplate:
                     ends.update(first)
         return tuple(sorted(ends))
 
-    def _call_marks(self, between: str, after: str) -> tuple[str, str]:
+    def _call_marks(self) -> tuple[str, str]:
         """What the template puts around a call: whatever a model was trained with, it shows."""
         function = {"name": _NEXT, "arguments": {"x": _NEXT}}
         call = {"type": "function", "id": _CALL_ID.format(0), "function": function}
@@ -150,14 +170,14 @@ class ChatTemplate:
             text = self._render([{"role": "user", "content": _USER}, calling])
         except Exception:  # a template may do anything to a call that it does not expect
             return "", ""
-        text = text.partition(_USER)[2].removeprefix(after)
-        closing = (token for token in self._special if token in between)
-        ends = min(closing, key=between.find, default="")
+        text = text.partition(_USER)[2].removeprefix(self._after)
         before, found, rest = text.partition(_NEXT)
         if not found:
             return "", ""
+        self._takes_calls = True
         begin = _BEFORE_CALL.search(before.partition("{")[0])
-        behind = rest.rpartition(_NEXT)[2].partition(ends)[0] if ends else ""
+        ends, behind = self._closing, rest.rpartition(_NEXT)[2]
+        behind = behind.partition(ends)[0] if ends else ""
         end = _BEHIND_CALL.search(behind)
         return (begin[1], end[1] if end else "") if begin else ("", "")
 

@@ -26,6 +26,7 @@ from voiceloop.types import (
     Begun,
     Calibration,
     Clause,
+    Past,
     Pcm,
     SpeechChunk,
     SpokenWord,
@@ -306,13 +307,14 @@ class ScriptedConversation:
         said = [piece for item in self._given if isinstance(item, str) for piece in tokenise(item)]
         return "".join(said[:tokens])
 
-    def rewrite(
-        self, system: str, exchanges: Sequence[tuple[str, str]], tools: Sequence[Tool] = ()
-    ) -> None:
+    def rewrite(self, system: str, past: Sequence[Past], tools: Sequence[Tool] = ()) -> None:
         del tools
-        self._model.log.append(("rewrite", (system, tuple(exchanges))))
+        self._model.log.append(("rewrite", (system, tuple(past))))
         self._begin(-1)
         self._turn, self._text, self._before, self._kept = None, "", "", None
+
+    def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
+        return None
 
     def close(self) -> None:
         self._model.log.append(("close", None))

@@ -56,6 +56,7 @@ class Asking:
         dialogue = self._dialogue
         asked = dialogue.settings.response(event.response)
         choices.check_size(asked, dialogue.config.server, "response")
+        dialogue.check_room(asked, "response")
         choices.with_voice(asked, dialogue.engines.tts, "response")
         if self._waiting >= MOST_WAITING:
             raise ProtocolError(
@@ -76,8 +77,9 @@ class Asking:
         settings = settings or self._dialogue.settings
         items, conversation = self._dialogue.ledger.items, self._dialogue.conversation
         instructions, tools = self._dialogue.seen(settings)
-        system, exchanges = history(instructions, items, self.unanswered.items)
-        self._session.rewrite(lambda: conversation.rewrite(system, exchanges, tools))
+        system, past = history(instructions, items, self.unanswered.items)
+        self._session.rewrite(lambda: conversation.rewrite(system, past, tools))
+        self.unanswered.rewritten()
 
     def go_on(self) -> None:
         """A response has ended: the next ones may begin."""

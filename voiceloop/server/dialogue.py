@@ -101,10 +101,26 @@ class Dialogue:
             except ProtocolError as error:
                 refuse(error)
 
+    def check_room(self, settings: SessionSettings | ResponseSettings, param: str) -> None:
+        """Raises ProtocolError, which names `param`, for instructions and tools that leave no room
+        in the language model's context for what is said."""
+        found = self.conversation.opening(*self.seen(settings))
+        if found is not None and found[0] > found[1]:
+            raise ProtocolError(
+                f"instructions and tools take {found[0]} tokens, and {found[1]} are the most",
+                "give fewer, or start the server with a larger --llm.context",
+                param=param,
+            )
+
     def _hold_size(self, former: SessionSettings) -> None:
         """Keep the `former` instructions and tools where what is asked for does not fit."""
+        named = "session" if self.settings.tools != former.tools else "session.instructions"
+        if self.settings.instructions == former.instructions:
+            named = "session.tools"
         try:
-            choices.check_size(self.settings, self.config.server, "session")
+            choices.check_size(self.settings, self.config.server, named)
+            if self.seen(self.settings) != self.seen(former):
+                self.check_room(self.settings, named)
         except ProtocolError:
             kept = {"instructions": former.instructions, "tools": former.tools}
             self.settings = structs.replace(self.settings, **kept)

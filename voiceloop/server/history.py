@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
+from typing import cast
 
+from voiceloop.types import Past, ToolCall
 from voiceloop.wire.items import (
+    FunctionCall,
+    FunctionCallOutput,
     InputAudioPart,
     InputText,
     Item,
@@ -41,25 +46,43 @@ def unanswered(items: Sequence[Item]) -> str:
 
 def history(
     instructions: str, items: Iterable[Item], waiting: Collection[str]
-) -> tuple[str, list[tuple[str, str]]]:
+) -> tuple[str, list[Past]]:
     """The system prompt, and what was said and replied, turn by turn.
 
     Notes of the system among the items go behind the `instructions`. Messages of the user whose
-    ids are `waiting` for a response are no turns yet, and neither is one without a reply.
+    ids are `waiting` for a response are no turns yet, and neither is one without a reply. A call
+    that nothing came back of has never been.
     """
-    notes = [instructions]
-    exchanges: list[tuple[str, str]] = []
-    said: list[str] = []
+    notes, past = [instructions], list[Past]()
+    said, replied = list[str](), list[str | tuple[ToolCall, str]]()
+    calls = dict[str, FunctionCall]()
     for item in items:
         text = text_of(item)
         match item:
             case Message(role="system"):
                 notes.append(text)
             case Message(role="user") if item.id not in waiting:
+                if replied:
+                    past.append(Past(" ".join(filter(None, said)), tuple(replied)))
+                    said, replied = [], []
                 said.append(text)
             case Message(role="assistant") if text:
-                exchanges.append((" ".join(filter(None, said)), text))
-                said = []
+                replied.append(text)
+            case FunctionCall():
+                calls[item.call_id] = item
+            case FunctionCallOutput() if item.call_id in calls:
+                replied.append((_called(calls.pop(item.call_id)), item.output))
             case _:
                 pass
-    return "\n".join(filter(None, notes)), exchanges
+    if replied:
+        past.append(Past(" ".join(filter(None, said)), tuple(replied)))
+    return "\n".join(filter(None, notes)), past
+
+
+def _called(item: FunctionCall) -> ToolCall:
+    try:
+        arguments = json.loads(item.arguments or "{}")
+    except ValueError:  # a client may write anything
+        arguments = None
+    given = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}
+    return ToolCall(0, item.call_id, item.name, given)

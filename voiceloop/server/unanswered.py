@@ -16,6 +16,8 @@ class Unanswered:
         self._results: list[tuple[ToolCall, str]] = []
         self._texts: dict[str, str] = {}
         """By the ids of their items."""
+        self._stale = False
+        """The reply that made the calls is gone: they are part of a history that was rewritten."""
 
     @property
     def items(self) -> Collection[str]:
@@ -24,7 +26,7 @@ class Unanswered:
 
     def call(self, call_id: str, call: ToolCall) -> None:
         """The client is to answer a call."""
-        self._calls[call_id] = call
+        self._calls[call_id], self._stale = call, False
 
     def bring(self, call_id: str, output: str) -> bool:
         """A call has returned; False where there is no such call."""
@@ -41,6 +43,10 @@ class Unanswered:
         """That text was never written."""
         self._texts.pop(item_id, None)
 
+    def rewritten(self) -> None:
+        """The language model sees the conversation anew: no reply is left that could go on."""
+        self._stale = True
+
     def missing(self) -> list[str]:
         """Functions that were called beside one that has returned, and have not."""
         turn = self._results[-1][0].turn if self._results else None
@@ -52,6 +58,8 @@ class Unanswered:
         if self.missing():
             return []
         results, self._results = self._results, []
+        if self._stale:
+            return []
         return [(call, text) for call, text in results if call.turn == results[-1][0].turn]
 
     def take_texts(self) -> str:
