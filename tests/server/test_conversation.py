@@ -398,6 +398,7 @@ def message(role: str, text: str, **place: object) -> tuple[str, dict[str, objec
 
 
 ASK: tuple[str, dict[str, object]] = ("response.create", {})
+NOTE = {"type": "message", "role": "system", "content": [{"type": "input_text", "text": "x"}]}
 WHATEVER = {
     "a greeting": ([("response.create", {"response": {"instructions": "Say hello."}})], ""),
     "a note of the system alone": ([message("system", "Say hello to the user."), ASK], ""),
@@ -408,7 +409,7 @@ WHATEVER = {
     ),
     "a question behind an item that is named": (
         [
-            ("conversation.item.create", {"item": message("system", "x")[1]["item"] | {"id": "a"}}),
+            ("conversation.item.create", {"item": {**NOTE, "id": "a"}}),
             message("user", CAPITAL, previous_item_id="a"),
             ASK,
         ],
@@ -471,6 +472,24 @@ def test_a_stop_button_ends_the_response_where_the_client_says(client: Client, o
     said = stopped["response"]["output"][0]["content"][0]["transcript"]
     assert said.startswith(kept) and len(kept) < len(said)
     assert not client.all("error")
+
+
+@pytest.mark.parametrize("what", ["instructions", "tools", "both"])
+def test_what_leaves_no_room_for_what_is_said_is_refused_with_sizes(
+    client: Client, what: str
+) -> None:
+    tool = {"type": "function", "name": "look", "description": "Looks around. " * 300}
+    asked: dict[str, object] = {
+        "instructions": {"instructions": "Be kind and brief. " * 900},
+        "tools": {"tools": [tool] * 20},
+        "both": {"instructions": "Be kind. " * 2000, "tools": [tool]},
+    }[what]
+    wrong = refused(client, **asked, max_output_tokens=50)
+    named = {"both": "session"}.get(what, f"session.{what}")
+    assert wrong["param"] == named and "tokens, and" in wrong["message"]
+    now = client.all("session.updated")[-1]["session"]
+    assert (now["instructions"], now["tools"], now["max_output_tokens"]) == ("", [], 50)
+    assert "Paris" in str(client.write(CAPITAL)["output"])
 
 
 def test_only_the_response_that_is_named_is_cancelled(client: Client) -> None:

@@ -34,13 +34,16 @@ def text_of(item: Item) -> str:
 
 
 def unanswered(items: Sequence[Item]) -> str:
-    """What the user has said since the model said something last."""
+    """What the user has said since the model said or called something last."""
     said: list[str] = []
     for item in items:
-        if isinstance(item, Message) and item.role == "assistant":
-            said = []
-        elif isinstance(item, Message) and item.role == "user":
-            said.append(text_of(item).strip())
+        match item:
+            case Message(role="user"):
+                said.append(text_of(item).strip())
+            case Message(role="assistant") | FunctionCall():
+                said = []
+            case _:
+                pass
     return " ".join(filter(None, said))
 
 
