@@ -47,8 +47,13 @@ address. This page lists every event and key that voiceloop reads or writes.
   the index of the first sample within the item, a 32-bit integer with its lowest byte first. Audio
   follows. (Every id that the server makes has {ids.LENGTH} characters.)
 - Milliseconds are those of audio: {ledger.PER_MS} samples each.
-- What a client asks for and cannot have is refused by an `error` that names the parameter; nothing
-  of that event has been done, and the session goes on. Unknown keys are refused too.
+- What a client asks for and cannot have is refused by an `error` that names the parameter, and the
+  session goes on. Of a `session.update` the rest is done, and `session.updated` says what holds; of
+  any other event nothing is. Unknown keys are refused too. What only tunes is taken: each object
+  says of which keys nothing comes.
+- null under a key that may be absent, and cannot be null, is as good as no key.
+- `response.create` answers the conversation as it stands: what the user has said or written and
+  nobody has answered, the outputs of calls, or nothing, as for a greeting or another answer.
 - A conversation has at most {ledger.MAX_ITEMS:,} items and {ledger.MAX_BYTES // 2**20} MiB. Then \
 the oldest audio is forgotten, and
   after that the oldest items, of which `conversation.item.deleted` tells.

@@ -84,7 +84,8 @@ class ItemDelete(Asked, frozen=True, tag="conversation.item.delete"):
 class ItemTruncate(Asked, frozen=True, tag="conversation.item.truncate"):
     """The user has not heard a response beyond a point: forget the rest.
 
-    Answered by `conversation.item.truncated`. A point past the end is no error; it is the end.
+    A response that is in progress ends. Answered by `conversation.item.truncated`. A point past
+    the end is no error; it is the end.
     """
 
     item_id: ItemId
@@ -96,7 +97,8 @@ class ItemTruncate(Asked, frozen=True, tag="conversation.item.truncate"):
 
 
 class ResponseCreate(Asked, frozen=True, tag="response.create"):
-    """Ask for a response. Answered by `response.created` and what follows it.
+    """Ask for a response. Answered by `response.created` and what follows it; behind a cancel,
+    once that response has ended.
 
     Where the last response called functions, create an item with the output of each first: one
     response goes on with all of them.
@@ -110,7 +112,7 @@ class ResponseCancel(Asked, frozen=True, tag="response.cancel"):
     """Stop the response. Answered by `response.done`."""
 
     response_id: ItemId | None = None
-    """The response; null is the one in progress."""
+    """The response, and no other; null is the one in progress."""
 
 
 ClientEvent = (
