@@ -13,6 +13,7 @@ import re
 
 from voiceloop.languages.language import INTERNATIONAL, Language, endings
 from voiceloop.languages.numbers import (
+    ISO,
     ROMAN,
     Gender,
     Noun,
@@ -170,7 +171,13 @@ _MONTHS = (
     "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
 ).split()
 _SHORT = {name[:3]: name for name in _MONTHS if name != "Mai"} | {"Sept": "September"}
-_MONTH = "|".join([*_MONTHS, "Jänner", *(rf"{name}\." for name in _SHORT)])
+_MONTH = "|".join([*_MONTHS, "Jänner", *(rf"{name}(?:\.|(?= \d{{4}}\b))" for name in _SHORT)])
+_DAYS = "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag".split()
+_CALENDAR = {
+    **{name[:2]: name for name in _DAYS},
+    **_SHORT,
+    **{name: name for name in (*_MONTHS, *_DAYS, "Sonnabend", "Jänner")},
+}
 _WEAK = (
     r"(?:am|im|vom|zum|zur|beim|ans|ins|bis|ab|seit|vor|nach|dem|den|des|einem|einen|einer|eines)"
 )
@@ -203,14 +210,44 @@ def _date(match: Match, day: str, month: str, year: str | None) -> str:
 
 def _units() -> dict[str, Noun]:
     prefixed: Prefixed = (
-        ({"m": "Meter"}, "m", {"": "", "k": "Kilo", "c": "Zenti", "m": "Milli", "d": "Dezi"}),
-        ({"g": "Gramm"}, "n", {"": "", "k": "Kilo", "m": "Milli"}),
-        ({"l": "Liter", "L": "Liter"}, "m", {"": "", "m": "Milli", "c": "Zenti", "d": "Dezi"}),
-        ({"W": "Watt", "V": "Volt"}, "n", {"": "", "k": "Kilo", "M": "Mega", "G": "Giga"}),
+        (
+            {"m": "Meter"},
+            "m",
+            {
+                "": "",
+                "k": "Kilo",
+                "c": "Zenti",
+                "m": "Milli",
+                "d": "Dezi",
+                "μ": "Mikro",
+                "n": "Nano",
+            },
+        ),
+        ({"g": "Gramm"}, "n", {"": "", "k": "Kilo", "m": "Milli", "μ": "Mikro"}),
+        (
+            {"l": "Liter", "L": "Liter"},
+            "m",
+            {"": "", "m": "Milli", "c": "Zenti", "d": "Dezi", "μ": "Mikro"},
+        ),
+        (
+            {"W": "Watt", "V": "Volt"},
+            "n",
+            {"": "", "k": "Kilo", "M": "Mega", "G": "Giga", "m": "Milli"},
+        ),
         ({"Wh": "Wattstunde Wattstunden"}, "f", {"": "", "k": "Kilo", "M": "Mega"}),
-        ({"B": "Byte"}, "n", {"k": "Kilo", "K": "Kilo", "M": "Mega", "G": "Giga", "T": "Tera"}),
-        ({"Hz": "Hertz"}, "n", {"": "", "k": "Kilo", "M": "Mega", "G": "Giga"}),
-        ({"s": "Sekunde Sekunden"}, "f", {"": "", "m": "Milli"}),
+        ({"Ah": "Amperestunde Amperestunden"}, "f", {"": "", "m": "Milli"}),
+        ({"A": "Ampere"}, "n", {"m": "Milli"}),
+        ({"J": "Joule", "Pa": "Pascal"}, "n", {"k": "Kilo", "M": "Mega", "h": "Hekto"}),
+        ({"N": "Newton"}, "n", {"k": "Kilo"}),
+        ({"Ω": "Ohm"}, "n", {"": "", "k": "Kilo", "M": "Mega"}),
+        (
+            {"B": "Byte", "bit": "Bit", "bps": "Bit_pro_Sekunde"},
+            "n",
+            {"k": "Kilo", "K": "Kilo", "M": "Mega", "G": "Giga", "T": "Tera"},
+        ),
+        ({"iB": "Bibyte"}, "n", {"K": "Ki", "M": "Me", "G": "Gi", "T": "Te"}),
+        ({"Hz": "Hertz"}, "n", {"": "", "k": "Kilo", "M": "Mega", "G": "Giga", "T": "Tera"}),
+        ({"s": "Sekunde Sekunden"}, "f", {"": "", "m": "Milli", "μ": "Mikro", "n": "Nano"}),
     )
     others: Others = (
         ("h Std. Std", "Stunde Stunden", "f"),
@@ -222,26 +259,42 @@ def _units() -> dict[str, Noun]:
         ("Stk. Stk", "Stück", "n"),
         ("kcal", "Kilokalorie Kilokalorien", "f"),
         ("ha", "Hektar", "n"),
+        ("¢ ct", "Cent", "m"),
+        ("dB", "Dezibel", "n"),
+        ("bps", "Bit_pro_Sekunde", "n"),
+        ("PS", "PS", "n"),
+        ("MP", "Megapixel", "n"),
+        ("mph", "Meile_pro_Stunde Meilen_pro_Stunde", "f"),
     )
     found = units(
-        prefixed, others, lambda before, form: before + (form.lower() if before else form)
+        prefixed,
+        others,
+        lambda before, form: before + (form[0].lower() + form[1:] if before else form),
     )
-    for symbol in ("m", "km", "cm", "mm"):
+    for symbol in ("m", "km", "cm", "dm", "mm"):
         name = found[symbol].one.lower()
-        found[f"{symbol}²"] = noun(f"Quadrat{name}", "m")
-        found[f"{symbol}³"] = noun(f"Kubik{name}", "m")
+        for square, cube in ("²³", "23", ("^2", "^3")):
+            found[symbol + square] = noun(f"Quadrat{name}", "m")
+            found[symbol + cube] = noun(f"Kubik{name}", "m")
+    found |= {"qm": found["m²"], "cbm": found["m³"]}
     return found
 
 
 _UNITS = _units()
 
 
-@_OWN.add(r"(?<![\w/])(\d{4})-(\d\d)-(\d\d)(?![\w-])")
+@_OWN.add(ISO)
 def _iso_date(match: Match) -> str:
     month, day = int(match[2]), int(match[3])
     if not 1 <= month <= 12 or not 1 <= day <= 31:
-        return NUMBERS.digits(match[0].replace("-", ""))
+        return NUMBERS.digits(re.sub(r"\D", "", match[0]))
     return _date(match, str(day), _MONTHS[month - 1], match[1])
+
+
+@_OWN.add(r"(?<![\d.,])(0[1-9]|[12]\d|3[01])\.(0[1-9]|1[0-2])\.(\d\d)(?![\w.])")
+def _short_date(match: Match) -> str:
+    day = NUMBERS.inflected(str(int(match[1])), match.string[: match.start()], alone="r")
+    return f"{day} {_MONTHS[int(match[2]) - 1]} {NUMBERS.integer(match[3])}"
 
 
 @_OWN.add(r"(?<![\d.,])(0?[1-9]|[12]\d|3[01])\.\s?(0?[1-9]|1[0-2])\.(?:\s?(\d{4})(?!\.?\d)|(?!\d))")
@@ -266,9 +319,9 @@ def _day(match: Match) -> str:
     return _date(match, match[1], month, match[3] or match[4]) + final(match)
 
 
-@_OWN.add(r"(?:\+\d{1,3} |\b0)\d{1,4}[ /-]\d{3,8}(?:[ -]\d{2,6})*(?!\d)")
-def _phone(match: Match) -> str:
-    return ", ".join(NUMBERS.digits(group) for group in re.findall(r"\d+", match[0]))
+@_OWN.add(r"(?<=\d, )\d{5}(?= [A-ZÄÖÜ])")
+def _postcode(match: Match) -> str:
+    return NUMBERS.digits(match[0])
 
 
 @_OWN.add(
@@ -315,7 +368,11 @@ def _fraction(match: Match) -> str:
     return f"{said} {counted.one}" if counted else said
 
 
-@_OWN.add(r"(?<![\d.,])(\d{1,3})\.(?=\s+[^\W\d_]|[\"')]*\s*$)")
+# "Wähle 110 oder 112." ends with a number.
+@_OWN.add(
+    r"(?<![\d.,])(?!(?:(?<=und )(?<!\d\. und )|(?<=oder )(?<!\d\. oder )|11)\d+\.[\"')]*\s*$)"
+    r"(\d{1,3})\.(?=\s+[^\W\d_]|[\"')]*\s*$)"
+)
 def _ordinal(match: Match) -> str:
     before, after = match.string[: match.start()], match.string[match.end() :]
     told = re.search(rf"(?i){_TOLD}\s$", before)
@@ -348,7 +405,7 @@ _SPOKEN = Spoken(
         "+": "plus", "=": "gleich", "×": "mal", "÷": "geteilt durch", "±": "plus minus",
         "≈": "ungefähr", "≤": "kleiner oder gleich", "≥": "größer oder gleich", "≠": "ungleich",
         "&": "und", "@": "ät", "%": "Prozent", "°": "Grad", "²": "Quadrat", "³": "hoch drei",
-        "§": "Paragraf",
+        "§": "Paragraf", "∞": "unendlich", "‰": "Promille", "⁻": "minus", "♭": "b",
     },
     address_signs={
         ".": "Punkt", "/": "Schrägstrich", "-": "Bindestrich", "_": "Unterstrich", "@": "ät",
@@ -360,6 +417,19 @@ _SPOKEN = Spoken(
         "£": (noun("Pfund", "n"), noun("Penny Pence", "m")),
         "¥": (noun("Yen", "m"), noun("Sen", "m")),
         "₹": (noun("Rupie Rupien", "f"), noun("Paisa", "m")),
+        "₩": (noun("Won", "m"), noun("Jeon", "m")),
+        "₽": (noun("Rubel", "m"), noun("Kopeke Kopeken", "f")),
+        "₺": (noun("Lira", "f"), noun("Kuruş", "m")),
+        "₿": (noun("Bitcoin", "m"), noun("Cent", "m")),
+        **dict.fromkeys(("USD", "US$"), (noun("US-Dollar", "m"), noun("Cent", "m"))),
+        "CAD": (noun("kanadische_Dollar", "m"), noun("Cent", "m")),
+        "AUD": (noun("australische_Dollar", "m"), noun("Cent", "m")),
+        "EUR": (noun("Euro", "m"), noun("Cent", "m")),
+        "GBP": (noun("Pfund", "n"), noun("Penny Pence", "m")),
+        "JPY": (noun("Yen", "m"), noun("Sen", "m")),
+        "CNY": (noun("Yuan", "m"), noun("Fen", "m")),
+        "INR": (noun("Rupie Rupien", "f"), noun("Paisa", "m")),
+        "CHF": (noun("Schweizer_Franken", "m"), noun("Rappen", "m")),
     },
     magnitudes={
         **dict.fromkeys(("Tausend", "tausend", "Tsd."), noun("tausend")),
@@ -392,9 +462,33 @@ _SPOKEN = Spoken(
         "s.o": "siehe oben", "s.u": "siehe unten", "u.v.m": "und vieles mehr",
     },
     number_signs=("Nr.", "Nrn.", "No."),
+    calendar=_CALENDAR,
+    ends=("Uhr", "%"),
+    numbered={"S.": "Seite", "Kap.": "Kapitel", "Tel.": "Telefon", "Bd.": "Band"},
+    dials=(
+        "(?i:ruf|rufe|rufen|anrufen|wähl|wähle|wählen|telefon|telefonnummer|tel|telefonnr|fax|"
+        "handy|handynummer|mobil|rufnummer|nummer|notruf|notrufnummer|hotline|sms|erreichen|erreichst)"
+    ),
+    links=(
+        "(?i:sie|du|mich|uns|ihn|an|die|den|der|unter|ist|lautet|nummer|notruf|auf|bitte|jetzt|"
+        "polizei|feuerwehr|am|bei|gebührenfrei|kostenlos|immer)"
+    ),
+    short_numbers=frozenset("110 112 115 116117 144 117 118 122 133".split()),
+    codes=(
+        "(?i:pin|tan|code|codes|plz|postleitzahl|postleitzahlen|passwort|kennwort|blz|bankleitzahl|"
+        "vorwahl|geheimzahl|kennziffer|(?:konto|kunden|bestell|auftrags|rechnungs|serien|"
+        "artikel|karten|telefon|handy|referenz|sendungs|buchungs|ticket|mitglieds|versicherungs)"
+        "nummer|\\w+code|ID|ISBN|IBAN)"
+    ),
+    tells="ist|sind|lautet|lauten|war|heißt",
+    joins="und|oder",
     percent=noun("Prozent"),
     degree=noun("Grad"),
     scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
+    foot=noun("Fuß", "m"),
+    inch=noun("Zoll", "m"),
+    determiners="(?!)",
+    compass={"N": "Nord", "S": "Süd", "O": "Ost", "E": "Ost", "W": "West"},
     number="Nummer",
     coins="und",
     per="pro",
@@ -404,11 +498,15 @@ _SPOKEN = Spoken(
     minus="minus",
     times="mal",
     by="mal",
+    fold="mal",
+    sharp="sharp",
     over="durch",
     divided_by="geteilt durch",
     power="hoch",
     less="kleiner als",
     greater="größer als",
+    below="weniger als",
+    above="mehr als",
     about="etwa",
     point="Punkt",
     dot="Punkt",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from voiceloop.languages.language import INTERNATIONAL, Language, endings
-from voiceloop.languages.numbers import ROMAN, Noun, Numbers, Prefixed, noun, roman, units
+from voiceloop.languages.numbers import ISO, ROMAN, Noun, Numbers, Prefixed, noun, roman, units
 from voiceloop.languages.spoken import APART, Match, Rules, Spoken, alternatives, final
 
 # ---- what is said when nobody has finished
@@ -128,33 +128,86 @@ _OWN = Rules()
 _MONTHS = (
     "January February March April May June July August September October November December"
 ).split()
-_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]}|t?\.)" if name != "May" else name for name in _MONTHS)
+_MONTH = "|".join(
+    rf"{name[:3]}(?:{name[3:]}|{'t?' * (name == 'September')}\.?)" if name != "May" else name
+    for name in _MONTHS
+)
+_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_CALENDAR = {
+    **{name[:3]: name for name in (*_MONTHS, *_DAYS)},
+    **{"Sept": "September", "Tues": "Tuesday", "Thur": "Thursday", "Thurs": "Thursday"},
+    **{name: name for name in (*_MONTHS, *_DAYS)},
+}
+_TO = rf"\s?[-–]\s?(\d{{1,2}})(?:st|nd|rd|th)?{APART}"
 _HALF = r"(?:\s?([aApP])(?:[mM]\b|\.[mM]\b\.?))"
 _COUNTED = "War|Chapter|Part|Act|Volume|Book|Phase|Type|Level|Episode|Section|Class|Stage"
 
 
 def _units() -> dict[str, Noun]:
     prefixed: Prefixed = (
-        ({"m": "meter meters"}, "n", {"": "", "k": "kilo", "c": "centi", "m": "milli"}),
-        ({"g": "gram grams"}, "n", {"": "", "k": "kilo", "m": "milli"}),
-        ({"l": "liter liters", "L": "liter liters"}, "n", {"": "", "m": "milli"}),
+        (
+            {"m": "meter meters"},
+            "n",
+            {
+                "": "",
+                "k": "kilo",
+                "d": "deci",
+                "c": "centi",
+                "m": "milli",
+                "μ": "micro",
+                "n": "nano",
+            },
+        ),
+        ({"g": "gram grams"}, "n", {"": "", "k": "kilo", "m": "milli", "μ": "micro"}),
+        (
+            {"l": "liter liters", "L": "liter liters"},
+            "n",
+            {"": "", "d": "deci", "c": "centi", "m": "milli", "μ": "micro"},
+        ),
         (
             {"W": "watt watts", "Wh": "watt_hour watt_hours", "V": "volt volts"},
             "n",
-            {"": "", "k": "kilo", "M": "mega"},
+            {"": "", "k": "kilo", "M": "mega", "G": "giga", "m": "milli"},
         ),
+        ({"Ah": "amp_hour amp_hours"}, "n", {"": "", "m": "milli"}),
+        ({"A": "amp amps"}, "n", {"m": "milli"}),
         (
-            {"B": "byte bytes"},
+            {"J": "joule joules", "Pa": "pascal pascals"},
+            "n",
+            {"k": "kilo", "M": "mega", "h": "hecto"},
+        ),
+        ({"N": "newton newtons"}, "n", {"k": "kilo"}),
+        ({"Ω": "ohm ohms"}, "n", {"": "", "k": "kilo", "M": "mega"}),
+        (
+            {"B": "byte bytes", "bit": "bit bits", "bps": "bit_per_second bits_per_second"},
             "n",
             {"k": "kilo", "K": "kilo", "M": "mega", "G": "giga", "T": "tera"},
         ),
-        ({"s": "second seconds"}, "n", {"": "", "m": "milli"}),
+        (
+            {"iB": "bibyte bibytes"},
+            "n",
+            {"K": "ki", "M": "me", "G": "gi", "T": "te"},
+        ),
+        ({"s": "second seconds"}, "n", {"": "", "m": "milli", "μ": "micro", "n": "nano"}),
     )
     others = {
         "Hz": "hertz",
         "kHz": "kilohertz",
         "MHz": "megahertz",
         "GHz": "gigahertz",
+        "THz": "terahertz",
+        "¢": "cent cents",
+        "bps": "bit_per_second bits_per_second",
+        "dB": "decibel decibels",
+        "rpm": "revolution_per_minute revolutions_per_minute",
+        "fps": "frame_per_second frames_per_second",
+        "ppm": "part_per_million parts_per_million",
+        "psi": "pound_per_square_inch pounds_per_square_inch",
+        "MP": "megapixel megapixels",
+        "ha": "hectare hectares",
+        "pt pts": "pint pints",
+        "qt qts": "quart quarts",
+        "hp": "horsepower",
         "mi": "mile miles",
         "ft": "foot feet",
         "yd": "yard yards",
@@ -173,36 +226,65 @@ def _units() -> dict[str, Noun]:
         "kcal": "kilocalorie kilocalories",
     }
     found = units(prefixed, [(symbols, forms, "n") for symbols, forms in others.items()])
-    for symbol in ("m", "km", "cm", "mm", "mi", "ft", "yd"):
+    for symbol in ("m", "km", "cm", "dm", "mm", "mi", "ft", "yd"):
         length = found[symbol]
-        found[f"{symbol}²"] = Noun(f"square {length.one}", f"square {length.many}")
-        found[f"{symbol}³"] = Noun(f"cubic {length.one}", f"cubic {length.many}")
+        for square, cube in ("²³", "23", ("^2", "^3")):
+            found[symbol + square] = Noun(f"square {length.one}", f"square {length.many}")
+            found[symbol + cube] = Noun(f"cubic {length.one}", f"cubic {length.many}")
+    found["sq ft"], found["cu ft"] = found["ft²"], found["ft³"]
     return found
 
 
-@_OWN.add(r"(?<![\w/])(\d{4})-(\d\d)-(\d\d)(?![\w-])")
+@_OWN.add(ISO)
 def _iso_date(match: Match) -> str:
     month, day = int(match[2]), int(match[3])
     if not 1 <= month <= 12 or not 1 <= day <= 31:
-        return NUMBERS.digits(match[0].replace("-", ""))
+        return NUMBERS.digits(re.sub(r"\D", "", match[0]))
     return f"{_MONTHS[month - 1]} {NUMBERS.ordinal(str(day))}, {NUMBERS.year(match[1])}"
 
 
-@_OWN.add(r"(?:\+\d{1,3}[ -])?(?:\(\d{3}\) ?|\d{3}[-. ])\d{3}[-. ]\d{4}(?!\d)|\d{3}-\d{4}(?!\d)")
-def _phone(match: Match) -> str:
-    return ", ".join(NUMBERS.digits(group) for group in re.findall(r"\d+", match[0]))
+@_OWN.add(r"(?<![\w.,:/+-])(?:555-\d{4}|[2-9]\d\d-\d{2}(?!00|50)\d\d)(?![\w-]|\s?[%°€$£])")
+def _local_phone(match: Match) -> str:
+    return ", ".join(map(NUMBERS.digits, match[0].split("-")))
 
 
-@_OWN.add(rf"\b({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?{APART}(?:(,?) (\d{{4}}){APART})?(?![.:]\d)")
+@_OWN.add(r"(?<=, [A-Z]{2} )\d{5}(?:-\d{4})?(?![\w-])")
+def _zip(match: Match) -> str:
+    return ", ".join(map(NUMBERS.digits, match[0].split("-")))
+
+
+@_OWN.add(
+    rf"\b({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?{APART}(?:{_TO})?"
+    rf"(?:(,?) (\d{{4}}){APART})?(?![.:]\d)"
+)
 def _date(match: Match) -> str:
-    day = f"{_month(match[1])} {NUMBERS.ordinal(match[2])}"
-    return f"{day}, {NUMBERS.year(match[4])}" if match[4] else day
+    day = f"{_month(match[1])} {_days(match[2], match[3])}"
+    return f"{day}, {NUMBERS.year(match[5])}" if match[5] else day
 
 
-@_OWN.add(rf"\b(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?({_MONTH})(?: (\d{{4}}))?{APART}")
+@_OWN.add(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?:{_TO})? (?:of )?({_MONTH})(?:,? (\d{{4}}))?{APART}")
 def _day(match: Match) -> str:
-    day = f"{NUMBERS.ordinal(match[1])} of {_month(match[2])}"
-    return f"{day} {NUMBERS.year(match[3])}" if match[3] else day
+    day = f"{_days(match[1], match[2])} of {_month(match[3])}"
+    return f"{day} {NUMBERS.year(match[4])}" if match[4] else day
+
+
+@_OWN.add(rf"\b({_MONTH}) ((?:1[1-9]|20)\d\d){APART}")
+def _month_year(match: Match) -> str:
+    return f"{_month(match[1])} {NUMBERS.year(match[2])}"
+
+
+@_OWN.add(
+    r"(?:(?<=\b[Oo]n )|(?<=\b[Bb]y )|(?<=\b[Ss]ince )|(?<=\b[Uu]ntil )"
+    r"|(?<=\b[Bb]efore )|(?<=\b[Aa]fter ))"
+    r"(?!\d/[2348]\b)(0?[1-9]|1[0-2])/(0?[1-9]|[12]\d|3[01])(?![\d/])"
+)
+def _month_day(match: Match) -> str:
+    return f"{NUMBERS.integer(match[1])} {NUMBERS.integer(match[2])}"
+
+
+def _days(first: str, last: str | None) -> str:
+    days = [NUMBERS.ordinal(day) for day in (first, last) if day]
+    return " to ".join(days)
 
 
 def _month(name: str) -> str:
@@ -213,6 +295,8 @@ def _month(name: str) -> str:
 def _clock(match: Match) -> str:
     hour, minute, second = (part and str(int(part)) for part in match.groups()[:3])
     half = match[4]
+    if match[0] in ("00:00", "24:00"):
+        return "midnight"
     said = NUMBERS.cardinal(hour)
     if second:
         said += f" {NUMBERS.cardinal(minute)} {NUMBERS.cardinal(second)}"
@@ -241,12 +325,6 @@ def _decade(match: Match) -> str:
 @_OWN.add(rf"({NUMBERS.whole})(?:st|nd|rd|th){APART}")
 def _ordinal(match: Match) -> str:
     return NUMBERS.ordinal(match[1])
-
-
-@_OWN.add(r"(\d{1,2})/(\d{1,2})/(\d{4})(?![\d/])")
-def _numeric_date(match: Match) -> str:
-    day = f"{NUMBERS.cardinal(match[1])} {NUMBERS.cardinal(match[2])}"
-    return f"{day} {NUMBERS.year(match[3])}"
 
 
 _UNITS = _units()
@@ -299,7 +377,8 @@ _SPOKEN = Spoken(
         "+": "plus", "=": "equals", "×": "times", "÷": "divided by", "±": "plus or minus",
         "≈": "about", "≤": "less than or equal to", "≥": "greater than or equal to",
         "≠": "is not equal to", "&": "and", "@": "at", "%": "percent", "°": "degrees",
-        "²": "squared", "³": "cubed", "§": "section",
+        "²": "squared", "³": "cubed", "§": "section", "∞": "infinity", "‰": "per mille",
+        "⁻": "minus", "♭": "flat",
     },
     address_signs={
         ".": "dot", "/": "slash", "-": "dash", "_": "underscore", "@": "at", "+": "plus",
@@ -311,6 +390,25 @@ _SPOKEN = Spoken(
         "£": (noun("pound pounds"), noun("penny pence")),
         "¥": (noun("yen"), noun("sen")),
         "₹": (noun("rupee rupees"), noun("paisa paise")),
+        "₩": (noun("won"), noun("jeon")),
+        "₽": (noun("ruble rubles"), noun("kopeck kopecks")),
+        "₺": (noun("lira liras"), noun("kurus")),
+        "₿": (noun("bitcoin bitcoins"), noun("cent cents")),
+        **dict.fromkeys(("USD", "US$"), (noun("U_S_dollar U_S_dollars"), noun("cent cents"))),
+        **dict.fromkeys(
+            ("CAD", "C$", "CA$"), (noun("Canadian_dollar Canadian_dollars"), noun("cent cents"))
+        ),
+        **dict.fromkeys(
+            ("AUD", "A$", "AU$"), (noun("Australian_dollar Australian_dollars"), noun("cent cents"))
+        ),
+        "EUR": (noun("euro euros"), noun("cent cents")),
+        "GBP": (noun("pound pounds"), noun("penny pence")),
+        "JPY": (noun("yen"), noun("sen")),
+        "CNY": (noun("yuan"), noun("fen")),
+        "INR": (noun("rupee rupees"), noun("paisa paise")),
+        "CHF": (noun("Swiss_franc Swiss_francs"), noun("centime centimes")),
+        "MXN": (noun("Mexican_peso Mexican_pesos"), noun("centavo centavos")),
+        **dict.fromkeys(("BRL", "R$"), (noun("real reais"), noun("centavo centavos"))),
     },
     magnitudes={
         **{name: noun(name) for name in ("hundred", "thousand", "million", "billion", "trillion")},
@@ -333,9 +431,40 @@ _SPOKEN = Spoken(
     },
     asides={"e.g": "for example", "i.e": "that is"},
     number_signs=("No.", "Nos.", "no."),
+    calendar=_CALENDAR,
+    ends=("am", "pm", "AM", "PM", "a.m.", "p.m.", "A.M.", "P.M.", "st", "nd", "rd", "th", "%"),
+    numbered={
+        "p.": "page", "pp.": "pages", "Eq.": "equation", "Ch.": "chapter", "ch.": "chapter",
+        "Vol.": "volume", "vol.": "volume", "Apt.": "apartment", "ext.": "extension",
+        "Ext.": "extension", "Sec.": "section", "Tel.": "telephone", "tel.": "telephone",
+        "Hwy": "highway", "Rte.": "route",
+    },
+    dials=(
+        "(?i:call|calls|calling|called|dial|dialing|phone|telephone|tel|ring|text|texting|fax|"
+        "sms|whatsapp|mobile|cell|hotline|helpline|number|reach)"
+    ),
+    links=(
+        "(?i:us|me|him|her|them|it|at|on|is|the|to|toll|free|our|line|number|numbers|"
+        "emergency|services|either|in|by|phone|please|now|[A-Z]{4,})"
+    ),
+    short_numbers=frozenset(
+        "911 999 112 988 211 311 411 511 611 711 811 101 111 000 116117".split()
+    ),
+    codes=(
+        "(?i:codes?|pins?|pin number|zip|passcodes?|passwords?|postcodes?|otp|extension|"
+        "(?:account|order|confirmation|reference|serial|tracking|ticket|routing|policy|customer|"
+        "invoice|booking|model|card|phone|case|claim|id|member|membership) (?:number|no\\.|id)|"
+        "PO box)|ID|SKU|ISBN|IBAN"
+    ),
+    tells="is|are|was|be|of|as|to",
+    joins="and|or",
     percent=noun("percent"),
     degree=noun("degree degrees"),
     scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
+    foot=noun("foot feet"),
+    inch=noun("inch inches"),
+    determiners="an?|the|this|that|my|your|our|his|her|their|every|each|one",
+    compass={"N": "north", "S": "south", "E": "east", "W": "west", "O": "O"},
     number="number",
     coins="and",
     per="per",
@@ -345,11 +474,15 @@ _SPOKEN = Spoken(
     minus="minus",
     times="times",
     by="by",
+    fold="times",
+    sharp="sharp",
     over="over",
     divided_by="divided by",
     power="to the power of",
     less="less than",
     greater="greater than",
+    below="less than",
+    above="more than",
     about="about",
     point="point",
     dot="dot",

@@ -13,6 +13,7 @@ import re
 
 from voiceloop.languages.language import INTERNATIONAL, Language, endings
 from voiceloop.languages.numbers import (
+    ISO,
     ROMAN,
     Gender,
     Noun,
@@ -125,7 +126,7 @@ class _Spanish(Numbers):
 
     def even(self, number: str) -> bool:
         """`1.000.000` -> True: nothing below a million, which then takes de."""
-        return bool(re.search(r"[1-9]0{6,}$", number.replace(self.group, "")))
+        return bool(re.search(r"[1-9]0{6,}$", self._ungrouped(number)))
 
     def words(self, number: int, to: str = "cardinal") -> str:
         # num2words has veintiuno mil, treinta y uno millones.
@@ -142,25 +143,62 @@ _OWN = Rules()
 _MONTHS = (
     "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"
 ).split()
+_SHORT = {name[:3]: name for name in _MONTHS} | {"sept": "septiembre"}
+_DAYS = "lunes martes miércoles jueves viernes sábado domingo".split()
+_CALENDAR = {
+    **_SHORT,
+    **{name[:3]: name for name in _DAYS},
+    **{name.capitalize()[:3]: name for name in _DAYS},
+    **{"L": "lunes", "V": "viernes", "S": "sábado", "D": "domingo"},
+    **{name: name for name in (*_MONTHS, *_DAYS)},
+    **{name.capitalize(): name for name in (*_MONTHS, *_DAYS)},
+}
 _HALF = r"(?:\s?([ap])\.?\s?m\b\.?)"
 _COUNTED = "siglo|siglos|capítulo|tomo|volumen|parte|acto|fase|tipo|nivel|guerra|sección"
 
 
 def _units() -> dict[str, Noun]:
     prefixed: Prefixed = (
-        ({"m": "metro metros"}, "m", {"": "", "k": "kiló", "c": "centí", "m": "milí", "d": "decí"}),
-        ({"g": "gramo gramos"}, "m", {"": "", "k": "kilo", "m": "mili"}),
+        (
+            {"m": "metro metros"},
+            "m",
+            {
+                "": "",
+                "k": "kiló",
+                "c": "centí",
+                "m": "milí",
+                "d": "decí",
+                "μ": "micró",
+                "n": "nanó",
+            },
+        ),
+        ({"g": "gramo gramos"}, "m", {"": "", "k": "kilo", "m": "mili", "μ": "micro"}),
         (
             {"l": "litro litros", "L": "litro litros"},
             "m",
-            {"": "", "m": "mili", "c": "centi", "d": "deci"},
+            {"": "", "m": "mili", "c": "centi", "d": "deci", "μ": "micro"},
         ),
         (
             {"W": "vatio vatios", "V": "voltio voltios"},
             "m",
-            {"": "", "k": "kilo", "M": "mega", "G": "giga"},
+            {"": "", "k": "kilo", "M": "mega", "G": "giga", "m": "mili"},
         ),
-        ({"s": "segundo segundos"}, "m", {"": "", "m": "mili"}),
+        ({"A": "amperio amperios"}, "m", {"m": "mili"}),
+        ({"Ah": "amperio_hora amperios_hora"}, "m", {"": "", "m": "mili"}),
+        ({"J": "julio julios"}, "m", {"k": "kilo", "M": "mega"}),
+        ({"Pa": "pascal pascales"}, "m", {"k": "kilo", "M": "mega", "h": "hecto"}),
+        ({"Ω": "ohmio ohmios"}, "m", {"": "", "k": "kilo", "M": "mega"}),
+        (
+            {"bit": "bit bits", "bps": "bit_por_segundo bits_por_segundo"},
+            "m",
+            {"k": "kilo", "K": "kilo", "M": "mega", "G": "giga", "T": "tera"},
+        ),
+        ({"iB": "bibyte bibytes"}, "m", {"K": "ki", "M": "me", "G": "gi", "T": "te"}),
+        (
+            {"s": "segundo segundos"},
+            "m",
+            {"": "", "m": "mili", "μ": "micro", "n": "nano"},
+        ),
     )
     others: Others = (
         ("Wh", "vatio_hora vatios_hora", "m"),
@@ -184,26 +222,43 @@ def _units() -> dict[str, Noun]:
         ("cdta cdtas", "cucharadita cucharaditas", "f"),
         ("kcal", "kilocaloría kilocalorías", "f"),
         ("cal", "caloría calorías", "f"),
+        ("¢", "centavo centavos", "m"),
+        ("cts", "céntimo céntimos", "m"),
+        ("dB", "decibelio decibelios", "m"),
+        ("bps", "bit_por_segundo bits_por_segundo", "m"),
+        ("mph", "milla_por_hora millas_por_hora", "f"),
+        ("CV", "caballo caballos", "m"),
+        ("MP", "megapíxel megapíxeles", "m"),
     )
     found = units(prefixed, others)
-    for symbol in ("m", "km", "cm", "mm"):
+    for symbol in ("m", "km", "cm", "dm", "mm"):
         name = found[symbol]
-        found[f"{symbol}²"] = Noun(f"{name.one} cuadrado", f"{name.many} cuadrados", "m")
-        found[f"{symbol}³"] = Noun(f"{name.one} cúbico", f"{name.many} cúbicos", "m")
+        for square, cube in ("²³", "23", ("^2", "^3")):
+            found[symbol + square] = Noun(f"{name.one} cuadrado", f"{name.many} cuadrados", "m")
+            found[symbol + cube] = Noun(f"{name.one} cúbico", f"{name.many} cúbicos", "m")
     return found
 
 
 _UNITS = _units()
 
 
-@_OWN.add(r"(?<![\w/])(\d{4})-(\d\d)-(\d\d)(?![\w-])")
+@_OWN.add(ISO)
 def _iso_date(match: Match) -> str:
-    return _date(match[3], match[2], match[1]) or NUMBERS.digits(match[0].replace("-", ""))
+    return _date(match[3], match[2], match[1]) or NUMBERS.digits(re.sub(r"\D", "", match[0]))
 
 
-@_OWN.add(r"(?<![\d/])(\d{1,2})[/-](\d{1,2})[/-](\d{4})(?![\d/])")
+@_OWN.add(
+    rf"(?<![\w.,/])(\d{{1,2}})(?: | de |[-/])({'|'.join(_SHORT)})(?![^\W\d_])\.?"
+    r"(?:(?: | de |[-/])(\d{4})(?!\d))?"
+)
+def _short_month(match: Match) -> str:
+    said = f"{NUMBERS.words(int(match[1]))} de {_SHORT[match[2]]}"
+    return f"{said} de {NUMBERS.year(match[3])}" if match[3] else said
+
+
+@_OWN.add(r"(?<![\d/-])(\d{1,2})[/-](\d{1,2})(?:[/-](\d{4})|(?<!-\d)(?<!-\d\d)/(\d\d))(?![\d/-])")
 def _numeric_date(match: Match) -> str:
-    day, month, year = match.groups()
+    day, month, year = filter(None, match.groups())
     return _date(day, month, year) or " ".join(NUMBERS.integer(part) for part in (day, month, year))
 
 
@@ -216,8 +271,8 @@ def _date(day: str, month: str, year: str) -> str:
 
 
 @_OWN.add(
-    r"\+\d{1,3}(?:[ -]\d{2,4}){2,5}(?!\d)|(?<![\d.,])\d{3} \d{3} \d{3}(?!\d|\s?[€$£%])"
-    r"|(?<![\d.,])[6-9]\d{2}(?: \d\d){3}(?!\d)"
+    r"(?<![\w.,:/+-])[6-9]\d{2}[ \u202f]\d{3}[ \u202f](?!000)\d{3}(?![ \u202f]?\d|\s?[€$£%])"
+    r"|(?<=\d, )\d{5}(?= [A-ZÁÉÍÓÚ])"
 )
 def _phone(match: Match) -> str:
     return ", ".join(NUMBERS.digits(group) for group in re.findall(r"\d+", match[0]))
@@ -330,6 +385,7 @@ _SPOKEN = Spoken(
         "≈": "aproximadamente", "≤": "menor o igual que", "≥": "mayor o igual que",
         "≠": "distinto de", "&": "y", "@": "arroba", "%": "por ciento", "°": "grados",
         "²": "al cuadrado", "³": "al cubo", "§": "sección",
+        "∞": "infinito", "‰": "por mil", "⁻": "menos", "♭": "bemol",
     },
     address_signs={
         ".": "punto", "/": "barra", "-": "guion", "_": "guion bajo", "@": "arroba", "+": "más",
@@ -341,6 +397,29 @@ _SPOKEN = Spoken(
         "£": (noun("libra libras", "f"), noun("penique peniques", "m")),
         "¥": (noun("yen yenes", "m"), noun("sen", "m")),
         "₹": (noun("rupia rupias", "f"), noun("paisa paisas", "f")),
+        "₩": (noun("won wones", "m"), noun("jeon", "m")),
+        "₽": (noun("rublo rublos", "m"), noun("kopek kopeks", "m")),
+        "₺": (noun("lira liras", "f"), noun("kurus", "m")),
+        "₿": (noun("bitcoin bitcoins", "m"), noun("céntimo céntimos", "m")),
+        **dict.fromkeys(
+            ("USD", "US$"),
+            (
+                noun("dólar_estadounidense dólares_estadounidenses", "m"),
+                noun("centavo centavos", "m"),
+            ),
+        ),
+        "EUR": (noun("euro euros", "m"), noun("céntimo céntimos", "m")),
+        "GBP": (noun("libra libras", "f"), noun("penique peniques", "m")),
+        "JPY": (noun("yen yenes", "m"), noun("sen", "m")),
+        "CHF": (noun("franco_suizo francos_suizos", "m"), noun("céntimo céntimos", "m")),
+        **dict.fromkeys(
+            ("MXN", "MX$"),
+            (noun("peso_mexicano pesos_mexicanos", "m"), noun("centavo centavos", "m")),
+        ),
+        "ARS": (noun("peso_argentino pesos_argentinos", "m"), noun("centavo centavos", "m")),
+        "COP": (noun("peso_colombiano pesos_colombianos", "m"), noun("centavo centavos", "m")),
+        "CLP": (noun("peso_chileno pesos_chilenos", "m"), noun("centavo centavos", "m")),
+        "PEN": (noun("sol soles", "m"), noun("céntimo céntimos", "m")),
     },
     magnitudes={
         "mil": noun("mil"),
@@ -367,9 +446,35 @@ _SPOKEN = Spoken(
     },
     asides={"p.ej": "por ejemplo", "P.ej": "por ejemplo"},
     number_signs=("n.º", "N.º", "nº", "Nº", "núm.", "Núm.", "No."),
+    calendar=_CALENDAR,
+    ends=("am", "pm", "AM", "PM", "a.m.", "p.m.", "a. m.", "p. m.", "%"),
+    numbered={
+        "p.": "página", "pp.": "páginas", "C.P.": "código postal", "CP": "código postal",
+        "Tel.": "teléfono", "tel.": "teléfono", "ext.": "extensión",
+    },
+    dials=(
+        "(?i:llama|llame|llamar|llámame|llámanos|llamando|marca|marque|marcar|teléfono|tel|móvil|"
+        "celular|fax|número|whatsapp|emergencias)"
+    ),
+    links=(
+        "(?i:al|a|me|nos|el|la|los|de|por|teléfono|número|es|gratis|gratuito|emergencias|en|ya|"
+        "policía|bomberos|directamente)"
+    ),
+    short_numbers=frozenset("112 911 091 092 062 061 080 085 016 024 060 010 123 060".split()),
+    codes=(
+        "(?i:códigos?|código postal|pin|clave|contraseña|c\\.? ?p\\.?|extensión|"
+        "número de (?:cuenta|pedido|referencia|serie|cliente|factura|reserva|seguimiento|teléfono|"
+        "tarjeta|confirmación|expediente|socio)|ID|ISBN|IBAN|DNI|PUK)"
+    ),
+    tells="es|son|era|será",
+    joins="y|o",
     percent=noun("por_ciento"),
     degree=noun("grado grados", "m"),
     scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
+    foot=noun("pie pies", "m"),
+    inch=noun("pulgada pulgadas", "f"),
+    determiners="(?!)",
+    compass={"N": "norte", "S": "sur", "E": "este", "O": "oeste", "W": "oeste"},
     number="número",
     coins="con",
     per="por",
@@ -379,15 +484,20 @@ _SPOKEN = Spoken(
     minus="menos",
     times="por",
     by="por",
+    fold="veces",
+    sharp="sharp",
     over="entre",
     divided_by="entre",
     power="elevado a",
     less="menor que",
     greater="mayor que",
+    below="menos de",
+    above="más de",
     about="unos",
     point="punto",
     dot="punto",
     code="Aquí hay código que no puedo leer en voz alta.",
+    runs_on=r"\d\s?[ap]\.?\s?m\.?\s+[-–]",
 )  # fmt: skip
 
 SPANISH = Language(

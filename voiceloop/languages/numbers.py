@@ -18,6 +18,16 @@ Gender = Literal["m", "f", "n"]
 YEAR = re.compile(r"(?:1[1-9]|20)\d\d")
 """A number without groups that is most likely a year."""
 
+_SPACED = r"(?:\d{1,3}(?:[ \u202f]\d{3}){2,}|\d{1,3}\u202f\d{3}|\d{2,3} \d00|\d 000)"
+"""A number whose groups are apart. Where only one space is in it, and any space, it may as well be
+two numbers."""
+
+ISO = (
+    r"(?<![\w/.-])(\d{4})(?:-(?=\d\d-\d\d)|/(?=\d\d?/)|\.(?=\d\d\.))(\d\d?)[-/.](\d\d?)"
+    r"(?:T(?=\d\d:)|(?![\w/-]|\.\d))"
+)
+"""A date that begins with its year: `2024-03-05`, `2024/3/5`."""
+
 _ROMAN: Sequence[str] = (
     "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX XXI XXII XXIII"
 ).split()
@@ -91,7 +101,9 @@ class Numbers:
         """Pattern of a number without its sign; it has no groups."""
         group, decimal = re.escape(self.group), re.escape(self.decimal)
         grouped = rf"\d{{1,3}}(?:{group}\d{{3}})+(?!\d)(?:{decimal}\d+)?"
-        return rf"(?:{grouped}|\d+(?:\.\d+){{2,}}|\d+(?:[{decimal}.]\d+)?)"
+        money = rf"\d{{1,3}} \d{{3}}(?={decimal}\d|\s?[€$£])"
+        spaced = rf"(?:{_SPACED}|{money})(?![ \u202f]?\d)(?:{decimal}\d+)?"
+        return rf"(?:{grouped}|{spaced}|\d+(?:\.\d+){{2,}}|\d+(?:[{decimal}.]\d+)?)"
 
     @property
     def whole(self) -> str:
@@ -156,4 +168,6 @@ class Numbers:
         whole, mark, rest = number.partition(self.decimal)
         if re.fullmatch(rf"\d{{1,3}}(?:{re.escape(self.group)}\d{{3}})+", whole):
             return whole.replace(self.group, "") + mark + rest
+        if re.fullmatch(r"\d{1,3}(?:[ \u202f]\d{3})+", whole):
+            return re.sub(r"\s", "", whole) + mark + rest
         return number

@@ -14,7 +14,7 @@ from voiceloop.languages.numbers import Noun, Numbers
 
 Match = re.Match[str]
 
-KNOWN = "–—°×÷±≈≤≥≠√€£¥₹²³№ºª§"  # noqa: RUF001 - a dash is no minus
+KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭\u202f"  # noqa: RUF001 - a dash is no minus
 """Signs outside ASCII that have words, or a meaning for the rules."""
 CODE = "\ue000"
 """Stands in plain text for what was written and nobody says: code, JSON, a hash."""
@@ -61,7 +61,7 @@ class Spoken:
     units: Mapping[str, Noun]
     """Behind a number, by how they are written."""
     currencies: Mapping[str, tuple[Noun, Noun]]
-    """The money and its hundredth, by sign."""
+    """The money and its hundredth, by sign or code."""
     magnitudes: Mapping[str, Noun]
     """Between a number and its currency."""
     dotted: Mapping[str, str]
@@ -72,10 +72,33 @@ class Spoken:
     """Abbreviations with a period that swallow a comma behind it."""
     number_signs: tuple[str, ...]
     """What stands before a number for `number`."""
+    calendar: Mapping[str, str]
+    """Days and months by their names and abbreviations, where they are the ends of a range."""
+    ends: tuple[str, ...]
+    """What else may stand behind the first number of a range."""
+    numbered: Mapping[str, str]
+    """Abbreviations before a number only."""
+    dials: str
+    """Pattern of words before a telephone number."""
+    links: str
+    """Pattern of words that may stand between those and the number."""
+    short_numbers: frozenset[str]
+    """Telephone numbers of three digits and the like."""
+    codes: str
+    """Pattern of words for what is typed digit by digit."""
+    tells: str
+    """Pattern of `is`, where it stands between such a word and its number."""
+    joins: str
+    """Pattern of `and` and `or` between numbers."""
     percent: Noun
     degree: Noun
     scales: Mapping[str, str]
     """Scales of temperature, by letter."""
+    foot: Noun
+    inch: Noun
+    determiners: str
+    """Pattern of words before a length that tells what kind of thing it is: `a 6' wall`."""
+    compass: Mapping[str, str]
     number: str
     """The word for `#` before a number."""
     coins: str
@@ -91,12 +114,19 @@ class Spoken:
     times: str
     by: str
     """In `3x4`."""
+    fold: str
+    """In `10x faster`."""
+    sharp: str
+    """In `C#`."""
     over: str
     """In `13/4`."""
     divided_by: str
     power: str
     less: str
     greater: str
+    below: str
+    """For `<` with nothing before it."""
+    above: str
     about: str
     """For `~` before a number."""
     point: str
@@ -106,7 +136,7 @@ class Spoken:
     code: str
     """A sentence in the place of code, which nobody reads aloud."""
     runs_on: str = r"(?!)"
-    """Pattern of what ends with a period and never ends a sentence there."""
+    """Pattern of what never ends a clause, though it ends with a mark."""
 
 
 def final(match: Match) -> str:

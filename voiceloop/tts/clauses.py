@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, cast
+from unicodedata import category
 
 import sentencex  # pyright: ignore[reportMissingTypeStubs]
 
 from voiceloop.languages import Language
+from voiceloop.languages.spoken import Spoken, alternatives
 from voiceloop.tts.markup import behind_blocks
 from voiceloop.tts.normalize import normalize
 from voiceloop.tts.tokencount import TokenCount
@@ -34,7 +37,7 @@ YOUNG_CHARS, YOUNGEST = 50, 0.25
 """Before so many characters have been cut off, those limits shrink in proportion, to a quarter at
 the least: "Dear Grandmother," is over before a whole long sentence is written."""
 CONTEXT = 200
-"""Characters of the sentence before a clause that the splitter sees."""
+"""Characters before a clause that tell what it means, and of its sentence that the splitter sees."""
 PROBES = ("The ", "the ", "Qx ", "5 ")
 """Kinds of next words: one that begins sentences, one that goes on, a name, a number."""
 
@@ -44,7 +47,7 @@ _CLAUSE_END = re.compile(
     rf"(?:[,;:]|\.\.\.|…){_CLOSERS}$"  # a mark
     rf"|(?:[^\W\d_]{{2}}{_CLOSERS}\s+(?:--?|[–—])|[^\W\d]—)$"  # noqa: RUF001 - a dash, not a minus
 )
-_NUMBER_MARK = re.compile(r"\d[,:;]$")
+_NUMBER_MARK = re.compile(r"\d[,:;]$|\d\s?[^\W\d_]{1,12}\.?\s+[-–]$")  # noqa: RUF001
 _ENUMERATOR = re.compile(r"(?:^|\n|[.!?:;]\s)[\s*_#>-]*[(\[]?(?:\d{1,3}|[A-Za-z])[.)]$")
 _WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")  # noqa: RUF001
 _SAYABLE = re.compile(r"[^\W_]")
@@ -77,13 +80,15 @@ class ClauseCutter:
         """`language` is the one that the reply will be spoken in."""
         self._turn = turn
         self._language = language
-        self._runs_on = language.spoken and re.compile(f"(?:{language.spoken.runs_on})$")
+        self._runs_on = language.spoken and _going_on(language.spoken)
         self._index = 0
         self._code_said = False
         """It has been said that there is code, which is enough once in a reply."""
         self._piece = ""
         self._before = ""
         """The part of the sentence that earlier clauses hold."""
+        self._past = ""
+        """The end of all that they hold."""
         self._undecided: int | None = None
         """Where in the piece a sentence may have ended: the next word tells."""
         self._start = 0
@@ -146,8 +151,10 @@ class ClauseCutter:
         head = self._piece.rstrip()
         if not spaced:
             return head.endswith("—") and char.isalpha() and self._at_mark(head)
-        if _NUMBER_MARK.search(head):  # in "May 5, 2024" the comma belongs to the date
-            return not char.isdigit() and self._at_mark(head)
+        # In "May 5, 2024" the comma belongs to the date, in "5 kg - 10 kg" the dash to the range.
+        if _NUMBER_MARK.search(head):
+            amount = char.isdigit() or (head[-1] in "-–" and category(char) == "Sc")  # noqa: RUF001
+            return not amount and self._at_mark(head)
         if not char.isalpha() or not _LAST_WORD.search(head) or not self._may_cut(head):
             return False
         if self._index:
@@ -196,7 +203,8 @@ class ClauseCutter:
         return self._clause(text, last=False)
 
     def _clause(self, text: str, *, last: bool) -> Clause:
-        said = normalize(text, self._language, code_said=self._code_said)
+        said = normalize(text, self._language, before=self._past, code_said=self._code_said)
+        self._past = (self._past + text)[-CONTEXT:]
         self._code_said = self._code_said or said.code
         end = self._start + len(text)
         total = self._tokens.total if last else self._tokens.at(end)
@@ -210,6 +218,14 @@ class ClauseCutter:
         self._index += 1
         self._start = end
         return clause
+
+
+@cache
+def _going_on(spoken: Spoken) -> re.Pattern[str]:
+    """What never ends a clause, though a mark or a dash ends it."""
+    numbered = alternatives(tuple(short for short in spoken.numbered if short.endswith(".")))
+    days = alternatives(spoken.calendar)
+    return re.compile(rf"(?:{spoken.runs_on}|\b(?:{numbered})|\b(?:{days})\.?\s+[-–])$")  # noqa: RUF001
 
 
 def _inside_markup(head: str) -> bool:

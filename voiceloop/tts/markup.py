@@ -10,6 +10,7 @@ and the order matters. This module does not know where the characters that stay 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from html import unescape
 from typing import NamedTuple
@@ -32,8 +33,20 @@ _COMMANDS = {
 }
 """What commands of LaTeX say; of others the name is said."""
 
+
+def _raised(exponent: str) -> str:
+    """What is written above the line: an exponent, or the charge of an ion."""
+    if exponent in ("2", "3"):
+        return "²³"[int(exponent) - 2]
+    if exponent[-1] in "+-":
+        return f" {exponent[:-1]}" + {"+": "+", "-": "⁻"}[exponent[-1]]
+    return f"^{exponent}"
+
+
 _INLINE = "a|b|i|u|s|em|strong|code|span|sub|sup|small|mark|kbd|speak"
 """Tags that stand within words; others part them."""
+_TAG = r"(?:(?<![\w)])</?{name}\b[^<>\n]*>|</?{name}(?:\s[^<>\n]*=[^<>\n]*|\s*/?)>)"
+"""Behind a word, where attributes have no values, it compares: `x<y and z>3`."""
 _MATH_CHARS = 60
 """Longest formula between dollars, which may as well be money."""
 
@@ -51,8 +64,9 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"\[(?:\d+|\^[^\[\]\n]+)\]", ""),
         (r"!?\[(?P<keep>[^\[\]\n]+)\]\[[^\[\]\n]*\]", ""),
         (r"<(?P<keep>https?://[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>", ""),
-        (rf"<\|[^<>|\n]{{1,40}}\|?>|</?(?:{_INLINE})\b[^<>\n]*>|\x1b\[[\d;]*[A-Za-z]", ""),
-        (r"</?[A-Za-z][^<>\n]*>", " "),
+        (r"<sup>([+-]?\d+|n)</sup>", lambda match: _raised(match[1])),
+        (rf"<\|[^<>|\n]{{1,40}}\|?>|{_TAG.format(name=f'(?:{_INLINE})')}|\x1b\[[\d;]*[A-Za-z]", ""),
+        (_TAG.format(name=r"[A-Za-z][\w:-]*"), " "),
         (r"\b(?:mailto|tel|sms):(?=\S)", ""),
         (r"\bdata:[\w/+.;=-]{1,100},[A-Za-z0-9+/=_%-]*", CODE),
         # formulas
@@ -78,8 +92,19 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         ),
         (r"^[ \t]*([*_])(?:[ \t]*\1){2,}[ \t]*$", ""),
         (r"^(?=[^\n]*-[ \t]*-[ \t]*-)[ \t|:-]+$", ""),
+        # signs of several characters
+        (r"(?<=[\d)])\*\*(?=[\d(-])|(?<=\b[A-Za-z])\*\*(?=\d)", "^"),
+        (r"!==?(?=\s?[-+\w(.'\"$€£])|(?<=[\w)] )<>(?= [\w(])", "≠"),
+        (r"<=(?![=>])|=<(?=\s?[-+.\d])", "≤"),
+        (r"(?<![-=])>=(?!=)|(?<![-=<])=>(?=\s?[-+.\d])", "≥"),
+        (r"(?<=[\w)\]] )===(?= [\w(\"'-])|(?<=[\w)\]])===(?=[\w(\"'-])", "="),
         (r"(?<!:)([=+&@%^#<>/\\|])\1{2,}", " "),
         (r"(?<==)=", ""),
+        (
+            r"(?<=[\w)])[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ⁺⁻⁽⁾]+|(?<=[^\W\d_]{3})[⁰¹⁴⁵⁶⁷⁸⁹]+",
+            lambda match: _raised(unicodedata.normalize("NFKC", match[0]).replace("−", "-")),
+        ),
+        (r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))", "\u202f"),
         (r"^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", ""),
         (r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?)+", ""),
         (r"(?<![^\W_])(?<!\\)_+(?=\S)|(?<=[^\s\\])_+(?![^\W_])", ""),
@@ -92,7 +117,8 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         ),
         # what only looks like words
         (r"(?<![\w:]):[a-z][a-z0-9_+-]{1,30}:(?![\w:])", ""),
-        (r"(?<!\S)(?:[:;=]['-]?[()DPpO|\\/\[\]*]+|[xX]D|<3)(?![^\s.,!?])", ""),
+        (r"(?<!\S)(?:[:;=]['-]?[()DPpO|\\/\[\]*]+|[xX]D)(?![^\s.,!?])", ""),
+        (r"(?<!\b[a-zA-HJ-Z] )(?<!\S)<3(?=\s*(?:[.,!?\n]|$|(?:you|u|this|my|dich|te)\b))", ""),
         (
             r"(?<![\w+/=-])(?=[A-Za-z0-9+/=_-]{32})(?=\d*(?:[A-Za-z+/=_-]+\d+){3})"
             r"[A-Za-z0-9+/=_-]+",

@@ -41,10 +41,13 @@ class Said(NamedTuple):
     """It holds code, of which no more than that is said."""
 
 
-def normalize(written: str, language: Language, *, code_said: bool = False) -> Said:
+def normalize(
+    written: str, language: Language, *, before: str = "", code_said: bool = False
+) -> Said:
     """`written`, a clause of a reply, as it is said in `language`; empty where nothing in it can
-    be said. That there is code is said once; not if it has been, by `code_said`."""
-    return _join(plain(written), _compiled(language), code_said)
+    be said. What stands `before` it tells what it means. That there is code is said once; not if
+    it has been, by `code_said`."""
+    return _join(plain(before).text, plain(written), _compiled(language), code_said)
 
 
 _Compiled = tuple[re.Pattern[str], dict[str, tuple[re.Pattern[str], Callable[[Match], str]]]]
@@ -58,16 +61,18 @@ def _compiled(language: Language) -> _Compiled:
     return first, {name: (re.compile(rule.pattern), rule.say) for name, rule in found.items()}
 
 
-def _join(source: Plain, compiled: _Compiled, code_said: bool) -> Said:
+def _join(context: str, source: Plain, compiled: _Compiled, code_said: bool) -> Said:
     first, alone = compiled
     words, written = list[str](), list[int]()
-    for found in first.finditer(source.text):
+    text, skipped = context + source.text, len(context)
+    for found in first.finditer(text, skipped):
         # Groups are numbered within each rule, so the rule that was found is matched by itself.
         pattern, say = alone[str(found.lastgroup)]
-        match = pattern.match(source.text, found.start())
+        match = pattern.match(text, found.start())
         assert match is not None
-        before = source.at[found.start() - 1] if found.start() else 0
-        end = source.at[found.end() - 1]
+        start = found.start() - skipped
+        before = source.at[start - 1] if start else 0
+        end = source.at[found.end() - skipped - 1]
         silent = match[0] == CODE and code_said
         code_said = code_said or match[0] == CODE
         pieces = [] if silent else re.findall(r"\n|[^\s]+", say(match))
@@ -77,16 +82,20 @@ def _join(source: Plain, compiled: _Compiled, code_said: bool) -> Said:
                 written.append(before)
             elif words:
                 _mark_word(words, piece)
-        spaced = match[0].isspace() or source.text[found.start() - 1].isspace()
+        spaced = match[0].isspace() or text[found.start() - 1].isspace()
         if words and (pieces or not spaced):
             # Marks, and quotes that close, count with their word.
             written[-1] = end
+    return _said(words, written, CODE in source.text)
+
+
+def _said(words: list[str], written: list[int], code: bool) -> Said:
     text, said = "", list[SaidWord]()
     for word, count in zip(words, written, strict=True):
         start = len(text) + bool(text)
         text = f"{text} {word}" if text else word
         said.append(SaidWord(start, len(text), count))
-    return Said(text, said, CODE in source.text)
+    return Said(text, said, code)
 
 
 def _mark_word(words: list[str], mark: str) -> None:

@@ -1,0 +1,377 @@
+"""The rules for what is written with digits, in the order in which they are tried.
+
+Telephone numbers and codes, dates, money, measures, ranges, arithmetic, and last any number. A
+number is a telephone number or a code by its form, or by the words before it, never by what
+follows: more than the next word may not have been written yet.
+"""
+
+# ruff: noqa: RUF001 - the look-alikes among the signs are meant
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from voiceloop.languages.numbers import YEAR
+from voiceloop.languages.spoken import Match, Spoken, final, written
+from voiceloop.tts.shared import Shared
+
+PAIRS = Shared()
+"""Tried before the rules of a language, to which they would be fractions."""
+FIGURES = Shared()
+"""Tried after them."""
+
+NEAR = 100
+"""Characters before a number in which words may tell what it is."""
+_SHARES = "|".join(f"{share}/{100 - share}" for share in range(10, 91))
+
+
+@PAIRS.add(rf"(?<![\d/.,-])(?:24/7|9/11|20/20|{_SHARES})(?![\d/%])")
+def _pair(spoken: Spoken, match: Match) -> str:
+    return " ".join(map(spoken.numbers.integer, match[0].split("/")))
+
+
+@PAIRS.add(r"(?<![\d/.,-])((?:19|20)\d\d)/(\d\d)(?![\d/])")
+def _season(spoken: Spoken, match: Match) -> str:
+    return f"{spoken.numbers.year(match[1])} {spoken.numbers.integer(match[2])}"
+
+
+# ---- telephone numbers and codes, which are said digit by digit
+
+_ALONE = r"(?<![\w.,:/+-])"
+
+
+@FIGURES.add(r"(?<![\w.,:/-])(\d{1,2})(?:/(\d{1,2})/(\d{4}|\d\d)|-(\d{1,2})-(\d{4}))(?![\d/-])")
+def _numeric_date(spoken: Spoken, match: Match) -> str:
+    day, month, year = filter(None, match.groups())
+    numbers = spoken.numbers
+    last = numbers.year(year) if len(year) == 4 else numbers.integer(year)
+    return f"{numbers.cardinal(day)} {numbers.cardinal(month)} {last}"
+
+
+@FIGURES.add(
+    # with the code of a country
+    r"(?<![\w+])\+(?=(?:[ \u202f()./-]{0,2}\d){8})\d{1,4}(?:[ \u202f]?\(0\))?[ \u202f./-]?\(?\d+\)?"
+    r"(?:[ \u202f./-]\d{2,})*"
+    # with the 0 before the number of a town
+    rf"|{_ALONE}(?!0\d[ /-](?:19|20)\d\d(?!\d))\(?0\d{{1,5}}\)?(?=(?:[ \u202f/-]?\d){{4}})"
+    r"(?=[ \u202f/-]\d{3}|(?:[ \u202f/-]\d\d){4})(?:[ \u202f/-]\d{2,})+(?!\d)"
+    rf"|{_ALONE}0\d(?:\.\d\d){{4}}(?!\d)"
+    # North America
+    rf"|{_ALONE}(?:1[ .-])?(?:\(\d{{3}}\) ?|\d{{3}}[-. ])\d{{3}}[-. ]\d{{4}}(?!\d)"
+    rf"|{_ALONE}1-8\d\d-(?=[A-Z])"
+)
+def _telephone(spoken: Spoken, match: Match) -> str:
+    said = _groups(spoken, re.sub(r"\(0\)", " ", match[0]))
+    return f"{spoken.signs['+']} {said}" if match[0].startswith("+") else said
+
+
+@FIGURES.add(
+    r"(?<![\w.,:/+-])(?=(?:[ \u202f]?\d){9})(?!\d{1,3}(?:[ \u202f]\d{3})+(?!\d|[ \u202f]\d))"
+    r"\d{2,4}(?:[ \u202f-]\d{2,4}){2,}(?![ \u202f]?\d)"
+    rf"|{_ALONE}\d+(?:-\d+){{2,}}(?![\w-])"
+)
+def _grouped(spoken: Spoken, match: Match) -> str:
+    """Groups that make no number together; short ones, and years, are a list."""
+    groups = re.findall(r"\d+", match[0])
+    if all(len(group) < 3 or YEAR.fullmatch(group) for group in groups):
+        return ", ".join(spoken.numbers.standing(group, "", "") for group in groups)
+    return _groups(spoken, match[0])
+
+
+def _groups(spoken: Spoken, number: str) -> str:
+    return ", ".join(map(spoken.numbers.digits, re.findall(r"\d+", number)))
+
+
+# ---- money, shares, measures
+
+
+@FIGURES.add(
+    r"({CURRENCY})\s?(-?)(?:({NUMBER})[-–](?=\d))?({NUMBER}|[.,]\d\d(?!\d))"
+    r"(?:[\s-]?({MAGNITUDE}){APART})?"
+    r"(?:\s?({CURRENCY_CODE}))?(?:\s?/\s?({UNIT}){APART}|(-)(?=[^\W\d_]))?"
+    r"|({NUMBER})\s?(?:({MAGNITUDE})\s?)?({CURRENCY})(?!\s?\d)(?:\s?/\s?({UNIT}){APART})?"
+)
+def _money(spoken: Spoken, match: Match) -> str:
+    if match[1]:
+        sign, minus, first, number, magnitude, code, per, adjective = match.groups()[:8]
+    else:
+        number, magnitude, sign, per = match.groups()[8:]
+        minus = first = code = adjective = ""
+    said = _amount(spoken, number, magnitude, code or sign, bool(adjective))
+    if first:
+        said = f"{spoken.numbers.cardinal(first)} {spoken.to} {said}"
+    if minus:
+        said = f"{spoken.minus} {said}"
+    return f"{said} {spoken.per} {spoken.units[per].one}" if per else said
+
+
+def _amount(spoken: Spoken, number: str, magnitude: str, sign: str, adjective: bool) -> str:
+    numbers = spoken.numbers
+    name, coin = spoken.currencies[sign]
+    if magnitude:
+        return f"{numbers.count(number, spoken.magnitudes[written(magnitude)])} {name.many}"
+    if adjective:
+        return f"{numbers.agreeing(number, name.gender)} {name.one}"
+    whole, mark, part = number.rpartition("." if number[0] == "." else numbers.decimal)
+    if not mark or len(part) != 2:
+        return numbers.count(number, name)
+    if part == "00":
+        return numbers.count(whole, name)
+    coins = numbers.count(str(int(part)), coin)
+    return f"{numbers.count(whole, name)} {spoken.coins} {coins}" if whole.strip("0") else coins
+
+
+@FIGURES.add(r"({NUMBER})\s?%")
+def _percent(spoken: Spoken, match: Match) -> str:
+    return spoken.numbers.count(match[1], spoken.percent)
+
+
+@FIGURES.add(r"({NUMBER})\s?[°º]\s?({SCALE}){APART}")
+def _temperature(spoken: Spoken, match: Match) -> str:
+    return f"{spoken.numbers.count(match[1], spoken.degree)} {spoken.scales[match[2]]}"
+
+
+@FIGURES.add(r"°\s?({SCALE}){APART}")
+def _scale(spoken: Spoken, match: Match) -> str:
+    return f"{spoken.degree.many} {spoken.scales[match[1]]}"
+
+
+@FIGURES.add(r"(\d+)\s?°\s?(\d{1,2})\s?'(?:\s?(\d{1,2}(?:[.,]\d+)?)\s?\")?(?:\s?([NSEWO]){APART})?")
+def _angle(spoken: Spoken, match: Match) -> str:
+    nouns = (spoken.degree, spoken.units["min"], spoken.units["s"])
+    said = [
+        spoken.numbers.count(number, noun)
+        for number, noun in zip(match.groups(), nouns, strict=False)
+        if number
+    ]
+    return " ".join([*said, *([spoken.compass[match[4]]] if match[4] else [])])
+
+
+@FIGURES.add(r"({NUMBER})'(?:\s?(\d{1,2}(?:\.\d+)?)(?:\"|(?!\w)))?(?![\w'])|({NUMBER})\"(?!\w)")
+def _length(spoken: Spoken, match: Match) -> str:
+    """Feet and inches, but where the sign closes a quotation."""
+    before, (feet, inches, alone) = match.string[: match.start()], match.groups()
+    if _quoted(before, '"' if alone else "'"):
+        return spoken.numbers.standing(alone or feet, before, "")
+    if inches:
+        said = spoken.numbers.count(feet, spoken.foot)
+        return f"{said} {spoken.numbers.count(inches, spoken.inch)}"
+    noun, number = (spoken.inch, alone) if alone else (spoken.foot, feet)
+    if re.search(rf"(?i)\b(?:{spoken.determiners}) $", before):
+        return f"{spoken.numbers.agreeing(number, noun.gender)} {noun.one}"
+    return spoken.numbers.count(number, noun)
+
+
+@FIGURES.add(r"(?:(?<=\d/\d)|(?<=\d/\d\d))\"(?!\w)")
+def _part_of_inch(spoken: Spoken, match: Match) -> str:
+    return "" if _quoted(match.string[: match.start()], match[0]) else spoken.inch.one
+
+
+def _quoted(before: str, sign: str) -> bool:
+    """Whether a quotation that began with `sign` goes on at the end of `before`."""
+    opened = re.findall(rf"(?<![^\s(\[]){sign}(?=[^\s\d]|\d\D*$)", before)
+    closed = re.findall(rf"(?<=[^\s\d]){sign}(?!\w)", before)
+    return len(opened) > len(closed)
+
+
+@FIGURES.add(
+    r"(\d+)\s?(?:{HOUR})(?:,?\s?(\d{1,2})\s?(?:{MINUTE}|m)|([0-5]\d)){APART}"
+    r"(?:,?\s?(\d{1,2})\s?(?:{SECOND}){APART})?"
+    r"|(\d+)\s?(?:{MINUTE}|m)\s?([0-5]?\d)\s?(?:{SECOND}){APART}"
+)
+def _duration(spoken: Spoken, match: Match) -> str:
+    hours, minutes, bare, seconds, only_minutes, last = match.groups()
+    units = spoken.units
+    parts = (
+        (hours, units["h"]),
+        (minutes or bare or only_minutes, units["min"]),
+        (seconds or last, units["s"]),
+    )
+    said = [spoken.numbers.count(str(int(number)), noun) for number, noun in parts if number]
+    return " ".join(said) + final(match)
+
+
+@FIGURES.add(
+    r"({NUMBER})(?:\s|-)?({UNIT})(?:\s?/\s?({UNIT})(\^?[23]|[²³])?)?{APART}(?:\.(?=\s+[a-z]))?"
+)
+def _measure(spoken: Spoken, match: Match) -> str:
+    number, unit, per, power = match.groups()
+    noun = spoken.units[unit]
+    if match[0].startswith(f"{number}-"):  # a 5-km run
+        said = f"{spoken.numbers.agreeing(number, noun.gender)} {noun.one}"
+    else:
+        said = spoken.numbers.count(number, noun)
+    if per:
+        said += f" {spoken.per} {spoken.units[per].one}"
+    if power:
+        said += f" {spoken.signs['²' if power[-1] in '2²' else '³']}"
+    return said + (final(match) if unit.endswith(".") else "")
+
+
+@FIGURES.add(r"{PER}({UNIT}){APART}|(?<=[\d€$£¢])/(?=[^\W\d_]{3})|(?=/\d){MEASURED}/")
+def _per(spoken: Spoken, match: Match) -> str:
+    return spoken.units[match[1]].one if match[1] else spoken.per
+
+
+@FIGURES.add(r"(?<![\w/])(km|m|kg|mg|g|MB|GB|Mbit)/({UNIT})(?![^\W_]|/)")
+def _rate(spoken: Spoken, match: Match) -> str:
+    return f"{spoken.units[match[1]].many} {spoken.per} {spoken.units[match[2]].one}"
+
+
+# ---- ranges
+
+
+@FIGURES.add(r"\b({CALENDAR})\.?\s?[-–]\s?({CALENDAR}){APART}\.?")
+def _calendar(spoken: Spoken, match: Match) -> str:
+    first, last = spoken.calendar[match[1]], spoken.calendar[match[2]]
+    return f"{first} {spoken.to} {last}{final(match)}"
+
+
+@FIGURES.add(
+    r"(?=\s?[-–]\s?{CURRENCY}?\d){MEASURED}\s?[-–]\s?|(?<=\d)\s-\s(?={CURRENCY}\d)"
+    r"|(?<=\d)\s-\s(?=\d[\d.,:]*(?:\s?(?:{UNIT}|{CURRENCY}|[%°])|\s[^\W\d_]{2}))"
+    r"|(?<=:\d\d)\s-\s(?=\d)|(?<=\d{4})\s-\s(?=(?:1[1-9]|20)\d\d(?!\d))"
+    r"|(?<=\d)\s?[-–]\s?(?=(?:{CALENDAR})\.?\s\d)|(?=\s[-–]\s\d){NAMED}\s[-–]\s"
+)
+def _span(spoken: Spoken, match: Match) -> str:
+    """From one amount to a larger one; before an equals sign it is a difference."""
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    if " - " in match[0] and re.match(r"[^,;.!?\n]{0,40}=", after):
+        return spoken.minus
+    first, last = re.search(r"[\d.,]+$", before), re.match(r"[\d.,]+", after)
+    falls = first and last and _worth(first[0]) >= _worth(last[0])
+    return spoken.minus if falls and ":" not in before[-3:] else spoken.to
+
+
+def _worth(number: str) -> int:
+    return int(re.sub(r"\D", "", number) or 0)
+
+
+@FIGURES.add(
+    r"(?<=[\d%])\s*=\s*-?(?=\d)|(?<=\d)-(?=[\d.,]+\s*=)|(?<=[\d)])\s+-\s+(?=[\d(])"
+    r"|(?<=\b[a-z])\s+-\s+(?=\d|[a-z](?:\b|[²³]))"
+    r"|(?<=[²³])\s+-\s+(?=[\d(]|[a-z](?:\b|[²³]))"
+)
+def _arithmetic(spoken: Spoken, match: Match) -> str:
+    words = {"=": spoken.equals, "-": spoken.minus}
+    return " ".join(words[sign] for sign in re.findall("[=-]", match[0]))
+
+
+@FIGURES.add(r"(?<=[\d%])(?:\s?–\s?|-)(?={CURRENCY}?\d)")
+def _range(spoken: Spoken, match: Match) -> str:
+    return "," if _coded(spoken, "12345", match.string[: match.start()], "") else spoken.to
+
+
+@FIGURES.add(r"(?<![^\s(\[=<>≤≥≠≈±×÷*/+^~\"'])-(?={CURRENCY}?\.?\d)")
+def _negative(spoken: Spoken, match: Match) -> str:
+    return spoken.minus
+
+
+@FIGURES.add(
+    r"(?<=\d)(\s?)[x*](\s?)(?=-?\d)|(?<=['\"])\s?x\s?(?=\d)|(?=\s?x\s?\d){MEASURED}\s?x\s?"
+    r"|(?<=[\w)])\s\*\s(?=[\w(])"
+)
+def _times(spoken: Spoken, match: Match) -> str:
+    return spoken.times if match[0].strip() == "*" or match[1] else spoken.by
+
+
+@FIGURES.add(r"(?<=\d)x(?![\w-])(?!\s?[=+*/^×÷(]|\s-)")
+def _fold(spoken: Spoken, match: Match) -> str:
+    """`10x` faster; in an equation x is a letter."""
+    return "x" if "=" in match.string[: match.start()] else spoken.fold
+
+
+@FIGURES.add(r"(?<=\d):(?=\d)")
+def _ratio(spoken: Spoken, match: Match) -> str:
+    return spoken.ratio
+
+
+@FIGURES.add(r"(?<=\d)\s?/\s?(?=\d)")
+def _divided(spoken: Spoken, match: Match) -> str:
+    return spoken.divided_by if " " in match[0] else spoken.over
+
+
+@FIGURES.add(r"(?<![\w.,])({NUMBER})[eE]([+-]?)(\d+){APART}")
+def _scientific(spoken: Spoken, match: Match) -> str:
+    numbers, minus = spoken.numbers, [spoken.minus] * (match[2] == "-")
+    ten, exponent = numbers.words(10), numbers.words(int(match[3][:9]))
+    said = (numbers.cardinal(match[1]), spoken.times, ten, spoken.power, *minus, exponent)
+    return " ".join(said)
+
+
+@FIGURES.add(r"(?<=[\w)])\s?\^\s?(?=[\w(+-])")
+def _power(spoken: Spoken, match: Match) -> str:
+    return spoken.power
+
+
+@FIGURES.add(
+    r"(?:(?<=[^\W\d_]{2}\s)|(?<![^\s(\[:,])(?<![\w)%°²³]\s))([<>])\s?(?=[-+]?{CURRENCY}?\.?\d)"
+    r"|(?<=[\w)%°²³])\s?([<>])\s?(?=[-+]?{CURRENCY}?[\w(.])"
+)
+def _comparison(spoken: Spoken, match: Match) -> str:
+    if match[1]:
+        return spoken.below if match[1] == "<" else spoken.above
+    return spoken.less if match[2] == "<" else spoken.greater
+
+
+@FIGURES.add(r"(?<!\w)#(?=\d)|№\s?(?=\d)|\b(?:{NUMBER_SIGN})\s?(?=\d)")
+def _number_sign(spoken: Spoken, match: Match) -> str:
+    return spoken.number
+
+
+@FIGURES.add(r"\b(?=\w\w)({CALENDAR})\.?(?=\s\d\d?(?:[:.]\d\d|\s?[-–]|\s?(?:[ap]m|Uhr|h)\b))")
+def _day(spoken: Spoken, match: Match) -> str:
+    return spoken.calendar[match[1]]
+
+
+@FIGURES.add(r"\b({NUMBERED})\s?(?=\d)")
+def _numbered(spoken: Spoken, match: Match) -> str:
+    return spoken.numbered[written(match[1])]
+
+
+@FIGURES.add(r"~(?=\d)")
+def _about(spoken: Spoken, match: Match) -> str:
+    return spoken.about
+
+
+@FIGURES.add(r"{NUMBER}")
+def _number(spoken: Spoken, match: Match) -> str:
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    if _coded(spoken, match[0], before, after):
+        return _groups(spoken, match[0])
+    return spoken.numbers.standing(match[0], before, after)
+
+
+def _coded(spoken: Spoken, number: str, before: str, after: str) -> bool:
+    """Whether the words before a number tell that it is dialled or typed."""
+    dialled, typed, told = _contexts(spoken)
+    before = before[-NEAR:]
+    if not number.isdecimal() or (len(number) < 3 and not re.search(r"\d-$", before)):
+        return False
+    counts = re.match(r"\s[^\W\d_]{4}", after)  # "is 1200 pages long"
+    if typed.search(before) or (told.search(before) and not counts):
+        return True
+    begun, rest = re.search(r"[\d-]*$", before), re.match(r"[\d-]*", after)
+    length = len(number) + sum(len(part[0]) for part in (begun, rest) if part)
+    known = number in spoken.short_numbers or length > 6 or (length > 4 and not counts)
+    return known and bool(dialled.search(before))
+
+
+@cache
+def _contexts(spoken: Spoken) -> tuple[re.Pattern[str], ...]:
+    """What ends right before a number that is dialled, one that is typed, and one that is told
+    to be what is typed."""
+    tail = rf"[\s:#=\"'(]*(?:\d[\d ,-]*(?:(?:{spoken.joins}) )?[\d -]*)?$"
+    return (
+        re.compile(rf"\b(?:{spoken.dials})\b(?:[\s:,]+(?:{spoken.links})\b)*{tail}"),
+        re.compile(rf"\b(?:{spoken.codes})\b{tail}"),
+        re.compile(
+            rf"\b(?:{spoken.codes})\b[^.!?;\d\n]{{0,60}}?(?:\b(?:{spoken.tells})\b|:){tail}"
+        ),
+    )
+
+
+@FIGURES.add(r"(?<!\w)\.(?=\d)")
+def _point(spoken: Spoken, match: Match) -> str:
+    return spoken.point

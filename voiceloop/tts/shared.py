@@ -1,0 +1,93 @@
+"""Rules that languages share: patterns with places for what each language writes in its own way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from voiceloop.languages.numbers import Noun
+from voiceloop.languages.spoken import APART, LETTER, Match, Rule, Spoken, alternatives
+
+Say = Callable[[Spoken, Match], str]
+
+_PLACE = re.compile(r"\{([A-Z_]+)\}")
+
+
+class Shared(dict[str, tuple[str, Say]]):
+    """Rules by name, in the order in which they are tried, before a language is known."""
+
+    def add(self, pattern: str) -> Callable[[Say], Say]:
+        """A decorator: the function that says what `pattern` matches comes after those before."""
+
+        def decorated(say: Say) -> Say:
+            self[say.__name__] = (pattern, say)
+            return say
+
+        return decorated
+
+    def filled(self, spoken: Spoken) -> dict[str, Rule]:
+        """The rules with what `spoken` has for their places."""
+        own = _places(spoken)
+        return {
+            name: Rule(_PLACE.sub(lambda place: own[place[1]], pattern), partial(say, spoken))
+            for name, (pattern, say) in self.items()
+        }
+
+
+def _places(spoken: Spoken) -> dict[str, str]:
+    units, per = spoken.units, re.escape(spoken.per)
+    marks = [sign for sign in spoken.currencies if not sign.isalpha()]
+    return {
+        "NUMBER": spoken.numbers.number,
+        "CURRENCY": _signs(spoken.currencies),
+        "CURRENCY_CODE": _signs(sign for sign in spoken.currencies if sign.isalpha()),
+        "MAGNITUDE": alternatives(spoken.magnitudes),
+        "UNIT": alternatives(units),
+        "HOUR": _symbols(spoken, units["h"]),
+        "MINUTE": _symbols(spoken, units["min"]),
+        "SECOND": _symbols(spoken, units["s"]),
+        "PER": rf"(?<=\b{per} )",
+        "MEASURED": _behind_number(
+            [*units, *marks, *spoken.ends, *(f"°{scale}" for scale in spoken.scales)]
+        ),
+        "NAMED": "(?:" + "|".join(rf"(?<={name})" for name in spoken.calendar) + ")",
+        "CALENDAR": alternatives(spoken.calendar),
+        "NUMBERED": alternatives(spoken.numbered),
+        "SCALE": "|".join(spoken.scales),
+        "NUMBER_SIGN": alternatives(spoken.number_signs),
+        "ASIDE": alternatives(spoken.asides),
+        "DOTTED": alternatives(spoken.dotted),
+        "UNDOTTED": alternatives(spoken.undotted),
+        "SIGNS": re.escape("".join(spoken.signs)),
+        "APART": APART,
+        "LETTER": LETTER,
+    }
+
+
+def _symbols(spoken: Spoken, noun: Noun) -> str:
+    return alternatives(tuple(unit for unit, name in spoken.units.items() if name is noun))
+
+
+def _signs(signs: Iterable[str]) -> str:
+    """A pattern of any of `signs`, of which those of letters stand apart from other letters."""
+    longest_first = sorted(signs, key=len, reverse=True)
+    return (
+        "(?:"
+        + "|".join(
+            r"(?<![^\W\d_])" * sign[0].isalpha()
+            + re.escape(sign)
+            + r"(?![^\W\d_])" * sign[-1].isalpha()
+            for sign in longest_first
+        )
+        + ")"
+    )
+
+
+def _behind_number(words: Iterable[str]) -> str:
+    """A pattern of the place right behind one of `words` that a number stands before."""
+    return (
+        "(?:"
+        + "|".join(rf"(?<=\d{space}{re.escape(word)})" for word in words for space in ("", " "))
+        + ")"
+    )
