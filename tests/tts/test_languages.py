@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.tts.test_clauses import burst
 from tests.tts.test_normalize import check
+from tests.tts.written import SAID as WRITTEN
 from voiceloop.languages import LANGUAGES, Language, language
 from voiceloop.languages.spoken import Spoken
 from voiceloop.tts.clauses import ClauseCutter
@@ -120,10 +121,15 @@ def test_what_is_said_is_said_the_same_again(code: str, said: str) -> None:
 
 
 pieces = st.one_of(
-    st.sampled_from([text for _, *texts in CASES for text in texts]), st.text(max_size=8)
+    st.sampled_from([text for _, *texts in CASES for text in texts]),
+    st.sampled_from(
+        [text for cases in WRITTEN.values() for case in cases.items() for text in case]
+    ),
+    st.text(max_size=8),
 )
 jumble = st.text(
-    alphabet=st.sampled_from("0123456789.,:/-+=$€%°²º'x am1I#*_|()[]<>\n"), max_size=40
+    alphabet=st.sampled_from("0123456789.,:/-–+=$€¢%°²³⁶⁻º'\"x amhkμ1I#*_|()[]<>!^\u202f\n"),
+    max_size=40,
 )
 
 
@@ -199,7 +205,11 @@ def test_what_is_counted_is_said_with_its_number(
 @FILLED
 @pytest.mark.parametrize(
     "piece",
-    ["<a", "*", "-", "1,", "1.", "a.", "a-", "1", "1 ", "1a", "3. ", "º", "str", "I", "1/2 "],
+    [
+        *("<a", "*", "-", "1,", "1.", "a.", "a-", "1", "1 ", "1a", "3. ", "º", "str", "I", "1/2 "),
+        *("1-", "1 - ", "12 345 ", "+1 ", "01 ", "1' ", '1" ', " '", "⁶", "a<", "!=", "5 km - "),
+        *("Call 5 ", "PIN ", "Monday - ", "1h ", "$1-", "1:00 - ", "CA$", "<sup>", "code is "),
+    ],
 )
 def test_hostile_repetition_does_not_take_quadratic_work(known: Language, piece: str) -> None:
     # Nothing is timed: with quadratic backtracking these would take minutes.

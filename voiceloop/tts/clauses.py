@@ -37,7 +37,7 @@ YOUNG_CHARS, YOUNGEST = 50, 0.25
 """Before so many characters have been cut off, those limits shrink in proportion, to a quarter at
 the least: "Dear Grandmother," is over before a whole long sentence is written."""
 CONTEXT = 200
-"""Characters before a clause that tell what it means, and of its sentence that the splitter sees."""
+"""Characters before a clause that tell what it means; of its sentence the splitter sees them."""
 PROBES = ("The ", "the ", "Qx ", "5 ")
 """Kinds of next words: one that begins sentences, one that goes on, a name, a number."""
 
@@ -45,7 +45,7 @@ _CLOSERS = r"[\"'”’»)\]}*_`]*"  # noqa: RUF001
 _SENTENCE_END = re.compile(rf"[.!?…]({_CLOSERS})$")
 _CLAUSE_END = re.compile(
     rf"(?:[,;:]|\.\.\.|…){_CLOSERS}$"  # a mark
-    rf"|(?:[^\W\d_]{{2}}{_CLOSERS}\s+(?:--?|[–—])|[^\W\d]—)$"  # noqa: RUF001 - a dash, not a minus
+    rf"|(?:[^\W\d_²³]{{2}}{_CLOSERS}\s+(?:--?|[–—])|[^\W\d]—)$"  # noqa: RUF001 - a dash, not a minus
 )
 _NUMBER_MARK = re.compile(r"\d[,:;]$|\d\s?[^\W\d_]{1,12}\.?\s+[-–]$")  # noqa: RUF001
 _ENUMERATOR = re.compile(r"(?:^|\n|[.!?:;]\s)[\s*_#>-]*[(\[]?(?:\d{1,3}|[A-Za-z])[.)]$")

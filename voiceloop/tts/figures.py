@@ -263,7 +263,7 @@ def _range(spoken: Spoken, match: Match) -> str:
     return "," if _coded(spoken, "12345", match.string[: match.start()], "") else spoken.to
 
 
-@FIGURES.add(r"(?<![^\s(\[=<>≤≥≠≈±×÷*/+^~\"'])-(?={CURRENCY}?\.?\d)")
+@FIGURES.add(r"(?<![^\s(\[=<>≤≥≠≈±×÷*/+^~\"'])-(?=(?:{CURRENCY}\s?)?\.?\d)")
 def _negative(spoken: Spoken, match: Match) -> str:
     return spoken.minus
 
@@ -306,10 +306,11 @@ def _power(spoken: Spoken, match: Match) -> str:
 
 
 @FIGURES.add(
-    r"(?:(?<=[^\W\d_]{2}\s)|(?<![^\s(\[:,])(?<![\w)%°²³]\s))([<>])\s?(?=[-+]?{CURRENCY}?\.?\d)"
+    r"(?:(?<=[^\W\d_]{2})\s|(?<![^\s(\[:,]))([<>])\s?(?=[-+]?{CURRENCY}?\.?\d)"
     r"|(?<=[\w)%°²³])\s?([<>])\s?(?=[-+]?{CURRENCY}?[\w(.])"
 )
 def _comparison(spoken: Spoken, match: Match) -> str:
+    """Between two things, or a limit: `takes <5 minutes`."""
     if match[1]:
         return spoken.below if match[1] == "<" else spoken.above
     return spoken.less if match[2] == "<" else spoken.greater
