@@ -6,6 +6,7 @@ Nothing of this is taken from the product: it is what the words mean, written do
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -62,7 +63,7 @@ _LARGE = {
 _SILENT = {"en": {"and"}, "de": set[str](), "es": {"y", "de"}}
 _POINT = {"en": "point", "de": "Komma", "es": "coma"}
 _MINUS = {"en": "minus", "de": "minus", "es": "menos"}
-MONTHS = {
+MONTHS: dict[str, Sequence[str]] = {
     "en": (
         "January February March April May June July August September October November December"
     ).split(),

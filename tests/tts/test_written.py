@@ -40,3 +40,26 @@ def test_what_is_cut_while_it_is_written_says_the_same(code: str, written: str, 
 def test_what_is_said_is_said_the_same_again(said: tuple[str, str]) -> None:
     code, text = said
     assert normalize(text, language(code)).text == text
+
+
+@pytest.mark.parametrize(
+    ("code", "written", "said"),
+    [
+        (
+            "en",
+            "The code that you have to enter there is 482913 and",
+            "four eight two nine one three",
+        ),
+        ("en", "Our number, if you need us, for free, is 8005550199.", "eight zero zero five"),
+        ("en", "I paid for all those big red apples $2.50 per kg and", "fifty cents per kilogram"),
+        ("de", "Die Geheimzahl, die du gleich brauchst, ist 4021 und", "vier null zwei eins"),
+        ("es", "El código que tienes que poner ahora ahí es 482913 y", "cuatro ocho dos nueve"),
+    ],
+)
+def test_words_of_an_earlier_clause_tell_what_a_number_is(
+    code: str, written: str, said: str
+) -> None:
+    cutter = ClauseCutter(7, language(code))
+    clauses = cutter.feed(burst(list(written))) + cutter.flush()
+    assert len(clauses) > 1
+    assert said in " ".join(clause.spoken for clause in clauses)

@@ -441,7 +441,8 @@ _SPOKEN = Spoken(
     },
     dials=(
         "(?i:call|calls|calling|called|dial|dialing|phone|telephone|tel|ring|text|texting|fax|"
-        "sms|whatsapp|mobile|cell|hotline|helpline|number|reach)"
+        "sms|whatsapp|mobile|cell|hotline|helpline|reach|(?:my|your|our|his|her|their|phone|mobile|"
+        "cell|telephone|fax|home|office|direct|toll[- ]free|new|whatsapp) number)"
     ),
     links=(
         "(?i:us|me|him|her|them|it|at|on|is|the|to|toll|free|our|line|number|numbers|"

@@ -454,7 +454,7 @@ _SPOKEN = Spoken(
     },
     dials=(
         "(?i:llama|llame|llamar|llámame|llámanos|llamando|marca|marque|marcar|teléfono|tel|móvil|"
-        "celular|fax|número|whatsapp|emergencias)"
+        "celular|fax|whatsapp|emergencias|(?:mi|tu|su|nuestro) número|número de)"
     ),
     links=(
         "(?i:al|a|me|nos|el|la|los|de|por|teléfono|número|es|gratis|gratuito|emergencias|en|ya|"

@@ -89,21 +89,24 @@ def _groups(spoken: Spoken, number: str) -> str:
 @FIGURES.add(
     r"({CURRENCY})\s?(-?)(?:({NUMBER})[-–](?=\d))?({NUMBER}|[.,]\d\d(?!\d))"
     r"(?:[\s-]?({MAGNITUDE}){APART})?"
-    r"(?:\s?({CURRENCY_CODE}))?(?:\s?/\s?({UNIT}){APART}|(-)(?=[^\W\d_]))?"
-    r"|({NUMBER})\s?(?:({MAGNITUDE})\s?)?({CURRENCY})(?!\s?\d)(?:\s?/\s?({UNIT}){APART})?"
+    r"(?:\s?({CURRENCY_CODE}))?(?:\s?/\s?({UNIT}){APART}|(-)(?=[^\W\d_])|(/)(?=[^\W\d_]{3}))?"
+    r"|({NUMBER})\s?(?:({MAGNITUDE})\s?)?({CURRENCY})(?!\s?\d)"
+    r"(?:\s?/\s?({UNIT}){APART}|(/)(?=[^\W\d_]{3}))?"
 )
 def _money(spoken: Spoken, match: Match) -> str:
     if match[1]:
-        sign, minus, first, number, magnitude, code, per, adjective = match.groups()[:8]
+        sign, minus, first, number, magnitude, code, per, adjective, rate = match.groups()[:9]
     else:
-        number, magnitude, sign, per = match.groups()[8:]
+        number, magnitude, sign, per, rate = match.groups()[9:]
         minus = first = code = adjective = ""
     said = _amount(spoken, number, magnitude, code or sign, bool(adjective))
     if first:
         said = f"{spoken.numbers.cardinal(first)} {spoken.to} {said}"
     if minus:
         said = f"{spoken.minus} {said}"
-    return f"{said} {spoken.per} {spoken.units[per].one}" if per else said
+    if per:
+        return f"{said} {spoken.per} {spoken.units[per].one}"
+    return f"{said} {spoken.per}" if rate else said
 
 
 def _amount(spoken: Spoken, number: str, magnitude: str, sign: str, adjective: bool) -> str:
@@ -148,7 +151,9 @@ def _angle(spoken: Spoken, match: Match) -> str:
     return " ".join([*said, *([spoken.compass[match[4]]] if match[4] else [])])
 
 
-@FIGURES.add(r"({NUMBER})'(?:\s?(\d{1,2}(?:\.\d+)?)(?:\"|(?!\w)))?(?![\w'])|({NUMBER})\"(?!\w)")
+@FIGURES.add(
+    r"(?<![^\W\d_])({NUMBER})'(?:\s?(\d{1,2}(?:\.\d+)?)(?:\"|(?!\w)))?(?![\w'])|({NUMBER})\"(?!\w)"
+)
 def _length(spoken: Spoken, match: Match) -> str:
     """Feet and inches, but where the sign closes a quotation."""
     before, (feet, inches, alone) = match.string[: match.start()], match.groups()
@@ -170,7 +175,8 @@ def _part_of_inch(spoken: Spoken, match: Match) -> str:
 
 def _quoted(before: str, sign: str) -> bool:
     """Whether a quotation that began with `sign` goes on at the end of `before`."""
-    opened = re.findall(rf"(?<![^\s(\[]){sign}(?=[^\s\d]|\d\D*$)", before)
+    first = r"\S" if sign == '"' else r"[^\s\d]"  # not the '90s
+    opened = re.findall(rf"(?<![\w.,!?)\]]){sign}(?={first})", before)
     closed = re.findall(rf"(?<=[^\s\d]){sign}(?!\w)", before)
     return len(opened) > len(closed)
 
@@ -193,7 +199,7 @@ def _duration(spoken: Spoken, match: Match) -> str:
 
 
 @FIGURES.add(
-    r"({NUMBER})(?:\s|-)?({UNIT})(?:\s?/\s?({UNIT})(\^?[23]|[²³])?)?{APART}(?:\.(?=\s+[a-z]))?"
+    r"(?<![^\W\d_])({NUMBER})(?:\s|-)?({UNIT})(?:\s?/\s?({UNIT})(\^?[23]|[²³])?)?{APART}(?:\.(?=\s+[a-z]))?"
 )
 def _measure(spoken: Spoken, match: Match) -> str:
     number, unit, per, power = match.groups()
@@ -209,9 +215,11 @@ def _measure(spoken: Spoken, match: Match) -> str:
     return said + (final(match) if unit.endswith(".") else "")
 
 
-@FIGURES.add(r"{PER}({UNIT}){APART}|(?<=[\d€$£¢])/(?=[^\W\d_]{3})|(?=/\d){MEASURED}/")
+@FIGURES.add(r"{PER}({UNIT}){APART}|(?<=\d)/({HOUR}|{MINUTE}|{SECOND}){APART}|(?=/\d){MEASURED}/")
 def _per(spoken: Spoken, match: Match) -> str:
-    return spoken.units[match[1]].one if match[1] else spoken.per
+    if match[1]:
+        return spoken.units[match[1]].one
+    return f"{spoken.per} {spoken.units[match[2]].one}" if match[2] else spoken.per
 
 
 @FIGURES.add(r"(?<![\w/])(km|m|kg|mg|g|MB|GB|Mbit)/({UNIT})(?![^\W_]|/)")
@@ -306,14 +314,15 @@ def _power(spoken: Spoken, match: Match) -> str:
 
 
 @FIGURES.add(
-    r"(?:(?<=[^\W\d_]{2})\s|(?<![^\s(\[:,]))([<>])\s?(?=[-+]?{CURRENCY}?\.?\d)"
+    r"(?:(?<=[^\W\d_]{2})\s([<>])|(?<![^\s(\[:,])([<>])\s?)(?=[-+]?{CURRENCY}?\.?\d)"
     r"|(?<=[\w)%°²³])\s?([<>])\s?(?=[-+]?{CURRENCY}?[\w(.])"
 )
 def _comparison(spoken: Spoken, match: Match) -> str:
     """Between two things, or a limit: `takes <5 minutes`."""
-    if match[1]:
-        return spoken.below if match[1] == "<" else spoken.above
-    return spoken.less if match[2] == "<" else spoken.greater
+    below, limit = "<" in match[0], match[1] or match[2]
+    if limit:
+        return spoken.below if below else spoken.above
+    return spoken.less if below else spoken.greater
 
 
 @FIGURES.add(r"(?<!\w)#(?=\d)|№\s?(?=\d)|\b(?:{NUMBER_SIGN})\s?(?=\d)")
@@ -346,7 +355,7 @@ def _number(spoken: Spoken, match: Match) -> str:
 
 def _coded(spoken: Spoken, number: str, before: str, after: str) -> bool:
     """Whether the words before a number tell that it is dialled or typed."""
-    dialled, typed, told = _contexts(spoken)
+    dialled, given, typed, told = _contexts(spoken)
     before = before[-NEAR:]
     if not number.isdecimal() or (len(number) < 3 and not re.search(r"\d-$", before)):
         return False
@@ -356,16 +365,17 @@ def _coded(spoken: Spoken, number: str, before: str, after: str) -> bool:
     begun, rest = re.search(r"[\d-]*$", before), re.match(r"[\d-]*", after)
     length = len(number) + sum(len(part[0]) for part in (begun, rest) if part)
     known = number in spoken.short_numbers or length > 6 or (length > 4 and not counts)
-    return known and bool(dialled.search(before))
+    return bool((known and dialled.search(before)) or (length > 8 and given.search(before)))
 
 
 @cache
 def _contexts(spoken: Spoken) -> tuple[re.Pattern[str], ...]:
-    """What ends right before a number that is dialled, one that is typed, and one that is told
-    to be what is typed."""
+    """What ends right before a number that is dialled, one that is told to be what is dialled,
+    and the same of what is typed."""
     tail = rf"[\s:#=\"'(]*(?:\d[\d ,-]*(?:(?:{spoken.joins}) )?[\d -]*)?$"
     return (
         re.compile(rf"\b(?:{spoken.dials})\b(?:[\s:,]+(?:{spoken.links})\b)*{tail}"),
+        re.compile(rf"\b(?:{spoken.dials})\b[^.!?;\d\n]{{0,60}}?\b(?:{spoken.tells})\b{tail}"),
         re.compile(rf"\b(?:{spoken.codes})\b{tail}"),
         re.compile(
             rf"\b(?:{spoken.codes})\b[^.!?;\d\n]{{0,60}}?(?:\b(?:{spoken.tells})\b|:){tail}"
