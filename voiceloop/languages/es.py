@@ -126,7 +126,7 @@ class _Spanish(Numbers):
 
     def even(self, number: str) -> bool:
         """`1.000.000` -> True: nothing below a million, which then takes de."""
-        return bool(re.search(r"[1-9]0{6,}$", self._ungrouped(number)))
+        return bool(re.search(r"[1-9]0{6,}$", self.ungrouped(number)))
 
     def words(self, number: int, to: str = "cardinal") -> str:
         # num2words has veintiuno mil, treinta y uno millones.
@@ -345,7 +345,7 @@ def _fraction(match: Match) -> str:
     return f"{said} de {counted.one}" if counted else said
 
 
-@_OWN.add(r"(?<![\d.,])(\d{1,3})\.?(º|ª|er|o|a|os|as)(?![^\W_])")
+@_OWN.add(r"(?<![\d.,])(\d{1,3})\.?(º|ª|er|o|a|os|as)(?![^\W_]|\s[CF]\b)")
 def _ordinal(match: Match) -> str:
     said = NUMBERS.ordinal(match[1])
     match match[2]:

@@ -101,9 +101,11 @@ class Numbers:
         """Pattern of a number without its sign; it has no groups."""
         group, decimal = re.escape(self.group), re.escape(self.decimal)
         grouped = rf"\d{{1,3}}(?:{group}\d{{3}})+(?!\d)(?:{decimal}\d+)?"
+        foreign = rf"\d{{1,3}}(?:{decimal}\d{{3}})+(?:{group}\d{{1,2}})(?!\d)"
+        foreign += rf"|\d{{1,3}}(?:{decimal}\d{{3}}){{2,}}(?![\d.,]*\d)"
         money = rf"\d{{1,3}} \d{{3}}(?={decimal}\d|\s?[€$£])"
         spaced = rf"(?:{_SPACED}|{money})(?![ \u202f]?\d)(?:{decimal}\d+)?"
-        return rf"(?:{grouped}|{spaced}|\d+(?:\.\d+){{2,}}|\d+(?:[{decimal}.]\d+)?)"
+        return rf"(?:{foreign}|{grouped}|{spaced}|\d+(?:\.\d+){{2,}}|\d+(?:[{decimal}.]\d+)?)"
 
     @property
     def whole(self) -> str:
@@ -115,7 +117,7 @@ class Numbers:
 
         Marks are those of the language.
         """
-        first, *rest = re.split(r"([.,])", self._ungrouped(number))
+        first, *rest = re.split(r"([.,])", self.ungrouped(number))
         said = [self.integer(first)]
         for mark, part in zip(rest[::2], rest[1::2], strict=True):
             said += [self.marks[mark], self.fractional(part)]
@@ -141,7 +143,7 @@ class Numbers:
 
     def ordinal(self, number: str) -> str:
         """`21` -> twenty-first."""
-        plain = self._ungrouped(number)
+        plain = self.ungrouped(number)
         return self.words(int(plain), "ordinal") if len(plain) <= LONGEST else self.digits(plain)
 
     def year(self, number: str) -> str:
@@ -164,7 +166,14 @@ class Numbers:
         said = cast(Any, num2words).num2words(number, lang=self.code, to=to)
         return str(said).replace(",", "")
 
-    def _ungrouped(self, number: str) -> str:
+    def ungrouped(self, number: str) -> str:
+        """`1,234.5` -> `1234.5`: without groups, in marks of the language."""
+        group, decimal = re.escape(self.group), re.escape(self.decimal)
+        foreign = rf"(\d{{1,3}}(?:{decimal}\d{{3}})+){group}(\d{{1,2}})"
+        if other := re.fullmatch(foreign, number):
+            return other[1].replace(self.decimal, "") + self.decimal + other[2]
+        if re.fullmatch(rf"\d{{1,3}}(?:{decimal}\d{{3}}){{2,}}", number):
+            return number.replace(self.decimal, "")
         whole, mark, rest = number.partition(self.decimal)
         if re.fullmatch(rf"\d{{1,3}}(?:{re.escape(self.group)}\d{{3}})+", whole):
             return whole.replace(self.group, "") + mark + rest

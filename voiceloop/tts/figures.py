@@ -31,6 +31,11 @@ def _pair(spoken: Spoken, match: Match) -> str:
     return " ".join(map(spoken.numbers.integer, match[0].split("/")))
 
 
+@PAIRS.add(r"(?<![\d/.,-])(0?[1-9]|1[0-2])/((?:19|20)\d\d)(?![\d/])")
+def _month(spoken: Spoken, match: Match) -> str:
+    return f"{spoken.numbers.integer(match[1])} {spoken.numbers.year(match[2])}"
+
+
 @PAIRS.add(r"(?<![\d/.,-])((?:19|20)\d\d)/(\d\d)(?![\d/])")
 def _season(spoken: Spoken, match: Match) -> str:
     return f"{spoken.numbers.year(match[1])} {spoken.numbers.integer(match[2])}"
@@ -59,7 +64,7 @@ def _numeric_date(spoken: Spoken, match: Match) -> str:
     rf"|{_ALONE}0\d(?:\.\d\d){{4}}(?!\d)"
     # North America
     rf"|{_ALONE}(?:1[ .-])?(?:\(\d{{3}}\) ?|\d{{3}}[-. ])\d{{3}}[-. ]\d{{4}}(?!\d)"
-    rf"|{_ALONE}1-8\d\d-(?=[A-Z])"
+    rf"|{_ALONE}1-8\d\d-(?=[A-Z])|\(\d{{2,4}}\) ?\d{{3,4}}[- ]\d{{4}}(?!\d)"
 )
 def _telephone(spoken: Spoken, match: Match) -> str:
     said = _groups(spoken, re.sub(r"\(0\)", " ", match[0]))
@@ -111,6 +116,7 @@ def _money(spoken: Spoken, match: Match) -> str:
 
 def _amount(spoken: Spoken, number: str, magnitude: str, sign: str, adjective: bool) -> str:
     numbers = spoken.numbers
+    number = numbers.ungrouped(number)
     name, coin = spoken.currencies[sign]
     if magnitude:
         return f"{numbers.count(number, spoken.magnitudes[written(magnitude)])} {name.many}"
@@ -176,9 +182,11 @@ def _part_of_inch(spoken: Spoken, match: Match) -> str:
 def _quoted(before: str, sign: str) -> bool:
     """Whether a quotation that began with `sign` goes on at the end of `before`."""
     first = r"\S" if sign == '"' else r"[^\s\d]"  # not the '90s
-    opened = re.findall(rf"(?<![\w.,!?)\]]){sign}(?={first})", before)
-    closed = re.findall(rf"(?<=[^\s\d]){sign}(?!\w)", before)
-    return len(opened) > len(closed)
+    marks = re.finditer(rf"((?<![\w.,!?)\]]){sign}(?={first}))|{sign}(?!\w)", before[-NEAR:])
+    within = False
+    for mark in marks:
+        within = bool(mark[1])
+    return within
 
 
 @FIGURES.add(
@@ -199,10 +207,11 @@ def _duration(spoken: Spoken, match: Match) -> str:
 
 
 @FIGURES.add(
-    r"(?<![^\W\d_])({NUMBER})(?:\s|-)?({UNIT})(?:\s?/\s?({UNIT})(\^?[23]|[²³])?)?{APART}(?:\.(?=\s+[a-z]))?"
+    r"(?<![^\W\d_])({NUMBER})(?:\s|-)?({UNIT})(?:\s?/\s?({UNIT})(\^?[23]|[²³])?)?{APART}"
+    r"(?:(/)(?=[^\W\d_]{3})|\.(?=\s+[a-z]))?"
 )
 def _measure(spoken: Spoken, match: Match) -> str:
-    number, unit, per, power = match.groups()
+    number, unit, per, power, rate = match.groups()
     noun = spoken.units[unit]
     if match[0].startswith(f"{number}-"):  # a 5-km run
         said = f"{spoken.numbers.agreeing(number, noun.gender)} {noun.one}"
@@ -212,6 +221,8 @@ def _measure(spoken: Spoken, match: Match) -> str:
         said += f" {spoken.per} {spoken.units[per].one}"
     if power:
         said += f" {spoken.signs['²' if power[-1] in '2²' else '³']}"
+    if rate:
+        said += f" {spoken.per}"
     return said + (final(match) if unit.endswith(".") else "")
 
 

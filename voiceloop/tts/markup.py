@@ -101,9 +101,12 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"(?<!:)([=+&@%^#<>/\\|])\1{2,}", " "),
         (r"(?<==)=", ""),
         (
-            r"(?<=[\w)])[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ⁺⁻⁽⁾]+|(?<=[^\W\d_]{3})[⁰¹⁴⁵⁶⁷⁸⁹]+",
+            # behind a word it is a note, unless it is below one or the charge of an ion
+            r"(?<![A-Za-zÀ-ɏ]{2})(?<=[\w)])[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ⁺⁻]+"
+            r"|(?<=[A-Za-z])⁻[⁰¹²³⁴⁵⁶⁷⁸⁹]+|(?<=[A-Za-z])[¹²³⁴⁵⁶⁷]?[⁺⁻]",
             lambda match: _raised(unicodedata.normalize("NFKC", match[0]).replace("−", "-")),
         ),
+        (r"(?<=[\d)])\s?[·⋅∙]\s?(?=[\d(]|-\d)|(?<=\b[a-z]) ?[·⋅] ?(?=[a-z]\b)", " × "),
         (r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))", "\u202f"),
         (r"^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", ""),
         (r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?)+", ""),
