@@ -160,6 +160,12 @@ class LlmConfig(Object, frozen=True):
     max_new_tokens: Positive = 100
     """Longest reply, in tokens. It ends with a sentence: with the one that three fifths of them
     lie in. Whoever wants to hear more asks for it ("go on")."""
+    thinking: Literal["off", "on"] = "off"
+    """For `openai`: `off` asks the model not to think before it speaks, where the server takes
+    that; `on` leaves it to the model. In this process no model thinks."""
+    max_thought_tokens: Positive = 1024
+    """For `openai`: longest thought before a reply, in tokens, which `max_new_tokens` does not
+    count; one that is longer is cut off."""
     context: Positive = 2048
     """Tokens each conversation's cache holds."""
     cache_mb: Count = 2048

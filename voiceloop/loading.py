@@ -22,6 +22,7 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.catalog.names import prepare
 from voiceloop.config import Config
 from voiceloop.engines import Asr, Engines, Kind, Llm, Tts, TurnModel, Vad, load
+from voiceloop.llm.remote import RemoteLlm
 from voiceloop.runner import ModelThread
 from voiceloop.skills.clock import zone
 from voiceloop.skills.understand import grammar
@@ -152,6 +153,9 @@ def warm_turn(turn: TurnModel) -> TurnModel:
 
 
 def warm_llm(llm: Llm) -> Llm:
+    if isinstance(llm, RemoteLlm):  # whose replies are paid for, or thought for long
+        llm.warm()
+        return llm
     conversation = llm.conversation()
     for _ in conversation.prefill("Hello", 0):
         pass

@@ -9,17 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.chatstream import (
-    LONGEST_LINE,
-    Call,
-    ChatStream,
-    Complaint,
-    Garbled,
-    Piece,
-    Read,
-    Text,
-    complaint,
-)
+from voiceloop.llm.chatstream import Call, ChatStream, End, Piece, Read, Text, Thought
+from voiceloop.llm.complaints import Complaint, Garbled
+from voiceloop.llm.eventstream import LONGEST_LINE, LONGEST_STREAM
 
 pytestmark = pytest.mark.pure
 
@@ -39,9 +31,14 @@ def wire(*chunks: object, end: str = "\n", done: bool = True) -> bytes:
     return "".join([*events, f"data: [DONE]{end}{end}" if done else ""]).encode()
 
 
-def read(*blocks: bytes) -> list[Piece]:
+def every(*blocks: bytes) -> list[Piece]:
     stream = ChatStream()
-    return [piece for block in blocks for piece in stream.feed(block)]
+    return [piece for block in (*blocks, b"") for piece in stream.feed(block)]
+
+
+def read(*blocks: bytes) -> list[Piece]:
+    """What is said, called and read, without what only shows that the model is at work."""
+    return [piece for piece in every(*blocks) if isinstance(piece, Text | Call | Read)]
 
 
 WHOLE = (
@@ -84,6 +81,7 @@ def test_a_reply_is_finished_by_its_reason_or_by_the_word_and_over_by_the_word_a
     stream.feed(wire(chunk(finish="stop"), done=False))
     assert stream.finished and not stream.over
     assert stream.feed(wire(chunk(content="and more"), done=False)) == []
+    assert stream.finished and not stream.over
     stream.feed(wire())
     assert stream.over
     assert stream.feed(wire({"usage": {"prompt_tokens": 3}})) == []
@@ -102,9 +100,17 @@ def test_calls_come_whole_or_in_crumbs_and_servers_number_them_as_they_like() ->
     assert read(wire(chunk(tool_calls=[plain]))) == [Call("", "one", '{"a": 1}')]
 
 
-def test_halves_of_characters_are_no_text_that_cannot_be_said() -> None:
-    (piece,) = read(b'data: {"choices": [{"delta": {"content": "a\\ud83d"}}]}\n\n')
-    assert piece == Text("a\ufffd")
+@given(st.text(alphabet="a\U0001f44b\U0001d11e\u00e9", max_size=8), st.data())
+def test_halves_of_characters_become_whole_or_what_can_be_said(
+    text: str, data: st.DataObject
+) -> None:
+    halves = json.dumps(text)[1:-1].replace("\\u", " \\u").split(" ")
+    chunks = [b'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n' % h.encode() for h in halves]
+    said = read(*chunks, wire())
+    assert "".join(one.text for one in said if isinstance(one, Text)) == text
+    broken = read(b'data: {"choices": [{"delta": {"content": "a\\ud83d"}}]}\n\n', wire())
+    assert broken == [Text("a"), Text("\ufffd")]
+    assert read(chunks[0], b'data: {"choices": [{"delta": {"content": "\\udc4b"}}]}\n\n')
 
 
 @pytest.mark.parametrize(
@@ -115,15 +121,18 @@ def test_halves_of_characters_are_no_text_that_cannot_be_said() -> None:
         {"choices": [None]},
         {"choices": [{"delta": None, "text": "x"}]},
         {"choices": [{"delta": {"content": None, "tool_calls": None}}]},
-        {"choices": [{"delta": {"content": 5, "reasoning_content": "hm"}}]},
+        {"choices": [{"delta": {"content": 5}}]},
         {"choices": [{"delta": {"tool_calls": [None]}}]},
+        {"choices": [{"index": 1, "delta": {"content": "another"}}]},
+        {"choices": [{"delta": {"content": [{"type": "image_url", "text": 5}, None]}}]},
+        {"object": "chat.completion.chunk", "message": "still loading"},
+        {"code": 200, "msg": "success"},
         {"choices": [], "usage": None},
         {"choices": [], "error": None},
     ],
 )
 def test_what_is_not_understood_says_nothing(strange: object) -> None:
-    stream = ChatStream()
-    assert stream.feed(wire(strange, done=False)) == []
+    assert read(wire(strange, done=False)) == []
 
 
 @pytest.mark.parametrize("data", ["{", "[1]", '"text"', "<html>", "[" * 100_000])
@@ -137,24 +146,133 @@ def test_a_line_without_an_end_is_told() -> None:
         read(*([b"x" * 65_536] * (LONGEST_LINE // 65_536 + 1)))
 
 
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        ({"error": {"message": "too\n long", "code": 400}}, "too long"),
-        ({"error": "gone"}, "gone"),
-        ({"detail": [{"msg": "bad field", "loc": ["body"]}]}, "bad field"),
-        ({"message": "no"}, "no"),
-        ([{"error": {"message": "listed"}}], "listed"),
-        ({"error": {"code": 5}}, ""),
-        (None, ""),
-        (7, ""),
-    ],
-)
-def test_servers_complain_in_many_ways(body: object, told: str) -> None:
-    assert complaint(body) == told
+def test_nothing_that_comes_fills_the_memory() -> None:
+    line = b"data: " + b"x" * 65_536 + b"\n"
+    with pytest.raises(Garbled, match="an event without an end"):
+        read(*([line] * (LONGEST_LINE // 65_536 + 1)))
+    many = wire(chunk(content="a" * 60_000), done=False)
+    with pytest.raises(Garbled, match="a reply without an end"):
+        read(*([many] * (LONGEST_STREAM // len(many) + 1)))
+    for crumbs in ([crumb(0, arguments="x" * 10_000)], [crumb(0)], [crumb(7, id="x" * 10_000)]):
+        block = wire(*[chunk(tool_calls=crumbs * 100)], done=False)
+        with pytest.raises(Garbled, match="calls of tools without an end"):
+            read(*([block] * 2000))
 
 
-def test_a_complaint_in_the_stream_is_one() -> None:
+# ---- what a model thinks
+
+THOUGHTS: list[dict[str, Any]] = [
+    {"reasoning_content": "hm hm"},
+    {"reasoning": "hm hm", "content": ""},
+    {"reasoning": "hm hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm hm"}]},
+    {"reasoning_details": [{"type": "reasoning.summary", "summary": "hm hm"}], "content": None},
+    {"thinking": "hm hm"},
+    {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm hm"}]}]},
+    {"content": [{"type": "reasoning", "text": "hm hm"}]},
+    {"thinking_blocks": [{"type": "thinking", "thinking": "hm hm"}]},
+]
+
+
+@pytest.mark.parametrize("delta", THOUGHTS)
+def test_thoughts_are_told_apart_wherever_a_server_puts_them(delta: dict[str, Any]) -> None:
+    pieces = every(wire(chunk(**delta), chunk(content="Yes."), chunk("length")))
+    assert pieces == [Thought("hm hm"), Text("Yes."), End(cut=True)]
+    whole = {"choices": [{"message": {**delta, "content": "Yes."}, "finish_reason": "stop"}]}
+    if not delta.get("content"):
+        assert every(wire(whole)) == [Thought("hm hm"), Text("Yes."), End(cut=False)]
+
+
+def test_whatever_comes_of_a_reply_shows_that_the_model_is_at_work() -> None:
+    calling = {"tool_calls": [crumb(0, name="a")]}
+    deltas: list[dict[str, Any]] = [{"role": "assistant"}, {"content": ""}, calling, {}]
+    for delta in deltas:
+        assert every(wire(chunk(**delta), done=False))
+    for other in ({"choices": []}, {"choices": [{"index": 2, "delta": {"content": "x"}}]}):
+        assert not every(wire(other, done=False))
+    assert not every(b": keep-alive\n\n")
+
+
+PARTS: list[Any] = [
+    [{"type": "text", "text": "Yes."}],
+    {"type": "text", "text": "Yes."},
+    [{"type": "output_text", "text": {"value": "Yes."}}],
+    ["Yes."],
+    [{"text": "Ye"}, {"type": "reference", "text": "1"}, {"type": "text", "text": "s."}],
+]
+
+
+@pytest.mark.parametrize("content", PARTS)
+def test_content_may_come_in_parts(content: Any) -> None:
+    for key in ("content", "refusal"):
+        said = read(wire(chunk(**{key: content})))
+        assert "".join(one.text for one in said if isinstance(one, Text)) == "Yes."
+
+
+def test_a_summary_behind_a_reply_is_not_said_again() -> None:
+    end = {"choices": [{"delta": {}, "message": {"content": "Yes."}, "finish_reason": "stop"}]}
+    assert read(wire(chunk(content="Yes."), end)) == [Text("Yes.")]
+    both = [{"index": 1, "delta": {"content": "No."}}, {"index": 0, "delta": {"content": "Yes."}}]
+    assert read(wire({"choices": both})) == [Text("Yes.")]
+
+
+@pytest.mark.parametrize("tokens", [10**399, -1, 10**12, 1e300, "many", [5], {"a": 1}, None])
+def test_numbers_that_nobody_can_have_read_count_as_none(tokens: object) -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": tokens, "completion_tokens_details": tokens}}
+    assert read(wire(usage, done=False)) in ([], [Read(0)])
+    half = {"choices": [], "usage": {"prompt_tokens": 7, "prompt_tokens_details": [tokens]}}
+    assert read(wire(half, done=False)) == [Read(7)]
+
+
+# ---- what goes wrong
+
+
+WRONG: list[tuple[bytes, str]] = [
+    (b'error: {"code": 400, "message": "it broke"}\n\n', "it broke"),
+    (b'event: error\ndata: {"message": "it broke", "code": 500}\n\n', "it broke"),
+    (b"event: error\ndata: it broke\n\n", "it broke"),
+    (b'event: error\ndata: "it broke"\n\n', "it broke"),
+    (b'event: response.failed\ndata: {"detail": "it broke"}\n\n', "it broke"),
+    (wire({"error": {"message": "it broke"}}), "it broke"),
+    (wire({"error": "it broke"}), "it broke"),
+    (wire({"errors": [{"message": "it broke"}]}), "it broke"),
+    (wire({"error_code": 50001, "text": "it broke"}), "it broke"),
+    (wire({"object": "error", "message": "it broke", "code": 500}), "it broke"),
+    (wire({"type": "error", "message": "it broke"}), "it broke"),
+    (wire({"type": "BadRequestError", "message": "it broke"}), "it broke"),
+    (wire({"code": "DataInspectionFailed", "message": "it broke"}), "it broke"),
+    (wire({"status": 503, "object": "chat.completion.chunk", "message": "it broke"}), "it broke"),
+    (wire({"detail": [{"msg": "it broke"}]}), "it broke"),
+    (wire({"choices": None, "message": "it broke"}), "it broke"),
+    (wire({"choices": [{"delta": {}, "error": {"message": "it broke"}}]}), "it broke"),
+    (wire({"error": {"code": 5}}), ""),
+    (wire(chunk("error")), ""),
+]
+
+
+@pytest.mark.parametrize(("raw", "told"), WRONG)
+def test_an_error_in_the_stream_is_one_in_every_shape(raw: bytes, told: str) -> None:
+    said = wire(chunk(content="Begun"), done=False)
+    for before in (b"", said):
+        stream = ChatStream()
+        with pytest.raises(Complaint) as caught:
+            for at in range(len(before + raw)):
+                stream.feed((before + raw)[at : at + 1])
+        assert caught.value.said == told
     stream = ChatStream()
-    with pytest.raises(Complaint, match="out of memory"):
-        stream.feed(wire({"error": {"message": "out of memory"}}))
+    assert Text("Begun") in stream.feed(said + raw), "what came before it is given"
+    with pytest.raises(Complaint):
+        stream.feed(b"")
+
+
+def test_an_end_without_a_reply_is_none() -> None:
+    for raw in (wire(), wire({"choices": [], "usage": {}}), wire({"some": "thing"})):
+        with pytest.raises(Garbled):
+            read(raw)
+
+
+@pytest.mark.parametrize(
+    "told", [5, "text", [5], [[]], True, [{"function": {"arguments": 1}}, "x"]]
+)
+def test_calls_that_are_none_are_told(told: object) -> None:
+    with pytest.raises(Garbled, match="calls of tools"):
+        read(wire(chunk(tool_calls=told)))

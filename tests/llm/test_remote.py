@@ -121,6 +121,8 @@ def test_only_what_was_set_is_asked_for(serve: Callable[..., Scripted]) -> None:
         "stream_options": {"include_usage": True},
         "max_tokens": 100,
         "temperature": 0.0,
+        "reasoning_effort": "none",
+        "chat_template_kwargs": {"enable_thinking": False},
     }
     every = {"temperature": 0.7, "top_p": 0.9, "top_k": 20, "min_p": 0.1, "seed": 5}
     every |= {"repetition_penalty": 1.1, "presence_penalty": 0.5, "frequency_penalty": -0.5}

@@ -88,6 +88,14 @@ def _one(body: str, at: int) -> tuple[list[Called], int] | None:
     return [_spelled(one) for one in every] or [Called("", {}, "it has no name")], end
 
 
+def written(name: str, arguments: str) -> Called:
+    """A call whose arguments are a text."""
+    try:
+        return _called(name, _DECODER.decode(arguments) if arguments.strip() else None)
+    except (ValueError, RecursionError):
+        return Called(name, {}, "its arguments are no JSON")
+
+
 def _spelled(value: object) -> Called:
     """A call by the keys of an object, under any of the names that models write."""
     if not isinstance(value, dict):

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -23,7 +23,10 @@ from anyio.from_thread import BlockingPortal
 from voiceloop.errors import ConfigError
 from voiceloop.llm import presence, troubles
 from voiceloop.llm.address import Address
-from voiceloop.llm.chatstream import ChatStream, Complaint, Garbled, Piece, complaint
+from voiceloop.llm.chatstream import ChatStream, Piece, Read, Text
+from voiceloop.llm.complaints import Complaint, Garbled, complaint, named
+from voiceloop.llm.manners import Manners
+from voiceloop.llm.toolcrumbs import Call
 from voiceloop.llm.troubles import Trouble
 from voiceloop.schema import nearest
 
@@ -38,8 +41,10 @@ CONNECT_S = 5.0
 """A server that has not taken a connection by then is out of reach."""
 GRACE_S = 0.5
 """So long a reply that is complete may wait for what the server still has to tell of it."""
-MOST_TOLD, MOST_LISTED = 65_536, 1 << 20
-"""Bytes that are read of a refusal, and of a list of models."""
+MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
+"""Bytes that are read of a refusal, and of a list of models or a reply that comes whole."""
+UNLISTED = 405
+"""The status of a server that does not tell which models it has, as 501 is."""
 
 
 class ChatServer:
@@ -53,6 +58,7 @@ class ChatServer:
         self.where = where
         self.models: list[str] = []
         """Names of the models that it has, once it has been asked."""
+        self.manners = Manners()
         self._timeout_s = timeout_s
         self._watched = False
         """It may have gone, and is being looked for."""
@@ -73,9 +79,13 @@ class ChatServer:
         try:
             self._portal.call(self._look_up)
         except Trouble as trouble:
-            if trouble.status is None or trouble.status < 500:
+            if trouble.status is None or (trouble.status < 500 and trouble.status != UNLISTED):
                 raise
             # It is there, and may well reply without being able to list what it has.
+
+    def begin(self, body: Mapping[str, Any]) -> None:
+        """Request a reply, and wait for the first of it alone. Raises Trouble."""
+        self._portal.call(self._run, body, None)
 
     def ask(self, body: Mapping[str, Any]) -> Answer:
         """Request a reply; to be closed."""
@@ -96,15 +106,13 @@ class ChatServer:
     async def _look_up(self) -> None:
         with anyio.move_on_after(CONNECT_S) as scope:
             async with self._requested("models") as answer:
-                told = await _beginning(answer, MOST_LISTED)
-                try:
-                    self.models = [str(one["id"]) for one in _json(told)["data"]]
-                except (KeyError, TypeError, ValueError):
-                    raise troubles.no_such_server(self.where, _kind(answer)) from None
+                self.models = _listed(await _beginning(answer, MOST_LISTED))
+                if not self.models and "json" not in _kind(answer):
+                    raise troubles.no_such_server(self.where, _kind(answer))
         if scope.cancelled_caught:
             raise troubles.silent(self.where, CONNECT_S)
 
-    async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None]) -> None:
+    async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
         """Post a reply; where that fails, find out whether the server is still there."""
         try:
             await self._persist(body, post)
@@ -129,37 +137,63 @@ class ChatServer:
         if (there := server()) is not None:
             there._watched = False
 
-    async def _persist(self, body: Mapping[str, Any], post: Callable[[Piece], None]) -> None:
-        """Post a reply, asking twice where nothing has come of it before it failed."""
-        begun = False
+    async def _persist(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
+        """Post a reply, asking twice where nothing was said before it failed, and otherwise for as
+        long as a refusal tells how."""
+        begun = asked_again = False
 
         def note(piece: Piece) -> None:
             nonlocal begun
-            begun = True
-            post(piece)
+            begun = begun or isinstance(piece, Text | Call)
+            if post:
+                post(piece)
 
-        try:
-            return await self._attempt(body, note)
-        except Trouble as trouble:
-            if begun or trouble.again_s is None:
-                raise
-            await anyio.sleep(trouble.again_s)
-        await self._attempt(body, post)
+        while True:
+            asked = self.manners.fitted(dict(body))
+            try:
+                return await self._attempt(asked, note, whole=post is not None)
+            except Trouble as trouble:
+                if begun:
+                    raise
+                if trouble.complaint:
+                    self._learn(trouble.complaint, asked)
+                    if self.manners.fitted(dict(body)) != asked:
+                        continue
+                if asked_again or trouble.again_s is None:
+                    raise
+                asked_again = True
+                await anyio.sleep(trouble.again_s)
 
-    async def _attempt(self, body: Mapping[str, Any], post: Callable[[Piece], None]) -> None:
+    def _learn(self, complaint: Complaint, asked: dict[str, Any]) -> None:
+        for name in self.manners.learn(complaint, asked):
+            said = troubles.quoted(self.where, complaint.said)
+            presence.logger.warning(
+                "%s takes no %s, so none is sent: %s", self.where.host, name, said
+            )
+
+    async def _attempt(
+        self, body: Mapping[str, Any], post: Callable[[Piece], None], *, whole: bool
+    ) -> None:
+        """Post a reply, the whole of it or no more than comes first."""
         stream = ChatStream()
         with anyio.move_on_after(self._timeout_s) as scope:
-            async with self._requested("chat/completions", body) as answer:
-                if "event-stream" not in (_kind(answer) or "event-stream"):
-                    raise troubles.no_such_server(self.where, _kind(answer))
-                async for block in answer.aiter_bytes():
+            async with (
+                self._requested("chat/completions", body) as answer,
+                aclosing(self._events(answer)) as blocks,
+            ):
+                async for block in blocks:
                     for piece in self._pieces(stream, block):
-                        # What is said counts, and not that a connection is kept alive.
-                        scope.deadline = anyio.current_time() + self._timeout_s
+                        # What comes of a reply counts, and not that a connection is kept alive.
+                        if not isinstance(piece, Read):
+                            scope.deadline = anyio.current_time() + self._timeout_s
                         post(piece)
+                    if not whole:
+                        return
                     if stream.finished:  # read to its end, the connection serves again
                         soon = anyio.current_time() + GRACE_S
                         scope.deadline = min(scope.deadline, soon)
+        for piece in self._pieces(stream, b""):
+            post(piece)
         if stream.finished:
             return
         if scope.cancelled_caught:
@@ -172,7 +206,22 @@ class ChatServer:
         except Garbled as error:
             raise Trouble(f"{self.where.host} sends {error}", "see the server's log") from None
         except Complaint as error:
-            raise troubles.refused(self.where, None, str(error)) from None
+            raise troubles.refused(self.where, None, error) from None
+
+    async def _events(self, answer: httpx2.Response) -> AsyncGenerator[bytes]:
+        """The stream; of a server that does not stream, its reply as if it did."""
+        if "event-stream" in (_kind(answer) or "event-stream"):
+            async for block in answer.aiter_bytes():
+                yield block
+            return
+        told = await _beginning(answer, MOST_LISTED) if "json" in _kind(answer) else b""
+        try:
+            body = _json(told)
+        except ValueError:
+            body = None
+        if not isinstance(body, dict) or not (body.get("choices") or complaint(body)):
+            raise troubles.no_such_server(self.where, _kind(answer))
+        yield b"data: %s\n\ndata: [DONE]\n\n" % b" ".join(told.splitlines())
 
     @asynccontextmanager
     async def _requested(
@@ -201,16 +250,17 @@ class ChatServer:
     async def _refusal(self, answer: httpx2.Response, model: str) -> Trouble:
         told = await _beginning(answer)
         try:
-            why = complaint(_json(told))
+            body = _json(told)
+            why, names = complaint(body), named(body)
         except ValueError:
             plain = told.decode("utf-8", "replace").strip()
-            why = "" if plain.startswith("<") else plain
+            why, names = "" if plain.startswith("<") else plain, ""
         status, host = answer.status_code, self.where.host
         if status == 429:
             return troubles.busy(self.where, answer.headers.get("Retry-After", ""), why)
         if status == 404 and model and "model" in why.lower():
             return Trouble(f"{host} has no model called '{model}' (404)", self.instead_of(model))
-        return troubles.refused(self.where, status, why)
+        return troubles.refused(self.where, status, Complaint(why, names))
 
 
 class Answer:
@@ -298,6 +348,21 @@ async def _beginning(answer: httpx2.Response, most: int = MOST_TOLD) -> bytes:
         if len(told) >= most:
             break
     return told
+
+
+def _listed(told: bytes) -> list[str]:
+    """The names of models in a list of them; none where it is too long, or of another kind."""
+    try:
+        listed = _json(told)
+    except ValueError:
+        return []
+    if isinstance(listed, dict):
+        keys = cast("dict[str, object]", listed)
+        listed = keys.get("data") or keys.get("models")
+    every = cast("list[object]", listed) if isinstance(listed, list) else []
+    told_of = [cast("dict[str, object]", one) for one in every if isinstance(one, dict)]
+    names = (one.get("id") or one.get("name") for one in told_of)
+    return [name for name in names if isinstance(name, str)]
 
 
 def _json(told: bytes) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from voiceloop.llm.wording import BEGAN
 from voiceloop.types import ToolCall
 
 Message = dict[str, Any]
@@ -61,3 +62,34 @@ def _told(called: Called) -> Message:
     arguments = json.dumps(dict(called.call.arguments))
     function = {"name": called.call.name or "unknown", "arguments": arguments}
     return {"id": called.id, "type": "function", "function": function}
+
+
+def without_system(messages: Sequence[Message]) -> list[Message]:
+    """The same without a system prompt, whose text begins the user's first turn."""
+    told = [one["content"] for one in messages if one["role"] == "system"]
+    rest = [one for one in messages if one["role"] != "system"]
+    if not told:
+        return rest
+    first = next((at for at, one in enumerate(rest) if one["role"] == "user"), None)
+    if first is None:
+        return [{"role": "user", "content": "\n\n".join(told)}, *rest]
+    text = "\n\n".join((*told, rest[first]["content"]))
+    return [*rest[:first], {"role": "user", "content": text}, *rest[first + 1 :]]
+
+
+def alternating(messages: Sequence[Message]) -> list[Message]:
+    """The same with neighbouring turns of one role in one, and the user's first: what the model
+    said before that is told with the system prompt."""
+    system = [one for one in messages if one["role"] == "system"]
+    rest = [one for one in messages if one["role"] != "system"]
+    while rest and rest[0]["role"] == "assistant" and "tool_calls" not in rest[0]:
+        system.append({"role": "system", "content": f"{BEGAN} {rest.pop(0)['content']}"})
+    merged: list[Message] = []
+    for one in (*system, *rest):
+        before = merged[-1] if merged else {}
+        if before.get("role") != one["role"] or one["role"] == "tool" or "tool_calls" in before:
+            merged.append(one)
+        else:
+            text = "\n\n".join(filter(None, (before["content"], one["content"])))
+            merged[-1] = one | {"content": text}
+    return merged

@@ -16,18 +16,21 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate
 from random import SystemRandom
-from typing import cast
 
 from voiceloop.config import LlmConfig
 from voiceloop.engines import Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import LANGUAGES
 from voiceloop.llm.address import OPENAI, USUAL, address
+from voiceloop.llm.calls import written
 from voiceloop.llm.chatserver import ChatServer
-from voiceloop.llm.chatstream import Call, Read, Text
+from voiceloop.llm.chatstream import Read
+from voiceloop.llm.incoming import Incoming
 from voiceloop.llm.messages import Called, Exchange, Message
-from voiceloop.llm.parts import Part, Parts
-from voiceloop.llm.troubles import Trouble
+from voiceloop.llm.parts import Part
+from voiceloop.llm.presence import logger
+from voiceloop.llm.toolcrumbs import Call
+from voiceloop.llm.troubles import Trouble, cut_off
 from voiceloop.llm.wording import BROKEN_OFF, SPOKEN
 from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall
 
@@ -152,6 +155,15 @@ class RemoteConversation:
         """See `Conversation.opening`: the server will say."""
         return None
 
+    def warm(self) -> None:
+        """Have the server begin a reply, of one token. Raises Trouble."""
+        self._ask("Hello there.", 0)
+        try:
+            self._server.begin(self._request(most=1))
+        except Trouble as trouble:
+            if not trouble.spent:
+                raise
+
     def close(self) -> None:
         """See `Conversation.close`: there is nothing to give back."""
 
@@ -171,45 +183,70 @@ class RemoteConversation:
 
     def _answer(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
         """Ask for the reply, or the rest of it. Where the history does not fit, the older half of
-        it is forgotten, as half is also what the next turns will need."""
+        it is forgotten, as half is also what the next turns will need. Where the model turns out to
+        have thought, and was cut off, it is asked again with tokens to think with."""
         reply.finished = False
-        known = len(reply.parts)
+        known, roomy = len(reply.parts), self._thinks
         try:
             yield from self._asked(reply)
         except Trouble as trouble:
-            if not trouble.too_long or not self._before or len(reply.parts) > known:
+            forgetful = trouble.too_long and self._before
+            if len(reply.parts) > known or not (forgetful or (trouble.spent and not roomy)):
                 raise
-            del self._before[: (len(self._before) + 1) // 2]
+            if forgetful:
+                del self._before[: (len(self._before) + 1) // 2]
             yield from self._asked(reply)
 
+    @property
+    def _thinks(self) -> bool:
+        """A reply is given tokens to think with."""
+        return self._config.thinking == "on" or self._server.manners.thinks
+
     def _asked(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
-        parts = Parts(stop=self._config.stop)
+        known = len(reply.parts)
+        incoming = Incoming(self._config.stop, thinking=self._server.manners.opens_in_thought)
         most = reply.words + self._config.max_new_tokens
         with closing(self._server.ask(self._request())) as answer:
             while (pieces := answer.next()) is not None:
-                if not pieces:
-                    yield None
+                yield None  # others get their turn, also while it only thinks
                 for piece in pieces:
-                    match piece:
-                        case Text(text):
-                            yield from _given(parts.push(text), reply)
-                        case Call():
-                            yield _called(reply, piece)
-                        case Read(tokens):
-                            self._read += tokens
-                    if parts.stopped or reply.words >= most:
+                    if isinstance(piece, Read):
+                        self._read += piece.tokens
+                    yield from _given(incoming.push(piece), reply)
+                    self._note(incoming)
+                    if incoming.over or reply.words >= most:
                         reply.finished = True  # whatever more the server may have to say
                         return
-        yield from _given(parts.finish(), reply)
+                    if incoming.silence > self._config.max_thought_tokens:
+                        raise cut_off(incoming.thought, spent=False)
+        yield from _given(incoming.finish(), reply)
+        if incoming.cut and len(reply.parts) == known:
+            self._server.manners.thinks = True
+            raise cut_off(incoming.thought, spent=True)
         reply.finished = True
 
-    def _request(self) -> Message:
-        """The request for what comes next: what has a default in the protocol only where it is set
-        to something else, as some servers refuse what they do not know."""
+    def _note(self, incoming: Incoming) -> None:
+        """Remember how the server's model thinks."""
+        manners = self._server.manners
+        manners.thinks = manners.thinks or incoming.thought > 0
+        if incoming.lone and not manners.opens_in_thought:
+            manners.opens_in_thought = True
+            logger.warning(
+                "%s does not mark where its model begins to think, so some of that was said; from "
+                "now on replies are taken to begin with it",
+                self._server.where.host,
+            )
+
+    def _request(self, most: int | None = None) -> Message:
+        """The request for what comes next, of `most` tokens if that is given. What has a default in
+        the protocol is set only to something else, as some servers refuse what they do not know."""
         config = self._config
         system: list[Message] = [{"role": "system", "content": self._system}]
         exchanges = (*self._before, self._now)
-        limit = "max_completion_tokens" if self._server.where.host == OPENAI else "max_tokens"
+        official = self._server.where.host == OPENAI
+        limit = "max_completion_tokens" if official else "max_tokens"
+        room = config.max_thought_tokens if self._thinks else 0
+        most = config.max_new_tokens + room if most is None else most
         request: Message = {
             "model": config.target,
             "messages": [
@@ -218,9 +255,13 @@ class RemoteConversation:
             ],
             "stream": True,
             "stream_options": {"include_usage": True},
-            limit: config.max_new_tokens,
+            limit: most,
             "temperature": config.temperature,
         }
+        if config.thinking == "off":
+            request["reasoning_effort"] = "none"
+            if not official:
+                request["chat_template_kwargs"] = {"enable_thinking": False}
         usual = LlmConfig()
         for name in (
             *("top_p", "presence_penalty", "frequency_penalty"),
@@ -247,9 +288,12 @@ class RemoteConversation:
         return request
 
 
-def _given(parts: Sequence[Part], reply: _Reply) -> Steps[TokenBurst | ToolCall]:
-    """What the model said, with words for ids, and the calls that it wrote into what it said."""
+def _given(parts: Sequence[Part | Call], reply: _Reply) -> Steps[TokenBurst | ToolCall]:
+    """What the model said, with words for ids, and the calls that it made or wrote into that."""
     for part in parts:
+        if isinstance(part, Call):
+            yield _called(reply, part)
+            continue
         if part.spoken:
             words = _WORDS.findall(part.text)
             first, reply.words = reply.words, reply.words + len(words)
@@ -257,29 +301,19 @@ def _given(parts: Sequence[Part], reply: _Reply) -> Steps[TokenBurst | ToolCall]
             ends = tuple(accumulate(map(len, words)))
             yield TokenBurst(reply.turn, tuple(range(first, reply.words)), part.text, ends=ends)
         for call in part.calls:
-            written = Call("", call.name, json.dumps(dict(call.arguments)))
-            yield _called(reply, written, call.problem)
+            own = Call("", call.name, json.dumps(dict(call.arguments)))
+            yield _called(reply, own, call.problem)
 
 
 def _called(reply: _Reply, call: Call, problem: str = "") -> ToolCall:
     reply.calls += 1
-    arguments, wrong = _arguments(call.arguments)
-    problem = problem or wrong or ("" if call.name else "it has no name")
+    read = written(call.name, call.arguments)
+    problem = problem or read.problem or ("" if call.name else "it has no name")
     call_id = f"call_{reply.turn}_{reply.calls}"
-    called = ToolCall(reply.turn, call_id, call.name, arguments, (), problem)
-    reply.parts.append(Called(called, call.id or call_id))
+    called = ToolCall(reply.turn, call_id, call.name, read.arguments, (), problem)
+    known = {part.id for part in reply.parts if isinstance(part, Called)}
+    reply.parts.append(Called(called, call_id if not call.id or call.id in known else call.id))
     return called
-
-
-def _arguments(text: str) -> tuple[dict[str, object], str]:
-    """The arguments of a call, and what is wrong with them."""
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}, "its arguments are no JSON"
-    if not isinstance(value, dict):
-        return {}, "its arguments are no object"
-    return cast("dict[str, object]", value), ""
 
 
 class RemoteLlm:
@@ -306,6 +340,11 @@ class RemoteLlm:
             seed = SystemRandom().getrandbits(31) if own == "auto" else own
         system = self.system if system is None else system
         return RemoteConversation(self._server, self._config, system, seed)
+
+    def warm(self) -> None:
+        """Have the model loaded, and find out what the server takes, for no more than the first
+        token of a reply. Raises Trouble."""
+        self.conversation().warm()
 
 
 def openai(config: LlmConfig) -> RemoteLlm:

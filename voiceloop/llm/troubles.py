@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from voiceloop.errors import EngineError
 from voiceloop.llm.address import USUAL, Address
+from voiceloop.llm.complaints import Complaint
 
 AGAIN_S = 0.5
 """After so long a request that failed is sent once more, unless the server names another time."""
@@ -21,10 +22,17 @@ PATIENCE_S = 3.0
 QUOTED = 200
 """Characters of what a server says that are passed on."""
 _TOO_LONG = re.compile(
-    r"context.{0,24}(length|size|window|exceed)|(exceed|maximum|max).{0,40}context|"
-    r"(prompt|input|message)s?\b.{0,24}too (long|large)|too many (input )?tokens",
+    r"context.{0,24}(length|size|window|limit|exceed|overflow)"
+    r"|(exceed|overflow|maximum|max).{0,40}context"
+    r"|(prompt|input|message|request|conversation)s?\b.{0,24}too (long|large)"
+    r"|(prompt|input|token)s?\b.{0,60}(exceed|longer than|more than).{0,40}(max|limit|length|\d)"
+    r"|too many (input )?tokens|reduce the (length|size) of"
+    r"|(prompt|input).{0,12}tokens.{0,40}must be (<|at most|less)",
     re.IGNORECASE,
 )
+"""What is said of a history that does not fit, by any server."""
+_SPENT = re.compile(r"could not finish|output limit was reached|try again with (a )?higher", re.I)
+"""What is said of a reply that has had as many tokens as it may."""
 
 
 class Trouble(EngineError):
@@ -38,7 +46,9 @@ class Trouble(EngineError):
         again_s: float | None = None,
         too_long: bool = False,
         lost: bool = False,
+        spent: bool = False,
         status: int | None = None,
+        complaint: Complaint | None = None,
     ) -> None:
         super().__init__(message, hint)
         self.again_s = again_s
@@ -47,6 +57,10 @@ class Trouble(EngineError):
         """What was asked does not fit into the model's context."""
         self.lost = lost
         """The server may not be there any more."""
+        self.spent = spent
+        """The reply has had as many tokens as it may, and none of them is said."""
+        self.complaint = complaint
+        """What the server says of what it was asked, where asking otherwise may help."""
         self.status = status
         """Of HTTP, where the server answered with one that stands for nothing else."""
 
@@ -97,8 +111,9 @@ def no_such_server(where: Address, kind: str) -> Trouble:
     )
 
 
-def refused(where: Address, status: int | None, why: str) -> Trouble:
-    """The server has refused with this status, or in the middle of a reply, and says `why`."""
+def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble:
+    """The server has refused with this status, or in the middle of a reply."""
+    why = complaint.said
     host, key = where.host, where.key_name
     if status is not None and 300 <= status < 400:
         return Trouble(
@@ -109,22 +124,39 @@ def refused(where: Address, status: int | None, why: str) -> Trouble:
         # What it says of a key may hold the key.
         what = "refuses the key" if where.key else "wants a key"
         return Trouble(f"{host} {what} ({status})", f"set {key} in the environment")
-    if _TOO_LONG.search(why):
+    if status == 413 or _TOO_LONG.search(f"{why} {complaint.named.replace('_', ' ')}"):
+        why = why or complaint.named
         return Trouble(
-            f"what was said does not fit into the model's context: {quoted(where, why)}",
+            f"what was said does not fit into the model's context{_because(where, why)}",
             "say less, or give the server's model a longer context",
             too_long=True,
         )
+    spent = _SPENT.search(why) is not None
     if status == 404:
         return Trouble(
             f"{host} knows no such address (404): {where.url}",
             f"llm.base_url mostly ends in /v1: {USUAL}",
+            status=status,
+            complaint=complaint,
         )
     answers = f"answers {status}" if status else "has failed"
-    said = f": {quoted(where, why)}" if why else ""
     again_s = None if status and status < 500 else AGAIN_S
     return Trouble(
-        f"{host} {answers}{said}", "see the server's log", again_s=again_s, status=status
+        f"{host} {answers}{_because(where, why)}",
+        "see the server's log",
+        again_s=again_s,
+        spent=spent,
+        status=status,
+        complaint=None if spent else complaint,
+    )
+
+
+def cut_off(tokens: int, *, spent: bool) -> Trouble:
+    """The model has thought and said nothing, until it had no more tokens, or for too long."""
+    return Trouble(
+        f"the model said nothing: it thought for {tokens} tokens and was cut off",
+        "llm.max_thought_tokens is how long it may think, and llm.thinking = off asks it not to",
+        spent=spent,
     )
 
 
@@ -132,9 +164,8 @@ def busy(where: Address, after: str, why: str) -> Trouble:
     """The server has too much to do, and says in `after` how long it wants to be left alone."""
     seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d+)?", after) else None
     told = "" if seconds is None else f", and wants to be left alone for {seconds:g} s"
-    said = f": {quoted(where, why)}" if why else ""
     return Trouble(
-        f"{where.host} has too much to do (429){told}{said}",
+        f"{where.host} has too much to do (429){told}{_because(where, why)}",
         "wait a little, or see what your plan allows",
         again_s=seconds if seconds is not None and seconds <= PATIENCE_S else None,
     )
@@ -145,6 +176,10 @@ def quoted(where: Address, text: str) -> str:
     plain = " ".join((text.replace(where.key, "…") if where.key else text).split())
     plain = "".join(char for char in plain if char.isprintable())
     return plain if len(plain) <= QUOTED else f"{plain[:QUOTED]}…"
+
+
+def _because(where: Address, why: str) -> str:
+    return f": {quoted(where, why)}" if why else ""
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

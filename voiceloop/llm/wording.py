@@ -11,6 +11,8 @@ SPOKEN = (
 """The system prompt of models that are told no other: by themselves they write for eyes."""
 BROKEN_OFF = "—"
 """Stands in a conversation's history where a reply was interrupted."""
+BEGAN = "You have begun the conversation with these words:"
+"""Stands before what a model said first, where it is shown no conversation that it begins."""
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _MONTHS = (
     "January February March April May June July August September October November December"

@@ -1,0 +1,376 @@
+"""Servers of many kinds, over real sockets: what each refuses or sends, and what is made of it."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.llm.chatservers import DONE, STOP, Play, Request, Scripted, delta, refusing, saying
+from tests.llm.test_remote import (
+    CLOCK,
+    all_of,
+    failing,
+    no_keys,
+    no_threads,
+    serve,
+    settings,
+    shown,
+    spoken,
+    talk,
+)
+from voiceloop.llm.remote import openai
+from voiceloop.llm.wording import BEGAN
+from voiceloop.loading import warm_llm
+from voiceloop.types import ToolCall
+
+__all__ = ["no_keys", "no_threads", "serve"]
+
+pytestmark = pytest.mark.real
+
+CUT = {"choices": [{"delta": {}, "finish_reason": "length"}]}
+
+
+def thinking(text: str, key: str = "reasoning_content") -> dict[str, Any]:
+    return {"choices": [{"delta": {key: text}, "finish_reason": None}]}
+
+
+def sending(*events: object) -> Play:
+    def play(request: Request) -> None:
+        request.begin()
+        request.send(*events, DONE)
+        request.end()
+
+    return play
+
+
+def choosy(refuses: Callable[[dict[str, Any]], str], *plays: Play, status: int = 400) -> Play:
+    """Replies as the plays say, in turn, to requests of which nothing is refused."""
+    left = list(plays)
+
+    def play(request: Request) -> None:
+        owner: Scripted = request.server.owner  # type: ignore[attr-defined]
+        if why := refuses(owner.asked[-1]):
+            request.status(status, {"error": {"message": why}})
+        else:
+            (left.pop(0) if len(left) > 1 else left[0])(request)
+
+    return play
+
+
+# ---- thoughts
+
+
+@pytest.mark.parametrize("key", ["reasoning", "reasoning_content", "content", "parts"])
+def test_a_model_that_thinks_for_longer_than_it_may_be_silent_is_waited_for(
+    serve: Callable[..., Scripted], key: str
+) -> None:
+    pause = threading.Event()
+
+    def play(request: Request) -> None:
+        request.begin()
+        if key == "content":
+            request.send(delta("<think>"))
+        for _ in range(12):
+            pause.wait(0.1)
+            parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm "}]}]
+            told: Any = parts if key == "parts" else "hm "
+            request.send(thinking(told, "content" if key == "parts" else key))
+        request.send(delta("</think>Yes." if key == "content" else "Yes."), STOP, DONE)
+        request.end()
+
+    server = serve(play)
+    assert spoken(all_of(talk(server, timeout_s=0.6).reply("Hello", 1))) == "Yes."
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("thought", [[thinking("hm ")] * 30, [delta("<think>hm ")] * 30])
+def test_a_thought_takes_nothing_from_what_is_said(
+    serve: Callable[..., Scripted], thought: list[object]
+) -> None:
+    end = (
+        [delta("</think>")] if "content" in str(thought) and "reasoning" not in str(thought) else []
+    )
+    server = serve(sending(*thought, *end, *[delta(f" w{n}") for n in range(30)], STOP))
+    conversation = talk(server, max_new_tokens=20, max_thought_tokens=40)
+    for turn, most in ((1, 20), (2, 60)):
+        assert len(spoken(all_of(conversation.reply("Hello", turn))).split()) == 20
+        assert server.asked[-1]["max_tokens"] == most, "once it has thought it is given room"
+
+
+@pytest.mark.parametrize(
+    "thought", [[thinking("hm ", "reasoning")] * 9, [delta("<think>"), *[delta("hm ")] * 9]]
+)
+def test_a_thought_that_was_cut_off_is_given_room_and_then_told(
+    serve: Callable[..., Scripted], thought: list[object]
+) -> None:
+    cut = sending(*thought, CUT)
+    server = serve(cut, saying("Yes."))
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes."
+    assert [one["max_tokens"] for one in server.asked] == [100, 1124]
+    server = serve(cut)
+    error = failing(talk(server).reply("Hello", 1))
+    assert "it thought for 9 tokens and was cut off" in error.message
+    assert "llm.max_thought_tokens" in error.hint and len(server.asked) == 2
+    usage = {"usage": {"completion_tokens_details": {"reasoning_tokens": 64}}}
+    hidden = failing(talk(serve(sending(CUT, usage))).reply("Hello", 1))
+    assert "it thought for 64 tokens" in hidden.message
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        thinking("hm hm "),
+        delta("hm hm "),
+        delta(""),
+        delta('<tool_call>{"name": '),
+        delta("x" * 99),
+    ],
+)
+def test_a_thought_without_end_is_ended(
+    serve: Callable[..., Scripted], piece: dict[str, Any]
+) -> None:
+    hung_up = threading.Event()
+
+    def play(request: Request) -> None:
+        request.begin()
+        try:
+            request.send(delta("<think>"))
+            while True:
+                request.send(piece)
+        finally:
+            hung_up.set()
+
+    server = serve(play)
+    error = failing(talk(server, max_thought_tokens=50).reply("Hello", 1))
+    assert "was cut off" in error.message and len(server.asked) == 1
+    assert hung_up.wait(5)
+
+
+def test_a_model_is_asked_not_to_think_unless_it_may(serve: Callable[..., Scripted]) -> None:
+    server = serve(saying("Yes."))
+    all_of(talk(server, thinking="on").reply("Hello", 1))
+    (asked,) = server.asked
+    assert {"reasoning_effort", "chat_template_kwargs"}.isdisjoint(asked)
+    assert asked["max_tokens"] == 1124
+
+
+def test_thoughts_whose_beginning_is_not_marked_are_said_once_at_most(
+    serve: Callable[..., Scripted], caplog: pytest.LogCaptureFixture
+) -> None:
+    thought = saying("They want a fact.", " So.", "\n</think>\n\n", "Paris.")
+    server = serve(thought, thought, saying("Rome", ", yes."), thought)
+    llm = openai(settings(server))
+    conversation = llm.conversation()
+    assert "They want" in spoken(all_of(conversation.reply("France?", 1)))
+    for turn, said in ((2, "Paris."), (3, "Rome, yes."), (4, "Paris.")):
+        assert spoken(all_of(conversation.reply("And?", turn))).strip() == said
+    assert spoken(all_of(llm.conversation().reply("France?", 1))).strip() == "Paris."
+    assert sum("begins to think" in one.getMessage() for one in caplog.records) == 1
+
+
+# ---- loading
+
+
+@pytest.mark.parametrize("chunk", [thinking("hm "), delta("<think>"), delta("word ")])
+def test_to_warm_up_takes_no_more_than_the_first_of_a_reply(
+    serve: Callable[..., Scripted], chunk: dict[str, Any]
+) -> None:
+    hung_up = threading.Event()
+
+    def play(request: Request) -> None:
+        request.begin()
+        request.send(chunk)
+        if request.closed_by_client():
+            hung_up.set()
+
+    server = serve(play)
+    warm_llm(openai(settings(server)))
+    assert [one["max_tokens"] for one in server.asked] == [1]
+    assert hung_up.wait(5)
+
+
+def test_what_a_server_refuses_is_found_out_while_it_is_loaded(
+    serve: Callable[..., Scripted], caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuses(asked: dict[str, Any]) -> str:
+        if "max_tokens" in asked:
+            return "'max_tokens' is not supported, use 'max_completion_tokens'"
+        if "reasoning_effort" in asked:
+            return "Unrecognized request argument supplied: reasoning_effort"
+        if "chat_template_kwargs" in asked:
+            return "Unknown parameter: 'chat_template_kwargs'"
+        if asked["messages"][0]["role"] == "system":
+            return "System role not supported"
+        return "temperature: only 1 is supported" if "temperature" in asked else ""
+
+    server = serve(choosy(refuses, saying("Yes.")))
+    llm = openai(settings(server, system="Be kind."))
+    warm_llm(llm)
+    before = len(server.asked)
+    for turn in (1, 2):
+        assert spoken(all_of(llm.conversation().reply("Hello", turn))) == "Yes."
+    assert len(server.asked) == before + 2, "each is refused once"
+    assert shown(server) == [("user", "Be kind.\n\nHello")]
+    assert server.asked[-1]["max_completion_tokens"] == 100
+    told = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert len(told) == 1 and "takes no temperature" in told[0]
+
+
+def test_a_first_token_that_is_none_is_no_failure(serve: Callable[..., Scripted]) -> None:
+    why = "Could not finish the message because max_tokens or model output limit was reached."
+    warm_llm(openai(settings(serve(refusing(400, {"error": {"message": why}})))))
+
+
+# ---- what is refused
+
+
+def alternating(asked: dict[str, Any]) -> str:
+    roles = [one["role"] for one in asked["messages"] if one["role"] != "system"]
+    wrong = roles[0] != "user" or any(a == b for a, b in itertools.pairwise(roles))
+    return "Conversation roles must alternate user/assistant/user/assistant/..." if wrong else ""
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_turns_of_one_role_in_a_row_are_merged_where_they_must_be(
+    serve: Callable[..., Scripted], status: int
+) -> None:
+    call = {"index": 0, "id": "a", "function": {"name": "clock", "arguments": "{}"}}
+    calling = sending({"choices": [{"delta": {"tool_calls": [call]}}]}, STOP)
+    server = serve(choosy(alternating, calling, saying("Yes."), status=status))
+    conversation = talk(server, system="Be kind.")
+    conversation.rewrite("Be kind.", [("", "Hello there.")], (CLOCK,))
+    (called,) = all_of(conversation.reply("What time is it?", 1))
+    assert isinstance(called, ToolCall)
+    assert spoken(all_of(conversation.reply("Never mind", 2))) == "Yes."
+    assert shown(server) == [
+        ("system", f"Be kind.\n\n{BEGAN} Hello there."),
+        ("user", "What time is it?\n\nNever mind"),
+    ]
+    assert len(server.asked) == 3, "it is refused once"
+
+
+def test_a_refusal_that_does_not_end_is_told(serve: Callable[..., Scripted]) -> None:
+    for why in ("roles must alternate", "temperature is not supported", "invalid stop", "tools?"):
+        server = serve(refusing(400, {"error": {"message": why}}))
+        assert why in failing(talk(server, system="Be kind.").reply("Hello", 1)).message
+        assert len(server.asked) <= 3
+
+
+def test_tools_that_are_refused_are_not_offered(serve: Callable[..., Scripted]) -> None:
+    def refuses(asked: dict[str, Any]) -> str:
+        return "small does not support tools" if "tools" in asked else ""
+
+    server = serve(choosy(refuses, saying("Yes.")))
+    conversation = talk(server)
+    conversation.rewrite("", (), (CLOCK,))
+    assert spoken(all_of(conversation.reply("Hello", 1))) == "Yes."
+
+
+# ---- what goes wrong in a stream
+
+TOO_LONG: tuple[object, ...] = (
+    b'error: {"code": 400, "message": "the request exceeds the available context size"}\n\n',
+    b'event: error\ndata: {"message": "context length exceeded"}\n\n',
+    {"object": "error", "message": "maximum context length is 9 tokens", "code": 400},
+    {"error": {"code": "context_length_exceeded", "message": "Please shorten it."}},
+    {"type": "exceed_context_size_error", "message": "no room"},
+    {"error": {"message": "Input validation error: inputs tokens must be <= 4096"}},
+    {"error": {"message": "The input token count (9) exceeds the maximum number of tokens"}},
+    {"error": {"message": "Please reduce the length of the messages."}},
+)
+
+
+@pytest.mark.parametrize("told", TOO_LONG)
+def test_a_full_context_is_mended_whichever_way_it_is_told(
+    serve: Callable[..., Scripted], told: object
+) -> None:
+    plays = [sending(told)]
+    if isinstance(told, dict):
+        plays += [refusing(code, told) for code in (200, 400, 413, 500)]
+    for play in plays:
+        server = serve(play, saying("Short."))
+        conversation = talk(server)
+        conversation.rewrite("", [("Q1", "A1"), ("Q2", "A2")])
+        assert spoken(all_of(conversation.reply("Now", 1))) == "Short."
+        assert [text for _, text in shown(server)] == ["Q2", "A2", "Now"]
+
+
+def test_an_error_behind_the_first_words_ends_the_reply(serve: Callable[..., Scripted]) -> None:
+    for wrong in (
+        b'error: {"message": "it broke"}\n\n',
+        {"object": "error", "message": "it broke"},
+    ):
+        server = serve(sending(delta("Well, "), wrong))
+        conversation, said = talk(server), []
+        with pytest.raises(Exception, match="it broke"):
+            said.extend(item for item in conversation.reply("Hello", 1) if item)
+        assert spoken(said) == "Well, " and len(server.asked) == 1
+
+
+def test_a_reply_that_comes_whole_is_one(serve: Callable[..., Scripted]) -> None:
+    message = {"role": "assistant", "content": "Yes,\nso it is."}
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    server = serve(refusing(200, body))
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes,\nso it is."
+    server = serve(refusing(200, {"error": {"message": "it broke"}}))
+    assert "it broke" in failing(talk(server).reply("Hello", 1)).message
+
+
+# ---- what is sent, and how much of it
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"choices": [{"delta": {"tool_calls": 5}}]},
+        {"choices": [{"delta": {"tool_calls": ["x"]}}]},
+        b"data: x\n" * 200_000,
+        b"data: " + b"x" * 2_000_000,
+    ],
+)
+def test_what_cannot_be_read_is_one_line(serve: Callable[..., Scripted], chunk: object) -> None:
+    assert "sends" in failing(talk(serve(sending(chunk))).reply("Hello", 1)).message
+
+
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [
+        ({"data": [{"id": f"m{n}", "description": "d" * 600} for n in range(9000)]}, True),
+        ([{"id": "m1"}, {"id": "m2"}], True),
+        ({"models": [{"name": "m1"}, 5, {"id": None}]}, True),
+        ({"data": "none"}, False),
+        (b"{", False),
+        (b"[" * 100_000, False),
+    ],
+)
+def test_a_list_of_models_may_be_long_or_missing(
+    serve: Callable[..., Scripted], told: object, known: bool
+) -> None:
+    server = serve(saying("Yes."), models=refusing(200, told))
+    llm = openai(settings(server))
+    assert ("m1" in llm._server.models) is known
+    assert spoken(all_of(llm.conversation().reply("Hello", 1))) == "Yes."
+
+
+def test_calls_of_one_id_get_their_results_apart(serve: Callable[..., Scripted]) -> None:
+    calls = [{"index": n, "id": "x", "function": {"name": f"f{n}"}} for n in range(2)]
+    for call, arguments in zip(calls, ("{}", '{"a": "x\ny"}'), strict=True):
+        call["function"]["arguments"] = arguments
+    server = serve(sending({"choices": [{"delta": {"tool_calls": calls}}]}, STOP), saying("Yes."))
+    conversation = talk(server)
+    items = all_of(conversation.reply("Hello", 1))
+    assert [(one.name, dict(one.arguments)) for one in items] == [("f0", {}), ("f1", {"a": "x\ny"})]
+    all_of(conversation.tool_results([(one, one.name) for one in items], 1))
+    back = [one for one in server.asked[-1]["messages"] if one["role"] == "tool"]
+    assert len({one["tool_call_id"] for one in back}) == 2
+    assert [one["content"] for one in back] == ["f0", "f1"]
+
+
+def test_leaked_tokens_are_not_said(serve: Callable[..., Scripted]) -> None:
+    said = ("<|im_start|>assist", "ant\nYes", ".<|im_", "end|>\n<|im_start|>", "user\nWhat?")
+    assert spoken(all_of(talk(serve(saying(*said))).reply("Hello", 1))) == "Yes."
