@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +133,15 @@ def test_a_model_that_the_server_does_not_have_is_one_line(server: Real) -> None
     assert "500" in caught.value.message and "\n" not in caught.value.message
     with pytest.raises(Trouble, match="no such address"):
         talk(server, base_url=server.url.removesuffix("/v1"))
-    with suppress(Trouble):
-        all_of(talk(server, top_k=5).reply("Hello", 1))
-        pytest.fail("it takes what it does not know")
+
+
+def test_what_the_server_does_not_know_is_left_out(
+    server: Real, caplog: pytest.LogCaptureFixture
+) -> None:
+    usual = spoken(all_of(talk(server).reply("Hello", 1)))
+    conversation = talk(server, top_k=5)
+    assert spoken(all_of(conversation.reply("Hello", 1))) == usual
+    assert "takes no top_k" in caplog.text
 
 
 def test_a_model_of_people_replies_elsewhere_as_it_does_here(server: Real, tmp_path: Path) -> None:

@@ -362,7 +362,7 @@ def _listed(told: bytes) -> list[str]:
     every = cast("list[object]", listed) if isinstance(listed, list) else []
     told_of = [cast("dict[str, object]", one) for one in every if isinstance(one, dict)]
     names = (one.get("id") or one.get("name") for one in told_of)
-    return [name for name in names if isinstance(name, str)]
+    return [name for name in names if isinstance(name, str) and name.isprintable()]
 
 
 def _json(told: bytes) -> Any:

@@ -152,9 +152,9 @@ def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble
 
 
 def cut_off(tokens: int, *, spent: bool) -> Trouble:
-    """The model has thought and said nothing, until it had no more tokens, or for too long."""
+    """The model has thought until it had no more tokens (`spent`), or for too long."""
     return Trouble(
-        f"the model said nothing: it thought for {tokens} tokens and was cut off",
+        f"the model came to no end: it thought for {tokens} tokens and was cut off",
         "llm.max_thought_tokens is how long it may think, and llm.thinking = off asks it not to",
         spent=spent,
     )
