@@ -26,7 +26,7 @@ from tests.llm.test_remote import (
 from voiceloop.llm.remote import openai
 from voiceloop.llm.wording import BEGAN
 from voiceloop.loading import warm_llm
-from voiceloop.types import ToolCall
+from voiceloop.types import Past, ToolCall
 
 __all__ = ["no_keys", "no_threads", "serve"]
 
@@ -242,7 +242,7 @@ def test_turns_of_one_role_in_a_row_are_merged_where_they_must_be(
     calling = sending({"choices": [{"delta": {"tool_calls": [call]}}]}, STOP)
     server = serve(choosy(alternating, calling, saying("Yes."), status=status))
     conversation = talk(server, system="Be kind.")
-    conversation.rewrite("Be kind.", [("", "Hello there.")], (CLOCK,))
+    conversation.rewrite("Be kind.", [Past("", ("Hello there.",))], (CLOCK,))
     (called,) = all_of(conversation.reply("What time is it?", 1))
     assert isinstance(called, ToolCall)
     assert spoken(all_of(conversation.reply("Never mind", 2))) == "Yes."
@@ -294,7 +294,7 @@ def test_a_full_context_is_mended_whichever_way_it_is_told(
     for play in plays:
         server = serve(play, saying("Short."))
         conversation = talk(server)
-        conversation.rewrite("", [("Q1", "A1"), ("Q2", "A2")])
+        conversation.rewrite("", [Past("Q1", ("A1",)), Past("Q2", ("A2",))])
         assert spoken(all_of(conversation.reply("Now", 1))) == "Short."
         assert [text for _, text in shown(server)] == ["Q2", "A2", "Now"]
 
