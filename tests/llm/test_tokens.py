@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jinja2 import TemplateError
 from transformers import AutoTokenizer
 
 from tests.llm.conftest import CORPUS, Workshop
@@ -19,19 +18,6 @@ from voiceloop.llm.tokens import Tokenizer, read_tokenizer
 pytestmark = pytest.mark.models
 
 STARTER = bundled("models/starter/llm-target")
-TOOL = {
-    "type": "function",
-    "function": {"name": "now", "description": "<the time> & more", "parameters": {"é": [1]}},
-}
-DIALOGUES: list[list[dict[str, str]]] = [
-    [{"role": "user", "content": "Hello!"}],
-    [{"role": "system", "content": "Be brief."}, {"role": "user", "content": " Hello \n"}],
-    [
-        {"role": "user", "content": "What time is it?"},
-        {"role": "assistant", "content": "<tool_call>\n{}\n</tool_call>"},
-        {"role": "tool", "content": '{"time": "noon"}'},
-    ],
-]
 
 
 @pytest.fixture(scope="module")
@@ -71,60 +57,6 @@ def test_special_tokens_and_vocabulary_are_the_same(pair: tuple[Tokenizer, Any])
     assert found == described
 
 
-def rendered(tokenizer: Any, turns: list[dict[str, str]], tools: Any) -> str:
-    return tokenizer.apply_chat_template(
-        turns, tools=tools, tokenize=False, add_generation_prompt=True, enable_thinking=False
-    )
-
-
-EVERYTHING = """\
-{%- for message in messages -%}
-    {%- if message.role == 'nobody' -%}{{ raise_exception('no ' + message.role) }}{%- endif -%}
-    {%- if loop.index > 2 -%}{%- break -%}{%- endif -%}
-    {{ message.role }}: {{ message.content | trim }}{{ eos_token }}
-{% endfor %}
-{{ tools | tojson(indent=2) if tools else 'no tools' }} {{ strftime_now('%Y') | length }}
-{{ bos_token is defined }} {{ documents is none }} {{ enable_thinking }}
-    {% if add_generation_prompt %}
-assistant:
-    {% endif %}
-"""
-"""What templates use of what transformers gives them."""
-
-
-@pytest.mark.parametrize("tools", [None, [TOOL]])
-@pytest.mark.parametrize("turns", DIALOGUES, ids=len)
-def test_dialogues_are_the_same_text(
-    workshop: Workshop, pair: tuple[Tokenizer, Any], tmp_path: Path, turns: Any, tools: Any
-) -> None:
-    assert rendered(pair[0], turns, tools) == rendered(pair[1], turns, tools)
-    workshop.tokenizer.save_pretrained(tmp_path)
-    (tmp_path / "chat_template.jinja").write_text(EVERYTHING)
-    straight = read_tokenizer(tmp_path, "llama")
-    theirs = AutoTokenizer.from_pretrained(str(tmp_path))
-    assert rendered(straight, turns, tools) == rendered(theirs, turns, tools)
-    with pytest.raises(TemplateError, match="no nobody"):
-        rendered(straight, [{"role": "nobody", "content": ""}], None)
-
-
-def test_a_template_reaches_nothing_but_what_it_is_given(
-    workshop: Workshop, tmp_path: Path
-) -> None:
-    workshop.tokenizer.save_pretrained(tmp_path)
-    for hostile in (
-        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-        "{{ raise_exception.__globals__ }}",
-        "{{ strftime_now.__globals__['datetime'] }}",
-        "{{ messages.append('x') }}",
-    ):
-        (tmp_path / "chat_template.jinja").write_text(hostile)
-        try:
-            shown = rendered(read_tokenizer(tmp_path, "llama"), DIALOGUES[0], None)
-        except TemplateError:
-            continue
-        assert shown == ""
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -139,7 +71,6 @@ def test_a_template_reaches_nothing_but_what_it_is_given(
         {"added_tokens_decoder": {"2": {"content": "<|im_end|>", "special": False}}},
         {"added_tokens_decoder": {"9": {"content": "<|more|>", "special": True}}},
         {"chat_template": [{"name": "default", "template": "{{ messages }}"}]},
-        {"chat_template": "{% generation %}{{ messages }}{% endgeneration %}"},
     ],
     ids=json.dumps,
 )

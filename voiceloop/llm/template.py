@@ -12,14 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from jinja2 import TemplateError
-
 from voiceloop.errors import EngineError
 from voiceloop.llm.parts import THOUGHTS
+from voiceloop.llm.rendering import Rendering
 from voiceloop.types import Tool, ToolCall
 
 MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
 """Marks that end a sentence, in any script."""
+LONGEST_REASON = 200
+"""Characters that a template may say of why it refuses a dialogue."""
 _USER, _ASSISTANT, _NEXT = "\ue000user\ue001", "\ue000reply\ue001", "\ue000next\ue001"
 _CALL_ID = "call{:05}"
 """Nine letters and digits, which is what Mistral's templates take."""
@@ -46,15 +47,21 @@ class ChatTemplate:
                 f"the model '{name}' has no chat template",
                 "choose a model that was trained to chat (an -Instruct or -it model)",
             )
+        plain, telling = self._written(tokenizer.chat_template)
+        self._plain = self._compiled(plain)
+        self._telling = self._plain if telling == plain else self._compiled(telling)
+        """For dialogues with tools."""
         between, after = self._around(self._turns(("user", _NEXT)), _ASSISTANT, _NEXT)
         self._between, self._after = between, after
         closing = (token for token in self._special if token in between)
-        self._closing = min(closing, key=between.find, default="")
+        self._closer = min(closing, key=between.find, default="")
         """The special token that closes a reply; empty where none does."""
         self.reply_to_user = self.encode(between)
         """From the end of a reply to where the user's next text begins."""
         self.user_to_reply = self.encode(after)
         """From the end of the user's text to where the reply begins."""
+        self.closing = self._closing(between)
+        """Tokens, one of which ends a reply that is written into the dialogue."""
         self.ends = self._ends(between, after)
         """Tokens, one of which follows the user's last word where they have finished, ascending."""
         self.thinks_first = any(after.rfind(a) > after.rfind(b) for a, b in THOUGHTS.items())
@@ -62,6 +69,10 @@ class ChatTemplate:
         self._takes_calls = False
         self.call = self._call_marks()
         """What begins a call of a tool and what ends it; empty where it has no such mark."""
+
+    def writes(self, token: str) -> bool:
+        """Whether it writes `token` around what is said."""
+        return token in self._render(self._turns(("user", _NEXT)))
 
     @property
     def takes_system(self) -> bool:
@@ -115,7 +126,7 @@ class ChatTemplate:
 
     def calls(self, calls: Sequence[ToolCall]) -> list[int]:
         """These calls as the model writes them in a reply; empty where it has no way to."""
-        if not self._takes_calls or not self._closing:
+        if not self._takes_calls or not self._closer:
             return []
         told = [
             {
@@ -127,7 +138,7 @@ class ChatTemplate:
         ]
         calling = {"role": "assistant", "content": "", "tool_calls": told}
         text = self._render([{"role": "user", "content": _USER}, calling]).partition(_USER)[2]
-        return self.encode(text.removeprefix(self._after).partition(self._closing)[0])
+        return self.encode(text.removeprefix(self._after).partition(self._closer)[0])
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, with nothing added."""
@@ -161,6 +172,23 @@ class ChatTemplate:
                     ends.update(first)
         return tuple(sorted(ends))
 
+    def _closing(self, between: str) -> frozenset[int]:
+        """What the template writes behind a reply, whatever else the model's files say of ends.
+
+        Behind the last reply of a dialogue, as models read it in training: behind those before,
+        some write what ends a part of a reply. Where nothing follows the last one, what begins the
+        user's next turn says that it is over.
+        """
+        added = self._tokenizer.added_tokens_decoder
+        try:
+            last = self._render(self._turns(), goes_on=False).partition(_ASSISTANT)[2]
+        except EngineError:
+            last = ""
+        for behind in (last, between):
+            if found := [one for one in self.encode(behind) if one in added][:1]:
+                return frozenset(found)
+        return frozenset()
+
     def _call_marks(self) -> tuple[str, str]:
         """What the template puts around a call: whatever a model was trained with, it shows."""
         function = {"name": _NEXT, "arguments": {"x": _NEXT}}
@@ -168,7 +196,7 @@ class ChatTemplate:
         calling = {"role": "assistant", "content": "", "tool_calls": [call]}
         try:
             text = self._render([{"role": "user", "content": _USER}, calling])
-        except Exception:  # a template may do anything to a call that it does not expect
+        except EngineError:  # a template may do anything to a call that it does not expect
             return "", ""
         text = text.partition(_USER)[2].removeprefix(self._after)
         before, found, rest = text.partition(_NEXT)
@@ -176,7 +204,7 @@ class ChatTemplate:
             return "", ""
         self._takes_calls = True
         begin = _BEFORE_CALL.search(before.partition("{")[0])
-        ends, behind = self._closing, rest.rpartition(_NEXT)[2]
+        ends, behind = self._closer, rest.rpartition(_NEXT)[2]
         behind = behind.partition(ends)[0] if ends else ""
         end = _BEHIND_CALL.search(behind)
         return (begin[1], end[1] if end else "") if begin else ("", "")
@@ -193,17 +221,41 @@ class ChatTemplate:
             raise self._unusable("it leaves a turn out")
         return between, after
 
-    def _render(self, turns: Sequence[Mapping[str, Any]], tools: Sequence[Tool] = ()) -> str:
+    def _written(self, template: str | Mapping[str, str]) -> tuple[str, str]:
+        """The template, and that for dialogues with tools, of several that have names."""
+        if isinstance(template, str):
+            return template, template
+        named = [*template] if len(template) == 1 else ["default", "tool_use"]
+        plain = next((template[name] for name in named if name in template), None)
+        if plain is None:
+            told = ", ".join(sorted(template))
+            raise self._unusable(f"of several ({told}) none is called default")
+        return plain, template.get("tool_use", plain)
+
+    def _compiled(self, text: str) -> Rendering:
         try:
-            return self._tokenizer.apply_chat_template(
+            return Rendering(text, self._tokenizer.special_tokens_map)
+        except Exception as error:  # of jinja, and of Python where it is nested too deep
+            raise self._unusable(_said(error)) from error
+
+    def _render(
+        self,
+        turns: Sequence[Mapping[str, Any]],
+        tools: Sequence[Tool] = (),
+        *,
+        goes_on: bool = True,
+    ) -> str:
+        """The text of a dialogue, where it `goes_on` to where the reply begins."""
+        rendering = self._telling if tools else self._plain
+        try:
+            return rendering.render(
                 turns,
                 tools=[{"type": "function", "function": asdict(tool)} for tool in tools] or None,
-                tokenize=False,
-                add_generation_prompt=True,
+                add_generation_prompt=goes_on,
                 enable_thinking=False,
             )
-        except TemplateError as error:
-            raise self._unusable(str(error)) from error
+        except Exception as error:  # a template may divide by zero, or call itself for ever
+            raise self._unusable(_said(error)) from error
 
     def _unusable(self, why: str) -> EngineError:
         roles = "turns of user, assistant and tool"
@@ -211,3 +263,9 @@ class ChatTemplate:
             f"the chat template of '{self._name}' cannot be used: {why}",
             f"choose a model whose template takes {roles}",
         )
+
+
+def _said(error: Exception) -> str:
+    """What an error says, on a line of its own length."""
+    said = str(error).strip().partition("\n")[0] or type(error).__name__
+    return said if len(said) <= LONGEST_REASON else f"{said[:LONGEST_REASON]} …"

@@ -8,14 +8,10 @@ would make something else of the folder, it is left to transformers. This module
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, cast
 
-from jinja2 import TemplateError, TemplateSyntaxError
-from jinja2.ext import loopcontrols
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
@@ -40,33 +36,29 @@ class Tokenizer:
     """A tokenizer with a chat template; its methods are those of transformers' that are used."""
 
     def __init__(self, backend: Backend, template: str | None, named: Mapping[str, str]) -> None:
-        """`named` are the special tokens by name, such as `eos_token`.
-
-        TemplateSyntaxError for a template that uses more than jinja and its loop controls.
-        """
+        """`named` are the special tokens by name, such as `eos_token`."""
         backend.no_truncation()
         backend.no_padding()
-        self._backend = backend
-        self._named = dict(named)
+        self._tokenizer = backend
+        self.special_tokens_map = dict(named)
         self.chat_template = template
-        self._compiled = None if template is None else _environment().from_string(template)
         ends = named.get("eos_token")
         self.eos_token_id = None if ends is None else backend.token_to_id(ends)
 
     @property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
         """The tokens that are no pieces of text, by id."""
-        return self._backend.get_added_tokens_decoder()
+        return self._tokenizer.get_added_tokens_decoder()
 
     def get_vocab(self) -> dict[str, int]:
         """The ids of all tokens."""
-        return self._backend.get_vocab()
+        return self._tokenizer.get_vocab()
 
     def encode(
         self, text: str, *, add_special_tokens: bool = True, verbose: bool = True
     ) -> list[int]:
         """Token ids of `text`, however long it is: nothing warns here."""
-        return self._backend.encode(text, add_special_tokens=add_special_tokens).ids
+        return self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
 
     def decode(
         self,
@@ -76,19 +68,19 @@ class Tokenizer:
         clean_up_tokenization_spaces: bool = False,
     ) -> str:
         """The text of `ids`, spaces as they are."""
-        return self._backend.decode(ids, skip_special_tokens=skip_special_tokens)
+        return self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
 
-    def apply_chat_template(
-        self, conversation: Sequence[Mapping[str, str]], *, tokenize: bool, **given: object
-    ) -> str:
-        """The text of a dialogue, with `given` for the template to see.
 
-        TemplateError where the template refuses the dialogue.
-        """
-        assert self._compiled is not None and not tokenize
-        return self._compiled.render(
-            {**self._named, "documents": None, **given, "messages": conversation}
-        )
+def without(backend: Backend, tokens: Collection[int]) -> Backend:
+    """The tokenizer without some of its added tokens."""
+    told = json.loads(backend.to_str())
+    told["added_tokens"] = [one for one in told["added_tokens"] if one["id"] not in tokens]
+    vocab = told["model"].get("vocab")
+    if isinstance(vocab, dict):
+        numbered = cast("dict[str, int]", vocab)
+        kept = {text: index for text, index in numbered.items() if index not in tokens}
+        told["model"]["vocab"] = kept
+    return Backend.from_str(json.dumps(told))
 
 
 def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
@@ -121,10 +113,7 @@ def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
     }:
         return None
     named = {key: _content(config[key]) for key in _NAMED if config.get(key) is not None}
-    try:
-        return Tokenizer(backend, template, named)
-    except TemplateSyntaxError:
-        return None  # transformers knows further tags
+    return Tokenizer(backend, template, named)
 
 
 def _backend(file: Path) -> Backend:
@@ -159,40 +148,3 @@ def _special(config: Mapping[str, Any]) -> set[str]:
 
 def _content(token: str | Mapping[str, Any]) -> str:
     return token if isinstance(token, str) else str(token["content"])
-
-
-def _environment() -> ImmutableSandboxedEnvironment:
-    """What chat templates are written for: jinja as transformers sets it up.
-
-    They come with models from anywhere, so they see no more than they are given.
-    """
-    made = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
-    )
-    made.filters["tojson"] = _to_json
-    made.globals |= {"raise_exception": _refuse, "strftime_now": _now}
-    return made
-
-
-def _to_json(
-    value: object,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-    )
-
-
-def _refuse(message: str) -> NoReturn:
-    raise TemplateError(message)
-
-
-def _now(form: str) -> str:
-    return datetime.now().strftime(form)

@@ -1,0 +1,241 @@
+"""Chat templates: what transformers makes of them, and what they may not do."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jinja2 import TemplateError
+
+from tests.llm.conftest import TEMPLATE, build_tokenizer
+from voiceloop.errors import EngineError
+from voiceloop.llm.rendering import LARGEST, SECONDS, Rendering
+from voiceloop.llm.template import LONGEST_REASON, ChatTemplate
+from voiceloop.types import Tool
+
+pytestmark = pytest.mark.models
+
+TOOL = {
+    "type": "function",
+    "function": {"name": "now", "description": "<the time> & more", "parameters": {"é": [1]}},
+}
+TURNS = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["user", "assistant", "system", "tool"]), "content": st.text()}
+    ),
+    min_size=1,
+    max_size=5,
+)
+EVERYTHING = """\
+{%- for message in messages -%}
+    {%- if message.role == 'nobody' -%}{{ raise_exception('no ' + message.role) }}{%- endif -%}
+    {%- if loop.index > 3 -%}{%- break -%}{%- endif -%}
+    {{ loop.index }}/{{ loop.length }} {{ loop.previtem.role if loop.previtem }} {{ loop.last }}
+    {{ message.role }}: {{ message.content | trim }}{{ eos_token }}
+{% else %}nothing
+{% endfor %}
+{{ tools | tojson(indent=2) if tools else 'no tools' }} {{ strftime_now('%Y') | length }}
+{{ bos_token is defined }} {{ documents is none }} {{ enable_thinking }}
+    {% if add_generation_prompt %}
+assistant:
+    {% endif %}
+"""
+"""What templates use of what transformers gives them."""
+TEMPLATES = {
+    "plain": TEMPLATE,
+    "everything": EVERYTHING,
+    "generation": "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}"
+    "{% endfor %}",
+    "namespace": "{% set ns = namespace(last='', n=0) %}{% for m in messages if m.role != 'tool' %}"
+    "{% set ns.last = ns.last ~ m.role %}{% set ns.n = ns.n + 2 * loop.index0 %}{% endfor %}"
+    "{{ ns.last }}{{ ns.n }}{{ '-' * ns.n }}",
+    "macros": "{% macro turn(m, end='.') %}{{ m.role }}{{ end }}{% endmacro %}"
+    "{% for m in messages %}{{ turn(m, end=';') }}{% endfor %}"
+    "{% set whole %}{{ messages | map(attribute='role') | join(',') }}{% endset %}{{ whole }}",
+    "recursive": "{% for x in [[messages], 1, [2, [3]]] recursive %}"
+    "{{ loop(x) if x is sequence and x is not string and x is not mapping else x is mapping }}"
+    "{{ loop.depth }}{% endfor %}",
+    "dictionaries": "{% set d = dict(a=1, **{'b': messages | length}) %}{{ d | tojson }}"
+    "{% for k, v in d.items() %}{{ k }}{{ v ** 2 }}{% endfor %}{{ dict.fromkeys(['x'], 2) }}",
+    "slices": "{% set rest = messages[1:] %}{{ rest[::-1] | tojson }}"
+    "{{ (messages + rest) | length }}{% for m in messages | reverse %}{{ m.role | upper }}"
+    "{{ cycler('a', 'b').next() }}{% endfor %}",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return build_tokenizer()
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("tools", [None, [TOOL]], ids=["alone", "tools"])
+def test_a_dialogue_is_the_text_that_transformers_makes_of_it(
+    tokenizer: Any, name: str, tools: Any
+) -> None:
+    text = TEMPLATES[name]
+    ours = Rendering(text, tokenizer.special_tokens_map)
+
+    @settings(max_examples=60)
+    @given(TURNS, st.booleans())
+    def same(turns: list[dict[str, str]], goes_on: bool) -> None:
+        given = {"tools": tools, "add_generation_prompt": goes_on, "enable_thinking": False}
+        theirs = tokenizer.apply_chat_template(turns, chat_template=text, tokenize=False, **given)
+        assert ours.render(turns, **given) == theirs
+
+    same()
+
+
+def test_a_template_refuses_in_its_own_words(tokenizer: Any) -> None:
+    with pytest.raises(TemplateError, match="no nobody"):
+        Rendering(EVERYTHING, {}).render([{"role": "nobody", "content": ""}])
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ raise_exception.__globals__ }}",
+        "{{ strftime_now.__globals__['datetime'] }}",
+        "{{ messages.append('x') }}",
+        "{{ namespace.__init__.__globals__ }}",
+        "{{ dict.__init__.__globals__ }}{{ dict.__class__ }}",
+        "{% set ns = namespace(a=1) %}{% set ns.__class__ = 1 %}",
+        "{{ namespace(_x=1) }}",
+        "{{ lipsum(n=3) }}",
+        "{% include 'chat_template.jinja' %}",
+    ],
+)
+def test_a_template_reaches_nothing_but_what_it_is_given(hostile: str) -> None:
+    try:
+        shown = Rendering(hostile, {}).render([{"role": "user", "content": "Hello!"}])
+    except (TemplateError, TypeError):
+        return
+    assert shown == ""
+
+
+ENDLESS = {
+    "two loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "loops that find nothing": "{% set l = range(99999) | list %}"
+    "{% for a in l %}{% for b in l if b < 0 %}x{% endfor %}{% endfor %}",
+    "a macro that calls itself twice": "{% macro f(n) %}{{ f(n - 1) ~ f(n - 1) if n else '' }}"
+    "{% endmacro %}{{ f(60) }}",
+    "loops within themselves": "{% set l = range(9999) | list %}"
+    "{% for a in l recursive %}{{ loop(l) if loop.depth < 9 else '' }}{% endfor %}",
+    "letters": "{% set s = 'a' * 99999 %}{% for a in s %}{% for b in s %}{% endfor %}"
+    "{% endfor %}",
+    "entries": "{% set d = dict.fromkeys(range(99999)) %}{% for a in d %}"
+    "{% for b, c in d.items() %}{% endfor %}{% endfor %}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_template_without_end_is_cut_off(name: str) -> None:
+    """By a clock that goes on by a moment whenever it is looked at."""
+    looked = itertools.count()
+    rendering = Rendering(ENDLESS[name], {}, lambda: next(looked) * SECONDS / 1000)
+    with pytest.raises(TemplateError, match="comes to no end"):
+        rendering.render([])
+    assert next(looked) < 1010
+
+
+LARGE = {
+    "text times a number": "{{ 'a' * 9000000000 }}",
+    "a number times text": "{{ 9000000000 * 'ab' }}",
+    "a list": "{{ [1, 2] * (10 ** 12) }}",
+    "a power": "{{ 10 ** (10 ** 9) }}",
+    "powers": "{% set ns = namespace(n=9) %}{% for i in range(99) %}{% set ns.n = ns.n * ns.n %}"
+    "{% endfor %}",
+    "text twice": "{% set ns = namespace(s='ab') %}{% for i in range(99) %}"
+    "{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+    "text and itself": "{% set ns = namespace(s='ab') %}{% for i in range(99) %}"
+    "{% set ns.s = ns.s + ns.s %}{% endfor %}",
+    "a block": "{% set ns = namespace(s='ab') %}{% for i in range(99) %}"
+    "{% set ns.s %}{{ ns.s }}{{ ns.s }}{% endset %}{% endfor %}",
+    "a list and itself": "{% set ns = namespace(s=[1]) %}{% for i in range(99) %}"
+    "{% set ns.s = ns.s + ns.s %}{% endfor %}",
+    "a macro": "{% macro f(s) %}{{ f(s ~ s) }}{% endmacro %}{{ f('ab') }}",
+    "room beside a text": "{{ 'a'.ljust(9000000000) }}",
+    "a range": "{{ range(10 ** 9) | length }}",
+    "the whole": "{% for i in range(9999) %}{{ 'a' * 9999 }}{% endfor %}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_template_makes_nothing_that_fills_the_memory(name: str) -> None:
+    """Nothing of that size is ever there, so this is quick where it is refused."""
+    with pytest.raises((TemplateError, OverflowError), match=r"too large|[Rr]ange too big"):
+        Rendering(LARGE[name], {}, lambda: 0.0).render([])
+
+
+def test_what_is_as_large_as_it_may_be_is_made() -> None:
+    made = Rendering("{% set s = 'a' * n %}{{ s }}", {}, lambda: 0.0).render([], n=LARGEST)
+    assert len(made) == LARGEST
+
+
+RAISING = {
+    "a division": "{{ 1 // 0 }}",
+    "another": "{{ messages | length / 0 }}",
+    "a macro": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "nesting": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+    "loops in loops": "{% for a in [1] %}" * 200 + "{% endfor %}" * 200,
+    "a type": "{{ messages + 1 }}",
+    "a key": "{{ messages[0]['content'].format(**{}) ~ '{x}'.format() }}",
+    "an index": "{{ '{}'.format() }}",
+    "a value": "{{ 'a'.index('b') }}",
+    "what is undefined": "{{ messages[0].content.foo.bar }}",
+    "too much": "{{ 'a' * 9000000000 }}",
+    "syntax": "{% for m in messages %}{{ m['content'] ",
+    "an unknown tag": "{% nothing %}",
+    "an unknown filter": "{{ messages | nothing }}",
+    "a file": "{% include 'x' %}",
+    "a long text": "{{ raise_exception('no' * 5000) }}",
+    "lines": "{{ raise_exception('one\\ntwo') }}",
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_whatever_a_template_raises_is_one_line(name: str) -> None:
+    tokenizer: Any = build_tokenizer(RAISING[name] + TEMPLATE)
+    with pytest.raises(
+        EngineError, match="the chat template of 'a model' cannot be used"
+    ) as caught:
+        ChatTemplate(tokenizer, "a model")
+    message = caught.value.message
+    assert "\n" not in message and len(message) < LONGEST_REASON + 100 and caught.value.hint
+
+
+LOOK = Tool("look", "See what is there.", {"type": "object"})
+OTHER = TEMPLATE.replace("'<|im_end|>", "'!<|im_end|>")
+WITH_TOOLS = "{{ tools | tojson if tools else '' }}" + TEMPLATE
+
+
+@pytest.mark.parametrize(
+    ("named", "plain"),
+    [
+        ({"default": TEMPLATE, "rag": OTHER}, TEMPLATE),
+        ({"rag": OTHER, "default": TEMPLATE, "tool_use": WITH_TOOLS}, TEMPLATE),
+        ({"rag": TEMPLATE}, TEMPLATE),
+        ({"rag": OTHER, "tool_use": WITH_TOOLS}, TEMPLATE),
+        ({"tool_use": WITH_TOOLS}, TEMPLATE),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
+)
+def test_of_several_templates_the_usual_one_is_taken(named: dict[str, str], plain: str) -> None:
+    tokenizer: Any = build_tokenizer()
+    tokenizer.chat_template = named
+    found, expected = ChatTemplate(tokenizer, "a"), ChatTemplate(build_tokenizer(plain), "a")
+    assert found.opening("Be brief.") == expected.opening("Be brief.")
+    assert found.reply_to_user == expected.reply_to_user
+    told = tokenizer.decode(found.opening("", [LOOK]))
+    assert ("See what is there." in told) == ("tool_use" in named)
+
+
+def test_of_several_templates_without_a_usual_one_none_is_guessed() -> None:
+    tokenizer: Any = build_tokenizer()
+    tokenizer.chat_template = {"rag": TEMPLATE, "plain": OTHER}
+    with pytest.raises(EngineError, match=r"of several \(plain, rag\) none is called default"):
+        ChatTemplate(tokenizer, "a")

@@ -1,0 +1,225 @@
+"""What a chat template makes of a dialogue, by jinja as such templates expect it.
+
+They come with models from anywhere. So they see what they are given and nothing else, and what they
+compute has bounds in time and in size: a loop without end would be a start without end.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, NoReturn, cast
+
+from jinja2 import Template, TemplateError, TemplateRuntimeError, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Context, LoopContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
+from jinja2.visitor import NodeTransformer
+
+SECONDS = 5.0
+"""Of a processor's time that a dialogue may take; most take a few thousandths."""
+LARGEST = 4_000_000
+"""Characters, entries, or bits of a number that it may make."""
+
+
+class Rendering:
+    """A compiled chat template."""
+
+    def __init__(
+        self,
+        text: str,
+        named: Mapping[str, object],
+        clock: Callable[[], float] = time.thread_time,
+    ) -> None:
+        """`named` are the special tokens by name, such as `eos_token`. What a template costs is
+        read off `clock`.
+
+        Raises what jinja and Python raise over texts that they cannot compile.
+        """
+        self._named = dict(named)
+        self._environment = _Environment(clock)
+        tree = _Bounded().visit(self._environment.parse(text))
+        code = self._environment.compile(tree)
+        given = self._environment.make_globals(None)
+        self._compiled = Template.from_code(self._environment, code, given)
+
+    def render(self, turns: Sequence[Mapping[str, Any]], **given: object) -> str:
+        """The text of a dialogue, with `given` for the template to see.
+
+        Raises TemplateError where the template refuses the dialogue or takes too much, and whatever
+        else is raised within it.
+        """
+        self._environment.begin()
+        told = {**self._named, "documents": None, **given, "messages": turns}
+        return _sized(self._compiled.render(told))
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja as transformers sets it up, with bounds."""
+
+    intercepted_binops = frozenset(("*", "**"))
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        # What is constant is computed when it is wanted: bounds hold only then.
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            optimized=False,
+            extensions=[loopcontrols, _Generation],
+        )
+        self.filters |= {"tojson": _to_json, "counted": self._counted, "sized": _sized}
+        self.globals |= {
+            "dict": _Dictionaries(),
+            "namespace": _PlainNamespace,
+            "raise_exception": _refuse,
+            "strftime_now": _now,
+        }
+        del self.globals["lipsum"]
+        self._clock = clock
+        self._until = 0.0
+
+    def begin(self) -> None:
+        """Give a rendering its time."""
+        self._until = self._clock() + SECONDS
+
+    def call(self, context: Context, function: Any, /, *args: Any, **options: Any) -> Any:
+        """Call what a template calls: its macros, methods of text, and loops that go deeper."""
+        self._step()
+        for value in (*args, *options.values()):
+            _sized(value)
+            if isinstance(value, int) and abs(value) > LARGEST:
+                raise _too_large()
+        if isinstance(function, LoopContext):
+            args = (self._counted(args[0]), *args[1:])
+        return _sized(super().call(context, function, *args, **options))
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Multiply, or raise to a power."""
+        if _product(operator, left, right) > LARGEST:
+            raise _too_large()
+        return super().call_binop(context, operator, left, right)
+
+    def _step(self) -> None:
+        if self._clock() > self._until:
+            raise TemplateRuntimeError("it comes to no end")
+
+    def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            self._step()
+            yield item
+
+
+class _Bounded(NodeTransformer):
+    """Has what loops go through counted, and what is kept measured."""
+
+    def visit_For(self, node: nodes.For) -> nodes.For:
+        self.generic_visit(node)
+        node.iter = _filtered(node.iter, "counted")
+        return node
+
+    def visit_Assign(self, node: nodes.Assign) -> nodes.Assign:
+        self.generic_visit(node)
+        node.node = _filtered(node.node, "sized")
+        return node
+
+    def visit_AssignBlock(self, node: nodes.AssignBlock) -> nodes.AssignBlock:
+        self.generic_visit(node)
+        node.filter = _filtered(node.filter, "sized")
+        return node
+
+
+class _Generation(Extension):
+    """The tag that marks what a model is trained to say, which changes nothing of the text."""
+
+    tags: ClassVar = {"generation"}
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        """What stands between the tags."""
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+class _PlainNamespace(Namespace):
+    """Takes no names by which Python's own could be reached."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__()
+        for name, value in dict(*args, **named).items():
+            self[name] = value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if str(name).startswith("_"):
+            raise SecurityError(f"a namespace takes no {name!r}")
+        super().__setitem__(name, value)
+
+
+class _Dictionaries:
+    """Makes dictionaries, and has none of the attributes of their class."""
+
+    def __call__(self, *args: Any, **named: Any) -> dict[Any, Any]:
+        return dict(*args, **named)
+
+    def fromkeys(self, keys: Iterable[Any], value: Any = None) -> dict[Any, Any]:
+        """See `dict.fromkeys`."""
+        return dict.fromkeys(keys, value)
+
+
+def _filtered(node: nodes.Node | None, name: str) -> nodes.Filter:
+    return nodes.Filter(cast(Any, node), name, [], [], None, None)
+
+
+def _sized(value: Any) -> Any:
+    """`value`, unless it is too large."""
+    if _size(value) > LARGEST:
+        raise _too_large()
+    return value
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, int):
+        return value.bit_length()
+    return len(value) if isinstance(value, str | bytes | list | tuple | dict) else 0
+
+
+def _product(operator: str, left: Any, right: Any) -> int:
+    """The size of what an operator will make."""
+    if operator == "**":
+        whole = isinstance(left, int) and isinstance(right, int)
+        return left.bit_length() * abs(right) if whole else 0
+    if isinstance(left, int) and isinstance(right, int):
+        return left.bit_length() + right.bit_length()
+    times, text = (left, right) if isinstance(left, int) else (right, left)
+    return _size(text) * times if isinstance(times, int) else 0
+
+
+def _too_large() -> TemplateRuntimeError:
+    return TemplateRuntimeError("it makes something that is too large")
+
+
+def _to_json(
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+
+
+def _refuse(message: str) -> NoReturn:
+    raise TemplateError(message)
+
+
+def _now(form: str) -> str:
+    return datetime.now().strftime(form)
