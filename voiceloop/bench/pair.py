@@ -47,7 +47,7 @@ class Pair(SpeculativeLlm):
         """What was captured; None where rounds are not."""
         # What is predicted, and what transformers does beside it, are chains.
         super().__init__(target, draft, replace(config, draft_tree="off"), self.captures)
-        self.eos = target.eos
+        self.eos = self._eos
         match self._drafter:
             case ModelDrafter(model=model):
                 drafts: CausalModel = model

@@ -96,9 +96,8 @@ class Training:
         return self._write(learner, shape, state, folder)
 
     def _generator(self, sampling: Sampling) -> Generator:
-        return Generator(
-            self._model, self._template, self._target.eos, self.system, sampling, self._vocab
-        )
+        ends = self._target.eos | self._template.closing
+        return Generator(self._model, self._template, ends, self.system, sampling, self._vocab)
 
     def _shape(self) -> DraftShape:
         """A layer like the target's own, but half as wide in the middle."""

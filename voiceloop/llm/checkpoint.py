@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, cast
 
 import torch
@@ -94,7 +94,10 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a file; an empty one where there is no file. ValueError where it holds none."""
     if not path.is_file():
         return {}
-    found = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError(f"{path.name} is nested too deep") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path.name} holds no object")
     return cast("dict[str, Any]", found)
@@ -153,11 +156,30 @@ def read_checkpoint(
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that hold the weights; none where they are in another format."""
+    """The files that hold the weights; none where they are in another format. ValueError where the
+    list of them cannot be read, or leads out of the folder."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if whole.is_file():
-        return [whole]
-    return [folder / name for name in sorted({*read_json(index).get("weight_map", {}).values()})]
+    return [whole] if whole.is_file() else _listed(index)
+
+
+def check_indexes(folder: Path) -> None:
+    """Raise ValueError for a list of weights that leads out of the folder, in any format: nothing
+    that a model is to read lies elsewhere."""
+    for index in folder.glob("*.index.json"):
+        _listed(index)
+
+
+def _listed(index: Path) -> list[Path]:
+    """The files that an index names."""
+    listed = read_json(index).get("weight_map", {})
+    if not isinstance(listed, dict):
+        raise ValueError(f"{index.name} lists no weights")
+    names = sorted({str(name) for name in cast("dict[str, object]", listed).values()})
+    for name in names:
+        path = PureWindowsPath(name)  # which knows every way to lead elsewhere
+        if path.anchor or ".." in path.parts:
+            raise ValueError(f"{index.name} names {name!r}, which is not in its folder")
+    return [index.parent / name for name in names]
 
 
 def _plain(config: Mapping[str, Any]) -> bool:

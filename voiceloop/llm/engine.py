@@ -44,7 +44,7 @@ from voiceloop.llm.fingerprint import family, fingerprint
 from voiceloop.llm.footprint import slots_for
 from voiceloop.llm.graphs import Capture, CudaGraphs
 from voiceloop.llm.llamacpp import GgufModel, LlamaDecoder, installed
-from voiceloop.llm.loading import Loaded, load_model
+from voiceloop.llm.loading import Loaded, explained, load_model
 from voiceloop.llm.memory import memory_for, memory_for_model
 from voiceloop.llm.quantized import check_quantize
 from voiceloop.llm.sampling import Penalties, Sampling
@@ -88,8 +88,9 @@ class SpeculativeLlm:
         self._config = config
         self._best_of = best_of(config)
         self._tokenizer = target.tokenizer
-        self._eos = target.eos
         self._template = ChatTemplate(target.tokenizer, target.name)
+        self._eos = target.eos | self._template.closing
+        _check_rows(target, self._template)
         self.fingerprint = fingerprint(target.model, self._template)
         own = recall(self.fingerprint, cache_folder())
         self.family = family(target)
@@ -101,7 +102,7 @@ class SpeculativeLlm:
         if isinstance(draft, Loaded):
             _check_size(target, draft)
         longest = draft.longest if isinstance(draft, Loaded) else None
-        self._capacity = min(config.context, *filter(None, (target.longest, longest)))
+        self._capacity = min(filter(None, (config.context, target.longest, longest)))
         rows: Tensor | None = None
         if isinstance(draft, LoadedHead):
             check_head(draft, target, vocab)
@@ -373,6 +374,14 @@ def vocabulary(loaded: Loaded) -> int:
     return tokens
 
 
+def _check_rows(target: Loaded, template: ChatTemplate) -> None:
+    if missing := [token for token in sorted(target.rowless) if template.writes(token)]:
+        raise ModelCorrupt(
+            f"the chat template of '{target.name}' writes {missing[0]}, which its model never saw",
+            "use the tokenizer and the template that the model was trained with",
+        )
+
+
 def _check_size(target: Loaded, draft: Loaded) -> None:
     vocabulary(draft)
     if draft.parameters > target.parameters:
@@ -386,7 +395,7 @@ def _checked(
     loaded: Loaded, vocab: int, capacity: int, how: Quantize, *, features: bool = False
 ) -> TargetDecoder:
     """The model's decoder, if it computes numbers."""
-    with memory_for_model(loaded.name):
+    with explained(loaded.name), memory_for_model(loaded.name):
         built = decoder(loaded.model, vocab, capacity, how, features=features)
         ids = torch.zeros(4, dtype=torch.long, device=built.device)
         finite = bool(built.forward(ids, KvCache(4), 1).isfinite().all())

@@ -9,28 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from safetensors import SafetensorError
 
 from voiceloop.catalog.convert import GGUF, widen
 from voiceloop.catalog.names import FOLDERS, find
 from voiceloop.errors import EngineError, ModelCorrupt, ModelNotFound
-from voiceloop.llm.checkpoint import EMBEDDING, Checkpoint, read_checkpoint, read_json
+from voiceloop.llm.checkpoint import (
+    EMBEDDING,
+    Checkpoint,
+    check_indexes,
+    read_checkpoint,
+    read_json,
+)
 from voiceloop.llm.formats import check_format
 from voiceloop.llm.llamacpp import GgufModel
 from voiceloop.llm.memory import memory_for_model
-from voiceloop.llm.tokens import read_tokenizer
+from voiceloop.llm.tokens import read_tokenizer, without
 from voiceloop.placement import BUILDING
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_DAMAGE = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, SafetensorError)
-"""What transformers raises over files it cannot make sense of."""
+_OWN_ATTENTION, _OWN_EXPERTS = ("eager", "sdpa"), ("eager", "grouped_mm", "batched_mm")
+"""Ways to compute attention and mixtures of experts that need nothing beside torch."""
 _ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 """Layers that leave rows in a cache, of which the last can be taken away again."""
 
@@ -62,6 +68,8 @@ class Loaded:
     """Tokens that it can take; None where nothing says."""
     shape: tuple[str | int | None, ...]
     """Its kind and the sizes of its parts, in the order of `SHAPE`."""
+    rowless: frozenset[str] = frozenset()
+    """Added tokens that the model has no row for; `tokenizer` lacks them."""
 
 
 def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> Loaded:
@@ -102,13 +110,30 @@ def load_model(
         raise ModelNotFound(
             f"there is no model in '{name}': it holds no config.json", FOLDERS["llm"]
         )
-    with _explained(name), memory_for_model(name):
+    with explained(name), memory_for_model(name):
         check_format(name, read_json(folder / "config.json"))
         if stored and (folder / GGUF).exists():
-            return _as_stored(name, folder)
+            return with_rows(_as_stored(name, folder))
         widen(folder)
+        check_indexes(folder)
         read = None if whole or tokenizer else _read(name, folder, device, dtype)
-        return read or _load(name, folder, device, dtype, find(tokenizer or name, "llm"))
+        tokenizers = find(tokenizer or name, "llm")
+        return with_rows(read or _load(name, folder, device, dtype, tokenizers))
+
+
+def with_rows(loaded: Loaded) -> Loaded:
+    """The model without those added tokens for which it has no row: it has never seen them, and
+    whoever added them, for padding mostly, did not widen it."""
+    added = loaded.tokenizer.added_tokens_decoder
+    rowless = {index: token.content for index, token in added.items() if index >= loaded.rows}
+    if rowless:
+        tokenizer: Any = loaded.tokenizer
+        tokenizer._tokenizer = without(tokenizer._tokenizer, rowless)
+    return replace(
+        loaded,
+        eos=frozenset(token for token in loaded.eos if token < loaded.rows),
+        rowless=frozenset(rowless.values()),
+    )
 
 
 def _read(
@@ -173,6 +198,7 @@ def _load(
     transformers_logging.disable_progress_bar()
     config = AutoConfig.from_pretrained(folder)
     _check_attention(name, config)
+    _forget_kernels(config)
     tokenizer = AutoTokenizer.from_pretrained(tokenizers)
     with BUILDING:
         model, report = cast(Any, AutoModelForCausalLM).from_pretrained(
@@ -202,14 +228,44 @@ def _ends(told: int | list[int] | None, tokenizer: Any) -> frozenset[int]:
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
+def explained(name: str) -> Iterator[None]:
+    """Say in one line what is wrong with the files of the model `name`."""
     try:
         yield
     except EngineError:
         raise
-    except _DAMAGE as error:
-        said = str(error).strip().partition("\n")[0]
-        raise _corrupt(name, said or type(error).__name__) from error
+    except ImportError as error:
+        raise EngineError(
+            f"the model '{name}' needs a package that is not installed: {_said(error)}",
+            "install it, or choose a model that needs none",
+        ) from error
+    except UnpicklingError as error:
+        raise EngineError(
+            f"the weights of '{name}' are a pickle of more than numbers, which would run as a "
+            "program",
+            "choose the model as safetensors",
+        ) from error
+    except RecursionError as error:
+        raise _corrupt(name, "its files are nested too deep") from error
+    except Exception as error:  # what reads other people's files raises anything
+        raise _corrupt(name, _said(error)) from error
+
+
+def _said(error: Exception) -> str:
+    """The first line of what an error says."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _forget_kernels(config: Any) -> None:
+    """Forget ways to compute that a model's files name and that would be fetched, as kernels of the
+    hub are; transformers then takes what suits."""
+    if config._attn_implementation not in _OWN_ATTENTION:
+        config._attn_implementation = None
+    if config._experts_implementation not in _OWN_EXPERTS:
+        config._experts_implementation = None
+    for key in config.sub_configs:
+        if part := getattr(config, key, None):
+            _forget_kernels(part)
 
 
 def _check_attention(name: str, config: Any) -> None:

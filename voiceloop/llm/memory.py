@@ -9,8 +9,12 @@ import torch
 
 from voiceloop.errors import OutOfMemory
 
-_SIGNS = ("allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
-"""What errors without a type of their own say: of the CPU's allocator, of Metal, of cuBLAS."""
+_SIGNS = (
+    *("allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED"),
+    *("bad_alloc", "failed to map segment", "mmap"),
+)
+"""What errors without a type of their own say: of the CPU's allocator, of Metal, of cuBLAS, of a
+library that finds no room for itself or for a file."""
 
 
 @contextmanager
@@ -18,7 +22,7 @@ def memory_for(what: str, hint: str) -> Iterator[None]:
     """Raise OutOfMemory in place of whatever says that there is no memory for `what`."""
     try:
         yield
-    except (MemoryError, RuntimeError, OSError) as error:
+    except (MemoryError, RuntimeError, OSError, ImportError) as error:
         typed = isinstance(error, MemoryError | torch.OutOfMemoryError)
         if not typed and not any(sign in str(error) for sign in _SIGNS):
             raise
