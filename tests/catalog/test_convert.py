@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import unicodedata
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,15 +14,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 from tests.conftest import lacking
-from tests.ggufs import PIECES, converted, network, tokenizer, write_gguf
-from voiceloop.catalog.convert import GGUF, SPLITS, convert, widen
+from tests.ggufs import PIECES, PUBLISHED, converted, network, tokenizer, write_gguf
+from voiceloop.catalog.convert import GGUF, convert, widen
 from voiceloop.catalog.names import find
+from voiceloop.catalog.splits import CASED, SPLITS, split_of
 from voiceloop.catalog.store import Store
 from voiceloop.errors import EngineError, ModelCorrupt, VoiceloopError
+from voiceloop.llm.loading import load_model
 
 pytestmark = pytest.mark.models
 
@@ -96,15 +100,19 @@ def test_the_converted_model_computes_what_the_original_does(made: Made) -> None
 
 
 @pytest.mark.parametrize("pre", SPLITS)
-def test_the_converted_tokenizer_splits_text_as_the_original_does(made: Made, pre: str) -> None:
-    folder, words, _ = made(pre)
-    loaded = AutoTokenizer.from_pretrained(folder)
+def test_the_converted_tokenizer_splits_text_as_the_original_does(tmp_path: Path, pre: str) -> None:
+    words = tokenizer(pre)
+    write_gguf(tmp_path / "small.gguf", network(words.get_vocab_size()), words, pre)
+    converted(tmp_path / "small.gguf", tmp_path / "to")
+    loaded = AutoTokenizer.from_pretrained(tmp_path / "to")
 
-    @settings(max_examples=200)
-    @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-    def same(text: str) -> None:
-        assert loaded.encode(text, add_special_tokens=False) == words.encode(text).ids
-        assert loaded.decode(words.encode(text).ids, clean_up_tokenization_spaces=False) == text
+    @settings(max_examples=300)
+    @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=4)), max_size=12))
+    def same(pieces: list[str]) -> None:
+        text = "".join(pieces).encode("utf-8", "ignore").decode()
+        ids = words.encode(text).ids
+        assert loaded.encode(text, add_special_tokens=False) == ids
+        assert loaded.decode(ids, clean_up_tokenization_spaces=False) == words.decode(ids)
 
     same()
     turn = "<|im_start|>user\nHi<|im_end|>\n"
@@ -114,12 +122,71 @@ def test_the_converted_tokenizer_splits_text_as_the_original_does(made: Made, pr
     assert (loaded.eos_token, loaded.bos_token) == ("<|im_end|>", "<|im_start|>")
 
 
-def test_digits_would_be_split_otherwise_without_the_files_own_way(made: Made) -> None:
+def test_every_way_of_splitting_is_another() -> None:
     """What the table of splits is for: an architecture's usual tokenizer is not the model's."""
-    _, digits, _ = made("smollm")
-    _, plain, _ = made("gpt-2")
-    text = "\n 7"
-    assert digits.pre_tokenizer.pre_tokenize_str(text) != plain.pre_tokenizer.pre_tokenize_str(text)
+    assert SPLITS.keys() == PUBLISHED.keys()
+    cut = {
+        pre: str([tokenizer(pre).pre_tokenizer.pre_tokenize_str(piece + " 7") for piece in PIECES])
+        for pre in PUBLISHED
+    }
+    alike = {("llama-bpe", "llama3", "llama-v3"), ("qwen2", "deepseek-r1-qwen")}
+    assert len(set(cut.values())) == len(cut) - sum(len(names) - 1 for names in alike)
+
+
+def test_letters_that_have_a_case_are_such() -> None:
+    every = [chr(code) for code in (*range(0x20, 0xD800), *range(0xE000, 0x1F000))]
+    cased = {one for one in every if unicodedata.category(one) in ("Lu", "Ll", "Lt")}
+    split = pre_tokenizers.Split(Regex(f"[{CASED}]"), "removed")
+    others = "".join(piece for piece, _ in split.pre_tokenize_str("".join(every)))
+    found = {*every} - {*others}
+    assert found <= cased
+    later = {one for one in cased - found if ord(one) < 0x560}
+    assert not later, "Unicode had all of these by then"
+
+
+@pytest.mark.parametrize("pre", [None, "default", ""])
+@pytest.mark.parametrize(
+    ("architecture", "usual"), [("qwen2", "qwen2"), ("qwen3", "qwen2"), ("qwen35", "qwen35")]
+)
+def test_a_file_that_names_no_way_has_its_kinds_where_there_is_one(
+    pre: str | None, architecture: str, usual: str
+) -> None:
+    assert split_of(pre or "", architecture) == SPLITS[usual]
+
+
+@pytest.mark.parametrize("pre", [None, "default"])
+def test_a_file_of_a_kind_with_many_ways_has_to_name_one(pre: str | None, tmp_path: Path) -> None:
+    words = tokenizer("llama-bpe")
+    write_gguf(tmp_path / "small.gguf", network(words.get_vocab_size()), words, pre)
+    with pytest.raises(EngineError, match=r"does not say how|splits text as 'default' does"):
+        convert("gguf", tmp_path, tmp_path / "to")
+
+
+@pytest.mark.parametrize("kind", ["nobody", "mamba9", "llama-of-somebody", ""])
+def test_a_kind_of_model_that_is_not_known_is_called_so(kind: str, tmp_path: Path) -> None:
+    words = tokenizer("gpt-2")
+    model = network(words.get_vocab_size())
+    write_gguf(tmp_path / "small.gguf", model, words, "gpt-2", architecture=kind)
+    with pytest.raises(EngineError, match=f"of the kind '{kind}', which is not known") as caught:
+        convert("gguf", tmp_path, tmp_path / "to")
+    assert "damaged" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [({}, 2), ({"eot": 0}, [2, 0]), ({"eot": 2}, 2), ({"eot": 1, "eom": 0}, [2, 1, 0])],
+)
+def test_every_token_that_a_file_says_ends_a_reply_ends_one(
+    ends: Any, expected: object, tmp_path: Path
+) -> None:
+    words = tokenizer("gpt-2")
+    model = network(words.get_vocab_size())
+    write_gguf(tmp_path / "small.gguf", model, words, "gpt-2", **ends)
+    converted(tmp_path / "small.gguf", tmp_path / "to")
+    assert json.loads((tmp_path / "to" / "config.json").read_text())["eos_token_id"] == expected
+    widen(tmp_path / "to")
+    found = load_model(str(tmp_path / "to"), torch.device("cpu"), torch.float32).eos
+    assert found == ({expected} if isinstance(expected, int) else set(expected))  # pyright: ignore[reportArgumentType]
 
 
 def test_an_unknown_way_of_splitting_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ to run it. A Piper voice becomes two graphs, so that its vocoder can run in piec
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from errno import ENOSPC
 from importlib.util import find_spec
@@ -18,6 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from voiceloop.catalog.cards import Conversion
+from voiceloop.catalog.ggufheader import Setting, read_settings
+from voiceloop.catalog.splits import SPLITS, Split, apply, split_of
 from voiceloop.catalog.store import explained
 from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, ModelNotFound, OutOfMemory
 
@@ -27,20 +29,6 @@ GGUF, WEIGHTS = "model.gguf", "model.safetensors"
 """The files of a model's weights: as it was published, and as torch takes them."""
 FIRST_HALF, VOCODER, VOICE = "voice.onnx", "vocoder.onnx", "voice.json"
 """The files of a Piper voice."""
-
-_LLAMA_3 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_QWEN_2 = _LLAMA_3.replace("{1,3}", "")
-SPLITS = {
-    "gpt-2": "bytes",
-    "smollm": "digits",
-    "llama-bpe": _LLAMA_3,
-    "qwen2": _QWEN_2,
-}
-"""How the tokenizers of byte pairs that GGUF files name split text: `bytes` as GPT-2 does, `digits`
-too but each digit by itself, or else by an expression."""
 
 
 def require(conversion: Conversion) -> None:
@@ -75,18 +63,31 @@ def convert_gguf(file: Path, target: Path) -> None:
     """Make the folder of a GGUF file, which moves into it, or the link to it does."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoTokenizer
 
-    split = _split(file)
+    with _readable(file):
+        settings = read_settings(file)
+    split = _split(file, settings)
     # transformers draws a bar of its own here, which nothing switches off.
     with _readable(file), redirect_stderr(StringIO()):
         config = cast(Any, AutoConfig).from_pretrained(file.parent, gguf_file=file.name)
         tokenizer = cast(Any, AutoTokenizer).from_pretrained(file.parent, gguf_file=file.name)
         config.architectures = [cast(Any, MODEL_FOR_CAUSAL_LM_MAPPING)[type(config)].__name__]
+        config.eos_token_id = _ends(config.eos_token_id, settings)
     if split is not None:
-        tokenizer.backend_tokenizer.pre_tokenizer = split
+        apply(split, tokenizer.backend_tokenizer)
     with _written(target):
         config.save_pretrained(target)
         tokenizer.save_pretrained(target)
         shutil.move(file, target / GGUF)
+
+
+def _ends(told: int | list[int] | None, settings: Mapping[str, Setting]) -> int | list[int] | None:
+    """The tokens that end a reply: those of texts, of turns, and of messages."""
+    found = told if isinstance(told, list) else [] if told is None else [told]
+    for kind in ("eos", "eot", "eom"):
+        index = settings.get(f"tokenizer.ggml.{kind}_token_id")
+        if isinstance(index, int) and index not in found:
+            found = [*found, index]
+    return found if len(found) > 1 else next(iter(found), None)
 
 
 def widen(folder: Path) -> None:
@@ -136,38 +137,40 @@ def split_piper(file: Path, target: Path) -> None:
         shutil.copyfile(description, target / VOICE)
 
 
-def _split(file: Path) -> Any:
-    """The pre-tokenizer that a GGUF file names; None where its tokenizer has no such step.
+def _split(file: Path, settings: Mapping[str, Setting]) -> Split | None:
+    """How the tokenizer of a GGUF file splits text; None where it has no such step.
 
-    transformers takes the architecture's usual one, which another model's words do not fit.
+    transformers knows fewer ways, and takes GPT-2's for others, which their words do not fit.
     """
-    from gguf import GGUFReader
-    from tokenizers import Regex, pre_tokenizers
-
-    with _readable(file):
-        fields = GGUFReader(file).fields
-        model, name = (
-            field.contents() if (field := fields.get(f"tokenizer.ggml.{key}")) else ""
-            for key in ("model", "pre")
-        )
-    if model != "gpt2":
-        return None
-    if name not in SPLITS:
+    architecture = str(settings.get("general.architecture", ""))
+    if not _knows(architecture):
         raise EngineError(
-            f"{file.name} splits text as '{name}' does, which is not known here",
-            f"known are {', '.join(SPLITS)}; name the model's folder or repository of safetensors",
+            f"{file.name} is a model of the kind '{architecture}', which is not known here",
+            "name the model's folder or repository of safetensors",
         )
-    bytes_level = pre_tokenizers.ByteLevel
-    match SPLITS[name]:
-        case "bytes":
-            return bytes_level(add_prefix_space=False)
-        case "digits":
-            digits = pre_tokenizers.Digits(individual_digits=True)
-            return pre_tokenizers.Sequence([digits, bytes_level(add_prefix_space=False)])
-        case expression:
-            split = pre_tokenizers.Split(Regex(expression), "isolated")
-            plain = bytes_level(add_prefix_space=False, use_regex=False)
-            return pre_tokenizers.Sequence([split, plain])
+    if settings.get("tokenizer.ggml.model") != "gpt2":
+        return None
+    name = str(settings.get("tokenizer.ggml.pre", ""))
+    if split := split_of(name, architecture):
+        return split
+    raise EngineError(
+        f"{file.name} splits text as '{name}' does, which is not known here"
+        if name
+        else f"{file.name} does not say how it splits text",
+        f"known are {', '.join(SPLITS)}; name the model's folder or repository of safetensors",
+    )
+
+
+def _knows(architecture: str) -> bool:
+    """Whether transformers makes a configuration of such a file; it spells some kinds otherwise."""
+    from transformers.integrations.gguf.gguf_config_mapping import GGUF_CONFIG_ARCHS
+    from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
+
+    def plain(name: str) -> str:
+        return name.replace("-", "").replace("_", "")
+
+    known: set[str] = {*GGUF_CONFIG_ARCHS, *GGUF_SUPPORTED_ARCHITECTURES}
+    return plain(architecture) in map(plain, known)
 
 
 @contextmanager
