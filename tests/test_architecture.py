@@ -18,9 +18,9 @@ PACKAGE = Path(voiceloop.__file__).parent
 ORDER = (
     ("types",),
     ("errors",),
-    ("schema",),
+    ("outputs", "schema", "terminal"),
     ("bundled", "config", "languages", "presets", "voices"),
-    ("brackets", "engines", "flags", "outputs", "placement", "status", "threads", "userfile"),
+    ("brackets", "engines", "flags", "placement", "status", "threads", "userfile"),
     ("catalog", "manual", "skills"),
     ("completion", "settingsfile"),
     ("memoryplan",),

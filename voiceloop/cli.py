@@ -33,7 +33,14 @@ from voiceloop.commands.say import Say, say
 from voiceloop.commands.transcribe import Transcribe, transcribe
 from voiceloop.doctor.command import Doctor, doctor
 from voiceloop.drafting.command import TrainDraft, train_draft
-from voiceloop.errors import ConfigError, DeviceError, ModelNotFound, VoiceloopError
+from voiceloop.errors import (
+    ConfigError,
+    DeviceError,
+    ModelNotFound,
+    OutOfMemory,
+    VoiceloopError,
+    tells_of_no_memory,
+)
 from voiceloop.flags import Command, Commands, Help, parse
 from voiceloop.outputs import keep
 from voiceloop.replay.command import Replay, replay
@@ -47,6 +54,7 @@ from voiceloop.status import (
     print_error,
     tts_name,
 )
+from voiceloop.terminal import printable, tell
 
 if TYPE_CHECKING:
     from voiceloop.audio.devices import Speaker
@@ -116,6 +124,14 @@ class Voices(Command, frozen=True, kw_only=True):
     """Print one JSON object on one line for each voice."""
 
 
+class _Harmless(logging.Formatter):
+    """Makes each line of a record harmless, those of a traceback too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See `logging.Formatter`."""
+        return "\n".join(map(printable, super().format(record).split("\n")))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
@@ -126,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(argv)
         sys.stdout.flush()  # what cannot be written fails here, not at the interpreter's end
         return status
-    except (VoiceloopError, OSError, ExceptionGroup) as raised:
+    except Exception as raised:
         return _failed(raised)
     except KeyboardInterrupt:
         print("voiceloop: interrupted", file=sys.stderr)
@@ -154,7 +170,9 @@ def _run(argv: Sequence[str]) -> int:
         print(manual.told(command, kinds, GROUPS, DESCRIPTION, width))
         return 0
     if not isinstance(command, Serve):  # its log is for programs to read
-        logging.basicConfig(format="voiceloop: %(message)s", level=logging.WARNING)
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Harmless("voiceloop: %(message)s"))
+        logging.basicConfig(handlers=[handler], level=logging.WARNING)
     return dict(COMMANDS.values())[type(command)](command)
 
 
@@ -173,6 +191,14 @@ def _failed(raised: Exception) -> int:
         _close_output()
         why = f"the output cannot be written: {error.strerror}"
         print_error(VoiceloopError(why, "make room or choose another disk"))
+        return 2
+    if tells_of_no_memory(error):
+        print_error(
+            OutOfMemory(
+                f"there is not enough memory: {printable(str(error)) or type(error).__name__}",
+                "close other programs, choose smaller models, or raise the limit of this process",
+            )
+        )
         return 2
     raise raised
 
@@ -224,7 +250,8 @@ def list_devices() -> int:
     found = {kind: names(kind) for kind in NAMES}
     for kind, title in NAMES.items():
         print(f"--{kind}, a {title}:")
-        print(*(f"  {name}" for name in found[kind]), sep="\n")
+        for name in found[kind]:
+            tell(f"  {name}")
     return 0
 
 
@@ -264,7 +291,7 @@ def ask(command: Ask) -> int:
     if unheard:
         file = f"open {command.out}" if command.out else "add --out reply.wav and open that file"
         why = f"nothing could be played here: {unheard.message}; {unheard.hint}"
-        print(f"voiceloop: {file} to hear the replies; {why}", file=sys.stderr)
+        tell(f"voiceloop: {file} to hear the replies; {why}", sys.stderr)
     return 0
 
 
@@ -300,9 +327,10 @@ def voices(command: Voices) -> int:
     if command.json:
         print(*(json.dumps(one.record()) for one in found), sep="\n")
     else:
-        print(*table(settings, tts, found), sep="\n")
+        for line in table(settings, tts, found):
+            tell(line)
         others = [name for name in registered("tts") if name != settings.engine]
-        print(f"other engines, by --tts.engine: {', '.join(others)}")
+        tell(f"other engines, by --tts.engine: {', '.join(others)}")
     if absent:
         print_error(absent)
     return 0

@@ -17,6 +17,7 @@ else that escapes is a defect of voiceloop.
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Literal
 
@@ -93,6 +94,24 @@ class ModelCorrupt(EngineError):
 
 class OutOfMemory(EngineError):
     """A model that does not fit into the memory of its device."""
+
+
+_NO_MEMORY = (
+    *("allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED"),
+    *("bad_alloc", "failed to map segment", "start new thread"),
+)
+"""What errors without a type of their own say: of the CPU's allocator, of Metal, of cuBLAS, of
+libraries that find no room for themselves, and of threads that find none for their stack."""
+
+
+def tells_of_no_memory(error: BaseException) -> bool:
+    """Whether an error is about memory that is not there, of whatever type it is."""
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError | OSError | ImportError)
+        and any(sign in str(error) for sign in _NO_MEMORY)
+    )
 
 
 class ProtocolError(VoiceloopError):

@@ -5,13 +5,19 @@ Nothing that a command reads is ever written over, and a file appears only once 
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedWriter, TextIOWrapper
 from itertools import combinations
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, cast
 
 from voiceloop.errors import VoiceloopError
+
+MAKER = "voiceloop"
+"""What a file that was written here says of who made it."""
 
 
 def keep(inputs: Iterable[Path | None], outputs: Mapping[str, Path | None]) -> None:
@@ -40,27 +46,55 @@ def _same(one: Path, other: Path) -> bool:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """A JSON file that takes the place of `path` if all goes well, and of nothing if not.
+    """A trace that takes the place of `path` if all goes well, and of nothing if not.
 
-    Raises VoiceloopError where it cannot be written, or its name does not end in `.json`: by
-    mistake it may be that of a recording.
+    Raises VoiceloopError where it cannot be written, its name does not end in `.json`, or it is
+    somebody else's file: by mistake the name may be that of anything.
     """
     target = path.resolve()  # a link is followed, so that it stays one
-    part = target.with_name(f".{target.name}.part")
     if path.suffix.lower() != ".json":
         raise VoiceloopError(f"{path} is not the name of a JSON file", f"name it {path}.json")
     try:
         if target.is_dir():
             raise IsADirectoryError(21, "it is a folder")
-        file = part.open("w", encoding="utf-8")
+        if not _is_trace(target):
+            raise VoiceloopError(
+                f"{path} exists and was not made by voiceloop",
+                "choose another name, or move the file away first",
+            )
+        part = part_beside(target)
     except OSError as error:
         raise VoiceloopError(
             f"{path} cannot be written: {error.strerror}",
             "choose a file in a folder that exists and that you may write to",
         ) from error
     try:
-        with file:
+        with TextIOWrapper(part, encoding="utf-8") as file:
             yield file
-        part.replace(target)
+        Path(part.name).replace(target)
     finally:
-        part.unlink(missing_ok=True)
+        Path(part.name).unlink(missing_ok=True)
+
+
+def part_beside(target: Path, buffering: int = -1) -> BufferedWriter:
+    """A new file in the folder of `target`, to be written and then to take its place; its `name`
+    is its path. Raises OSError.
+
+    Nothing that is there is opened, and no link is followed, which somebody else may have put into
+    a folder that others write to.
+    """
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part.unlink(missing_ok=True)  # of a process that had this number before
+    return cast("BufferedWriter", part.open("xb", buffering))
+
+
+def _is_trace(path: Path) -> bool:
+    """Whether nothing of anybody's is lost with a file: it is not there, or is empty, or a trace
+    that was written here, or one without events."""
+    if not path.exists() or not path.stat().st_size:
+        return True
+    try:
+        events = json.loads(path.read_bytes())["traceEvents"]
+        return not events or events[0]["args"]["name"] == MAKER
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return False

@@ -17,6 +17,7 @@ from typing import TextIO
 from voiceloop.bundled import EXAMPLES, STARTER_ANSWERS, STARTER_EXAMPLES, STARTER_HEARS
 from voiceloop.config import AsrConfig, Config, TtsConfig
 from voiceloop.errors import VoiceloopError
+from voiceloop.terminal import printable, tell
 
 REFRESH_S = 0.1
 USUAL_COLUMNS = 80
@@ -72,7 +73,7 @@ def loading(what: str, stream: TextIO) -> Iterator[None]:
     On a terminal the line goes away in the end. Elsewhere it is written once, and ends with the
     seconds that it took, where it did not fail.
     """
-    began, text = perf_counter(), f"voiceloop: loading {what} …"
+    began, text = perf_counter(), printable(f"voiceloop: loading {what} …")
     if not stream.isatty():
         took = ""
         try:
@@ -110,15 +111,15 @@ def ask(question: str) -> bool | None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     with _LINE:
-        _write(sys.stderr, f"\r\x1b[K{question} [y/N] ")
+        _write(sys.stderr, f"\r\x1b[K{printable(question)} [y/N] ")
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def print_error(error: VoiceloopError) -> None:
     """One line and a hint on stderr."""
-    _write(sys.stderr, f"voiceloop: {error.message}\n")
+    tell(f"voiceloop: {error.message}", sys.stderr)
     if error.hint:
-        _write(sys.stderr, f"hint: {error.hint}\n")
+        tell(f"hint: {error.hint}", sys.stderr)
 
 
 def _last(name: str) -> str:

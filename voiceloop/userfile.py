@@ -17,6 +17,7 @@ from tomlkit.items import InlineTable, Item, Table
 
 from voiceloop.config import toml
 from voiceloop.errors import ConfigError
+from voiceloop.outputs import part_beside
 
 
 def keep(values: Mapping[str, str], file: Path) -> None:
@@ -82,11 +83,13 @@ def _above_what_ends(table: object) -> Iterator[None]:
 
 def _write(text: str, target: Path, file: Path) -> None:
     """Put the whole text in place of the file, or leave that as it is."""
-    part = target.with_name(f".{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        opened = part_beside(target)
+        part = Path(opened.name)
         try:
-            part.write_bytes(text.encode())
+            with opened:
+                opened.write(text.encode())
             if target.exists():
                 copymode(target, part)
             part.replace(target)

@@ -23,14 +23,15 @@ import soundfile
 
 from voiceloop.audio.frames import SPEECH_RATE, Resampler, check_rate, to_pcm16
 from voiceloop.errors import AudioError
+from voiceloop.outputs import MAKER, part_beside
 from voiceloop.types import Pcm
 
 BLOCK_FRAMES = 8192
 """Sample frames read from a file at a time."""
 HELD_BYTES = 1_048_576
 """Written to a file at a time: a slow disk that is asked for each few would hold up what sounds."""
-SOFTWARE = "voiceloop"
-"""What a file that was written here says of who made it."""
+LOUDEST = 1e10
+"""Samples beyond are no sound. Full scale is 1, or in what some programs export 2**31."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,11 @@ class AudioFile:
         resampler = Resampler(self.info.rate, self._rate)
         read = 0
         for block in self._decoded():
-            if not np.isfinite(block).all():
-                at = (read + int(np.argmin(np.isfinite(block).all(axis=1)))) / self.info.rate
+            sound = (np.abs(block) < LOUDEST).all(axis=1)  # so is nothing that is no number
+            if not sound.all():
+                at = (read + int(np.argmin(sound))) / self.info.rate
                 raise AudioError(
-                    f"{self._path} holds samples that are not numbers (the first at {at:.2f} s)",
+                    f"{self._path} holds samples that are no sound (the first at {at:.2f} s)",
                     "export it again from the program that made it",
                 )
             read += len(block)
@@ -211,7 +213,7 @@ def _replaceable(path: Path) -> bool:
         return True
     try:
         with soundfile.SoundFile(path) as sound:
-            return sound.software == SOFTWARE
+            return sound.software == MAKER
     except soundfile.LibsndfileError:
         return False
 
@@ -250,10 +252,9 @@ class WavWriter:
         check_rate(rate, path)
         # A link is followed, so that the file it points to is replaced and not the link.
         self._path = Path(path).resolve()
-        self._part = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
         try:
             check_wav(Path(path))
-            self._file = self._part.open("wb", HELD_BYTES)
+            self._file = part_beside(self._path, HELD_BYTES)
         except OSError as error:
             raise AudioError(
                 f"{path} cannot be written: {error.strerror}",
@@ -277,7 +278,7 @@ class WavWriter:
             self._file.seek(0)
             self._file.write(self._header())
             self._file.close()
-            self._part.replace(self._path)
+            Path(self._file.name).replace(self._path)
         except OSError as error:
             raise self._failed(error) from error
 
@@ -286,7 +287,7 @@ class WavWriter:
         # What the file still holds back is not wanted, nor is the news that it cannot be written.
         with suppress(OSError):
             self._file.close()
-        self._part.unlink(missing_ok=True)
+        Path(self._file.name).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
@@ -308,7 +309,7 @@ class WavWriter:
 
     def _origin(self) -> bytes:
         """The chunk behind the samples that says who made the file."""
-        text = SOFTWARE.encode() + bytes(2 - len(SOFTWARE) % 2)  # ended by a zero, of even length
+        text = MAKER.encode() + bytes(2 - len(MAKER) % 2)  # ended by a zero, of even length
         entry = struct.pack("<4s4sI", b"INFO", b"ISFT", len(text)) + text
         return struct.pack("<4sI", b"LIST", len(entry)) + entry
 

@@ -17,6 +17,7 @@ from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import Command, Commands
 from voiceloop.outputs import keep
+from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
     from voiceloop.bench.progress import Progress
@@ -304,7 +305,10 @@ def _measured(
     report = reports[record.bench](record)
     if folder:
         draw.write(folder, record, report, beside)
-    print(json.dumps(record.to_json()) if command.json else draw.text(report))
+    if command.json:
+        print(json.dumps(record.to_json()))
+    else:
+        _print(draw.text(report))
     return 0
 
 
@@ -313,8 +317,14 @@ def bench_compare(command: BenchCompare) -> int:
     from voiceloop.bench.compare import compare, text
 
     comparison = compare(_read(command.before), _read(command.after))
-    print(text(comparison))
+    _print(text(comparison))
     return 1 if comparison.regressed else 0
+
+
+def _print(lines: str) -> None:
+    """Names of models and of files are in them."""
+    for line in lines.split("\n"):
+        tell(line)
 
 
 def _read(path: Path) -> Any:

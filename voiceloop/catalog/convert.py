@@ -104,6 +104,7 @@ def widen(folder: Path) -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    logging.set_verbosity_error()
     with _readable(file), redirect_stderr(StringIO()):
         model = cast(Any, AutoModelForCausalLM).from_pretrained(
             folder,

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from voiceloop.terminal import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -27,7 +29,7 @@ class Drawn:
 
     def note(self, text: str) -> None:
         """A line above the bar."""
-        self.progress.console.print(f"voiceloop: {text}", highlight=False, markup=False)
+        self.progress.console.print(printable(f"voiceloop: {text}"), highlight=False, markup=False)
 
 
 class Logged:
@@ -61,11 +63,11 @@ def progress(title: str, total: int) -> Iterator[Drawn | Logged]:
         yield logged
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as shown:
-        yield Drawn(shown, shown.add_task(title, total=total))
+        yield Drawn(shown, shown.add_task(printable(title), total=total))

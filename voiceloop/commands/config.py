@@ -9,6 +9,7 @@ from voiceloop.choosing import best_settings
 from voiceloop.config import SECTIONS, flatten
 from voiceloop.flags import Command
 from voiceloop.settingsfile import settings_file
+from voiceloop.terminal import tell
 
 
 class ShowConfig(Command, frozen=True, kw_only=True):
@@ -30,5 +31,5 @@ def show_config(command: ShowConfig) -> int:
         return 0
     for key, value in flatten(settings).items():
         origin = origins.get(key, "default")
-        print(f"{key:<28} {json.dumps(value):<32} {origin}")
+        tell(f"{key:<28} {json.dumps(value):<32} {origin}")
     return 0

@@ -16,6 +16,7 @@ from voiceloop.config import Config
 from voiceloop.errors import AudioError
 from voiceloop.flags import Command
 from voiceloop.status import asr_name, loading, print_error
+from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
     from voiceloop.audio.files import AudioFile
@@ -43,7 +44,6 @@ class Transcribe(Command, frozen=True, kw_only=True):
 def transcribe(command: Transcribe) -> int:
     """`voiceloop transcribe`."""
     from voiceloop.audio.files import AudioFile
-    from voiceloop.trace.view import printable
 
     refused, loaded = 0, None
     for path in command.files:
@@ -51,7 +51,7 @@ def transcribe(command: Transcribe) -> int:
             with AudioFile(path) as file:
                 loaded = loaded or _load_hearing(command.settings)
                 if len(command.files) > 1 and not command.json:
-                    print(f"{printable(str(path))}:", flush=True)
+                    tell(f"{path}:")
                 _transcribe_file(file, *loaded, command)
         except AudioError as error:  # the other files are still worth reading
             print_error(error)
@@ -71,7 +71,6 @@ def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
 
 def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -> None:
     from voiceloop.asr.whole import listen
-    from voiceloop.trace.view import printable
 
     began = time.perf_counter()
     words: list[Word] = []
@@ -82,14 +81,14 @@ def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -
         if transcript.final:
             words += transcript.committed
             if not command.json and transcript.text:
-                print(printable(transcript.text), flush=True)
+                tell(transcript.text)
     vad.reset()
     elapsed = (time.perf_counter() - began) * 1000
     info = file.info
     if info.warning:
-        print(f"voiceloop: {info.warning}", file=sys.stderr)
+        tell(f"voiceloop: {info.warning}", sys.stderr)
     if not words:
-        print(f"voiceloop: no speech was heard in {info.path}", file=sys.stderr)
+        tell(f"voiceloop: no speech was heard in {info.path}", sys.stderr)
     if command.json:
         record = {
             "file": str(info.path),

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from voiceloop.doctor.examine import Told
 from voiceloop.doctor.findings import Finding
+from voiceloop.terminal import printable
 
 COLOURS = {"ok": "green", "warning": "yellow", "broken": "bold red"}
 MARGIN = 9
@@ -48,9 +49,9 @@ class _Console(Console):
 
 def _show(console: Console, finding: Finding) -> None:
     mark = f"{finding.mark:<{MARGIN}}", COLOURS[finding.mark]
-    console.print(Text.assemble(mark, f"{finding.check}: {finding.text}"))
+    console.print(Text.assemble(mark, printable(f"{finding.check}: {finding.text}")))
     if finding.cure:
-        console.print(Text(f"{'':{MARGIN}}cure: {finding.cure}"))
+        console.print(Text(printable(f"{'':{MARGIN}}cure: {finding.cure}")))
 
 
 def _show_json(stream: TextIO, told: Told) -> None:

@@ -15,6 +15,7 @@ from msgspec import Meta, structs
 
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
+from voiceloop.terminal import tell
 from voiceloop.threads import available_cores
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def train_draft(command: TrainDraft) -> int:
         asked, store, state, command.minutes * 60, command.tokens, command.out, _tell
     )
     rates = ", ".join(f"{rate:.0%}" for rate in card.accepted)
-    print(f"{command.out}: of its guesses are right, first to last, {rates}")
-    print(f"use it with --llm.target {config.target} --llm.draft {command.out}")
+    tell(f"{command.out}: of its guesses are right, first to last, {rates}")
+    tell(f"use it with --llm.target {config.target} --llm.draft {command.out}")
     return 0
 
 

@@ -196,6 +196,7 @@ def _load(
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()  # what it warns of is told here, in one line
     config = AutoConfig.from_pretrained(folder)
     _check_attention(name, config)
     _forget_kernels(config)

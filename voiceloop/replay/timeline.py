@@ -13,8 +13,9 @@ from typing import Any
 
 from voiceloop.replay.run import Replay
 from voiceloop.replay.scenario import Expect, ExpectedTurn
+from voiceloop.terminal import printable
 from voiceloop.trace.record import LANE_OF, Lane, Mark, endpoint_to_sound_ms, voice_to_voice_ms
-from voiceloop.trace.view import Exchanges, call_text, printable
+from voiceloop.trace.view import Exchanges, call_text
 from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
 
 NOBODY = 0

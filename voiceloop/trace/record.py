@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from voiceloop.outputs import MAKER
 from voiceloop.types import Outcome, StageSpan, TurnTrace
 
 
@@ -337,7 +338,7 @@ def _metadata(rows: Mapping[Lane, Sequence[float]]) -> list[dict[str, Any]]:
     def about(what: str, tid: int, **args: object) -> dict[str, Any]:
         return {"ph": "M", "name": what, "ts": 0, "pid": _PID, "tid": tid, "args": args}
 
-    events = [about("process_name", 0, name="voiceloop"), about("thread_name", 0, name="turns")]
+    events = [about("process_name", 0, name=MAKER), about("thread_name", 0, name="turns")]
     for lane in Lane:
         for row in range(len(rows.get(lane, [0.0]))):
             tid = _tid(lane, row)

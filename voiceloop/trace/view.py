@@ -7,7 +7,6 @@ transcript holds is made harmless before it reaches a terminal.
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from voiceloop.terminal import printable
 from voiceloop.trace.record import latency_line, to_json
 from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
 
@@ -47,24 +47,6 @@ def open_view(out: TextIO, err: TextIO, *, as_json: bool, timed: bool) -> Genera
             yield view
     else:
         yield PlainView(out, timed=timed)
-
-
-def printable(text: str) -> str:
-    """`text` on one line, with everything that could steer a terminal written out as an escape.
-
-    That is control characters, lone surrogates, and the marks that reverse the direction of text.
-    """
-    return "".join(_escaped(char) for char in text)
-
-
-def _escaped(char: str) -> str:
-    if char in "\t\r\n":
-        return " "
-    steers = unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _BIDI
-    return char.encode("unicode_escape").decode("ascii") if steers else char
-
-
-_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def split_after(text: str, words: int) -> tuple[str, str]:
