@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import numpy as np
 import pytest
 import soundfile
 
+from voiceloop import userfile
+from voiceloop.audio.files import WavWriter
 from voiceloop.cli import main
 from voiceloop.errors import VoiceloopError
 from voiceloop.outputs import keep, replacing
+from voiceloop.trace.record import to_perfetto
 
 pytestmark = pytest.mark.models
 
@@ -118,3 +122,96 @@ def test_a_trace_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         file.write("{}")
         assert not path.exists()
     assert path.read_text() == "{}"
+
+
+def trace(path: Path) -> None:
+    with replacing(path) as file:
+        file.write(json.dumps(to_perfetto([])))
+
+
+@pytest.mark.parametrize(
+    "precious",
+    [
+        '{"mine": 1}',
+        "[1, 2]",
+        "null",
+        "not json at all",
+        '{"traceEvents": [{"ph": "M", "name": "process_name", "args": {"name": "another"}}]}',
+        '{"traceEvents": [1]}',
+        '{"traceEvents": 5}',
+        "[" * 100_000,
+        "\x00\xff",
+        " ",
+    ],
+)
+def test_a_trace_replaces_nothing_of_anybody_elses(precious: str, tmp_path: Path) -> None:
+    path = tmp_path / "package.json"
+    path.write_text(precious)
+    (tmp_path / "link.json").symlink_to(path)
+    for name in ("package.json", "link.json"):
+        with pytest.raises(VoiceloopError, match="was not made by voiceloop") as caught:
+            trace(tmp_path / name)
+        assert caught.value.hint
+    assert path.read_text() == precious
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["link.json", "package.json"]
+
+
+def test_a_trace_replaces_traces_and_what_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    (tmp_path / "link.json").symlink_to(path)
+    trace(path)
+    assert json.loads(path.read_text())["traceEvents"]
+    for before in (path.read_text(), "", '{"traceEvents": []}'):
+        path.write_text(before)
+        trace(tmp_path / "link.json")
+        assert json.loads(path.read_text())["traceEvents"] and (tmp_path / "link.json").is_symlink()
+
+
+def test_replay_asks_for_another_name_before_it_plays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text('{"mine": 1}')
+    scenario = Path(__file__).parent / "data" / "scenarios" / "barge_in.toml"
+    assert main(["replay", str(scenario), "--trace", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert not out and "was not made by voiceloop" in err and path.read_text() == '{"mine": 1}'
+
+
+@pytest.mark.parametrize("how", ["symbolic", "dangling", "hard", "a file", "a pipe"])
+@pytest.mark.parametrize("what", ["trace", "recording", "settings"])
+def test_what_lies_where_a_file_is_made_is_not_written_to(
+    what: str, how: str, tmp_path: Path
+) -> None:
+    made = tmp_path / {"trace": "t.json", "recording": "r.wav", "settings": "s.toml"}[what]
+    part = tmp_path / f".{made.name}.{os.getpid()}.part"
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    match how:
+        case "symbolic":
+            part.symlink_to(victim)
+        case "dangling":
+            part.symlink_to(tmp_path / "nowhere")
+        case "hard":
+            os.link(victim, part)
+        case "a file":
+            part.write_text("old")
+        case _:
+            os.mkfifo(part)
+    match what:
+        case "trace":
+            trace(made)
+        case "recording":
+            with WavWriter(made, 16_000) as file:
+                file.write(np.zeros(100, np.float32))
+        case _:
+            userfile.keep({"llm.target": "x"}, made)
+    assert made.stat().st_size and not made.is_symlink()
+    assert victim.read_text() == "precious" and victim.stat().st_ino != made.stat().st_ino
+    assert {one.name for one in tmp_path.iterdir()} == {made.name, "victim"}
+
+
+def test_a_folder_where_a_file_is_to_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / f".t.json.{os.getpid()}.part").mkdir()
+    with pytest.raises(VoiceloopError, match="cannot be written"):
+        trace(tmp_path / "t.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -110,3 +111,47 @@ def test_ctrl_c_is_one_line_while_the_commands_are_being_imported() -> None:
         [sys.executable, "-c", INTERRUPTED, "config"], capture_output=True, text=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "voiceloop: interrupted\n")
+
+
+CLOSED = {">&-": (1,), "2>&-": (2,), ">&- 2>&-": (1, 2), "<&- >&- 2>&-": (0, 1, 2)}
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize("command", [*COMMANDS, "mistake"])
+def test_a_stream_that_is_closed_is_written_to_by_nobody(
+    command: str, closed: str, tmp_path: Path
+) -> None:
+    words = COMMANDS.get(command, ["transcribe", "nothing.wav"])
+    if command == "ask":
+        words = [*words, "--out", str(tmp_path / "r.wav"), "--trace", str(tmp_path / "t.json")]
+    shell = f'exec "$@" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", shell, "sh", sys.executable, "-m", "voiceloop", *words],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == (2 if command == "mistake" else 0)
+    assert "Traceback" not in done.stderr
+    assert (done.stdout == "") or 1 not in CLOSED[closed]
+    if command == "ask":  # neither has become a standard stream
+        assert (tmp_path / "r.wav").read_bytes()[:4] == b"RIFF"
+        assert "traceEvents" in json.loads((tmp_path / "t.json").read_text())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
+@pytest.mark.parametrize("words", [ASK, ["transcribe", ASK[1]], ["say", "hello", "--out", "s.wav"]])
+@pytest.mark.parametrize("megabytes", [150, 300])
+def test_too_little_memory_is_a_line_that_says_so(
+    words: list[str], megabytes: int, tmp_path: Path
+) -> None:
+    shell = f'ulimit -v {megabytes * 1024}; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", shell, "sh", sys.executable, "-m", "voiceloop", *words],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert "Traceback" not in done.stderr
+    told = [line for line in done.stderr.splitlines() if "loading" not in line]
+    assert done.returncode == 0 or "memory" in "".join(told)

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from voiceloop.terminal import printable
 from voiceloop.trace.record import Mark
-from voiceloop.trace.view import JsonView, LiveView, PlainView, open_view, printable, split_after
+from voiceloop.trace.view import JsonView, LiveView, PlainView, open_view, split_after
 from voiceloop.types import (
     Clause,
     Event,

@@ -98,10 +98,11 @@ class OutOfMemory(EngineError):
 
 _NO_MEMORY = (
     *("allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED"),
-    *("bad_alloc", "failed to map segment", "start new thread"),
+    *("bad_alloc", "failed to map segment", "start new thread", "without exception set"),
 )
 """What errors without a type of their own say: of the CPU's allocator, of Metal, of cuBLAS, of
-libraries that find no room for themselves, and of threads that find none for their stack."""
+libraries that find no room for themselves or do not even get to say so, and of threads that find
+none for their stack."""
 
 
 def tells_of_no_memory(error: BaseException) -> bool:
@@ -109,7 +110,7 @@ def tells_of_no_memory(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
     return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError | OSError | ImportError)
+        isinstance(error, RuntimeError | OSError | ImportError | SystemError)
         and any(sign in str(error) for sign in _NO_MEMORY)
     )
 
