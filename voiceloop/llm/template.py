@@ -36,7 +36,10 @@ def special_tokens(tokenizer: Any) -> dict[int, str]:
 
 
 class ChatTemplate:
-    """How the turns of a dialogue follow one another, as token ids of `tokenizer`."""
+    """How the turns of a dialogue follow one another, as token ids of `tokenizer`.
+
+    Its attributes are the pieces, each of which is read off the template once.
+    """
 
     def __init__(self, tokenizer: Any, name: str) -> None:
         self._tokenizer = tokenizer
@@ -53,9 +56,6 @@ class ChatTemplate:
         """For dialogues with tools."""
         between, after = self._around(self._turns(("user", _NEXT)), _ASSISTANT, _NEXT)
         self._between, self._after = between, after
-        closing = (token for token in self._special if token in between)
-        self._closer = min(closing, key=between.find, default="")
-        """The special token that closes a reply; empty where none does."""
         self.reply_to_user = self.encode(between)
         """From the end of a reply to where the user's next text begins."""
         self.user_to_reply = self.encode(after)
@@ -66,7 +66,6 @@ class ChatTemplate:
         """Tokens, one of which follows the user's last word where they have finished, ascending."""
         self.thinks_first = any(after.rfind(a) > after.rfind(b) for a, b in THOUGHTS.items())
         """True if a reply begins inside a thinking span."""
-        self._takes_calls = False
         self.call = self._call_marks()
         """What begins a call of a tool and what ends it; empty where it has no such mark."""
 
@@ -126,8 +125,6 @@ class ChatTemplate:
 
     def calls(self, calls: Sequence[ToolCall]) -> list[int]:
         """These calls as the model writes them in a reply; empty where it has no way to."""
-        if not self._takes_calls or not self._closer:
-            return []
         told = [
             {
                 "type": "function",
@@ -137,8 +134,19 @@ class ChatTemplate:
             for index, call in enumerate(calls)
         ]
         calling = {"role": "assistant", "content": "", "tool_calls": told}
-        text = self._render([{"role": "user", "content": _USER}, calling]).partition(_USER)[2]
-        return self.encode(text.removeprefix(self._after).partition(self._closer)[0])
+        try:
+            text = self._render([{"role": "user", "content": _USER}, calling]).partition(_USER)[2]
+        except EngineError:  # a template may do anything to a call that it does not expect
+            return []
+        text = self._reply_in(text)
+        return self.encode(text) if all(call.name in text for call in calls) else []
+
+    def _reply_in(self, text: str) -> str:
+        """What the model says in `text`, which begins behind the user's: to the special token that
+        closes a reply."""
+        text = text.removeprefix(self._after)
+        closing = [token for token in self._special if token in self._between]
+        return text.partition(min(closing, key=self._between.find))[0] if closing else ""
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, with nothing added."""
@@ -198,14 +206,12 @@ class ChatTemplate:
             text = self._render([{"role": "user", "content": _USER}, calling])
         except EngineError:  # a template may do anything to a call that it does not expect
             return "", ""
-        text = text.partition(_USER)[2].removeprefix(self._after)
-        before, found, rest = text.partition(_NEXT)
+        text = text.partition(_USER)[2]
+        before, found, _ = text.removeprefix(self._after).partition(_NEXT)
         if not found:
             return "", ""
-        self._takes_calls = True
         begin = _BEFORE_CALL.search(before.partition("{")[0])
-        ends, behind = self._closer, rest.rpartition(_NEXT)[2]
-        behind = behind.partition(ends)[0] if ends else ""
+        behind = self._reply_in(text).rpartition(_NEXT)[2]
         end = _BEHIND_CALL.search(behind)
         return (begin[1], end[1] if end else "") if begin else ("", "")
 
