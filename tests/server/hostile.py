@@ -127,9 +127,14 @@ ODD_AUDIO = [
 
 
 REFUSED = sorted(
-    {key for kind in (SessionSettings, ResponseSettings, Transcription) for key in kind.unsupported}
+    {
+        key
+        for kind in (SessionSettings, ResponseSettings, Transcription)
+        for keys in ("unsupported", "tunes")
+        for key in getattr(kind, keys, ())
+    }
 )
-"""Keys that the API has and voiceloop has not."""
+"""Keys that the API has and of which nothing comes here."""
 
 
 @st.composite
