@@ -193,14 +193,15 @@ def test_refused_messages_are_counted_by_their_code(server: Serving, friend: Cli
     with Client(server.url, additional_headers=BEARER) as client:
         client.send("session.updat")
         client.send("response.cancel")
-        client.send("response.create")  # refused late, once there is nothing to respond to
+        client.send("response.create")
+        client.send("response.create")  # refused late, while the first is in progress
         client.send("input_audio_buffer.append", audio=3)
-        for code in ("invalid_type", "nothing_to_respond_to"):
+        for code in ("invalid_type", "conversation_already_has_active_response"):
             client.wait("error", where=lambda event, code=code: event["error"]["code"] == code)
     after = counted()
     assert {code for code in after if after[code] > before[code]} == {
         "invalid_value",
         "response_cancel_not_active",
-        "nothing_to_respond_to",
+        "conversation_already_has_active_response",
         "invalid_type",
     }
