@@ -70,12 +70,12 @@ def test_a_prompt_that_is_read_anew_for_ever_ends_its_session(
     assert len(greedy.all("response.created")) > 2
 
 
-def test_instructions_that_do_not_fit_fail_the_response_and_not_the_session(
+def test_instructions_that_do_not_fit_are_refused_and_the_session_goes_on(
     friend: Client, greedy: Client
 ) -> None:
-    greedy.update(instructions="Be brief, and kind. " * 5000)
-    assert greedy.write(QUESTION)["status"] == "failed"
-    greedy.update(instructions="", max_output_tokens="inf")
+    told = greedy.update(instructions="Be brief, and kind. " * 5000, max_output_tokens="inf")
+    assert greedy.wait("error")["error"]["param"] == "session.instructions"
+    assert told["instructions"] == ""
     assert "Paris" in str(greedy.write(QUESTION)["output"])
 
 
