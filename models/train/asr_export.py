@@ -52,7 +52,7 @@ def export(weights: dict[str, torch.Tensor], tokenizer_folder: Path, out: Path) 
         PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
         WhisperFeatureExtractor(feature_size=80).save_pretrained(folder)
         # CTranslate2 takes the vocabulary and the mel filters are computed: plain files suffice
-        tokenizer.save(f"{folder}/tokenizer.json")
+        tokenizer.save(f"{folder}/tokenizer.json", pretty=False)
         converter = TransformersConverter(folder, copy_files=list(FILES))
         with tempfile.TemporaryDirectory() as converted:
             # the few weights that int8 leaves alone (positions) are stored in half precision
