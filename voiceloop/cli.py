@@ -128,7 +128,7 @@ class _Harmless(logging.Formatter):
     """Makes each line of a record harmless, those of a traceback too."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """See `logging.Formatter`."""
+        """The lines of a record and of its traceback, each made harmless."""
         return "\n".join(map(printable, super().format(record).split("\n")))
 
 

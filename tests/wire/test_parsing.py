@@ -478,6 +478,10 @@ def test_of_an_update_what_can_be_is_done_and_the_rest_is_told(
         "session.audio.input.format.rate": (("audio", "input", "format", "rate"), 11_025),
         "session.tools[0].name": (("tools",), [{"type": "function", "name": 3}]),
         "session.voiceloop.pause": (("voiceloop", "pause"), "yes"),
+        "session.audio.input.turn_detection.type": (
+            ("audio", "input", "turn_detection"),
+            {"threshold": 0.5},
+        ),
     }
     chosen = data.draw(st.sets(st.sampled_from(sorted(wrong)), min_size=1))
     spoilt, left = copy.deepcopy(message), copy.deepcopy(message)

@@ -165,7 +165,7 @@ class _Dictionaries:
         return dict(*args, **named)
 
     def fromkeys(self, keys: Iterable[Any], value: Any = None) -> dict[Any, Any]:
-        """See `dict.fromkeys`."""
+        """A dictionary with all of `keys`, and `value` under each."""
         return dict.fromkeys(keys, value)
 
 

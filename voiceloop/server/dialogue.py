@@ -113,7 +113,7 @@ class Dialogue:
             )
 
     def _hold_size(self, former: SessionSettings) -> None:
-        """Keep the `former` instructions and tools where what is asked for does not fit."""
+        """Take back new instructions and tools that do not fit: the `former` ones hold."""
         named = "session" if self.settings.tools != former.tools else "session.instructions"
         if self.settings.instructions == former.instructions:
             named = "session.tools"

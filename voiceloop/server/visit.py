@@ -239,36 +239,23 @@ class Visit:
             turn = self.session.cancel(turn)
         if turn is None:
             raise ProtocolError(
-                "no response is in progress"
-                if event.response_id is None
-                else "it is not in progress",
+                "no such response is in progress",
                 "response.done tells when one is over",
                 code="response_cancel_not_active",
-                param=None if event.response_id is None else "response_id",
+                param="response_id",
             )
         self._begin_response(turn)  # where it ends before its first word
         self._speaking.cancel(turn)
 
     def _truncate(self, event: ItemTruncate) -> None:
         """Cut what the model said at what was heard of it; what is being said ends first."""
-        turn = self._speaking.turn_of(event.item_id)
-        if turn is None:
-            self._cut_off(event)
+        if (turn := self._speaking.turn_of(event.item_id)) is not None:
+            self.session.cancel(turn)
+            self._speaking.cancel(turn, event)
             return
-        self.session.cancel(turn)
-        self._speaking.cancel(turn, event)
-
-    def _cut_off(self, event: ItemTruncate) -> None:
         heard = partial(self._speaking.heard, event.item_id)
         self._out.put(self._dialogue.ledger.truncate(event, heard))
         self._asking.rewrite()
-
-    def _cut(self, event: ItemTruncate) -> None:
-        """Cut what has ended because the client stopped it."""
-        try:
-            self._cut_off(event)
-        except ProtocolError as error:
-            self._out.refuse(error, event.event_id)
 
     # ---- what the session shows
 
@@ -344,7 +331,10 @@ class Visit:
             if seen(given) != seen(settings) or given.conversation == "none":
                 self._asking.rewrite()
             if spoken.stopped is not None:
-                self._cut(spoken.stopped)
+                try:
+                    self._truncate(spoken.stopped)
+                except ProtocolError as error:
+                    self._out.refuse(error, spoken.stopped.event_id)
         self._asking.go_on()
         if settings.voiceloop.traces:
             response_id = spoken.response.id if spoken else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, cast, get_args
 
 from voiceloop.errors import ProtocolError
 from voiceloop.schema import (
@@ -165,10 +165,11 @@ def parse(text: str, refuse: Callable[[ProtocolError], None] = _raised) -> Clien
             try:
                 return _event(kind, message)
             except Mistake as mistake:
-                if kind is not SessionUpdate or len(_setting(mistake.path)) < 2:
+                setting = _setting(message, mistake.path)
+                if kind is not SessionUpdate or setting[:1] != ("session",) or len(setting) < 2:
                     raise
                 refuse(refused(_refusal(mistake)))
-                message = _without(message, _setting(mistake.path))
+                message = _without(message, setting)
     except Mistake as mistake:
         raise refused(_refusal(mistake)) from None
     except ProtocolError as error:
@@ -183,10 +184,15 @@ def _event(kind: Any, message: dict[str, Any]) -> ClientEvent:
     return event
 
 
-def _setting(path: Path) -> Path:
-    """The setting in which `path` lies: half a list is none."""
-    whole = next((at for at, step in enumerate(path) if isinstance(step, int)), len(path))
-    return path[:whole] if path[:1] == ("session",) else ()
+def _setting(message: dict[str, Any], path: Path) -> Path:
+    """The innermost key on `path` that is there, within no list: half a list is no setting."""
+    keys, value = list[str | int](), cast("object", message)
+    for step in path:
+        if not isinstance(value, dict) or step not in value:
+            break
+        keys.append(step)
+        value = cast("dict[str | int, object]", value)[step]
+    return tuple(keys)
 
 
 def _without(value: dict[str, Any], path: Path) -> dict[str, Any]:
