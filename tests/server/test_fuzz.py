@@ -216,6 +216,7 @@ FOUND = {
         silence(5),
         event("input_audio_buffer.commit"),
     ],
+    "a setting without what tells its kind": [listening({"threshold": 0.5})],
     "instructions that do not fit": [create("x"), update(instructions="y " * 50_000)],
     "a closing with answers on their way": [Message(b"?")] * 20 + [Message(b"\xff")],
 }
