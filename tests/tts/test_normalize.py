@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from voiceloop.languages.en import ENGLISH
@@ -157,6 +157,7 @@ def test_any_text_is_said_in_words_that_know_where_they_are_written(text: str) -
 
 
 @given(st.text(alphabet=st.sampled_from("0123456789.,:/-+=$%°'x amp#*_|()[]<>\n"), max_size=40))
+@example("$.00")
 def test_any_jumble_of_digits_and_signs_can_be_said(text: str) -> None:
     said = normalize(text, ENGLISH)
     check(said, text)

@@ -126,7 +126,7 @@ def _amount(spoken: Spoken, number: str, magnitude: str, sign: str, adjective: b
     if not mark or len(part) != 2:
         return numbers.count(number, name)
     if part == "00":
-        return numbers.count(whole, name)
+        return numbers.count(whole or "0", name)
     coins = numbers.count(str(int(part)), coin)
     return f"{numbers.count(whole, name)} {spoken.coins} {coins}" if whole.strip("0") else coins
 
