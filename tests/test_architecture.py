@@ -99,6 +99,7 @@ PURE = (
     "asr/loudness.py",
     "asr/window.py",
     "asr/understood.py",
+    "asr/unheard.py",
     "tts/tokencount.py",
     "calibration/probability.py",
     "dialogue/endpoint.py",

@@ -375,7 +375,13 @@ class Tiring(ScriptedAsr):
     """Takes its time over every final decode but the first."""
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         if final:
             self.cost = 0.6 if any(done for _, done in self.windows) else 0.05

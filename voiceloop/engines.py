@@ -75,14 +75,21 @@ class Asr(Protocol):
         ...
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         """Words in `pcm` (16 kHz), timed in seconds from its first sample.
 
         `final` asks for the best decode; otherwise a quick one will do. Unless they are to be
         `timed`, the times may be rough. `language` is what is spoken, one of `languages`; None is
-        the configured one, or the one that is detected in `pcm` where that is configured. The work
-        is bounded: it cannot be cancelled once it runs.
+        the configured one, or the one that is detected in `pcm` where that is configured. `settled`
+        are the words that earlier decodes of its beginning agree on: where the best one lacks some
+        of them it is worth another look. The work is bounded: it cannot be cancelled once it runs.
         """
         ...
 

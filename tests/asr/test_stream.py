@@ -67,7 +67,13 @@ class LevelAsr(English):
     windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         self.windows.append((len(pcm), final))
         assert len(pcm) <= samples(1000 * self.max_window_s)
@@ -136,7 +142,13 @@ def test_of_a_long_silence_the_edges_are_decoded_and_words_keep_their_times(
 ) -> None:
     class Attentive(LevelAsr):
         def transcribe(
-            self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+            self,
+            pcm: Pcm,
+            *,
+            final: bool,
+            timed: bool = False,
+            language: str | None = None,
+            settled: Sequence[str] = (),
         ) -> Sequence[Word]:
             sound = np.flatnonzero(pcm)
             longest = int(np.diff(sound).max(initial=1)) - 1
@@ -241,7 +253,13 @@ class Deaf(English):
         self.calls = 0
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         self.calls += 1
         assert len(pcm) <= 5 * RATE
@@ -658,3 +676,44 @@ def test_a_sentence_that_goes_on_has_one_capital(before: str, after: str, both: 
     job = turn.next_job()
     assert job is not None and job.start > 0
     assert turn.accept(job, said(after)).text == both
+
+
+def likely(text: str) -> list[Word]:
+    return [replace(word, probability=0.9) for word in said(text)]
+
+
+@pytest.mark.parametrize(
+    ("newest", "stands"),
+    [
+        ("ask what you can do for your country now", True),
+        ("ask what you did for your country now", True),
+        ("country now", False),
+        ("ask what you now", False),
+    ],
+)
+def test_a_partial_that_lacks_settled_words_stands_for_no_final_decode(
+    newest: str, stands: bool
+) -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    settled = "ask what you can do for your country"
+    end = 0
+    for text, known in ((settled, ""), (settled, ""), (newest, settled)):
+        end = more(turn, end, 200)
+        job = turn.next_job()
+        assert job is not None and not job.final and " ".join(job.settled) == known
+        turn.accept(job, likely(text))
+    turn.pause(SpeechPaused(end, end - samples(100)))
+    job = turn.next_job()
+    assert (job is None) is stands
+    if job is not None:
+        assert job.final and " ".join(job.settled) == settled
+
+
+def test_words_that_are_decoded_no_more_are_not_looked_for_again() -> None:
+    turn = begin(AsrConfig(), silence(0))
+    at = pause_after(turn, "what time is it")
+    turn.resume(SpeechResumed(at, at - samples(200)), anew=True)
+    end = more(turn, at, 300)
+    turn.pause(SpeechPaused(end, end - samples(50)))
+    job = turn.next_job()
+    assert job is not None and job.settled == ()

@@ -49,7 +49,13 @@ class Clock(English):
         self.wrong_at = wrong_at
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         assert final, "all are decoded as the end of a turn is"
         self.decoded.append(len(pcm))
@@ -66,7 +72,13 @@ class Careful(Clock):
         self.counters = {"full_windows": 5}
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         self.counters["full_windows"] += len(pcm) > 3 * SPEECH_RATE
         return super().transcribe(pcm, final=final)
@@ -135,7 +147,13 @@ def test_both_decode_the_same_windows_and_neither_is_always_first() -> None:
             self.called = called
 
         def transcribe(
-            self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+            self,
+            pcm: Pcm,
+            *,
+            final: bool,
+            timed: bool = False,
+            language: str | None = None,
+            settled: Sequence[str] = (),
         ) -> Sequence[Word]:
             order.append(self.called)
             return super().transcribe(pcm, final=final)

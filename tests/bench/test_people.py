@@ -42,7 +42,13 @@ class Ears(English):
         return float(np.abs(pcm).max() > 0.05)
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         assert final
         return [Word(text, 0.0, 4.6, 1.0) for text in WORDS.split()]  # no times to rely on

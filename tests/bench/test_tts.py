@@ -60,7 +60,13 @@ class Parrot(English):
         self.seconds: list[float] = []
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         said = texts()[len(self.seconds)]
         self.seconds.append(len(pcm) / SPEECH_RATE)

@@ -71,10 +71,16 @@ class Sphinx:
             ) from error
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         """Words of a window at 16 kHz; see `engines.Asr`. All are decoded and timed alike."""
-        del final, timed, language
+        del final, timed, language, settled
         peak = float(np.abs(pcm).max(initial=0.0))
         if peak < QUIETEST:
             return ()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from voiceloop.asr.agreement import repeats
 from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.asr.understood import Understood
+from voiceloop.asr.unheard import gone
 from voiceloop.asr.window import PAUSE_EDGE_MS, DecodeJob, Window
 from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, samples
 from voiceloop.config import AsrConfig
@@ -194,7 +195,9 @@ class StreamingTranscriber:
         end = self._silence.sample if self._silence else self._window.end
         if self._silence is None and not self._pace.due(end):
             return None
-        job = self._window.job(self.turn, end, final=self._silence is not None)
+        job = self._window.job(
+            self.turn, end, final=self._silence is not None, settled=self._understood.settled
+        )
         self._pace.begin(job.end, self._window.end)
         self._running = job
         return job
@@ -224,7 +227,8 @@ class StreamingTranscriber:
         """What `_Decoded.reaches` is with `words`."""
         if job.final:
             return job.end
-        return job.end - samples(TAIL_MS) if self._greedy and _certain(words) else 0
+        sure = _certain(words) and not gone(job.settled, [word.text for word in words])
+        return job.end - samples(TAIL_MS) if self._greedy and sure else 0
 
     def _finish(self) -> Transcript | None:
         final = self._transcript()

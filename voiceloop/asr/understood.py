@@ -29,6 +29,11 @@ class Understood:
         """Words that stay, as they were committed."""
         return self._frozen + self._agreement.committed
 
+    @property
+    def settled(self) -> tuple[str, ...]:
+        """Words of the window that two hypotheses agreed on."""
+        return tuple(word.text for word in self._agreement.committed)
+
     def whole(self, hypothesis: Sequence[Word] | None) -> tuple[Word, ...]:
         """All words, as the newest decode has them: those that are committed may be spelt and
         marked in another way by now."""

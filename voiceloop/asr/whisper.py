@@ -3,7 +3,8 @@
 Whisper was trained on windows of 30 seconds, and encoding one takes most of a decode's time. On a
 CPU our own encoder gives the states of a full window for little more than the speech in it
 (`silence`). Where the words that come out are unlikely or repeat themselves, a final decode is made
-once more from states that are encoded in full.
+once more from states that are encoded in full; where they leave out what was said, the window is
+decoded once more in two parts (`unheard`).
 
 A decode is one bounded call. Word times come from the cross-attention, and only where they are
 asked for, since they cost a second pass of the decoder. On a GPU CTranslate2 works on a
@@ -31,6 +32,7 @@ from voiceloop.asr.cublas import INSTALL, load_cublas
 from voiceloop.asr.encoding import STATE_S, Encoding, is_ours, own_encoder, read_windows
 from voiceloop.asr.features import FRAMES_PER_STATE, HOP
 from voiceloop.asr.placement import whisper_device, whisper_type
+from voiceloop.asr.unheard import LONG_S, Sound, fuller, gone
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import FOLDERS, find
@@ -60,6 +62,11 @@ LOOP_TIMES, LOOP_WORDS = 4, 8
 LOOP_INSIDE = re.compile(r"((?:-?[^\W\d_]){1,8}?)\1{11,}")
 """Letters within a word, a dozen times over: "o-o-o-…", to which two voices at once can lead.
 Digits may repeat themselves: there are large numbers."""
+LOOKS = 2
+"""Times that a window is divided where words are missing: of three sentences two may be."""
+CAREFUL_BEAMS = 5
+SURE = 0.6
+"""Probability that the words of a part must have, on average, which may hold nothing but noise."""
 SPECIALS = ("<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>")
 NEEDED = ("model.bin", "config.json", "tokenizer.json")
 Opener = Callable[[Path, str, str], WhisperModel]
@@ -93,6 +100,22 @@ class _Hypothesis:
     """It came to its end by itself."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The words of a window."""
+
+    found: _Hypothesis | None
+    """The decode that gave them; none where they are of several."""
+    words: Sequence[Word]
+    moments: Sequence[float]
+    """When each token of them begins, and when the last ends; none where they are not timed."""
+
+    @property
+    def texts(self) -> list[str]:
+        """The words alone."""
+        return [word.text for word in self.words]
+
+
 class Whisper:
     """A recogniser; implements `engines.Asr`."""
 
@@ -110,8 +133,9 @@ class Whisper:
             self.languages[0] if config.language == AUTO else config.language
         )
         """Of the language that is decoded."""
-        self.counters = {"short_windows": 0, "full_windows_after": 0}
-        """Final decodes in a short window, and those among them that took the full one after."""
+        self.counters = {"short_windows": 0, "full_windows_after": 0, "looked_again": 0}
+        """Final decodes in a short window, those among them that took the full one after, and
+        windows that were decoded again in parts."""
 
     @property
     def max_window_s(self) -> float:
@@ -119,44 +143,104 @@ class Whisper:
         return self._encode.windows.longest_s
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         """Words of a window at 16 kHz; see `engines.Asr`.
 
         A final decode uses the configured beams, a partial is greedy. Words that are `timed` have
         the times and probabilities that the cross-attention gives; others share the window evenly
-        and all have the mean probability, or 0 where the decode looped or came to no end.
-        ValueError for a window longer than `max_window_s`.
+        and all have the mean probability, or 0 where the decode looped, came to no end, or may
+        have left something out. ValueError for a window longer than `max_window_s`.
         """
         seconds = len(pcm) / SPEECH_RATE
         if seconds > self.max_window_s:
             raise ValueError(f"a window of {seconds:.1f} s is longer than {self.max_window_s} s")
-        if float(np.abs(pcm).max(initial=0.0)) < QUIETEST:
+        if not _audible(pcm):
             return ()
         states = self._encode(pcm)
         asked = language or self._language
         self._tokenizer = self._speaks(self._detected(states)[0] if asked == AUTO else asked)
-        beams = self._beams if final else 1
-        found = self._decode(states, seconds, beams)
-        if final and self._encode.shortens(pcm):
+        if not final:
+            return self._told(self._decode(states, seconds, 1), pcm, timed=timed).words
+        first = self._told(self._finally(states, pcm), pcm, timed=timed)
+        return self._complete(pcm, first, settled, LOOKS).words
+
+    def _finally(self, states: ctranslate2.StorageView, pcm: Pcm) -> _Hypothesis:
+        """The decode of a window that is trusted, or else the best."""
+        seconds = len(pcm) / SPEECH_RATE
+        found = self._decode(states, seconds, self._beams)
+        if self._encode.shortens(pcm):
             self.counters["short_windows"] += 1
             if not _trusted(found):
                 self.counters["full_windows_after"] += 1
-                found = self._decode(self._encode(pcm, whole=True), seconds, beams)
-        if found.no_speech > NO_SPEECH and found.mean < UNLIKELY:
-            return ()
-        words = without_loop(found.words)
+                found = self._decode(self._encode(pcm, whole=True), seconds, self._beams)
+        return found
+
+    def _told(self, found: _Hypothesis, pcm: Pcm, *, timed: bool) -> _Told:
+        """The words of a decode, but for loops and for what is no speech."""
+        nothing = found.no_speech > NO_SPEECH and found.mean < UNLIKELY
+        words = () if nothing else without_loop(found.words)
         if not words:
-            return ()
+            return _Told(found, (), ())
         if timed:
-            tokens = found.tokens[: words[-1].last]
-            return self._timed(found.states, tokens, words, len(pcm))
-        step = seconds / len(words)
+            return self._timed(found, words, len(pcm))
+        step = len(pcm) / SPEECH_RATE / len(words)
         looped = not found.ended or len(words) < len(found.words)
-        probability = 0.0 if looped else math.exp(found.mean)
-        return [
-            Word(word.text, i * step, (i + 1) * step, probability) for i, word in enumerate(words)
-        ]
+        sure = not looped and not Sound(pcm).spare(len(found.tokens))
+        probability = math.exp(found.mean) if sure else 0.0
+        spread = enumerate(words)
+        return _Told(
+            found, [Word(w.text, i * step, (i + 1) * step, probability) for i, w in spread], ()
+        )
+
+    def _complete(self, pcm: Pcm, first: _Told, settled: Sequence[str], looks: int) -> _Told:
+        """What is said in a window, of which `first` was heard. Where that leaves much sound
+        without words, or lacks some that were settled, the window is decoded again."""
+        sound, whole, lost = Sound(pcm), first.found, gone(settled, first.texts)
+        assert whole is not None, "it was decoded in one piece"
+        if not looks or not (lost or first.moments or sound.spare(len(whole.tokens))):
+            return first
+        if first.words and not first.moments:
+            first = self._told(whole, pcm, timed=True)
+        silent, span = sound.without_words(first.moments)
+        if not lost and (not first.words or silent < LONG_S):
+            return first
+        self.counters["looked_again"] += 1
+        places = sound.places(span)
+        if looks < LOOKS:
+            places = places[:1]
+        found = [self._divided(pcm, at, first.texts, looks - 1) for at in places]
+        better = [told for told in found if fuller(settled, first.texts, told.texts)]
+        if looks == LOOKS and not better:
+            again = self._decode(whole.states, len(pcm) / SPEECH_RATE, CAREFUL_BEAMS)
+            told = self._told(again, pcm, timed=True)
+            better = [told] if fuller(settled, first.texts, told.texts) else []
+        return max(better, key=lambda told: len(told.words), default=first)
+
+    def _divided(self, pcm: Pcm, at: int, known: Sequence[str], looks: int) -> _Told:
+        """What is said in a window before and after sample `at`, each decoded by itself. Of a part
+        that may be noise no words are taken but those that are `known`."""
+        words: list[Word] = []
+        moments: list[float] = []
+        for part, begin in ((pcm[:at], 0.0), (pcm[at:], at / SPEECH_RATE)):
+            if not _audible(part):
+                continue
+            found = self._finally(self._encode(part), part)
+            told = self._complete(part, self._told(found, part, timed=True), (), looks)
+            sure = _trusted(found) and _likely(told.words)
+            if not sure and not set(told.texts) <= set(known):
+                continue
+            words += [
+                replace(word, start=word.start + begin, end=word.end + begin) for word in told.words
+            ]
+            moments += [moment + begin for moment in told.moments]
+        return _Told(None, words, moments)
 
     def detect_language(self, pcm: Pcm) -> tuple[str, float]:
         """See `engines.Asr`; as much of `pcm` counts as a window holds.
@@ -224,22 +308,17 @@ class Whisper:
             if word.text.strip()
         ]
 
-    def _timed(
-        self,
-        states: ctranslate2.StorageView,
-        tokens: list[int],
-        words: Sequence[_Spelling],
-        samples: int,
-    ) -> list[Word]:
+    def _timed(self, found: _Hypothesis, words: Sequence[_Spelling], samples: int) -> _Told:
         """Words with the times at which the decoder's attention moves on to them."""
+        tokens, states = found.tokens[: words[-1].last], found.states
         heard = min(math.ceil(samples / HOP), int(states.shape[1]) * FRAMES_PER_STATE)
-        (found,) = self._model.model.align(states, self._tokenizer.sot_sequence, [tokens], heard)
+        (aligned,) = self._model.model.align(states, self._tokenizer.sot_sequence, [tokens], heard)
         begins = np.full(len(tokens) + 1, np.inf)
-        for token, state in found.alignments:
+        for token, state in aligned.alignments:
             begins[token] = min(begins[token], state * STATE_S)
         begins[-1] = min(begins[-1], samples / SPEECH_RATE)
-        probabilities = np.asarray(found.text_token_probs)
-        return [
+        probabilities = np.asarray(aligned.text_token_probs)
+        timed = [
             Word(
                 word.text,
                 float(begins[word.first]),
@@ -248,6 +327,15 @@ class Whisper:
             )
             for word in words
         ]
+        return _Told(found, timed, begins.tolist())
+
+
+def _likely(words: Sequence[Word]) -> bool:
+    return sum(word.probability for word in words) >= SURE * len(words)
+
+
+def _audible(pcm: Pcm) -> bool:
+    return float(np.abs(pcm).max(initial=0.0)) >= QUIETEST
 
 
 def _trusted(found: _Hypothesis) -> bool:

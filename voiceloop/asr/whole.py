@@ -58,7 +58,7 @@ def listen(
                 case _:
                     raise AssertionError("nothing happens in a turn before it has begun")
         while current and (partials or current.ended) and (job := current.next_job()):
-            words = asr.transcribe(job.pcm, final=job.final, timed=job.final)
+            words = asr.transcribe(job.pcm, final=job.final, timed=job.final, settled=job.settled)
             yield current.accept(job, words)
 
 

@@ -22,7 +22,7 @@ QUIET_MS = 40
 
 @dataclass(frozen=True, slots=True)
 class DecodeJob:
-    """A window to decode: `asr.transcribe(job.pcm, final=job.final, timed=job.timed)`."""
+    """A window to decode, by `asr.transcribe` with `final`, `timed` and `settled`."""
 
     turn: int
     pcm: Pcm
@@ -37,6 +37,8 @@ class DecodeJob:
     """True where exact word times are wanted: the buffer may be cut between two words."""
     silences: tuple[tuple[int, int], ...] = ()
     """Where `pcm` leaves out a silence, as beginning and end in the stream."""
+    settled: tuple[str, ...] = ()
+    """Words that two decodes agreed on."""
 
     def when(self, seconds: float) -> float:
         """The time in the stream of what is `seconds` from the beginning of `pcm`."""
@@ -83,7 +85,7 @@ class Window:
         """Decode nothing between those samples."""
         self._silences.append((begin, end))
 
-    def job(self, turn: int, end: int, *, final: bool) -> DecodeJob:
+    def job(self, turn: int, end: int, *, final: bool, settled: tuple[str, ...] = ()) -> DecodeJob:
         """What there is to decode up to sample `end`, or as much of it as can be."""
         timed = end - self.start > TRIM_AT * self.limit
         end = min(end, self.start + self.limit)
@@ -91,7 +93,7 @@ class Window:
         begins = (self.start, *(after for _, after in silences))
         ends = (*(before for before, _ in silences), end)
         pcm = np.concatenate([self._audio.read(*part) for part in zip(begins, ends, strict=True)])
-        return DecodeJob(turn, pcm, self.start, end, final or timed, timed, silences)
+        return DecodeJob(turn, pcm, self.start, end, final or timed, timed, silences, settled)
 
     def spoken(self, until: int) -> int:
         """Samples of speech that are decoded, up to that one."""

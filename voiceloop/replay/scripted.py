@@ -87,7 +87,13 @@ class ScriptedAsr:
     """The language of each, likewise."""
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         self.windows.append((len(pcm), final))
         self.asked.append(language)

@@ -53,6 +53,7 @@ async def recognise(work: Work, resources: Resources) -> Reports:
                 final=job.final,
                 timed=job.timed,
                 language=known.language.code,
+                settled=job.settled,
             ),
             priority=priority,
         )

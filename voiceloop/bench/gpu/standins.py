@@ -127,7 +127,13 @@ class WhisperStandIn:
         self._features = LogMel(np.ascontiguousarray(filters.T, np.float32))
 
     def transcribe(
-        self, pcm: Pcm, *, final: bool, timed: bool = False, language: str | None = None
+        self,
+        pcm: Pcm,
+        *,
+        final: bool,
+        timed: bool = False,
+        language: str | None = None,
+        settled: Sequence[str] = (),
     ) -> Sequence[Word]:
         """See `engines.Asr`. All decodes are greedy, and word times cost nothing."""
         del final, timed, language

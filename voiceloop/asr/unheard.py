@@ -1,0 +1,108 @@
+"""What a decode leaves of the sound, and which of two decodes leaves less.
+
+Where two sentences meet Whisper may give one of them and come to its end, or begin with the second.
+Its attention then stays with one token for all of the other's sound. So a decode is doubted where a
+token lasts for seconds of sound, or where words are gone on which partial decodes had settled.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from voiceloop.asr.agreement import normalise
+from voiceloop.audio.frames import SPEECH_RATE, levels
+from voiceloop.types import Pcm
+
+STEP = 160
+"""Samples over which a level is taken."""
+STEP_S = STEP / SPEECH_RATE
+FLOOR_SHARE = 0.1
+"""Share of the steps that are no louder than what stands for the background."""
+ABOVE_FLOOR_DB, BELOW_PEAK_DB = 8.0, 35.0
+"""Sound is louder than the background by the one and than the loudest step less the other."""
+LONG_S = 1.5
+"""Sound within which people always say more than one token."""
+TOKEN_S, SPARE_S = 0.3, 0.8
+"""Tokens take so much sound; with so much more than theirs some may be without words."""
+LEAST_S = 0.2
+"""Sound on either side of a silence that may divide two sentences."""
+NEAR = 10
+"""Steps from where attention moves on within which a sentence may end."""
+RUN = 3
+"""So many words in a row are not misheard: they are gone."""
+
+Span = tuple[float, float]
+"""Beginning and end in seconds."""
+
+
+class Sound:
+    """Where there is any in a window at 16 kHz."""
+
+    def __init__(self, pcm: Pcm) -> None:
+        self._levels = levels(pcm, STEP)
+        quieter = int(len(self._levels) * FLOOR_SHARE)
+        floor = float(np.partition(self._levels, quieter)[quieter])
+        loud = max(floor + ABOVE_FLOOR_DB, float(self._levels.max()) - BELOW_PEAK_DB)
+        self._sounds: npt.NDArray[np.bool_] = self._levels > loud
+        self._before = np.concatenate(([0], np.cumsum(self._sounds))) * STEP_S
+
+    def spare(self, tokens: int) -> bool:
+        """Whether so many tokens may leave sound without words."""
+        return float(self._before[-1]) - TOKEN_S * tokens > SPARE_S
+
+    def without_words(self, moments: Sequence[float]) -> tuple[float, Span]:
+        """The most sound with a single token or none, in seconds, and where that is.
+
+        `moments` are the beginnings of the tokens, and the end of the last.
+        """
+        edges = (0.0, *moments[1:-1], len(self._levels) * STEP_S)
+        return max((self._within(span), span) for span in pairwise(edges))
+
+    def places(self, span: Span) -> list[int]:
+        """Samples at which what is said in `span` may be divided: in its longest silence that has
+        sound on both sides, and where it begins and ends."""
+        first, last = self._steps(span)
+        loud = np.flatnonzero(self._sounds[first:last])
+        lengths = np.diff(loud) - 1
+        sound = np.arange(1, len(loud)) * STEP_S
+        inside = np.minimum(sound, sound[::-1]) >= LEAST_S
+        longest = int(np.argmax(np.where(inside, lengths, -1), axis=0)) if len(lengths) else 0
+        middle = []
+        if len(lengths) and inside[longest] and lengths[longest] > 0:
+            middle = [first + int(loud[longest]) + 1 + int(lengths[longest]) // 2]
+        found = dict.fromkeys((*middle, self._quietest(first), self._quietest(last)))
+        return [at * STEP + STEP // 2 for at in found if NEAR < at < len(self._levels) - NEAR]
+
+    def _quietest(self, step: int) -> int:
+        """The quietest step near that one."""
+        first = max(0, step - NEAR)
+        return first + int(np.argmin(self._levels[first : step + NEAR + 1]))
+
+    def _within(self, span: Span) -> float:
+        first, last = self._steps(span)
+        return float(self._before[last] - self._before[first])
+
+    def _steps(self, span: Span) -> tuple[int, int]:
+        first, last = (min(round(at / STEP_S), len(self._levels)) for at in span)
+        return first, last
+
+
+def gone(settled: Sequence[str], said: Sequence[str]) -> int:
+    """How many of the `settled` words are gone in runs of `RUN` or more, for which `said` has
+    nothing else."""
+    before, after = (
+        [key for word in words if (key := normalise(word))] for words in (settled, said)
+    )
+    compared = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    fewer = [(end - begin) - (last - first) for _, begin, end, first, last in compared]
+    return sum(words for words in fewer if words >= RUN)
+
+
+def fuller(settled: Sequence[str], first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether the `second` decode has what the `first` left out: a word or two may be noise."""
+    return len(second) >= len(first) + RUN or gone(settled, second) < gone(settled, first)
