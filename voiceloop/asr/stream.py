@@ -137,18 +137,25 @@ class StreamingTranscriber:
         """
         self._silence = _Silence(paused.speech_end, paused.sample)
 
-    def resume(self, resumed: SpeechResumed, *, anew: bool = False, whole: bool = False) -> None:
+    def resume(
+        self,
+        resumed: SpeechResumed,
+        *,
+        anew: bool = False,
+        whole: bool = False,
+        edge_ms: int = PAUSE_EDGE_MS,
+    ) -> None:
         """The user has gone on: the guess is void.
 
         Of much that they said before a pause a decoder has had enough to go by, and would take
         longer with every word: it stands as it was understood, unless the `whole` turn is wanted.
         `anew`, it stands however little it was: of two sayings that have nothing to do with each
-        other a decoder may give the first alone.
+        other a decoder may give the first alone. `edge_ms` are decoded at either end of the pause.
         """
         if self._silence is not None:
             since = self._silence.speech_end
-            begin = since + samples(PAUSE_EDGE_MS)
-            end = resumed.speech_start - samples(PAUSE_EDGE_MS)
+            begin = since + samples(edge_ms)
+            end = resumed.speech_start - samples(edge_ms)
             rests = resumed.speech_start - since >= samples(REST_MS)
             much = rests and not whole and self._window.spoken(since) >= samples(1000 * MUCH_S)
             whole_known = self._transcript() is not None and self._running is None
@@ -167,6 +174,11 @@ class StreamingTranscriber:
         assert speech_end <= sample, "a decode up to there would never be enough"
         self._silence = _Silence(speech_end, sample)
         return self._finish()
+
+    @property
+    def full(self) -> bool:
+        """There is as much to decode as the engine takes at once."""
+        return self._window.end - self._window.start >= self._window.limit
 
     @property
     def hypothesis(self) -> str:

@@ -38,7 +38,8 @@ class Transcribe(Command, frozen=True, kw_only=True):
     json: bool = False
     """Print one JSON object on one line for each file."""
     streaming: bool = False
-    """Recognise as a live stream is recognised, with partial decodes."""
+    """Recognise as a conversation is heard: with partial decodes, and a turn's end at each pause.
+    Otherwise a recording is decoded as a whole, in pieces between long rests."""
 
 
 def transcribe(command: Transcribe) -> int:
@@ -70,14 +71,13 @@ def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
 
 
 def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -> None:
-    from voiceloop.asr.whole import listen
+    from voiceloop.asr.whole import listen, write_down
 
     began = time.perf_counter()
     words: list[Word] = []
     settings = command.settings
-    for transcript in listen(
-        file.blocks(), vad, asr, settings.asr, settings.turns, partials=command.streaming
-    ):
+    hear = listen if command.streaming else write_down
+    for transcript in hear(file.blocks(), vad, asr, settings.asr, settings.turns):
         if transcript.final:
             words += transcript.committed
             if not command.json and transcript.text:

@@ -1,0 +1,117 @@
+"""Two sayings of people, one right after the other: of neither is anything lost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.asr.test_tiny_en import engine
+from voiceloop.asr.silero import silero
+from voiceloop.asr.unheard import gone
+from voiceloop.asr.whisper import Whisper
+from voiceloop.asr.whole import listen, write_down
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import samples, silence
+from voiceloop.bench.scoring import word_errors
+from voiceloop.config import AsrConfig, TurnConfig, VadConfig
+from voiceloop.types import Pcm
+
+pytestmark = pytest.mark.models
+
+SAID = {
+    "LJ001-0001": "Printing, in the only sense with which we are at present concerned, differs "
+    "from most if not from all the arts and crafts represented in the Exhibition",
+    "LJ001-0002": "in being comparatively modern.",
+    "LJ001-0008": "has never been surpassed.",
+    "LJ001-0010": "as all books not primarily intended as picture-books consist principally of "
+    "types composed to form letterpress,",
+    "jfk": "And so my fellow Americans, ask not what your country can do for you, ask what you can "
+    "do for your country.",
+}
+LOUD = 0.02
+MOST_S = 0.8
+"""The longest gap between two."""
+
+
+@pytest.fixture
+def clips(speech: Path) -> dict[str, Pcm]:
+    """The recordings, without what is before and behind the speech."""
+    found = dict[str, Pcm]()
+    for name in SAID:
+        with AudioFile(speech / f"{name}.flac") as file:
+            pcm = np.concatenate(list(file.blocks()))
+        loud = np.flatnonzero(np.abs(pcm) > LOUD)
+        found[name] = pcm[loud[0] : loud[-1] + 1]
+    return found
+
+
+def joins(clips: dict[str, Pcm], count: int) -> Iterator[tuple[str, Pcm]]:
+    """What is said in pairs of them, and how that sounds."""
+    drawn = random.Random(0)
+    for _ in range(count):
+        first, second = drawn.sample(sorted(clips), 2)
+        gap = silence(samples(1000 * drawn.uniform(0, MOST_S)))
+        parts = (silence(3200), clips[first], gap, clips[second], silence(9600))
+        yield f"{SAID[first]} {SAID[second]}", np.concatenate(parts)
+
+
+def check_settled(asr: Whisper, pcm: Pcm) -> None:
+    """In a conversation nothing is missing at last that partial decodes had settled."""
+    settled: list[str] = []
+    vad, config = silero(VadConfig()), AsrConfig(model="tiny.en")
+    for transcript in listen([pcm], vad, asr, config, TurnConfig()):
+        committed = [word.text for word in transcript.committed]
+        if transcript.final:
+            assert not gone(settled, committed), f"{settled} became {committed}"
+        settled = [] if transcript.final else committed
+
+
+def written(asr: Whisper, pcm: Pcm) -> str:
+    """The transcript of a recording."""
+    config = AsrConfig(model="tiny.en")
+    found = write_down([pcm], silero(VadConfig()), asr, config, TurnConfig())
+    return " ".join(transcript.text for transcript in found if transcript.final)
+
+
+def plain(asr: Whisper, pcm: Pcm) -> str:
+    """What faster-whisper makes of all of it."""
+    found, _ = asr._model.transcribe(
+        pcm, language="en", beam_size=1, temperature=0.0, condition_on_previous_text=False,
+        without_timestamps=True,
+    )  # fmt: skip
+    return " ".join(segment.text.strip() for segment in found)
+
+
+@pytest.mark.parametrize(
+    "count", [pytest.param(4, id="quick"), pytest.param(60, id="all", marks=pytest.mark.full)]
+)
+def test_no_saying_is_lost_where_two_meet(clips: dict[str, Pcm], count: int) -> None:
+    asr = engine()
+    errors = theirs = words = 0
+    for said, pcm in joins(clips, count):
+        check_settled(asr, pcm)
+        compared = word_errors(said, written(asr, pcm))
+        errors, words = errors + compared.errors, words + compared.words
+        theirs += word_errors(said, plain(asr, pcm)).errors
+    assert errors <= theirs + 0.01 * words, f"{errors} against {theirs} of {words}"
+
+
+def test_a_saying_is_kept_that_a_decode_leaves_out(clips: dict[str, Pcm]) -> None:
+    asr = engine()
+    last = clips["jfk"][samples(7650) :]
+    for name in ("LJ001-0002", "LJ001-0008"):
+        for gap in (0, 100, 300, 400, 500):
+            parts = (silence(1600), clips[name], silence(samples(gap)), last, silence(1600))
+            words = asr.transcribe(np.concatenate(parts), final=True)
+            text = " ".join(word.text for word in words)
+            said = f"{SAID[name]} Ask what you can do for your country."
+            assert word_errors(said, text).errors <= 2, f"{gap}: {text}"
+    assert asr.counters["looked_again"] > 2, "the decoder left nothing out"
+    before = asr.counters["looked_again"]
+    for pcm in clips.values():
+        asr.transcribe(pcm, final=True)
+    assert asr.counters["looked_again"] == before, "a saying by itself is decoded once"
