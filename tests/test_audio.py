@@ -17,6 +17,7 @@ from voiceloop.audio.frames import (
     PCM16_SCALE,
     SILENCE_DBFS,
     Framer,
+    HighPass,
     LiveResampler,
     Resampler,
     Ring,
@@ -276,3 +277,50 @@ def test_a_column_of_a_wider_block_can_be_filled():
     assert ring.take(block[:, 0]) == 4
     assert block[:, 0].tolist() == [1, 2, 3, 4, 0, 0]
     assert not block[:, 1].any()
+
+
+# ---- what stays the same
+
+
+def spoken(seconds: float, level: float = 0.1) -> Pcm:
+    """Something between 90 and 3000 Hz."""
+    at = np.arange(round(seconds * 16_000)) / 16_000
+    hertz = np.array([[90.0], [210], [440], [1300], [3000]])
+    return (level * np.sin(2 * np.pi * hertz * at + hertz).mean(axis=0)).astype(np.float32)
+
+
+@given(sizes, st.floats(-0.9, 0.9), st.sampled_from([8_000, 16_000, 44_100, 192_000]))
+def test_taking_an_offset_out_does_not_depend_on_the_chunks(
+    lengths: list[int], offset: float, rate: int
+) -> None:
+    pcm = spoken(0.6) + np.float32(offset)
+    whole = HighPass(rate).feed(pcm)
+    high_pass = HighPass(rate)
+    assert np.array_equal(np.concatenate([high_pass.feed(c) for c in chunks(pcm, lengths)]), whole)
+    assert len(whole) == len(pcm) and not len(HighPass(rate).feed(pcm[:0]))
+
+
+@given(st.floats(-0.9, 0.9), st.sampled_from([1e-4, 0.01, 0.3]))
+def test_an_offset_is_taken_out_from_the_first_sample_on_and_what_sounds_stays(
+    offset: float, level: float
+) -> None:
+    sound = spoken(2.0, level)
+    without, plain = HighPass().feed(sound + np.float32(offset)), HighPass().feed(sound)
+    assert np.abs(without - plain).max() < 1e-6
+    power = float(np.mean(plain[1600:] ** 2) / np.mean(sound[1600:] ** 2))
+    assert power == pytest.approx(1.0, abs=0.03)
+    assert not HighPass().feed(np.full(5000, offset, np.float32)).round(6).any()
+
+
+def test_an_offset_that_changes_is_forgotten_soon() -> None:
+    pcm = np.repeat(np.array([0.0, 0.3, -0.2], np.float32), 8000)
+    rest = np.abs(HighPass().feed(pcm)).reshape(3, -1)[:, 1600:]
+    assert rest.max() < 1e-4
+
+
+def test_hours_lose_no_precision() -> None:
+    high_pass, sound = HighPass(), spoken(1.0) + np.float32(0.05)
+    first = high_pass.feed(sound)
+    for _ in range(60):
+        last = high_pass.feed(sound)
+    assert np.abs(last - first)[1600:].max() < 1e-4

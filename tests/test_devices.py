@@ -13,6 +13,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sounds import tone
 from tests.speakers import (
     FADE,
     RATE,
@@ -25,9 +26,16 @@ from tests.speakers import (
     running,
     virtually,
 )
-from voiceloop.audio.devices import AHEAD_S, FileMicrophone, NullSpeaker, WavSpeaker
+from voiceloop.audio.devices import (
+    AHEAD_S,
+    Centred,
+    FileMicrophone,
+    Microphone,
+    NullSpeaker,
+    WavSpeaker,
+)
 from voiceloop.audio.files import AudioFile
-from voiceloop.audio.frames import FRAME_MS, samples
+from voiceloop.audio.frames import FRAME_MS, HighPass, samples
 from voiceloop.audio.player import Player
 from voiceloop.errors import AudioError
 from voiceloop.trace.record import Recorder
@@ -165,7 +173,7 @@ def recording(path: Path, seconds: float, rate: int = 16_000) -> Path:
 MIC_FRAME = samples(FRAME_MS)
 
 
-async def collect(microphone: FileMicrophone, count: int) -> list[tuple[float, AudioFrame]]:
+async def collect(microphone: Microphone, count: int) -> list[tuple[float, AudioFrame]]:
     begun = anyio.current_time()
     found: list[tuple[float, AudioFrame]] = []
     async with aclosing(microphone.frames()) as frames:
@@ -267,3 +275,32 @@ def test_a_file_that_is_no_audio_is_refused_when_it_is_opened(tmp_path: Path):
     path.write_text("hello")
     with pytest.raises(AudioError, match="not an audio file"):
         FileMicrophone(path)
+
+
+async def test_a_microphone_with_an_offset_is_heard_without_it(tmp_path: Path):
+    sound: Pcm = tone(0.5)
+    found: list[Pcm] = []
+    for name, offset in (("with", 0.2), ("without", 0.0)):
+        soundfile.write(tmp_path / f"{name}.wav", sound + offset, 16_000, subtype="FLOAT")
+        with FileMicrophone(tmp_path / f"{name}.wav", pace="max") as file:
+            heard = await collect(Centred(file), 50)
+        assert [frame.start for _, frame in heard] == list(range(0, 8000, 160))
+        found.append(np.concatenate([frame.pcm for _, frame in heard]))
+    assert np.abs(found[0] - found[1]).max() < 1e-6
+    assert np.array_equal(found[1], HighPass().feed(sound))
+
+
+async def test_it_is_held_as_the_other_is(tmp_path: Path):
+    with FileMicrophone(recording(tmp_path / "in.wav", 1)) as file:
+        microphone, begun = Centred(file), anyio.current_time()
+        microphone.hold()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(release_after, 5, microphone)
+            async with aclosing(microphone.frames()) as frames:
+                assert (await anext(frames)).start == 0
+        assert anyio.current_time() - begun == pytest.approx(5.01)
+
+
+async def release_after(seconds: float, microphone: Centred) -> None:
+    await anyio.sleep(seconds)
+    microphone.release()

@@ -210,6 +210,7 @@ def _close_output() -> None:
 
 def talk(command: Talk) -> int:
     """`voiceloop talk`."""
+    from voiceloop.audio.devices import Centred
     from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
 
     keep([command.config], {"--trace": command.trace})
@@ -232,7 +233,7 @@ def talk(command: Talk) -> int:
         hint = "" if command.headphones else "; with headphones on, --headphones lets you interrupt"
         talked.note(f"listening to '{microphone.name}', Ctrl-C ends{hint}")
         with suppress(KeyboardInterrupt):
-            talked.run(microphone, speaker, lasts=True, full_duplex=command.headphones)
+            talked.run(Centred(microphone), speaker, lasts=True, full_duplex=command.headphones)
         if lost := microphone.lost / microphone.device_rate:
             talked.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
         if flaws := microphone.overflows + speaker.underflows:
@@ -257,7 +258,7 @@ def list_devices() -> int:
 
 def ask(command: Ask) -> int:
     """`voiceloop ask`."""
-    from voiceloop.audio.devices import FileMicrophone, NullSpeaker, Recorded, WavSpeaker
+    from voiceloop.audio.devices import Centred, FileMicrophone, NullSpeaker, Recorded, WavSpeaker
     from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL
 
     keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})
@@ -276,7 +277,9 @@ def ask(command: Ask) -> int:
         asked = stack.enter_context(conversing)
         overlap = SEQUENTIAL if command.sequential else EVERYTHING
         try:
-            asked.run(microphone, speaker, full_duplex=command.full_duplex, overlap=overlap)
+            asked.run(
+                Centred(microphone), speaker, full_duplex=command.full_duplex, overlap=overlap
+            )
         except KeyboardInterrupt:
             asked.note("interrupted: the files hold what had sounded and the turns that were over")
             return INTERRUPTED

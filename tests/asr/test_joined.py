@@ -15,7 +15,7 @@ from voiceloop.asr.unheard import gone
 from voiceloop.asr.whisper import Whisper
 from voiceloop.asr.whole import listen, write_down
 from voiceloop.audio.files import AudioFile
-from voiceloop.audio.frames import samples, silence
+from voiceloop.audio.frames import HighPass, dbfs, samples, silence
 from voiceloop.bench.scoring import word_errors
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
 from voiceloop.types import Pcm
@@ -115,3 +115,18 @@ def test_a_saying_is_kept_that_a_decode_leaves_out(clips: dict[str, Pcm]) -> Non
     for pcm in clips.values():
         asr.transcribe(pcm, final=True)
     assert asr.counters["looked_again"] == before, "a saying by itself is decoded once"
+
+
+@pytest.mark.parametrize(
+    ("level_db", "offset"), [(-20, 0.05), (-40, 0.005), (-54, 0.02), (-60, 0.001), (-60, 0.05)]
+)
+def test_soft_speech_beside_an_offset_is_understood(
+    clips: dict[str, Pcm], level_db: float, offset: float
+) -> None:
+    asr = engine()
+    for name in ("LJ001-0002", "LJ001-0008", "jfk"):
+        loud = np.concatenate((silence(8000), clips[name], silence(8000)))
+        gain = 10 ** ((level_db - dbfs(clips[name])) / 20)
+        soft = (np.rint((gain * loud + offset) * 2**23) / 2**23).astype(np.float32)
+        clean, heard = written(asr, loud), written(asr, HighPass().feed(soft))
+        assert word_errors(clean, heard).errors <= 2, heard

@@ -58,7 +58,7 @@ def events(pcm: Pcm, config: TurnConfig) -> list[TurnEvent]:
 
 
 def test_streaming_gives_exactly_what_the_batch_use_gives() -> None:
-    pcm = np.concatenate((noise(0.5, 0.001), say(TEXTS[0]), silence(1000), noise(1.0, 0.01)))
+    pcm = np.concatenate((noise(0.5, 0.02), say(TEXTS[0]), silence(1000), noise(1.0, 0.01)))
     whole = len(pcm) // WINDOW * WINDOW
     # The batch use blanks the end of its last window, so one more is appended and left out.
     batch = get_vad_model()(np.concatenate((pcm[:whole], silence(WINDOW)))).ravel()[:-1]
@@ -175,3 +175,44 @@ def test_a_speech_with_long_pauses_is_cut_at_them_and_nowhere_else() -> None:
         turns, [(0.32, 2.2), (3.3, 4.4), (5.4, 7.7), (8.2, 10.6)], strict=True
     ):
         assert abs(begun - first) < 0.2 and abs(ended - last) < 0.2
+
+
+# ---- levels
+
+
+def found_at(pcm: Pcm, gain: float) -> float:
+    """The part of the windows of `pcm` that are speech, when it is so much louder."""
+    return float((np.array(stream((gain * pcm).astype(np.float32))) > 0.5).mean())
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("gain_db", [-20, -40, -54])
+def test_speech_is_speech_however_soft(text: str, gain_db: float) -> None:
+    pcm = np.concatenate((silence(RATE // 2), say(text)))
+    loud, soft = found_at(pcm, 1.0), found_at(pcm, 10 ** (gain_db / 20))
+    assert soft > loud - 0.1
+
+
+@pytest.mark.parametrize("gain_db", [0, -20, -40, -60])
+def test_noises_are_no_speech_however_soft(gain_db: float) -> None:
+    at = np.arange(3 * RATE) / RATE
+    drawn = np.random.default_rng(1)
+    strokes = np.zeros(3 * RATE)
+    for begin in drawn.integers(0, 3 * RATE - 400, 20):
+        strokes[begin : begin + 300] += drawn.normal(0, 0.3, 300) * np.exp(-np.arange(300) / 60)
+    noises = (
+        noise(3.0, 0.1),
+        0.2 * np.sin(2 * np.pi * 50 * at) + 0.1 * np.sin(2 * np.pi * 150 * at),
+        0.3 * np.sin(2 * np.pi * 440 * at),
+        strokes,
+    )
+    for sound in noises:
+        assert found_at(np.asarray(sound, np.float32), 10 ** (gain_db / 20)) < 0.05
+
+
+def test_what_is_soft_beside_speech_is_not_made_louder() -> None:
+    speech, murmur = say(TEXTS[0]), 0.0006 * say(TEXTS[2])
+    alone = (np.array(stream(murmur)) > 0.5).mean()
+    both = np.array(stream(np.concatenate((speech, silence(RATE // 2), murmur))))
+    beside = (both[-(len(murmur) // WINDOW) :] > 0.5).mean()
+    assert alone > beside + 0.1

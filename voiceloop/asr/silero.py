@@ -31,6 +31,13 @@ MUTE_WINDOWS = 8
 """After so many of them the network remembers no speech, and is asked no more until there is sound:
 clients that stream silence would cost more than those who speak."""
 
+HEARD = 0.03
+"""Peak of sound that the network hears well; speech is far above it. What is softer, and has been
+for seconds, is made louder: it misses speech below some -50 dB of full scale, Whisper does not."""
+MOST_GAIN = 10.0
+FALL = 0.989
+"""What is left of a loud sound after a window: 3 dB less in a second."""
+
 
 class Silero:
     """A stream's voice activity; implements `engines.Vad`."""
@@ -43,12 +50,15 @@ class Silero:
 
     def probability(self, pcm: Pcm) -> float:
         """Probability that these 512 samples at 16 kHz, next in the stream, are speech."""
-        self._muted = self._muted + 1 if np.abs(pcm).max() <= MUTE else 0
+        peak = float(np.abs(pcm).max())
+        self._loudest = max(peak, self._loudest * FALL, MUTE)
+        self._muted = self._muted + 1 if peak <= MUTE else 0
         if self._muted == MUTE_WINDOWS:
             self._forget()
         if self._muted >= MUTE_WINDOWS:
             return 0.0
-        window = np.concatenate((self._context, pcm))[None]
+        gain = np.float32(min(max(HEARD / self._loudest, 1.0), MOST_GAIN))
+        window = gain * np.concatenate((self._context, pcm))[None]
         output, self._h, self._c = self._session.run(
             None, {"input": window, "h": self._h, "c": self._c}
         )
@@ -61,6 +71,8 @@ class Silero:
         self._forget()
 
     def _forget(self) -> None:
+        self._loudest = 0.0
+        """The loudest sample lately."""
         self._context = silence(CONTEXT)
         self._h = np.zeros(STATE, np.float32)
         self._c = np.zeros(STATE, np.float32)

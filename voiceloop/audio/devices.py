@@ -8,6 +8,8 @@ module knows nothing of replies.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
@@ -17,7 +19,7 @@ import anyio.lowlevel
 import numpy as np
 
 from voiceloop.audio.files import AudioFile, AudioInfo, WavWriter
-from voiceloop.audio.frames import Framer, fade_out, silence
+from voiceloop.audio.frames import Framer, HighPass, fade_out, silence
 from voiceloop.types import AudioFrame, Pcm
 
 Pace = Literal["realtime", "max"]
@@ -75,6 +77,33 @@ class Microphone(Protocol):
     def release(self) -> None:
         """Go on hearing."""
         ...
+
+
+class Centred:
+    """Another microphone, without the constant offset that it may have."""
+
+    def __init__(self, microphone: Microphone) -> None:
+        self._microphone = microphone
+        self._high_pass = HighPass()
+
+    @property
+    def finished(self) -> bool:
+        """See `Microphone`."""
+        return self._microphone.finished
+
+    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
+        """See `Microphone`."""
+        async with aclosing(self._microphone.frames()) as frames:
+            async for frame in frames:
+                yield replace(frame, pcm=self._high_pass.feed(frame.pcm))
+
+    def hold(self) -> None:
+        """See `Microphone`."""
+        self._microphone.hold()
+
+    def release(self) -> None:
+        """See `Microphone`."""
+        self._microphone.release()
 
 
 class PacedSpeaker:

@@ -138,6 +138,48 @@ class LiveResampler:
         return out
 
 
+class HighPass:
+    """Takes out of a stream what stays the same, which is no sound but is loud: the offset that
+    cheap sound cards have. One pole at `CORNER_HZ`.
+
+    Nothing is held back, and any chunking gives bit-identical output.
+    """
+
+    CORNER_HZ = 20.0
+
+    def __init__(self, rate: int = SPEECH_RATE) -> None:
+        keep = math.exp(-2 * math.pi * self.CORNER_HZ / rate)
+        self._share = 1 - keep
+        self._kept = keep ** np.arange(1, rate // int(self.CORNER_HZ) + 1)
+        """What is left of the mean after each sample of a block."""
+        self._mean = 0.0
+        """Of what was before the block and what is in it, as if that had not been forgotten since
+        the block began."""
+        self._begun = False
+        self._at = 0
+        """Samples of the block that have been fed."""
+
+    def feed(self, pcm: Pcm) -> Pcm:
+        """All of `pcm` without the mean of what came before and of itself."""
+        if not self._begun and len(pcm):
+            self._mean, self._begun = float(pcm[0]), True  # as if it had been so for ever
+        size = len(self._kept)
+        cuts = range((size - self._at) % size, len(pcm), size)
+        return np.concatenate([silence(0), *map(self._within, np.split(pcm, cuts))])
+
+    def _within(self, pcm: Pcm) -> Pcm:
+        """The next samples of a block."""
+        if not len(pcm):
+            return pcm
+        if self._at == len(self._kept):
+            self._mean, self._at = self._mean * float(self._kept[-1]), 0
+        kept = self._kept[self._at : self._at + len(pcm)]
+        # In float64 and one after the other, so that it does not matter where a chunk ends.
+        means = np.cumsum(np.concatenate(([self._mean], self._share * pcm / kept)))[1:]
+        self._mean, self._at = float(means[-1]), self._at + len(pcm)
+        return (pcm - means * kept).astype(np.float32)
+
+
 def _windows(pcm: Pcm, count: int, width: int, step: int = 1) -> Pcm:
     """The first `count` windows of `width` samples, each `step` after the one before; a view.
 

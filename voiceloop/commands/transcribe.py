@@ -72,12 +72,14 @@ def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
 
 def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -> None:
     from voiceloop.asr.whole import listen, write_down
+    from voiceloop.audio.frames import HighPass
 
     began = time.perf_counter()
     words: list[Word] = []
     settings = command.settings
     hear = listen if command.streaming else write_down
-    for transcript in hear(file.blocks(), vad, asr, settings.asr, settings.turns):
+    blocks = map(HighPass().feed, file.blocks())
+    for transcript in hear(blocks, vad, asr, settings.asr, settings.turns):
         if transcript.final:
             words += transcript.committed
             if not command.json and transcript.text:
