@@ -28,6 +28,7 @@ from tests.speakers import (
 )
 from voiceloop.audio.devices import (
     AHEAD_S,
+    SILENT_S,
     Centred,
     FileMicrophone,
     Microphone,
@@ -304,3 +305,37 @@ async def test_it_is_held_as_the_other_is(tmp_path: Path):
 async def release_after(seconds: float, microphone: Centred) -> None:
     await anyio.sleep(seconds)
     microphone.release()
+
+
+SILENCES = {
+    "zeros": np.zeros(160_000),
+    "dither": np.random.default_rng(0).integers(-2, 3, 160_000) / 32768,
+    "an offset": np.full(160_000, 0.05),
+    "an offset with dither": 0.01 + np.random.default_rng(1).integers(-1, 2, 160_000) / 32768,
+}
+
+
+@pytest.mark.parametrize("kind", SILENCES)
+async def test_a_microphone_that_is_muted_is_told_once_within_five_seconds(
+    tmp_path: Path, kind: str
+):
+    path, told = tmp_path / "in.wav", list[float]()
+    soundfile.write(path, SILENCES[kind], 16_000, subtype="FLOAT")
+    with FileMicrophone(path) as file:
+        begun = anyio.current_time()
+        muted = Centred(file, lambda: told.append(anyio.current_time() - begun))
+        await collect(muted, 1500)
+    assert told == [pytest.approx(SILENT_S)] and told[0] <= 5
+
+
+@pytest.mark.parametrize("at", [0.0, 0.7, 3.9])
+@pytest.mark.parametrize("level", [3e-4, 0.01, 0.3])
+async def test_one_that_hears_anything_is_not(tmp_path: Path, at: float, level: float):
+    pcm = np.zeros(240_000)
+    noise = np.random.default_rng(0).normal(0, level, 1600)
+    pcm[round(at * 16_000) :][:1600] = noise
+    path, told = tmp_path / "in.wav", list[bool]()
+    soundfile.write(path, pcm, 16_000, subtype="FLOAT")
+    with FileMicrophone(path) as file:
+        await collect(Centred(file, lambda: told.append(True)), 1500)
+    assert not told, "people are silent for long"

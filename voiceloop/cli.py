@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -232,8 +233,10 @@ def talk(command: Talk) -> int:
         speaker.start()
         hint = "" if command.headphones else "; with headphones on, --headphones lets you interrupt"
         talked.note(f"listening to '{microphone.name}', Ctrl-C ends{hint}")
+        silent = f"hearing only silence from '{microphone.name}': is it muted?"
         with suppress(KeyboardInterrupt):
-            talked.run(Centred(microphone), speaker, lasts=True, full_duplex=command.headphones)
+            heard = Centred(microphone, partial(talked.note, silent))
+            talked.run(heard, speaker, lasts=True, full_duplex=command.headphones)
         if lost := microphone.lost / microphone.device_rate:
             talked.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
         if flaws := microphone.overflows + speaker.underflows:

@@ -7,7 +7,7 @@ module knows nothing of replies.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,10 @@ Pace = Literal["realtime", "max"]
 
 AHEAD_S = 0.06
 """Audio that a speaker is handed ahead of time; `cut` takes it back, so it delays nothing."""
+SILENT_S = 4.0
+"""So much of nothing but silence, and somebody would like to know."""
+OFF = 4 / 32768
+"""Loudest sample of a microphone that is off."""
 
 
 class Speaker(Protocol):
@@ -82,8 +86,10 @@ class Microphone(Protocol):
 class Centred:
     """Another microphone, without the constant offset that it may have."""
 
-    def __init__(self, microphone: Microphone) -> None:
+    def __init__(self, microphone: Microphone, silent: Callable[[], None] = lambda: None) -> None:
+        """`silent` is called where it has given nothing but silence since it was first heard."""
         self._microphone = microphone
+        self._silent = silent
         self._high_pass = HighPass()
 
     @property
@@ -93,9 +99,15 @@ class Centred:
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
         """See `Microphone`."""
+        awaited = True  # nothing has been heard yet, nor has that been told
         async with aclosing(self._microphone.frames()) as frames:
             async for frame in frames:
-                yield replace(frame, pcm=self._high_pass.feed(frame.pcm))
+                pcm = self._high_pass.feed(frame.pcm)
+                awaited = awaited and float(np.abs(pcm).max()) <= OFF
+                if awaited and frame.end >= SILENT_S * frame.rate:
+                    self._silent()
+                    awaited = False
+                yield replace(frame, pcm=pcm)
 
     def hold(self) -> None:
         """See `Microphone`."""
