@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import anyio
 import numpy as np
 
+from voiceloop.audio.frames import Channels
 from voiceloop.audio.portaudio import Callback, Kind
 from voiceloop.types import Pcm
 
@@ -60,8 +61,11 @@ class HandCard:
         self._finish()
 
     def record(self, pcm: Pcm, *, overflow: bool = False) -> None:
-        """Have the microphone's callback called with `pcm`."""
-        block = np.repeat(pcm[:, None], self.channels, axis=1)
+        """Have the microphone's callback called with `pcm` in all channels."""
+        self.record_channels(np.repeat(pcm[:, None], self.channels, axis=1), overflow=overflow)
+
+    def record_channels(self, block: Channels, *, overflow: bool = False) -> None:
+        """Likewise, with what is in each."""
         self._call(block, len(block), None, SimpleNamespace(input_overflow=overflow))
 
     def play(self, frames: int, *, underflow: bool = False, mute: bool = False) -> Pcm:

@@ -16,9 +16,11 @@ from voiceloop.audio.frames import (
     KNEE,
     PCM16_SCALE,
     SILENCE_DBFS,
+    Channels,
     Framer,
     HighPass,
     LiveResampler,
+    Mixer,
     Resampler,
     Ring,
     SampleBuffer,
@@ -324,3 +326,86 @@ def test_hours_lose_no_precision() -> None:
     for _ in range(60):
         last = high_pass.feed(sound)
     assert np.abs(last - first)[1600:].max() < 1e-4
+
+
+# ---- several channels into one
+
+
+def stereo(left: Pcm, right: Pcm) -> Channels:
+    return np.column_stack((left, right)).astype(np.float32)
+
+
+def noise(seconds: float, seed: int, rate: int = 16_000) -> Pcm:
+    """Something with more of low tones than of high ones, as voices are."""
+    white = np.random.default_rng(seed).normal(0, 1, round(seconds * rate) + 16)
+    return (0.1 * np.convolve(white, np.hanning(17) / 4, "valid")).astype(np.float32)
+
+
+def share(found: Pcm, sound: Pcm) -> float:
+    """Part of the power of `sound` that is found, once there was time to decide."""
+    settled = len(found) // 4
+    return float(np.mean(found[settled:] ** 2) / np.mean(sound[settled:] ** 2))
+
+
+@given(sizes, st.sampled_from([-1.0, -0.6, 0.0, 0.5, 1.0]), st.sampled_from([8_000, 44_100]))
+def test_mixing_does_not_depend_on_the_chunks(lengths: list[int], gain: float, rate: int) -> None:
+    sound = noise(0.7, 1, rate)
+    block = stereo(sound, gain * np.roll(sound, 2))
+    mixer, whole = Mixer(rate), Mixer(rate).feed(block)
+    cuts = np.cumsum(np.resize(lengths, len(block)))
+    pieces = [mixer.feed(piece) for piece in np.split(block, cuts[cuts < len(block)])]
+    assert np.array_equal(np.concatenate(pieces), whole)
+    assert len(whole) == len(block)
+
+
+@given(st.floats(0.3, 3.0), st.floats(1e-4, 1.0), st.floats(-0.5, 0.5), st.integers(0, 1))
+def test_channels_that_cancel_each_other_give_the_louder(
+    ratio: float, level: float, offset: float, first: int
+) -> None:
+    left = level * noise(1.0, 2)
+    channels = [left + offset, -ratio * left + offset]
+    found = Mixer(16_000).feed(stereo(*channels[:: 1 if first else -1]))
+    louder = max(channels, key=lambda one: float(np.var(one)))
+    # Of two that differ much the mean has enough, and of two that are alike either is right.
+    softer = min(ratio, 1 / ratio)
+    if softer > 0.8:
+        assert share(found - offset, left) > 0.6
+    elif softer > 0.6:
+        assert np.array_equal(found[4000:], louder.astype(np.float32)[4000:])
+    assert share(found - offset, np.asarray(louder - offset)) > 0.03
+
+
+@pytest.mark.parametrize("late", [0, 1, 3])
+@pytest.mark.parametrize("gain", [-1.0, -0.8])
+def test_a_channel_that_is_turned_round_and_late_takes_nothing_away(late: int, gain: float) -> None:
+    sound = noise(2.0, 3)
+    found = Mixer(16_000).feed(stereo(sound, gain * np.roll(sound, late)))
+    assert share(found, sound) > 0.9
+
+
+@pytest.mark.parametrize("other", ["silent", "the same", "softer", "another sound", "late"])
+def test_of_all_others_the_mean_is_taken_to_the_last_bit(other: str) -> None:
+    sound = noise(2.0, 4)
+    right = {
+        "silent": 0 * sound,
+        "the same": sound,
+        "softer": 0.1 * sound,
+        "another sound": noise(2.0, 5),
+        "late": np.roll(sound, 3),
+    }[other]
+    block = stereo(sound, right)
+    assert np.array_equal(Mixer(16_000).feed(block), block.mean(axis=1, dtype=np.float32))
+
+
+def test_what_is_decided_changes_without_a_click() -> None:
+    sound = (0.3 * np.sin(2 * np.pi * 100 * np.arange(32_000) / 16_000)).astype(np.float32)
+    right = np.concatenate((-sound[:16_000], sound[16_000:]))
+    found = Mixer(16_000).feed(stereo(sound, right))
+    assert np.abs(np.diff(found)).max() < 0.03
+    assert share(found[:16_000], sound[:16_000]) > 0.95 < share(found[16_000:], sound[16_000:])
+
+
+@pytest.mark.parametrize("channels", [1, 3, 6])
+def test_of_one_or_many_channels_the_mean_is_taken(channels: int) -> None:
+    block = np.random.default_rng(0).normal(0, 0.1, (5000, channels)).astype(np.float32)
+    assert np.array_equal(Mixer(16_000).feed(block), block.mean(axis=1, dtype=np.float32))

@@ -440,3 +440,16 @@ def test_a_callback_after_the_end_disturbs_nobody():
     really(main)
     card.record(numbered(400, 400))
     card.end()
+
+
+def test_a_microphone_whose_channels_cancel_each_other_is_heard():
+    async def main() -> None:
+        card, sound = HandCard(RATE), tone(1.0)
+        async with hearing(card) as (_, frames):
+            for block in np.split(np.column_stack((sound, -sound)), 50):
+                card.record_channels(block)
+                await settle()
+        heard = joined(frames)
+        assert np.array_equal(heard[1600:], sound[1600 : len(heard)])
+
+    really(main)

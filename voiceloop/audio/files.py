@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import soundfile
 
-from voiceloop.audio.frames import SPEECH_RATE, Resampler, check_rate, to_pcm16
+from voiceloop.audio.frames import SPEECH_RATE, Mixer, Resampler, check_rate, to_pcm16
 from voiceloop.errors import AudioError
 from voiceloop.outputs import MAKER, part_beside
 from voiceloop.types import Pcm
@@ -81,9 +81,9 @@ class AudioFile:
         self._raw.close()
 
     def blocks(self) -> Iterator[Pcm]:
-        """The whole file, once, in blocks of bounded size; channels are averaged."""
+        """The whole file, once, in blocks of bounded size; `Mixer` makes one channel of several."""
         resampler = Resampler(self.info.rate, self._rate)
-        read = 0
+        mixer, read = Mixer(self.info.rate), 0
         for block in self._decoded():
             sound = (np.abs(block) < LOUDEST).all(axis=1)  # so is nothing that is no number
             if not sound.all():
@@ -93,7 +93,7 @@ class AudioFile:
                     "export it again from the program that made it",
                 )
             read += len(block)
-            pcm = resampler.feed(block.mean(axis=1, dtype=np.float32))
+            pcm = resampler.feed(mixer.feed(block))
             if len(pcm):
                 yield pcm
         if not read:

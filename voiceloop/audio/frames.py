@@ -138,6 +138,72 @@ class LiveResampler:
         return out
 
 
+Channels = npt.NDArray[np.float32]
+"""Samples of several channels: [frames, channels]."""
+
+
+class Mixer:
+    """Makes one channel of a stream's several: their mean, or of two that cancel each other the
+    louder. Some microphones and recordings have one of them the wrong way round.
+
+    Which it is, is decided every `STEP_MS` by what came before, so nothing is held back and no
+    chunking shows.
+    """
+
+    STEP_MS = 20
+    KEEP = 0.98
+    """What is left of a power after a step."""
+    FAR, NEAR = 0.3, 0.6
+    """Power of the mean, of that of the softer channel, under which they cancel each other, and
+    above which they do not; of two that have nothing in common it is a half, or more."""
+    LOUDER = 4.0
+    """The power of a channel, of that of the one that is taken, to be taken instead."""
+
+    def __init__(self, rate: int) -> None:
+        self._step = samples(self.STEP_MS, rate)
+        self._at = 0
+        """Frames of the step that have been fed."""
+        self._sums = np.zeros((2, 3))
+        """Of the samples of both channels and their mean in the step, and of their squares."""
+        self._powers = np.zeros(3)
+        self._taken: int | None = None
+        self._before: int | None = None
+        """The channel that is taken, or all; what was before this step."""
+
+    def feed(self, block: Channels) -> Pcm:
+        """One channel of `block`."""
+        if block.shape[1] != 2:
+            return block.mean(axis=1, dtype=np.float32)
+        cuts = range(self._step - self._at, len(block), self._step)
+        return np.concatenate([silence(0), *map(self._within, np.split(block, cuts))])
+
+    def _within(self, block: Channels) -> Pcm:
+        """The next frames of a step."""
+        if self._at == self._step:
+            self._decide()
+        mean = block.mean(axis=1, dtype=np.float32)
+        every = np.column_stack((block, mean)).astype(np.float64)
+        self._sums += every.sum(axis=0), (every**2).sum(axis=0)
+        ways = [mean if way is None else block[:, way] for way in (self._before, self._taken)]
+        done = np.arange(self._at, self._at + len(block), dtype=np.float32) / self._step
+        self._at += len(block)
+        if self._before == self._taken:
+            return ways[1]
+        return (ways[0] * (1 - done) + ways[1] * done).astype(np.float32)
+
+    def _decide(self) -> None:
+        """Begin a step, with the channel that is best by all that came before."""
+        sums, squares = self._sums / self._step
+        self._powers = self.KEEP * self._powers + np.maximum(squares - sums**2, 0.0)
+        self._sums, self._at, self._before = np.zeros((2, 3)), 0, self._taken
+        *channels, mean = self._powers
+        cancel = mean < min(channels) * (self.FAR if self._taken is None else self.NEAR)
+        if not cancel:
+            self._taken = None
+        elif self._taken is None or max(channels) > self.LOUDER * channels[self._taken]:
+            self._taken = int(np.argmax(channels))
+
+
 class HighPass:
     """Takes out of a stream what stays the same, which is no sound but is loud: the offset that
     cheap sound cards have. One pole at `CORNER_HZ`.

@@ -82,7 +82,9 @@ def open_stream(
     device = _find(sounddevice, kind, name)
     make = {"input": sounddevice.InputStream, "output": sounddevice.OutputStream}[kind]
     refusal = ""
-    for channels in range(1, min(2, device[f"max_{kind}_channels"]) + 1):
+    counts = range(1, min(2, device[f"max_{kind}_channels"]) + 1)
+    # Of two that cancel each other a sound server that mixes them leaves nothing.
+    for channels in reversed(counts) if kind == "input" else counts:
         try:
             with _hushed():
                 return device["name"], make(

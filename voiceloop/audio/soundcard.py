@@ -1,8 +1,8 @@
 """The sound card: a live microphone and a live speaker, as `devices` describes them.
 
 Each way there is one stream at the device's own rate, always open. Its callback runs on a thread of
-PortAudio's and only copies samples and counts; all else happens on the event loop. This module
-knows nothing of conversations.
+PortAudio's and only mixes channels, copies samples and counts; all else happens on the event loop.
+This module knows nothing of conversations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import anyio.lowlevel
 import numpy as np
 
 from voiceloop.audio.devices import AHEAD_S
-from voiceloop.audio.frames import SPEECH_RATE, Framer, LiveResampler, Ring, samples, silence
+from voiceloop.audio.frames import SPEECH_RATE, Framer, LiveResampler, Mixer, Ring, samples, silence
 from voiceloop.audio.playback import FADE_MS
 from voiceloop.audio.portaudio import LATENCY_S, NAMES, Kind, Opener, open_stream
 from voiceloop.errors import DeviceError
@@ -105,6 +105,7 @@ class SoundcardMicrophone(_Card):
         self._wake = _nothing
         self._woken = False
         super().__init__(device, opener)
+        self._mixer = Mixer(self.device_rate)
 
     def hold(self) -> None:
         """Discard what is recorded from now on, and what has not been heard yet."""
@@ -154,8 +155,9 @@ class SoundcardMicrophone(_Card):
         return np.concatenate((silence(lost), pcm[max(0, begin - start) :]))
 
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
+        mono = self._mixer.feed(pcm)
         with self._lock:
-            self._ring.append(pcm[:, 0])
+            self._ring.append(mono)
             if not self._woken:
                 self._wake()
             self._woken = True
