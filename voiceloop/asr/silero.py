@@ -8,6 +8,7 @@ turns and thresholds.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,9 +35,11 @@ clients that stream silence would cost more than those who speak."""
 HEARD = 0.03
 """Peak of sound that the network hears well; speech is far above it. What is softer, and has been
 for seconds, is made louder: it misses speech below some -50 dB of full scale, Whisper does not."""
-MOST_GAIN = 10.0
+MOST_GAIN = 6.0
+ABOVE = 3.0
+"""Peak of what is made louder, of that of the softest windows: background is left as it is."""
 FALL = 0.989
-"""What is left of a loud sound after a window: 3 dB less in a second."""
+"""What is left of a loud sound after a window, as the softest one rises: by 3 dB in a second."""
 
 
 class Silero:
@@ -51,19 +54,25 @@ class Silero:
     def probability(self, pcm: Pcm) -> float:
         """Probability that these 512 samples at 16 kHz, next in the stream, are speech."""
         peak = float(np.abs(pcm).max())
-        self._loudest = max(peak, self._loudest * FALL, MUTE)
         self._muted = self._muted + 1 if peak <= MUTE else 0
         if self._muted == MUTE_WINDOWS:
             self._forget()
         if self._muted >= MUTE_WINDOWS:
             return 0.0
-        gain = np.float32(min(max(HEARD / self._loudest, 1.0), MOST_GAIN))
-        window = gain * np.concatenate((self._context, pcm))[None]
+        window = self._gain(peak) * np.concatenate((self._context, pcm))[None]
         output, self._h, self._c = self._session.run(
             None, {"input": window, "h": self._h, "c": self._c}
         )
         self._context = pcm[-CONTEXT:]
         return float(output.item())
+
+    def _gain(self, peak: float) -> np.float32:
+        """How much louder a window is made of that peak, the next of the stream."""
+        self._loudest = max(peak, self._loudest * FALL, MUTE)
+        self._softest = min(max(peak, MUTE), self._softest / FALL)
+        if peak < ABOVE * self._softest:
+            return np.float32(1.0)
+        return np.float32(min(max(HEARD / self._loudest, 1.0), MOST_GAIN))
 
     def reset(self) -> None:
         """Forget the stream so far."""
@@ -71,8 +80,8 @@ class Silero:
         self._forget()
 
     def _forget(self) -> None:
-        self._loudest = 0.0
-        """The loudest sample lately."""
+        self._loudest, self._softest = 0.0, math.inf
+        """Peaks of the windows lately."""
         self._context = silence(CONTEXT)
         self._h = np.zeros(STATE, np.float32)
         self._c = np.zeros(STATE, np.float32)
