@@ -35,7 +35,8 @@ FRAME_S = 0.02
 REST_S = 4.0
 """How long a client stays after all that it does."""
 LEVEL, STEP = 0.2, 0.005
-"""Word k sounds at `LEVEL + k * STEP`, which 16 bits and another rate tell apart."""
+"""Word k is a tone of peak `LEVEL + k * STEP`, which 16 bits and another rate tell apart."""
+TONE_HZ = 1000
 GAP_S = 0.015
 """Silence at the end of a word, behind which the next one begins."""
 ENOUGH = 0.8
@@ -72,16 +73,21 @@ class WireLexicon(Lexicon):
         if piece.text:
             self._words.append(piece)
             level = LEVEL + len(self._words) * STEP
-            pcm[: count - round(GAP_S * RATE)] = level
+            sounding = np.arange(count - round(GAP_S * RATE))
+            pcm[: len(sounding)] = level * np.sin(2 * np.pi * TONE_HZ / RATE * sounding)
         return pcm
 
     def read(self, pcm: Pcm, *, final: bool) -> list[Word]:
         del final
-        loud = np.concatenate(([False], np.abs(pcm) > LEVEL / 2, [False]))
+        if not len(pcm):
+            return []
+        cycle = SPEECH_RATE // TONE_HZ
+        peaks = np.sqrt(2 * np.convolve(pcm**2, np.ones(cycle) / cycle, "same"))[: len(pcm)]
+        loud = np.concatenate(([False], peaks > LEVEL / 2, [False]))
         edges = np.flatnonzero(loud[1:] != loud[:-1]).tolist()
         words: list[Word] = []
         for start, end in list(pairwise(edges))[::2]:
-            number = round((float(np.median(pcm[start:end])) - LEVEL) / STEP)
+            number = round((float(np.median(peaks[start:end])) - LEVEL) / STEP)
             if not 0 < number <= len(self._words):
                 continue
             word = self._words[number - 1]

@@ -39,6 +39,8 @@ from voiceloop.types import (
 T = TypeVar("T")
 
 NO_IDEA = ("I do not know.",)
+AUDIBLE = 0.01
+"""Level of what is speech."""
 """The reply to what no reply is scripted for."""
 AHEAD = 20
 """Steps of what is begun ahead, if anything is."""
@@ -49,12 +51,12 @@ class ScriptedFailure(RuntimeError):
 
 
 class ScriptedVad:
-    """Speech wherever there is any level."""
+    """Speech wherever there is any level, but for what a filter leaves behind it."""
 
     frame = 512
 
     def probability(self, pcm: Pcm) -> float:
-        return 1.0 if pcm.any() else 0.0
+        return 1.0 if np.abs(pcm).max() > AUDIBLE else 0.0
 
     def reset(self) -> None:
         pass

@@ -14,6 +14,7 @@ from functools import partial
 
 import anyio
 
+from voiceloop.audio.devices import Centred
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
@@ -87,7 +88,7 @@ class Visit:
         self.microphone = SocketMicrophone(self._note_silence)
         self.session = Session(
             dialogue.engines,
-            self.microphone,
+            Centred(self.microphone, self._note_muted),
             self._speaking.speaker,
             dialogue.config,
             TurnLog(self.show).show,
@@ -280,6 +281,9 @@ class Visit:
                 self._noticed = event.text
             case TurnTrace():
                 self._note_end(event)
+
+    def _note_muted(self) -> None:
+        logger.warning("hearing only silence: the client's microphone may be muted")
 
     def _note_silence(self, position: int) -> None:
         """Speak again where the user has said nothing for as long as the client has set."""
