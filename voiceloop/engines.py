@@ -17,7 +17,7 @@ chosen.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from threading import Lock
@@ -205,13 +205,24 @@ class Conversation(Protocol):
         """
         ...
 
-    def rewrite(self, system: str, past: Sequence[Past], tools: Sequence[Tool] = ()) -> None:
+    def rewrite(
+        self,
+        system: str,
+        past: Sequence[Past],
+        tools: Sequence[Tool] = (),
+        required: Collection[str] = (),
+    ) -> None:
         """Put another history in place: what the user said and what was replied, turn by turn.
 
-        Of the `tools` the model is told in the way that it was trained to be, if it was.
+        Of the `tools` the model is told in the way that it was trained to be, if it was. From then
+        on each reply is a call of one of the `required` ones, if there are any; see `calls`.
         Costs nothing until something is read, and then as much as is not as it was. Of a history
         that takes more than half of the context the oldest turns are left out.
         """
+        ...
+
+    def calls(self, tools: Sequence[Tool]) -> bool:
+        """Whether replies can be made to be calls of these. It is asked for on the event loop."""
         ...
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:

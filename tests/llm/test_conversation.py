@@ -341,6 +341,65 @@ def test_the_model_is_told_of_tools_by_a_template_that_knows_them(workshop):
     assert f"<|im_start|>{rest}" == plain
 
 
+CALLING = TEMPLATE.replace(
+    "{{- '<|im_end|>\\n' -}}",
+    "{%- for call in message.tool_calls -%}"
+    '{{- \'<tool_call>\\n{"name": "\' + call.function.name + \'", "arguments": \' -}}'
+    "{{- (call.function.arguments | tojson) + '}\\n</tool_call>' -}}"
+    "{%- endfor -%}{{- '<|im_end|>\\n' -}}",
+)
+
+
+def called(name: str) -> str:
+    return f'<tool_call>\n{{"name": "{name}", "arguments": {{"a": 1}}}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("length", [1, 4])
+def test_a_reply_that_has_to_call_calls_and_may_speak_again_later(workshop, length):
+    template = ChatTemplate(build_tokenizer(CALLING), "calling")
+    names = ("get_time", "get_day")
+    model = workshop.scripted("Hm. I am not", called("get_day"), called("sing"), "Fine.")
+    told = workshop.conversation(model, model, template=template, length=length, max_new_tokens=90)
+    tools = [Tool(name, "", {}) for name in names]
+    assert told.calls(tools)
+    past = [Past("Hi.", ("Hm. I am not",))]
+    told.rewrite("", past, tools, names)
+    (call,) = exhaust(told.reply("Which day?", 1))
+    assert (call.name, dict(call.arguments), call.problem) == ("get_day", {"a": 1}, "")
+    assert written(workshop, told).endswith(called("get_day"))
+    told.heard(0)
+    assert written(workshop, told).endswith("user\nWhich day?"), "as of any other reply"
+    (again,) = exhaust(told.revise("Which day?", 1))
+    assert again.name == "get_day"
+    told.rewrite("", [Past("1", ("2",)), Past("3", ("4",)), Past("5", ("6",))], tools)
+    assert spoken(exhaust(told.reply("Thanks.", 2))) == "Fine."
+
+
+def test_a_function_that_need_not_be_called_is_called_as_the_one_that_must(workshop):
+    template = ChatTemplate(build_tokenizer(CALLING), "calling")
+    model = workshop.scripted(called("get_dax"))
+    told = workshop.conversation(model, template=template, max_new_tokens=90)
+    names = ("get_time", "get_day")
+    told.rewrite("", (), [Tool(name, "", {}) for name in names], names)
+    items = exhaust(told.reply("Which day?", 1))
+    assert [item.name for item in items] == ["get_day"]
+
+
+def test_calls_begin_as_the_template_writes_them_and_not_behind_a_thought():
+    def begins(template: str, *names: str) -> str:
+        tokenizer = build_tokenizer(template)
+        found = ChatTemplate(tokenizer, "calling").call_of(names)
+        return str(tokenizer.decode(found))
+
+    assert begins(CALLING, "get_time") == '<tool_call>\n{"name": "get_time", "arguments": {'
+    assert begins(CALLING, "get_time", "get_day") == '<tool_call>\n{"name": "get_'
+    assert begins(CALLING, "get_time", "sing") == '<tool_call>\n{"name": "'
+    assert begins(TEMPLATE, "get_time") == "", "it writes no calls"
+    thinking = CALLING.replace("assistant\\n' -}}{%- endif", "assistant\\n<think>' -}}{%- endif")
+    assert thinking != CALLING
+    assert begins(thinking, "get_time") == ""
+
+
 def test_what_is_heard_counts_spoken_tokens_across_a_tool_call(workshop):
     model = workshop.scripted(f"Wait. {CALL}", "It is nine.")
     conversation = workshop.conversation(model, model, max_new_tokens=120)

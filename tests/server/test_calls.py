@@ -83,10 +83,10 @@ class Client:
     def returned(self, call: dict[str, Any], output: str) -> None:
         self.create(type="function_call_output", call_id=call["call_id"], output=output)
 
-    async def respond(self) -> dict[str, Any]:
+    async def respond(self, **response: object) -> dict[str, Any]:
         """Ask for a response, and wait for all of it, or for the error in its place."""
         since = len(self.told.events)
-        self.send("response.create")
+        self.send("response.create", **({"response": response} if response else {}))
         while True:
             await anyio.sleep(0.1)
             for event in self.told.events[since:]:
@@ -259,3 +259,142 @@ async def test_what_was_found_to_be_spoken_still_is_where_the_client_comes_back(
         one.visit.session.language = language("fr")  # it was detected
         await one.visit.stop()
         assert Visit(one.dialogue, one.told).session.language.code == "fr"
+
+
+# ---- which function is called, and what is read
+
+
+def rewritten(llm: ScriptedLlm) -> tuple[str, list[Any]]:
+    """What the language model was last told to go by."""
+    return [what for name, what in llm.log if name == "rewrite"][-1]  # type: ignore[return-value]
+
+
+def required(llm: ScriptedLlm) -> list[object]:
+    return [what for name, what in llm.log if name == "required"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [
+        ("required", ("look", "listen")),
+        ({"type": "function", "name": "listen"}, ("listen",)),
+        ("auto", None),
+        ("none", None),
+    ],
+)
+async def test_a_response_calls_what_it_has_to_and_the_next_one_chooses(
+    choice: object, names: tuple[str, ...] | None
+) -> None:
+    async with client() as (one, llm):
+        one.send("session.update", session={"tools": [LOOK, LOOK | {"name": "listen"}]})
+        one.write("Both")
+        response = await one.respond(tool_choice=choice)
+        assert response["status"] == "completed"
+        assert required(llm) == ([] if names is None else [names])
+        one.write("Hello")
+        assert text(await one.respond()) == "Hello."
+        assert len(required(llm)) == (names is not None), "it was for one response"
+
+
+async def test_a_session_calls_what_it_has_to_until_it_may_choose() -> None:
+    async with client() as (one, llm):
+        one.send("session.update", session={"tool_choice": "required"})
+        await anyio.sleep(0.1)
+        assert required(llm) == [("look",)]
+        one.send("session.update", session={"tool_choice": "auto"})
+        one.write("Hello")
+        assert text(await one.respond()) == "Hello."
+        assert required(llm) == [("look",)]
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        {"tool_choice": {"type": "function", "name": "jump"}},
+        {"tool_choice": "required", "tools": []},
+        {"tool_choice": {"type": "function", "name": "look"}, "tools": [LOOK | {"name": "listen"}]},
+    ],
+)
+async def test_a_function_that_there_is_not_is_refused_and_the_rest_is_done(
+    session: dict[str, Any],
+) -> None:
+    async with client() as (one, llm):
+        one.send("session.update", session=session | {"instructions": "Be brief."})
+        error, updated = one.told.events[-2:]
+        assert error["error"]["param"] == "session.tool_choice"
+        assert updated["session"]["tool_choice"] == "auto"
+        assert updated["session"]["instructions"] == "Be brief."
+        assert not required(llm)
+        with pytest.raises(ProtocolError) as refused:
+            await one.respond(**session)
+        assert refused.value.param == "response.tool_choice"
+
+
+def written(role: str, said: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": said}]}
+
+
+async def test_a_response_reads_its_own_input_and_the_next_one_the_conversation() -> None:
+    async with client() as (one, llm):
+        one.write("Hello")
+        assert text(await one.respond()) == "Hello."
+        (hello, _) = [
+            event["item"]["id"]
+            for event in one.told.events
+            if event["type"] == "conversation.item.done"
+        ]
+        given = [
+            written("system", "You are a judge."),
+            {"type": "item_reference", "id": hello},
+            written("assistant", "Hi."),
+            written("user", "Smile"),
+        ]
+        since = len(one.told.events)
+        response = await one.respond(input=given, conversation="none")
+        assert text(response) == "😀"
+        system, past = rewritten(llm)
+        kinds = [event["type"] for event in one.told.events[since:]]
+        assert "conversation.item.added" not in kinds, "it is no part of the conversation"
+        assert [one.said for one in past] == ["Hello"] and "judge" not in system
+        (judged,) = [
+            what
+            for name, what in llm.log
+            if name == "rewrite" and "judge" in what[0]  # type: ignore[index]
+        ]
+        assert [(turn.said, turn.replied) for turn in judged[1]] == [  # type: ignore[index]
+            ("Hello", ("Hi.",))
+        ]
+        one.write("Hush")
+        assert (await one.respond())["status"] == "incomplete"
+
+
+async def test_a_response_to_nothing_at_all_reads_nothing() -> None:
+    async with client() as (one, llm):
+        one.write("Hello")
+        await one.respond()
+        since = len(llm.log)
+        assert (await one.respond(input=[]))["status"] != "failed"
+        read = next(what for name, what in llm.log[since:] if name == "rewrite")
+        assert not read[1]  # type: ignore[index]
+
+
+async def test_calls_and_results_of_an_input_are_read_and_texts_that_wait_keep_waiting() -> None:
+    async with client() as (one, llm):
+        one.write("Hello")
+        call = {"type": "function_call", "name": "look", "arguments": "{}", "call_id": "c1"}
+        output = {"type": "function_call_output", "call_id": "c1", "output": "grass"}
+        since = len(llm.log)
+        await one.respond(input=[written("user", "Both"), call, output], conversation="none")
+        read = next(what for name, what in llm.log[since:] if name == "rewrite")
+        ((said, replied),) = [(one.said, one.replied) for one in read[1]]  # type: ignore[index]
+        assert said == "Both" and [result for _, result in replied] == ["grass"]
+        assert text(await one.respond()) == "Hello."
+
+
+async def test_a_reference_to_no_item_is_refused() -> None:
+    async with client() as (one, _):
+        refused = await one.respond(input=[{"type": "item_reference", "id": "item_none"}])
+        assert refused["param"] == "response.input[0].id"
+        one.write("Hello")
+        assert text(await one.respond()) == "Hello."

@@ -201,6 +201,9 @@ def test_what_can_be_said_to_voiceloop_can_be_said_with_the_openai_package(
     message = data.draw(messages(CLIENT_EVENTS[name]))
     if name == "session.update":  # the package has no session without its type
         message["session"]["type"] = "realtime"
+    if response := message.get("response"):  # nor references, which the API takes
+        own = [item for item in response.get("input") or () if item["type"] != "item_reference"]
+        response |= {"input": own} if response.get("input") else {}
     model = THEIR_CLIENT[name].model_validate_json(json.dumps(message))
     assert unknown_keys(model) <= {"voiceloop"}
     # As RealtimeConnection.send writes it.
@@ -218,7 +221,6 @@ REFUSED = {
     *(
         "Mcp",
         "RealtimeResponseCreateMcpTool",
-        "ToolChoiceFunction",
         "ToolChoiceMcp",
         "RealtimeMcpApprovalResponse",
     ),

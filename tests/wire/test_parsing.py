@@ -346,8 +346,8 @@ def item(**keys: object) -> dict[str, object]:
         ),
         (session(tools=[{"name": "a"}] * 129), "session.tools", "invalid_value", ""),
         (session(tool_choice="atuo"), "session.tool_choice", "invalid_value", ""),
-        (session(tool_choice="required"), "session.tool_choice", "invalid_value", "instructions"),
-        (session(tool_choice={}), "session.tool_choice", "invalid_type", "instructions"),
+        (session(tool_choice={}), "session.tool_choice.name", MISSING, ""),
+        (session(tool_choice={"type": "mcp"}), "session.tool_choice.type", "invalid_value", ""),
         (
             session(voiceloop={"paus": True}),
             "session.voiceloop.paus",
@@ -384,8 +384,27 @@ def item(**keys: object) -> dict[str, object]:
             *("item.content[0].type", "invalid_value", "'input_text'"),
         ),
         (
-            {"type": "response.create", "response": {"input": []}},
-            *("response.input", UNSUPPORTED, "conversation.item.create"),
+            {"type": "response.create", "response": {"input": [{"type": "item"}]}},
+            *("response.input[0].type", "invalid_value", ""),
+        ),
+        (
+            {"type": "response.create", "response": {"input": [{"type": "item_reference"}]}},
+            *("response.input[0].id", MISSING, ""),
+        ),
+        (
+            {
+                "type": "response.create",
+                "response": {
+                    "input": [
+                        {
+                            "type": "message",
+                            "role": "system",
+                            "content": [{"type": "output_text", "text": "Hi"}],
+                        }
+                    ]
+                },
+            },
+            *("response.input[0].content[0].type", "invalid_value", "'input_text'"),
         ),
         (
             {"type": "response.create", "response": {"metadata": {"a": 3}}},

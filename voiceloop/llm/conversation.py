@@ -8,7 +8,7 @@ tokens are decided nor what becomes of them.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,6 +30,7 @@ from voiceloop.llm.template import ChatTemplate
 from voiceloop.llm.translation import common
 from voiceloop.llm.utterance import Utterance
 from voiceloop.llm.wording import BROKEN_OFF
+from voiceloop.schema import nearest
 from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
 
 LAST_SENTENCE = 0.6
@@ -73,6 +74,8 @@ class _Reply:
     """What it says, as far as that has left in bursts."""
     avoided: int | None = None
     """The token that it may not begin with: with that one it was an echo."""
+    call: Sequence[int] = ()
+    """What it begins with where it has to be a call, and goes on with once a tool has returned."""
     returned: bool = False
     """A tool has returned something."""
     finished: bool = False
@@ -119,6 +122,10 @@ class SpeculativeConversation:
         """The tokens that each exchange's reply consists of, but for the current one's."""
         self._asked = _Asked()
         self._reply: _Reply | None = None
+        self._required: Sequence[str] = ()
+        """Tools of which each reply has to call one; none where it may say something."""
+        self._call: Sequence[int] = ()
+        """What all such calls begin with."""
 
     @property
     def _capacity(self) -> int:
@@ -200,7 +207,7 @@ class SpeculativeConversation:
 
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         """See `Conversation.ahead`."""
-        if self._ahead is None:
+        if self._ahead is None or self._call:
             return None
         before, carried = self._before(turn)
         said, cache = f"{carried} {text}".strip(), self._speculator.cache
@@ -218,11 +225,11 @@ class SpeculativeConversation:
         if reply is None or reply.turn != turn or len(self._ids) <= reply.start:
             return
         ids = self._template.tool_results([(call.name, text) for call, text in returned])
-        if len(self._ids) + len(ids) >= self._capacity:
+        if len(self._ids) + len(ids) + len(self._call) >= self._capacity:
             names = " and ".join(call.name for call, _ in returned)
             raise _too_long(f"the result of {names}", self._capacity)
         self._ids += ids
-        reply.returned = True
+        reply.returned, reply.call = True, self._call
         with self._held():
             yield from self._answer(reply)
 
@@ -240,9 +247,16 @@ class SpeculativeConversation:
         kept = [self._ids[place] for place in reply.spoken]
         return self._tokenizer.decode(kept, clean_up_tokenization_spaces=False)
 
-    def rewrite(self, system: str, past: Sequence[Past], tools: Sequence[Tool] = ()) -> None:
+    def rewrite(
+        self,
+        system: str,
+        past: Sequence[Past],
+        tools: Sequence[Tool] = (),
+        required: Collection[str] = (),
+    ) -> None:
         """See `Conversation.rewrite`."""
         template = self._template
+        self._required, self._call = tuple(required), template.call_of(required)
         opening = template.opening(system, tools)
         words = [[part for part in one.replied if isinstance(part, str)] for one in past]
         replies = [template.encode(template.harmless(" ".join(own))) for own in words]
@@ -278,6 +292,10 @@ class SpeculativeConversation:
                 returned = [(call.name, result) for call, result in called]
                 ids += written + template.tool_results(returned)
         return ids
+
+    def calls(self, tools: Sequence[Tool]) -> bool:
+        """See `Conversation.calls`."""
+        return bool(self._template.call_of([tool.name for tool in tools]))
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
         """See `Conversation.opening`: a quarter of the context is for what is said."""
@@ -351,7 +369,7 @@ class SpeculativeConversation:
         """Make the ids end with the user's turn and `suffix`, keeping all rows that still fit."""
         said = f"{self._asked.before} {text}".strip()
         tail = self._template.content(said) + suffix
-        self._make_room(len(tail) + len(self._template.user_to_reply))
+        self._make_room(len(tail) + len(self._template.user_to_reply) + len(self._call))
         self._asked.said = said
         start = self._starts[-1]
         same = common(self._ids[start:], tail)
@@ -384,6 +402,9 @@ class SpeculativeConversation:
 
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         self._reply = reply = self._asks(text, turn)
+        if reply.call:
+            yield from self._call_by(reply)
+            return
         echo, held = Echo(self._asked.said), list[TokenBurst]()
         for item in self._answer(reply):
             if isinstance(item, TokenBurst) and echo.push(item.text):
@@ -397,10 +418,28 @@ class SpeculativeConversation:
             yield from held
             return
         # Drawn again, once, with another beginning.
+        yield from self._again(_Reply(turn, reply.asked, reply.start, avoided=reply.own[0]))
+
+    def _again(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
+        """Answer once more, with `reply` in place of the one that begins where it does."""
         self._truncate(reply.start)
-        self._asked.old = ()
-        self._reply = _Reply(turn, reply.asked, reply.start, avoided=reply.own[0])
-        yield from self._answer(self._reply)
+        self._asked.old, self._reply = (), reply
+        yield from self._answer(reply)
+
+    def _call_by(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
+        """Let the target call one of the required tools. Where it calls another, it calls the one
+        of the nearest name instead."""
+        answer = self._answer(reply)
+        for item in answer:
+            if isinstance(item, ToolCall) and item.name not in self._required:
+                answer.close()
+                break
+            yield item
+        else:
+            return
+        name = nearest(item.name, self._required) or self._required[0]
+        call = self._template.call_of([name])
+        yield from self._again(_Reply(reply.turn, reply.asked, reply.start, call=call))
 
     def _asks(self, text: str, turn: int) -> _Reply:
         """Where the reply to the user's whole turn begins: at the end of the ids."""
@@ -409,14 +448,16 @@ class SpeculativeConversation:
         words = self._template.content(bare(self._asked.said))
         known = self._ids[said : said + len(words)] == words
         self._asked.bare = said + len(words) if known else 0
-        return _Reply(turn, start - len(self._template.user_to_reply), start)
+        return _Reply(turn, start - len(self._template.user_to_reply), start, call=self._call)
 
     def _answer(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
         """Let the target go on from the ids until the reply is over."""
         reply.finished = False
         base, last = len(self._ids), reply.chosen + self._max_new_tokens
-        output = self._output()
-        step = yield from self._first(reply, min(self._max_new_tokens, self._capacity - base))
+        output = self._output(reply.call)
+        self._ids += reply.call
+        most = min(self._max_new_tokens, self._capacity - len(self._ids))
+        step = yield from self._first(reply, most)
         ready = False
         while True:
             kept = self._keep(step.tokens, reply)
@@ -452,7 +493,7 @@ class SpeculativeConversation:
                 ids, old, reply.turn, reply.chosen, watched, earlier, reply.avoided
             )
 
-        follow = partial(self._utterance, clause=how.clause)
+        follow = partial(self._utterance, reply.call, clause=how.clause)
         return self._speculator.begin_best(
             ids, how, follow, reply.turn, reply.chosen, most, watched, earlier
         )
@@ -465,18 +506,20 @@ class SpeculativeConversation:
         """The tokens of all replies so far, that of `reply` included, and of the user's `words`."""
         return frozenset(words).union(*self._said, () if reply is None else self._spoken(reply))
 
-    def _output(self) -> Output:
-        """What a new reply's tokens go through."""
+    def _output(self, begun: Sequence[int] = ()) -> Output:
+        """What a reply's tokens go through, behind those that it has `begun` with."""
         thinking, call = self._template.thinks_first, self._template.call
-        return Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
+        output = Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
+        output.push(begun)
+        return output
 
-    def _utterance(self, *, clause: bool) -> Utterance:
-        """What follows a new reply, or the first clause of it, token by token."""
-        return Utterance(self._output(), self._eos, clause=clause)
+    def _utterance(self, begun: Sequence[int] = (), *, clause: bool) -> Utterance:
+        """What follows a reply that has `begun` so, or its first clause, token by token."""
+        return Utterance(self._output(begun), self._eos, clause=clause)
 
     def _begun_ahead(self, reply: _Reply) -> Sequence[int]:
         """How a branch goes on that begins like the reply; empty where there is none."""
-        if self._ahead is None or reply.returned:
+        if self._ahead is None or reply.returned or reply.call:
             return ()
         return self._ahead.after(reply.own)
 

@@ -23,7 +23,7 @@ ADDED = (*THINKING, "repetition_penalty", "min_p", "top_k", "stream_options")
 """Not of every server: none refuses another parameter and tells that it knows these."""
 USUAL = (
     *("seed", "frequency_penalty", "presence_penalty", "top_p", "stop", "temperature"),
-    *(*LIMITS, "tools"),
+    *(*LIMITS, "tool_choice", "tools"),
 )
 UNTOLD = (*THINKING, *LIMITS, "stream_options")
 """Nobody has asked for these, and nobody misses them."""
@@ -73,6 +73,8 @@ class Manners:
             own = self.limit if self.limit and name in LIMITS else name
             if own not in self.left_out:
                 fitted[own] = value
+        if "tools" not in fitted:
+            fitted.pop("tool_choice", None)
         if self.alternates:
             fitted["messages"] = alternating(fitted["messages"])
         if self.no_system:

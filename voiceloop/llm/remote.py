@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate
@@ -63,6 +63,7 @@ class RemoteConversation:
         self._system = system
         self._seed = seed
         self._tools: Sequence[Tool] = ()
+        self._required: Collection[str] = ()
         self._before: list[Exchange] = []
         """The exchanges before the user's current turn."""
         self._now = Exchange("")
@@ -144,12 +145,22 @@ class RemoteConversation:
             reply.cut = True
         return "".join(part for part in reply.parts if isinstance(part, str))
 
-    def rewrite(self, system: str, past: Sequence[Past], tools: Sequence[Tool] = ()) -> None:
+    def rewrite(
+        self,
+        system: str,
+        past: Sequence[Past],
+        tools: Sequence[Tool] = (),
+        required: Collection[str] = (),
+    ) -> None:
         """See `Conversation.rewrite`; how much of it fits, the server will say."""
-        self._system, self._tools = system, tools
+        self._system, self._tools, self._required = system, tools, required
         self._before = [Exchange(one.said, _replied(one)) for one in past]
         self._now = Exchange("")
         self._turn, self._reply, self._unanswered = None, None, ""
+
+    def calls(self, tools: Sequence[Tool]) -> bool:
+        """See `Conversation.calls`: the server sees to it."""
+        return True
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
         """See `Conversation.opening`: the server will say."""
@@ -285,6 +296,9 @@ class RemoteConversation:
                 }
                 for tool in self._tools
             ]
+        if self._required:
+            one = [{"type": "function", "function": {"name": name}} for name in self._required]
+            request["tool_choice"] = one[0] if len(one) == 1 else "required"
         return request
 
 

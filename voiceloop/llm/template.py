@@ -8,8 +8,9 @@ between two contents. Contents keep the ids they have. This module knows no cach
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from itertools import takewhile
 from typing import Any
 
 from voiceloop.errors import EngineError
@@ -140,6 +141,16 @@ class ChatTemplate:
             return []
         text = self._reply_in(text)
         return self.encode(text) if all(call.name in text for call in calls) else []
+
+    def call_of(self, names: Collection[str]) -> list[int]:
+        """What all calls of tools with these `names` begin with; empty where there is no telling,
+        as where replies begin with a thought."""
+        made = [ToolCall(0, "", name, given) for name in names for given in ({}, {"x": 0})]
+        written = [self.calls([call]) for call in made]
+        if self.thinks_first:
+            return []
+        shared = takewhile(lambda ids: len(set(ids)) == 1, zip(*written, strict=False))
+        return [ids[0] for ids in shared]
 
     def _reply_in(self, text: str) -> str:
         """What the model says in `text`, which begins behind the user's: to the special token that

@@ -8,7 +8,7 @@ of itself. This module knows neither scenarios nor the session.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, TypeVar, cast
@@ -315,11 +315,22 @@ class ScriptedConversation:
         said = [piece for item in self._given if isinstance(item, str) for piece in tokenise(item)]
         return "".join(said[:tokens])
 
-    def rewrite(self, system: str, past: Sequence[Past], tools: Sequence[Tool] = ()) -> None:
+    def rewrite(
+        self,
+        system: str,
+        past: Sequence[Past],
+        tools: Sequence[Tool] = (),
+        required: Collection[str] = (),
+    ) -> None:
         del tools
         self._model.log.append(("rewrite", (system, tuple(past))))
+        if required:
+            self._model.log.append(("required", tuple(required)))
         self._begin(-1)
         self._turn, self._text, self._before, self._kept = None, "", "", None
+
+    def calls(self, tools: Sequence[Tool]) -> bool:
+        return True
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
         return None

@@ -56,6 +56,7 @@ class Asking:
         dialogue = self._dialogue
         asked = dialogue.settings.response(event.response)
         choices.check_size(asked, dialogue.config.server, "response")
+        choices.check_choice(asked, dialogue.conversation, "response")
         dialogue.check_room(asked, "response")
         choices.with_voice(asked, dialogue.engines.tts, "response")
         if self._waiting >= MOST_WAITING:
@@ -73,12 +74,14 @@ class Asking:
         return asked or self._dialogue.settings.response()
 
     def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
-        """Let the language model see the conversation as the ledger has it."""
+        """Let the language model see the conversation as the ledger has it, or what a response is
+        to be to instead."""
         settings = settings or self._dialogue.settings
-        items, conversation = self._dialogue.ledger.items, self._dialogue.conversation
-        instructions, tools = self._dialogue.seen(settings)
-        system, past = history(instructions, items, self.unanswered.items)
-        self._session.rewrite(lambda: conversation.rewrite(system, past, tools))
+        own = isinstance(settings, ResponseSettings) and settings.input is not None
+        conversation, items = self._dialogue.conversation, self._dialogue.read(settings)
+        instructions, tools, required = self._dialogue.seen(settings)
+        system, past = history(instructions, items, () if own else self.unanswered.items)
+        self._session.rewrite(lambda: conversation.rewrite(system, past, tools, required))
         self.unanswered.rewritten()
 
     def go_on(self) -> None:
@@ -98,8 +101,14 @@ class Asking:
             return
         settings = self._dialogue.settings
         asked = settings.response(event.response)
-        asked = choices.with_voice(asked, self._dialogue.engines.tts, "response")
-        differs = self._dialogue.seen(asked) != self._dialogue.seen(settings)
+        try:
+            asked = choices.with_voice(asked, self._dialogue.engines.tts, "response")
+            self._dialogue.read(asked)
+        except ProtocolError as error:
+            self._out.refuse(error, event.event_id)
+            return
+        differs = asked.input is not None
+        differs = differs or self._dialogue.seen(asked) != self._dialogue.seen(settings)
         self._asked = asked
         if differs:
             self.rewrite(asked)
@@ -113,6 +122,9 @@ class Asking:
     def _answer(self, asked: ResponseSettings) -> int | None:
         """Have it answered: the number of the turn that it answers, if there is one."""
         options = self._dialogue.options(asked)
+        if asked.input is not None:
+            said = unanswered(self._dialogue.read(asked))
+            return self._session.write(said or SILENCE, options)
         if results := self.unanswered.take_results():
             return self._session.answer_calls(results, options)
         if (text := self.unanswered.take_texts()) and not text.isspace():

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from voiceloop.config import Config, ServerConfig
 from voiceloop.dialogue.state import Options
-from voiceloop.engines import Asr, Tts
+from voiceloop.engines import Asr, Conversation, Tts
 from voiceloop.errors import ConfigError, ProtocolError
 from voiceloop.schema import nearest
 from voiceloop.status import engine_names, examples, notes
@@ -19,6 +19,7 @@ from voiceloop.voices import described
 from voiceloop.wire.settings import (
     STOCK_VOICES,
     Extensions,
+    NamedFunction,
     ResponseSettings,
     SessionSettings,
     Voice,
@@ -105,6 +106,40 @@ def offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
     if settings.tool_choice == "none":
         return ()
     return tuple(Tool(own.name, own.description, own.parameters) for own in settings.tools)
+
+
+def required(settings: SessionSettings | ResponseSettings) -> tuple[str, ...]:
+    """The functions of which a response has to call one; none where it may say something."""
+    match settings.tool_choice:
+        case NamedFunction(name=name):
+            return (name,)
+        case "required":
+            return tuple(tool.name for tool in settings.tools)
+        case _:
+            return ()
+
+
+def check_choice(
+    settings: SessionSettings | ResponseSettings, conversation: Conversation, param: str
+) -> None:
+    """Raises ProtocolError, which names the choice within `param`, where no function is the one
+    that has to be called, or the model cannot be made to."""
+    if settings.tool_choice in ("auto", "none"):
+        return
+    named, names = f"{param}.tool_choice", required(settings)
+    tools = [tool for tool in offered(settings) if tool.name in names]
+    if len({tool.name for tool in tools}) < max(1, len(set(names))):
+        raise ProtocolError(
+            f"{named} asks for a function that is not among the tools",
+            "name it in `tools`, in the same event or before",
+            param=named,
+        )
+    if not conversation.calls(tools):
+        raise ProtocolError(
+            f"{named} cannot be had of this language model",
+            "tell it in `instructions` what to call and when, with tool_choice `auto`",
+            param=named,
+        )
 
 
 def options(settings: SessionSettings | ResponseSettings, *, skills: bool) -> Options:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -19,6 +20,7 @@ from voiceloop.server.logs import VISIT
 from voiceloop.turn.skills import Skills, begun, offered
 from voiceloop.types import Tool
 from voiceloop.wire.ids import NewId
+from voiceloop.wire.items import Item
 from voiceloop.wire.ledger import Ledger
 from voiceloop.wire.settings import (
     Audio,
@@ -29,6 +31,15 @@ from voiceloop.wire.settings import (
     SessionChanges,
     SessionSettings,
 )
+
+
+class Seen(NamedTuple):
+    """What the language model is told beside the conversation."""
+
+    instructions: str
+    tools: tuple[Tool, ...]
+    required: tuple[str, ...]
+    """The names of those of which a reply has to call one."""
 
 
 class Dialogue:
@@ -95,16 +106,22 @@ class Dialogue:
     def update(self, changes: SessionChanges, refuse: Callable[[ProtocolError], None]) -> None:
         """Take the client's changes; `refuse` is told of each that cannot be."""
         former, self.settings = self.settings, self.settings.updated(changes)
-        for held in (self._hold_size, self._hold_voice, self._hold_language):
+        for held in (self._hold_size, self._hold_choice, self._hold_voice, self._hold_language):
             try:
                 held(former)
             except ProtocolError as error:
                 refuse(error)
 
+    def read(self, settings: SessionSettings | ResponseSettings) -> list[Item]:
+        """The items that the language model reads. Raises ProtocolError for a reference to none."""
+        own = settings.input if isinstance(settings, ResponseSettings) else None
+        return self.ledger.items if own is None else self.ledger.quoted(own, "response.input")
+
     def check_room(self, settings: SessionSettings | ResponseSettings, param: str) -> None:
         """Raises ProtocolError, which names `param`, for instructions and tools that leave no room
         in the language model's context for what is said."""
-        found = self.conversation.opening(*self.seen(settings))
+        system, tools, _ = self.seen(settings)
+        found = self.conversation.opening(system, tools)
         if found is not None and found[0] > found[1]:
             raise ProtocolError(
                 f"instructions and tools take {found[0]} tokens, and {found[1]} are the most",
@@ -124,6 +141,14 @@ class Dialogue:
         except ProtocolError:
             kept = {"instructions": former.instructions, "tools": former.tools}
             self.settings = structs.replace(self.settings, **kept)
+            raise
+
+    def _hold_choice(self, former: SessionSettings) -> None:
+        """Let the model choose, where it cannot be made to call what is asked for."""
+        try:
+            choices.check_choice(self.settings, self.conversation, "session")
+        except ProtocolError:
+            self.settings = structs.replace(self.settings, tool_choice="auto")
             raise
 
     def _hold_voice(self, former: SessionSettings) -> None:
@@ -153,13 +178,13 @@ class Dialogue:
         rules = self.config.llm.skills != "none" and self._own(settings)
         return choices.options(settings, skills=rules)
 
-    def seen(self, settings: SessionSettings | ResponseSettings) -> tuple[str, tuple[Tool, ...]]:
-        """The instructions and tools that the language model is told: an assistant of ours is told
-        the date besides."""
+    def seen(self, settings: SessionSettings | ResponseSettings) -> Seen:
+        """What the language model is told: an assistant of ours is told the date besides."""
         if not self._own(settings):
-            return settings.instructions, choices.offered(settings)
+            tools, required = choices.offered(settings), choices.required(settings)
+            return Seen(settings.instructions, tools, required)
         system = told(settings.instructions, self._began, self.config.place)
-        return system, tuple(offered(self.config))
+        return Seen(system, tuple(offered(self.config)), ())
 
     def _own(self, settings: SessionSettings | ResponseSettings) -> bool:
         """The assistant is ours: the client has given it no instructions and no tools."""

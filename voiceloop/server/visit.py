@@ -332,7 +332,8 @@ class Visit:
             self._listening.silent_since = self.microphone.position
             given = spoken.response.settings
             seen = self._dialogue.seen
-            if seen(given) != seen(settings) or given.conversation == "none":
+            other = given.conversation == "none" or given.input is not None
+            if other or seen(given) != seen(settings):
                 self._asking.rewrite()
             if spoken.stopped is not None:
                 try:

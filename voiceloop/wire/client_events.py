@@ -26,7 +26,7 @@ from voiceloop.schema import (
     tidied,
 )
 from voiceloop.wire.extensions import Played, Resume, UseLlmServer
-from voiceloop.wire.items import PARTS, Asked, Item, ItemId, Message
+from voiceloop.wire.items import PARTS, Asked, Item, ItemId, ItemReference, Message
 from voiceloop.wire.jsontext import MAX_CHARACTERS, parse_object
 from voiceloop.wire.pcm import Pcm
 from voiceloop.wire.settings import ResponseChanges, SessionChanges
@@ -180,7 +180,10 @@ def _event(kind: Any, message: dict[str, Any]) -> ClientEvent:
     """Raises Mistake."""
     event = read(kind, message, JSON)
     if isinstance(event, ItemCreate):
-        _check_parts(event.item)
+        _check_parts(event.item, ("item",))
+    if isinstance(event, ResponseCreate) and event.response and event.response.input:
+        for index, item in enumerate(event.response.input):
+            _check_parts(item, ("response", "input", index))
     return event
 
 
@@ -235,13 +238,13 @@ def _kind(message: dict[str, Any]) -> Any:
     )
 
 
-def _check_parts(item: Item) -> None:
+def _check_parts(item: Item | ItemReference, at: Path) -> None:
     """Raises Mistake for a part that is not one of the message's role."""
     if isinstance(item, Message):
         choices = tuple(map(tag_of, PARTS[item.role]))
         for index, part in enumerate(item.content):
             if tag_of(part) not in choices:
-                path = ("item", "content", index, "type")
+                path = (*at, "content", index, "type")
                 raise mismatch(Literal[choices], tag_of(part), JSON, path)
 
 

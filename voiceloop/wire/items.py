@@ -121,6 +121,13 @@ class FunctionCallOutput(Object, frozen=True, tag="function_call_output"):
 Item = Message | FunctionCall | FunctionCallOutput
 
 
+class ItemReference(Object, frozen=True, tag="item_reference"):
+    """An item of the conversation."""
+
+    id: ItemId
+    """The item's id."""
+
+
 def without_audio(item: Item) -> Item:
     """`item` as events tell it: only `conversation.item.retrieved` carries audio."""
     if not isinstance(item, Message):

@@ -7,7 +7,7 @@ model has in its context is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from voiceloop.wire.items import (
     FunctionCall,
     FunctionCallOutput,
     Item,
+    ItemReference,
     Message,
     OutputAudioPart,
     size,
@@ -114,6 +115,17 @@ class Ledger:
     def retrieve(self, item_id: str) -> ItemRetrieved:
         """Tell an item with its audio. Raises ProtocolError where there is no such item."""
         return ItemRetrieved(self._found(item_id, "item_id", "item_retrieve_invalid_item_id"))
+
+    def quoted(self, given: Sequence[Item | ItemReference], param: str) -> list[Item]:
+        """The items that are `given`, or referred to; ProtocolError, which names one within
+        `param`, where there is none of that id."""
+        code: Code = "item_retrieve_invalid_item_id"
+        return [
+            self._found(item.id, f"{param}[{at}].id", code)
+            if isinstance(item, ItemReference)
+            else item
+            for at, item in enumerate(given)
+        ]
 
     def delete(self, item_id: str) -> ItemDeleted:
         """Remove an item. Raises ProtocolError where there is none, or it is in progress."""

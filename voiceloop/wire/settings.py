@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from voiceloop.schema import TOLD, Fraction, Object, Settings, changes, instead
+from voiceloop.wire.items import Item, ItemReference
 from voiceloop.wire.server_events import plain
 
 Name = Annotated[str, Meta(max_length=64)]
@@ -24,6 +25,8 @@ STOCK_VOICES = frozenset(
 Modalities = tuple[Literal["audio", "text"]]
 """One of both: speech comes with a transcript anyway."""
 Instructions = Annotated[str, Meta(max_length=100_000)]
+MOST_INPUT = 256
+"""Items that a response can be given of its own."""
 OutputTokens = Annotated[int, Meta(ge=1, le=4096)] | Literal["inf"]
 Milliseconds = Annotated[int, Meta(ge=0, le=60_000)]
 
@@ -136,9 +139,16 @@ class FunctionTool(Object, frozen=True):
 
 
 Tools = Annotated[tuple[FunctionTool, ...], Meta(max_length=128)]
-ToolChoice = Annotated[
-    Literal["auto", "none"], instead("tell the model in `instructions` what to call and when")
-]
+
+
+class NamedFunction(Object, frozen=True, tag="function"):
+    """One of the functions."""
+
+    name: Name
+    """The function."""
+
+
+ToolChoice = Literal["auto", "none", "required"] | NamedFunction
 
 
 class LlmServer(Object, frozen=True):
@@ -223,7 +233,6 @@ class ResponseSettings(Settings, frozen=True):
     """One response; in `response.create`, what is absent is as in the session."""
 
     unsupported: ClassVar = {
-        "input": "add the items with conversation.item.create",
         "prompt": "send the text as `instructions`: prompts are not stored",
         "modalities": "it is `output_modalities`",
         "voice": "it is `audio.output.voice`",
@@ -233,6 +242,9 @@ class ResponseSettings(Settings, frozen=True):
 
     conversation: Literal["auto", "none"] = "auto"
     """`none`: what is said does not become part of the conversation."""
+    input: Annotated[tuple[Item | ItemReference, ...], Meta(max_length=MOST_INPUT)] | None = None
+    """What the model reads instead of the conversation: items of its own, and references to those
+    of the conversation. They do not become part of it. Null: the conversation."""
     instructions: Instructions = ""
     """System prompt."""
     output_modalities: Modalities = ("audio",)
@@ -242,7 +254,7 @@ class ResponseSettings(Settings, frozen=True):
     tools: Tools = ()
     """Functions that the model may call."""
     tool_choice: ToolChoice = "auto"
-    """`none`: it is not told of them, and none of them is called."""
+    """Whether it calls any, as for the session."""
     max_output_tokens: OutputTokens = "inf"
     """Longest response, in tokens."""
     metadata: (
@@ -286,7 +298,9 @@ class SessionSettings(Settings, frozen=True):
     tools: Tools = ()
     """Functions that the model may call."""
     tool_choice: ToolChoice = "auto"
-    """`none`: it is not told of them, and none of them is called."""
+    """`auto`: it calls what it finds fit; `none`: it is not told of them, and calls none;
+    `required`, or a function: it says nothing, and calls one of them, or that one. Each response
+    does, the one after the function's output too."""
     max_output_tokens: OutputTokens = "inf"
     """Longest response, in tokens; tokens of calls count too."""
     truncation: Annotated[Literal["auto"], TOLD] = "auto"
