@@ -26,7 +26,7 @@ from tests.llm.test_remote import (
 from voiceloop.llm.remote import openai
 from voiceloop.llm.wording import BEGAN
 from voiceloop.loading import warm_llm
-from voiceloop.types import Past, ToolCall
+from voiceloop.types import Past, Tool, ToolCall
 
 __all__ = ["no_keys", "no_threads", "serve"]
 
@@ -268,6 +268,42 @@ def test_tools_that_are_refused_are_not_offered(serve: Callable[..., Scripted]) 
     conversation = talk(server)
     conversation.rewrite("", (), (CLOCK,))
     assert spoken(all_of(conversation.reply("Hello", 1))) == "Yes."
+
+
+@pytest.mark.parametrize(
+    ("required", "choice"),
+    [
+        ((), None),
+        (("clock",), {"type": "function", "function": {"name": "clock"}}),
+        (("clock", "timer"), "required"),
+    ],
+)
+def test_a_server_is_told_what_has_to_be_called(
+    serve: Callable[..., Scripted], required: tuple[str, ...], choice: object
+) -> None:
+    server = serve(saying("Yes."), saying("Yes."))
+    conversation = talk(server)
+    assert conversation.calls([CLOCK])
+    conversation.rewrite("", (), (CLOCK, Tool("timer", "", {})), required)
+    all_of(conversation.reply("Hello", 1))
+    conversation.rewrite("", (), (CLOCK,))
+    all_of(conversation.reply("Hello", 2))
+    assert [asked.get("tool_choice") for asked in server.asked] == [choice, None]
+
+
+@pytest.mark.parametrize("refused", ["tools", "tool_choice"])
+def test_a_choice_that_is_refused_is_left_out_and_so_it_is_without_tools(
+    serve: Callable[..., Scripted], refused: str
+) -> None:
+    def refuses(asked: dict[str, Any]) -> str:
+        return f"Unsupported parameter: {refused}" if refused in asked else ""
+
+    server = serve(choosy(refuses, saying("Yes.")))
+    conversation = talk(server)
+    conversation.rewrite("", (), (CLOCK,), ("clock",))
+    assert spoken(all_of(conversation.reply("Hello", 1))) == "Yes."
+    assert "tool_choice" not in server.asked[-1]
+    assert ("tools" in server.asked[-1]) == (refused == "tool_choice")
 
 
 # ---- what goes wrong in a stream
