@@ -164,6 +164,20 @@ def test_any_jumble_of_digits_and_signs_can_be_said(text: str) -> None:
     assert not any(char.isdecimal() for char in said.text)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a => b", "a b"),
+        ("map(x => x + 1)", "map x x plus one"),
+        ("x => 5", "x greater than or equal to five"),
+        ("a -> b", "a b"),
+        ("x = y", "x equals y"),
+    ],
+)
+def test_an_arrow_is_no_sign_of_equality(text: str, said: str) -> None:
+    assert normalize(text, ENGLISH).text == said
+
+
 def test_a_thing_of_several_words_counts_with_its_last_word() -> None:
     said = normalize("It is $3.50, ok", ENGLISH)
     assert [(said.text[w.start : w.end], w.written) for w in said.words] == [
