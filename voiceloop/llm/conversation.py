@@ -56,8 +56,8 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Reply:
-    """The reply to the last user turn, as far as it has come: its fields are where it stands, how it
-    has to begin, and what it is so far."""
+    """The reply to the last user turn, as far as it has come: its fields are where it stands, how
+    it has to begin, and what it is so far."""
 
     turn: int
     asked: int
