@@ -486,7 +486,6 @@ def test_a_server_that_is_not_there_is_told_at_start(serve: Callable[..., Script
         pass
     for server, told in (
         (gone, "cannot be reached"),
-        (serve(saying(""), models=refusing(404, b"", "text/plain")), "no such address"),
         (serve(saying(""), models=refusing(200, b"<html>", "text/html")), "answers with text/html"),
         (serve(saying(""), models=refusing(401, {})), "wants a key"),
         (serve(saying(""), models=broken(b"{")), "broke off"),
@@ -494,9 +493,13 @@ def test_a_server_that_is_not_there_is_told_at_start(serve: Callable[..., Script
         with pytest.raises(Trouble) as caught:
             openai(settings(server))
         assert told in caught.value.message and caught.value.hint
-    # One that cannot list its models may well reply.
-    server = serve(saying("Yes."), models=refusing(500, b"oops", "text/plain"))
-    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes."
+    # One that cannot list its models may well reply; a wrong address does neither.
+    for status in (500, 501, 404, 405):
+        server = serve(saying("Yes."), models=refusing(status, b"oops", "text/plain"))
+        assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes."
+    nowhere = refusing(404, b"", "text/plain")
+    with pytest.raises(Trouble, match="no such address"):
+        openai(settings(serve(nowhere, models=nowhere))).warm()
 
 
 def test_a_name_that_nobody_has_is_told(serve: Callable[..., Scripted]) -> None:

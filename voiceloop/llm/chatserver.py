@@ -43,8 +43,8 @@ GRACE_S = 0.5
 """So long a reply that is complete may wait for what the server still has to tell of it."""
 MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
 """Bytes that are read of a refusal, and of a list of models or a reply that comes whole."""
-UNLISTED = 405
-"""The status of a server that does not tell which models it has, as 501 is."""
+UNLISTED = (404, 405)
+"""Statuses of servers that do not tell which models they have, as 501 is."""
 
 
 class ChatServer:
@@ -79,7 +79,7 @@ class ChatServer:
         try:
             self._portal.call(self._look_up)
         except Trouble as trouble:
-            if trouble.status is None or (trouble.status < 500 and trouble.status != UNLISTED):
+            if trouble.status is None or (trouble.status < 500 and trouble.status not in UNLISTED):
                 raise
             # It is there, and may well reply without being able to list what it has.
 
