@@ -18,11 +18,11 @@ from voiceloop.wire import (
     items,
     jsontext,
     ledger,
-    pcm,
     response_events,
     responses,
     session_events,
     settings,
+    sound,
 )
 from voiceloop.wire.server_events import ServerEvent, plain
 
@@ -39,14 +39,17 @@ address. This page lists every event and key that voiceloop reads or writes.
   {jsontext.MAX_VALUES:,} values and {jsontext.MAX_DEPTH} levels of nesting.
 - Each event of a client may have an `event_id`, a text of at most 512 characters, which errors
   about it tell again. Each event of the server has one.
-- Audio is PCM16, little-endian, mono, {pcm.RATE:,} Hz. In JSON it is in base64.
+- Audio is PCM16 at {sound.RATE:,} Hz, or G.711 at 8,000 Hz as telephones have it, in whole
+  samples. Each way has its own format, in `audio.input` and `audio.output`, which may change at any
+  time: for the audio that is appended after the update, and for the responses that begin after it.
+  In JSON audio is in base64.
 - A binary message from the client is audio, as in `input_audio_buffer.append`.
 - A binary message from the server takes the place of `response.output_audio.delta` in a session
   with `binary_audio`. It begins with {response_events.FRAME_HEADER.size} bytes: the item's id, \
 {ids.LENGTH} characters of ASCII, and
   the index of the first sample within the item, a 32-bit integer with its lowest byte first. Audio
   follows. (Every id that the server makes has {ids.LENGTH} characters.)
-- Milliseconds are those of audio: {ledger.PER_MS} samples each.
+- Milliseconds are those of audio: {ledger.PER_MS} samples each of PCM16, 8 of G.711.
 - What a client asks for and cannot have is refused by an `error` that names the parameter, and the
   session goes on. Of a `session.update` the rest is done, and `session.updated` says what holds; of
   any other event nothing is. Unknown keys are refused too. What only tunes is taken: each object

@@ -33,8 +33,8 @@ from voiceloop.wire.items import (
     without_audio,
 )
 from voiceloop.wire.ledger import PER_MS, Ledger
-from voiceloop.wire.pcm import Pcm
 from voiceloop.wire.session_events import ItemAdded, ItemDeleted, ItemDone
+from voiceloop.wire.sound import AudioBytes
 
 pytestmark = pytest.mark.pure
 
@@ -130,7 +130,7 @@ class Conversation(RuleBasedStateMachine):
         item_id = self.coming = f"server_{next(self.numbers)}"
         item: Item = Message("assistant", (), item_id, "in_progress")
         if kind == "user":
-            item = Message("user", (InputAudioPart(Pcm(bytes(2 * samples))),), item_id)
+            item = Message("user", (InputAudioPart(AudioBytes(bytes(2 * samples))),), item_id)
         self.model.append(item)
         self.follow(self.ledger.begin(item))
         if kind == "whole":
@@ -246,7 +246,7 @@ def test_a_created_item_is_whole_and_has_all_its_ids() -> None:
 
 def test_events_carry_no_audio_but_a_retrieved_item_does() -> None:
     found = ledger()
-    spoken = Message("user", (InputAudioPart(Pcm(b"1234"), "hm"), InputText("a")), "mine")
+    spoken = Message("user", (InputAudioPart(AudioBytes(b"1234"), "hm"), InputText("a")), "mine")
     for event in found.create(ItemCreate(spoken)):
         assert isinstance(event, (ItemAdded, ItemDone))
         assert event.item == Message("user", (InputAudioPart(UNSET, "hm"), InputText("a")), "mine")
@@ -261,13 +261,13 @@ def test_events_carry_no_audio_but_a_retrieved_item_does() -> None:
 def test_where_there_is_no_room_audio_goes_before_words() -> None:
     found = ledger(max_bytes=20_000)
     for name in ("a", "b", "c"):
-        part = InputAudioPart(Pcm(bytes(8000)), f"words of {name}")
+        part = InputAudioPart(AudioBytes(bytes(8000)), f"words of {name}")
         events = found.begin(Message("user", (part,), name))
         assert [type(event) for event in events] == [ItemAdded]
     assert found.items == [
         Message("user", (InputAudioPart(UNSET, "words of a"),), "a"),
-        Message("user", (InputAudioPart(Pcm(bytes(8000)), "words of b"),), "b"),
-        Message("user", (InputAudioPart(Pcm(bytes(8000)), "words of c"),), "c"),
+        Message("user", (InputAudioPart(AudioBytes(bytes(8000)), "words of b"),), "b"),
+        Message("user", (InputAudioPart(AudioBytes(bytes(8000)), "words of c"),), "c"),
     ]
 
 

@@ -26,7 +26,15 @@ from voiceloop.wire.responses import (
 )
 from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.session_events import ItemAdded, ItemDone
-from voiceloop.wire.settings import ResponseSettings
+from voiceloop.wire.settings import (
+    AudioFormat,
+    PcmaFormat,
+    PcmFormat,
+    PcmuFormat,
+    ResponseAudio,
+    ResponseOutput,
+    ResponseSettings,
+)
 
 pytestmark = pytest.mark.pure
 
@@ -60,10 +68,20 @@ FEEDS: st.SearchStrategy[Feed] = st.one_of(
 ENDINGS = [None, TURN_DETECTED, CLIENT_CANCELLED, TOO_LONG, failed("it broke", "broken")]
 
 
-def begun(modality: Any = "audio", conversation: Any = "auto") -> tuple[Response, Ledger]:
+FORMATS = [PcmFormat(), PcmuFormat(), PcmaFormat()]
+
+
+def begun(
+    modality: Any = "audio", conversation: Any = "auto", format: AudioFormat = FORMATS[0]
+) -> tuple[Response, Ledger]:
     numbers = count(1)
     ledger = Ledger(lambda kind: f"{kind}_{next(numbers)}")
-    settings = ResponseSettings(conversation, output_modalities=(modality,), metadata={"a": "b"})
+    settings = ResponseSettings(
+        conversation,
+        output_modalities=(modality,),
+        audio=ResponseAudio(ResponseOutput(format)),
+        metadata={"a": "b"},
+    )
     new_id = (f"{n}" for n in count(1))
     return (
         Response(lambda kind: f"{kind}_{next(new_id)}", settings, ledger, conversation_id="conv"),
@@ -92,11 +110,17 @@ def item_of(event: Any) -> str:
     st.sampled_from(["auto", "none"]),
     st.sampled_from(ENDINGS),
     st.none() | TEXT,
+    st.sampled_from(FORMATS),
 )
 def test_whatever_is_fed_the_events_come_in_the_documented_order_and_agree(
-    feeds: list[Feed], modality: str, conversation: str, ending: Any, heard: str | None
+    feeds: list[Feed],
+    modality: str,
+    conversation: str,
+    ending: Any,
+    heard: str | None,
+    format: AudioFormat,
 ) -> None:
-    response, ledger = begun(modality, conversation)
+    response, ledger = begun(modality, conversation, format)
     told = feed(response, feeds) + response.end(ending, heard=heard)
     first, *between, last = told
     assert isinstance(first, events.ResponseCreated) and isinstance(last, events.ResponseDone)
@@ -166,12 +190,12 @@ def agrees(response: Response, story: list[Any], item: Any, heard: str | None) -
     done = next(event for event in story if isinstance(event, events.OutputTranscriptDone))
     assert said == part.transcript == done.transcript
     assert ended == events.AudioPart(said)
-    at = 0
+    format, at = response.settings.audio.output.format, 0
     for event in story:
         if isinstance(event, events.OutputAudioDelta):
             assert event.start == at
-            at += len(event.delta) // 2
-    assert response.samples == at
+            at += len(event.delta) // format.sample_bytes
+    assert response.samples * format.rate == at * 24_000
 
 
 def test_a_spoken_response_is_told_as_the_api_documents_it() -> None:

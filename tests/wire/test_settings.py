@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.values import messages, objects, written
+from voiceloop.schema import tag_of
 from voiceloop.wire.client_events import ResponseCreate, SessionUpdate, parse
 from voiceloop.wire.settings import (
     Extensions,
+    PcmaFormat,
+    PcmFormat,
+    PcmuFormat,
     SemanticVad,
     ServerVad,
     SessionSettings,
@@ -34,18 +38,22 @@ def listening(settings: SessionSettings, **keys: object) -> SessionSettings:
     return settings.updated(update({"type": "realtime", "audio": {"input": keys}}).session)
 
 
-DEFAULTS = {"server_vad": written(ServerVad()), "semantic_vad": written(SemanticVad())}
+DEFAULTS = {
+    tag_of(kind): written(kind())
+    for kind in (ServerVad, SemanticVad, PcmFormat, PcmuFormat, PcmaFormat)
+}
 
 
 def merged(base: Any, change: Any, path: str = "") -> Any:
     """The rule, on JSON: an object changes key by key, anything else as a whole.
 
-    Turn detection of another type, like transcription that was off, begins from its defaults.
+    Turn detection or a format of another type, like transcription that was off, begins from its
+    defaults.
     """
     whole = ("tools", "tool_choice", "metadata")
     if not isinstance(change, dict) or path in whole:
         return change
-    if path == "turn_detection" and (base is None or base["type"] != change["type"]):
+    if path in ("turn_detection", "format") and (base is None or base["type"] != change["type"]):
         base = DEFAULTS[change["type"]]
     if path == "transcription" and base is None:
         base = written(Transcription())

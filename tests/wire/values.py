@@ -13,8 +13,8 @@ from msgspec import NODEFAULT, Meta, UnsetType
 from voiceloop.schema import default_of, hints_of, is_struct, members
 from voiceloop.wire.ids import LENGTH, LETTERS
 from voiceloop.wire.items import PARTS, Message, Role
-from voiceloop.wire.pcm import Pcm
 from voiceloop.wire.server_events import plain
+from voiceloop.wire.sound import AudioBytes
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 PCM = st.binary(max_size=8).map(lambda data: data[: len(data) // 2 * 2])
@@ -60,7 +60,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         float: st.floats(0, 1e9),
         bool: st.booleans(),
         bytes: PCM,
-        Pcm: PCM.map(Pcm),
+        AudioBytes: PCM.map(AudioBytes),
         NoneType: st.none(),
         object: JSON,
     }

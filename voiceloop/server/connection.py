@@ -18,7 +18,6 @@ import anyio.lowlevel
 
 from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError, VoiceloopError
-from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Budget, Kind, Refusal, Ticket
 from voiceloop.server.lobby import Lobby
@@ -37,6 +36,8 @@ from voiceloop.wire.client_events import (
 )
 from voiceloop.wire.extensions import Resume, SessionResumed, SessionToken, UseLlmServer
 from voiceloop.wire.session_events import Error, ErrorDetails
+from voiceloop.wire.settings import length
+from voiceloop.wire.sound import RATE
 
 logger = logging.getLogger(__name__)
 
@@ -223,7 +224,7 @@ class Connection:
 
     async def _pass_on(self, event: ClientEvent) -> None:
         if isinstance(event, InputAudioAppend):
-            seconds = len(event.audio) / 2 / RATE
+            seconds = length(event.audio, self.dialogue.settings.audio.input.format) / RATE
             await self._meter.hear(seconds, self.visit.microphone.backlog_s)
         self.visit.handle(event)
         if isinstance(event, SessionUpdate):

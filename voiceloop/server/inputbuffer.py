@@ -9,9 +9,16 @@ from voiceloop.asr.turns import Commitment, Detector, TurnDetector
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue.endpoint import with_eagerness
 from voiceloop.errors import ProtocolError
-from voiceloop.server.audio import RATE, SocketMicrophone
+from voiceloop.server.audio import SocketMicrophone
 from voiceloop.session import Session
-from voiceloop.wire.settings import SemanticVad, ServerVad, SessionSettings
+from voiceloop.wire.settings import (
+    AudioFormat,
+    SemanticVad,
+    ServerVad,
+    SessionSettings,
+    length,
+)
+from voiceloop.wire.sound import RATE
 
 LEAST_MS = 100
 """Shortest turn that a client can commit, as in the API."""
@@ -32,8 +39,14 @@ class InputBuffer:
         self._session = session
         self._turns = turns
         self._uncommitted = 0
-        """Samples that have come since the client last ended a turn."""
+        """Samples at 24 kHz that have come since the client last ended a turn."""
+        self.take(settings.audio.input.format)
         self.listen(settings)
+
+    def take(self, format: AudioFormat) -> None:
+        """From now on audio comes in this format."""
+        self._format = format
+        self._microphone.take(format)
 
     def listen(self, settings: SessionSettings) -> None:
         """From now on find turns as the client has set."""
@@ -41,8 +54,16 @@ class InputBuffer:
         self._session.listen(self._detector, policy)
 
     def append(self, audio: bytes) -> None:
-        """More audio, as it is in messages."""
-        self._uncommitted += len(audio) // 2
+        """More audio, as it is in messages. Raises ProtocolError where a sample is not whole."""
+        if len(audio) % self._format.sample_bytes:
+            raise ProtocolError(
+                f"audio has {len(audio)} byte{'s' * (len(audio) != 1)}, not a whole number of "
+                "samples",
+                "send PCM16: two bytes for each sample",
+                code="invalid_value",
+                param="audio",
+            )
+        self._uncommitted += length(audio, self._format)
         self._microphone.feed(audio)
 
     def commit(self) -> None:

@@ -15,10 +15,10 @@ import anyio
 from voiceloop.errors import ProtocolError
 from voiceloop.server.metrics import Metrics
 from voiceloop.wire.ids import NewId
-from voiceloop.wire.pcm import RATE
 from voiceloop.wire.response_events import OutputAudioDelta
 from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.session_events import Error
+from voiceloop.wire.sound import RATE
 
 ENOUGH_BYTES = 2**20
 """Answers that wait when no more questions are taken; audio is paced by itself and not counted."""
@@ -60,13 +60,16 @@ class Outbox:
             self.overrun.set()
 
     def flush(self, item_id: str) -> int:
-        """Audio of an item that has not been sent never will be; returns how many samples."""
+        """Audio of an item that has not been sent never will be.
+
+        Returns how many samples at 24 kHz that is.
+        """
         dropped = 0
         waiting, self._queue = self._queue, deque()
         for message, audio, arrived in waiting:
             if audio and audio.item_id == item_id:
                 self._count(-len(message), audio)
-                dropped += len(audio.delta) // 2
+                dropped += audio.length
             else:
                 self._queue.append((message, audio, arrived))
         return dropped
@@ -95,7 +98,7 @@ class Outbox:
                 self._count(-len(message), audio)
                 await send(message, arrived)
                 if audio:
-                    self._metrics.sent(len(audio.delta) / 2 / RATE)
+                    self._metrics.sent(audio.length / RATE)
             if self._ended:
                 return
             self._more = anyio.Event()

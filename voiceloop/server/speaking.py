@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from voiceloop.errors import ProtocolError
-from voiceloop.server.audio import SocketSpeaker, to_wire
+from voiceloop.server.audio import Encoder, SocketSpeaker
 from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
 from voiceloop.wire.client_events import ItemTruncate
 from voiceloop.wire.extensions import OutputClause, Played
@@ -43,7 +43,7 @@ class Out(Protocol):
     def flush(self, item_id: str) -> int:
         """Audio of an item that the client has not been sent yet it shall not be sent.
 
-        Returns how many samples that is.
+        Returns how many samples at 24 kHz that is.
         """
         ...
 
@@ -106,6 +106,7 @@ class Spoken:
     """A response that is being given, and what it is made of."""
 
     response: Response
+    encoder: Encoder
     said: Said = field(default_factory=Said)
     ending: StatusDetails | None = None
     """How it will have ended, where that is known before it has."""
@@ -152,7 +153,7 @@ class Speaking:
         """Give a response."""
         cid = self._conversation_id
         response = Response(self._new_id, settings, self._ledger, conversation_id=cid)
-        self._open[turn] = Spoken(response)
+        self._open[turn] = Spoken(response, Encoder(settings.audio.output.format))
         self._tell(*response.start())
 
     def burst(self, event: TokenBurst) -> None:
@@ -249,8 +250,9 @@ class Speaking:
 
     def _sound(self, pcm: Pcm) -> None:
         # A reply may have been begun before the client asked for text alone.
-        if self._sounding is not None and self._sounding.response.spoken:
-            self._tell(*self._sounding.response.audio(to_wire(pcm)))
+        spoken = self._sounding
+        if spoken is not None and spoken.response.spoken:
+            self._tell(*spoken.response.audio(spoken.encoder.feed(pcm)))
 
     def _tell(self, *events: ServerEvent) -> None:
         for event in events:

@@ -177,6 +177,7 @@ class Visit:
         before, spoken = dialogue.settings, dialogue.asked_language
         dialogue.update(event.session, partial(self._out.refuse, event_id=event.event_id))
         settings = dialogue.settings
+        self._buffer.take(settings.audio.input.format)
         if settings.audio.input.turn_detection != before.audio.input.turn_detection:
             self._buffer.listen(settings)
         if dialogue.seen(settings) != dialogue.seen(before):

@@ -28,8 +28,8 @@ from voiceloop.schema import (
 from voiceloop.wire.extensions import Played, Resume, UseLlmServer
 from voiceloop.wire.items import PARTS, Asked, Item, ItemId, ItemReference, Message
 from voiceloop.wire.jsontext import MAX_CHARACTERS, parse_object
-from voiceloop.wire.pcm import Pcm
 from voiceloop.wire.settings import ResponseChanges, SessionChanges
+from voiceloop.wire.sound import AudioBytes
 
 MAX_BYTES = MAX_CHARACTERS // 4 * 3
 """Longest binary message: as much audio as a text message can hold."""
@@ -45,8 +45,8 @@ class SessionUpdate(Asked, frozen=True, tag="session.update"):
 class InputAudioAppend(Asked, frozen=True, tag="input_audio_buffer.append"):
     """Audio of the user. A binary message is the same: its bytes are the samples."""
 
-    audio: Pcm
-    """PCM16, little-endian, mono, 24 kHz; whole samples."""
+    audio: AudioBytes
+    """Whole samples, in the format of `audio.input`."""
 
 
 class InputAudioCommit(Asked, frozen=True, tag="input_audio_buffer.commit"):
@@ -213,11 +213,7 @@ def parse_binary(data: bytes) -> InputAudioAppend:
             f"the message has {len(data)} bytes, and {MAX_BYTES} are the most",
             "send long audio in pieces",
         )
-    try:
-        return InputAudioAppend(Pcm(data))
-    except Mistake as mistake:
-        mistake.path = ("the message",)
-        raise _refusal(mistake) from None
+    return InputAudioAppend(AudioBytes(data))
 
 
 def _kind(message: dict[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import force_setattr, replace
 
 from voiceloop.schema import Object
-from voiceloop.wire.pcm import Pcm
+from voiceloop.wire.sound import AudioBytes
 
 ItemId = Annotated[str, Meta(max_length=64)]
 Status = Literal["completed", "incomplete", "in_progress"]
@@ -35,8 +35,8 @@ class InputText(Object, frozen=True, tag="input_text"):
 class InputAudioPart(Object, frozen=True, tag="input_audio"):
     """Speech of the user."""
 
-    audio: Pcm | UnsetType | None = UNSET
-    """PCM16 at 24 kHz, in base64; told by `conversation.item.retrieved` only."""
+    audio: AudioBytes | UnsetType | None = UNSET
+    """Its sound, in base64; told by `conversation.item.retrieved` only."""
     transcript: str | None = None
     """What was said, as far as it is known."""
 

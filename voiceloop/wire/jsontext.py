@@ -16,7 +16,7 @@ from voiceloop.errors import ProtocolError
 from voiceloop.schema import shown
 
 MAX_CHARACTERS = 4 * 2**20
-"""Longest message; in base64 that is 65 seconds of audio."""
+"""Longest message; in base64 that is 65 seconds of PCM16, and 393 of G.711."""
 MAX_DEPTH = 32
 """Deepest nesting of objects and lists."""
 MAX_VALUES = 20_000

@@ -24,7 +24,6 @@ from voiceloop.wire.items import (
     size,
     without_audio,
 )
-from voiceloop.wire.pcm import RATE
 from voiceloop.wire.session_events import (
     ItemAdded,
     ItemDeleted,
@@ -32,10 +31,11 @@ from voiceloop.wire.session_events import (
     ItemRetrieved,
     ItemTruncated,
 )
+from voiceloop.wire.sound import RATE
 
 MAX_ITEMS = 2000
 MAX_BYTES = 32 * 2**20
-"""Holds eleven minutes of the user's speech; their transcripts stay longer."""
+"""Holds eleven minutes of speech in PCM16; transcripts stay longer."""
 ROOT = "root"
 """The id that stands for the place before the first item."""
 PER_MS = RATE // 1000
@@ -93,7 +93,7 @@ class Ledger:
     def finish(self, item: Item, samples: int = 0) -> list[Change]:
         """An item that was begun is whole, or as whole as it gets; nothing where it has gone.
 
-        `samples` is how long it sounds.
+        `samples` is how long it sounds, at 24 kHz.
         """
         if item.id not in self._items:
             return []

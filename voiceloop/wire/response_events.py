@@ -183,9 +183,11 @@ class OutputAudioDelta(_OfPart, frozen=True, tag="response.output_audio.delta"):
     """More audio. A session with `binary_audio` gets a binary message instead."""
 
     delta: bytes
-    """PCM16, little-endian, mono, 24 kHz."""
+    """Whole samples, in the format that `response.created` tells."""
     start: Annotated[int, LOCAL]
     """Index of its first sample within the item."""
+    length: Annotated[int, LOCAL]
+    """How many samples at `sound.RATE` take as long."""
 
     def to_frame(self) -> bytes:
         """The binary message: `FRAME_HEADER`, then the samples."""

@@ -54,7 +54,8 @@ from voiceloop.wire.response_events import (
     Usage,
 )
 from voiceloop.wire.server_events import ServerEvent
-from voiceloop.wire.settings import ResponseSettings
+from voiceloop.wire.settings import ResponseSettings, length
+from voiceloop.wire.sound import RATE
 
 TURN_DETECTED = StatusDetails("cancelled", "turn_detected")
 CLIENT_CANCELLED = StatusDetails("cancelled", "client_cancelled")
@@ -122,7 +123,7 @@ class Response:
 
     @property
     def samples(self) -> int:
-        """Audio so far, in samples at 24 kHz."""
+        """Audio so far, in samples at 24 kHz whatever its format."""
         return self._message.samples if self._message else 0
 
     def start(self) -> list[ServerEvent]:
@@ -141,22 +142,24 @@ class Response:
         kind = OutputTranscriptDelta if self.spoken else OutputTextDelta
         return [*events, kind(self.id, message.id, message.index, 0, delta)]
 
-    def audio(self, pcm: bytes) -> list[ServerEvent]:
-        """More audio of the message: PCM16, little-endian, mono, 24 kHz.
+    def audio(self, sound: bytes) -> list[ServerEvent]:
+        """More audio of the message, in the format of its settings.
 
         ValueError where that is not whole samples, or the response is a written one.
         """
-        if len(pcm) % 2 or not self.spoken:
+        format = self.settings.audio.output.format
+        if len(sound) % format.sample_bytes or not self.spoken:
             raise ValueError("a spoken response takes whole samples, a written one none")
-        if self._over or not pcm:
+        if self._over or not sound:
             return []
         events, message = self._opened_message()
-        start = message.samples
-        message.samples += len(pcm) // 2
-        return [*events, OutputAudioDelta(self.id, message.id, message.index, 0, pcm, start)]
+        start, lasts = message.samples * format.rate // RATE, length(sound, format)
+        message.samples += lasts
+        of_part = (self.id, message.id, message.index, 0)
+        return [*events, OutputAudioDelta(*of_part, sound, start, lasts)]
 
     def take_back(self, samples: int) -> None:
-        """The last `samples` of the audio so far have not been sent, and will not be."""
+        """The last `samples` at 24 kHz of the audio so far have not been sent, and will not be."""
         if self._message:
             self._message.samples -= samples
 

@@ -16,6 +16,7 @@ from msgspec import Meta
 from voiceloop.schema import TOLD, Fraction, Object, Settings, changes, instead
 from voiceloop.wire.items import Item, ItemReference
 from voiceloop.wire.server_events import plain
+from voiceloop.wire.sound import RATE
 
 Name = Annotated[str, Meta(max_length=64)]
 STOCK_VOICES = frozenset(
@@ -31,13 +32,37 @@ OutputTokens = Annotated[int, Meta(ge=1, le=4096)] | Literal["inf"]
 Milliseconds = Annotated[int, Meta(ge=0, le=60_000)]
 
 
-class PcmFormat(Settings, frozen=True):
-    """The one format of audio."""
-
-    type: Literal["audio/pcm"] = "audio/pcm"
+class PcmFormat(Settings, frozen=True, tag="audio/pcm"):
     """PCM16: 16 bits, little-endian, mono."""
+
+    sample_bytes: ClassVar = 2
+
     rate: Literal[24000] = 24000
     """Hertz."""
+
+
+class PcmuFormat(Settings, frozen=True, tag="audio/pcmu"):
+    """G.711 in µ-law, as telephones have it in North America and Japan: a byte a sample, mono."""
+
+    unsupported: ClassVar = {"rate": "leave it out: it is always 8000"}
+    rate: ClassVar = 8000
+    sample_bytes: ClassVar = 1
+
+
+class PcmaFormat(Settings, frozen=True, tag="audio/pcma"):
+    """G.711 in A-law, as telephones have it elsewhere: a byte a sample, mono."""
+
+    unsupported: ClassVar = {"rate": "leave it out: it is always 8000"}
+    rate: ClassVar = 8000
+    sample_bytes: ClassVar = 1
+
+
+AudioFormat = PcmFormat | PcmuFormat | PcmaFormat
+
+
+def length(audio: bytes, format: AudioFormat) -> int:
+    """How many samples at `RATE` take as long as `audio`, whole samples of a format."""
+    return len(audio) // format.sample_bytes * (RATE // format.rate)
 
 
 class ServerVad(Settings, frozen=True, tag="server_vad"):
@@ -90,8 +115,8 @@ class Transcription(Settings, frozen=True):
 class InputAudio(Settings, frozen=True):
     """What the user sends."""
 
-    format: PcmFormat = PcmFormat()
-    """Format of the audio that is appended."""
+    format: AudioFormat = PcmFormat()
+    """Format of the audio that is appended from now on."""
     transcription: Transcription | None = None
     """Null: transcripts are not told."""
     noise_reduction: Annotated[None, TOLD] = None
@@ -103,8 +128,8 @@ class InputAudio(Settings, frozen=True):
 class OutputAudio(Settings, frozen=True):
     """What the user hears."""
 
-    format: PcmFormat = PcmFormat()
-    """Format of the audio of responses."""
+    format: AudioFormat = PcmFormat()
+    """Format of the audio of the responses that follow."""
     voice: Name = "default"
     """A voice of the server's synthesizer: a name in `voiceloop.voices`, or another that it has.
     `default` and the names of OpenAI's voices stand for the server's own. It may change
@@ -216,7 +241,7 @@ class ResponseOutput(Settings, frozen=True):
 
     tunes: ClassVar = {"speed": "the server's configuration sets it"}
 
-    format: PcmFormat = PcmFormat()
+    format: AudioFormat = PcmFormat()
     """Format of the audio."""
     voice: Name = "default"
     """A voice of the server's synthesizer, as for the session."""
@@ -321,7 +346,7 @@ class SessionSettings(Settings, frozen=True):
         base = ResponseSettings(
             instructions=self.instructions,
             output_modalities=self.output_modalities,
-            audio=ResponseAudio(ResponseOutput(voice=self.audio.output.voice)),
+            audio=ResponseAudio(ResponseOutput(self.audio.output.format, self.audio.output.voice)),
             tools=self.tools,
             tool_choice=self.tool_choice,
             max_output_tokens=self.max_output_tokens,

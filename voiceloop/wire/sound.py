@@ -1,4 +1,4 @@
-"""Audio on the wire: PCM16, little-endian, mono, 24 kHz; in JSON it is base64."""
+"""Audio on the wire: bytes in the format that the session has set; in JSON they are base64."""
 
 from __future__ import annotations
 
@@ -8,24 +8,18 @@ from typing import Self
 from voiceloop.schema import Mistake
 
 RATE = 24_000
-"""Hertz of all audio on the wire."""
+"""Hertz in which audio is counted, whatever its format: a sample of G.711 counts as three."""
 
 
-class Pcm(bytes):
-    """Whole samples of 16 bits. Made of bytes, or of their base64."""
+class AudioBytes(bytes):
+    """Audio, made of bytes or of their base64. Only its format tells what samples they are."""
 
     described = "audio in base64"
 
     def __new__(cls, data: str | bytes) -> Self:
-        """Raises Mistake for what is not base64, or not whole samples."""
+        """Raises Mistake for what is not base64."""
         # A number would make so many zeros.
-        found = super().__new__(cls, _decoded(data) if isinstance(data, str) else memoryview(data))
-        if len(found) % 2:
-            raise Mistake(
-                f"has {len(found)} byte{'s' * (len(found) != 1)}, not a whole number of samples",
-                "send PCM16: two bytes for each sample",
-            )
-        return found
+        return super().__new__(cls, _decoded(data) if isinstance(data, str) else memoryview(data))
 
 
 def _decoded(text: str) -> bytes:

@@ -1,0 +1,344 @@
+"""Conversations in G.711, as telephones carry them, with the real server over real sockets."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile as sf
+from openai import OpenAI
+from openai.types.realtime.realtime_audio_formats import RealtimeAudioFormats
+from pydantic import TypeAdapter
+
+from models.train.questions import spoken
+from models.train.voices import Voice
+from tests.server.serving import Client, Event, Serving, serving, until
+from voiceloop.audio.frames import Resampler
+from voiceloop.audio.g711 import decode, encode
+from voiceloop.cli import main
+from voiceloop.types import Pcm
+
+pytestmark = pytest.mark.models
+
+CAPITAL = "What is the capital of France?"
+LONG = "Why is the sky blue?"
+RATES = {"audio/pcm": 24_000, "audio/pcmu": 8_000, "audio/pcma": 8_000}
+BYTES_PER_MS = {"audio/pcm": 48, "audio/pcmu": 8, "audio/pcma": 8}
+TELEPHONES = ["audio/pcmu", "audio/pcma"]
+HEADER = struct.Struct("<24sI")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("telephony"), "--server.resume-s", "5") as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Serving) -> Iterator[Client]:
+    with Client(server.url) as client:
+        client.wait("session.created")
+        yield client
+
+
+@pytest.fixture(scope="module")
+def question() -> Pcm:
+    return spoken(CAPITAL, Voice("espeak", "en-us"))
+
+
+def said(pcm: Pcm, kind: str) -> bytes:
+    """Speech at 16 kHz as it is sent."""
+    resampler = Resampler(16_000, RATES[kind])
+    pcm = np.concatenate((resampler.feed(pcm), resampler.flush()))
+    integers = (np.clip(pcm, -1, 1) * 32767).astype(np.int16)
+    return integers.tobytes() if kind == "audio/pcm" else encode(integers, law(kind))
+
+
+def law(kind: str) -> Any:
+    return {"audio/pcmu": "mu", "audio/pcma": "a"}[kind]
+
+
+def quiet(kind: str, ms: int) -> bytes:
+    return said(np.zeros(16 * ms, np.float32), kind)
+
+
+def heard(client: Client, item_id: str, since: int = 0) -> bytes:
+    deltas = [e for e in client.events[since:] if e["type"] == "response.output_audio.delta"]
+    return b"".join(base64.b64decode(e["delta"]) for e in deltas if e["item_id"] == item_id)
+
+
+def formats(into: str, out: str, **more: object) -> dict[str, Any]:
+    return {
+        "audio": {
+            "input": {"format": {"type": into}, "transcription": {}, **more},
+            "output": {"format": {"type": out}},
+        }
+    }
+
+
+def understood(audio: bytes, kind: str, path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    pcm = np.frombuffer(audio, "<i2") if kind == "audio/pcm" else decode(audio, law(kind))
+    sf.write(path, pcm, RATES[kind])
+    capsys.readouterr()
+    assert main(["transcribe", "--json", str(path)]) == 0
+    return json.loads(capsys.readouterr().out)["text"].lower()
+
+
+def updated(client: Client, **session: object) -> Event:
+    since = len(client.events)
+    client.send("session.update", session={"type": "realtime", **session})
+    return client.wait("session.updated", since=since)["session"]
+
+
+def told(session: Event) -> tuple[Event, Event]:
+    return session["audio"]["input"]["format"], session["audio"]["output"]["format"]
+
+
+@pytest.mark.parametrize(("into", "out"), [*product(TELEPHONES, TELEPHONES), *(
+    ("audio/pcm", "audio/pcmu"), ("audio/pcma", "audio/pcm"),
+)])  # fmt: skip
+def test_a_caller_is_understood_and_answered_in_the_formats_of_each_way(
+    client: Client, question: Pcm, into: str, out: str, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    holds = client.update(**formats(into, out))
+    assert [one["type"] for one in told(holds)] == [into, out]
+    client.append(quiet(into, 300) + said(question, into) + quiet(into, 1500))
+    transcript = client.wait("conversation.item.input_audio_transcription.completed")
+    assert transcript["transcript"] == CAPITAL
+    response = client.wait("response.done")["response"]
+    assert response["audio"]["output"]["format"]["type"] == out
+    (message,) = response["output"]
+    audio = heard(client, message["id"])
+    assert "paris" in understood(audio, out, tmp_path / "answer.wav", capsys)
+    started = client.wait("input_audio_buffer.speech_started")["audio_start_ms"]
+    stopped = client.wait("input_audio_buffer.speech_stopped")["audio_end_ms"]
+    speech_ms = len(question) / 16
+    assert 0 <= started <= 400
+    assert 300 + speech_ms / 2 < stopped < 300 + speech_ms + 1500
+
+
+@pytest.mark.parametrize("kind", TELEPHONES)
+def test_what_is_cut_off_is_counted_in_milliseconds_of_the_format(
+    client: Client, kind: str
+) -> None:
+    client.update(**formats("audio/pcm", kind))
+    client.create(LONG)
+    client.send("response.create")
+    item = client.wait("response.output_audio.delta")["item_id"]
+    until(lambda: len(heard(client, item)) >= 8 * 1000)
+    client.send("response.cancel")
+    client.wait("response.done")
+    sent_ms = len(heard(client, item)) // 8
+    fields = {"item_id": item, "content_index": 0}
+    for asked, holds in ((10**6, sent_ms), (900, 900), (0, 0)):
+        since = len(client.events)
+        client.send("conversation.item.truncate", audio_end_ms=asked, **fields)
+        assert client.wait("conversation.item.truncated", since=since)["audio_end_ms"] == holds
+        if asked == 900:
+            client.send("conversation.item.retrieve", item_id=item)
+            (part,) = client.wait("conversation.item.retrieved")["item"]["content"]
+            assert 0 < len(part["transcript"]) < 40
+
+
+@pytest.mark.parametrize("kind", TELEPHONES)
+def test_binary_frames_count_the_samples_of_the_format(
+    client: Client, question: Pcm, kind: str
+) -> None:
+    client.update(**formats(kind, kind), voiceloop={"binary_audio": True, "clauses": True})
+    client.append(said(question, kind) + quiet(kind, 1500), binary=True)
+    response = client.wait("response.done")["response"]
+    at = 0
+    for frame in client.frames:
+        item, start = HEADER.unpack(frame[: HEADER.size])
+        assert item.decode() == response["output"][0]["id"]
+        assert start == at
+        at += len(frame) - HEADER.size
+    assert at > 8 * 500
+    places = [one["audio_ms"] for one in client.all("voiceloop.output.clause")]
+    assert places[0] == 0 and all(0 <= place < at / 8 for place in places)
+    client.send("voiceloop.played", item_id=response["output"][0]["id"], audio_ms=at / 8)
+
+
+@pytest.mark.parametrize("kind", RATES)
+def test_a_tenth_of_a_second_is_the_shortest_turn_in_every_format(
+    client: Client, kind: str
+) -> None:
+    client.update(**formats(kind, "audio/pcm", turn_detection=None))
+    for ms, code in ((98, "input_audio_buffer_commit_empty"), (100, None)):
+        client.send("input_audio_buffer.clear")
+        client.append(quiet(kind, ms))
+        since = len(client.events)
+        client.send("input_audio_buffer.commit", event_id=f"after {ms}")
+        if code:
+            error = client.wait("error", since=since)["error"]
+            assert (error["code"], error["event_id"]) == (code, f"after {ms}")
+    client.append(quiet(kind, 300))
+    client.send("input_audio_buffer.commit")
+    client.update()
+    assert len(client.all("error")) == 1
+
+
+@pytest.mark.parametrize("kind", RATES)
+def test_more_than_may_wait_is_counted_in_seconds_of_the_format(tmp_path: Path, kind: str) -> None:
+    limits = ("--server.audio-ahead-s", "1e9", "--server.audio-backlog-s", "20")
+    with serving(tmp_path, *limits) as server, Client(server.url) as client:
+        client.update(**formats(kind, kind))
+        client.append(quiet(kind, 20_100))
+        assert client.wait("error")["error"]["code"] == "rate_limit_exceeded"
+        client.append(quiet(kind, 19_900))
+        client.update()
+        assert len(client.all("error")) == 1
+
+
+def test_half_a_sample_is_refused_where_samples_have_two_bytes(client: Client) -> None:
+    client.append(bytes(3))
+    client.send("input_audio_buffer.append", audio=base64.b64encode(bytes(1)).decode())
+    client.append(bytes(5), binary=True)
+    until(lambda: len(client.all("error")) == 3)
+    for event, size in zip(client.all("error"), ("3 bytes", "1 byte,", "5 bytes"), strict=True):
+        error = event["error"]
+        assert (error["code"], error["param"]) == ("invalid_value", "audio")
+        assert size in error["message"] and "PCM16" in error["message"]
+    client.update(**formats("audio/pcma", "audio/pcm"))
+    client.append(b"\xd5" * 3)
+    client.append(b"\xd5" * 5, binary=True)
+    client.update()
+    assert len(client.all("error")) == 3
+
+
+def test_a_format_may_change_between_turns_and_holds_from_then_on(
+    client: Client, question: Pcm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds = ["audio/pcmu", "audio/pcm", "audio/pcma"]
+    for into, out in zip(kinds, reversed(kinds), strict=True):
+        holds = updated(client, **formats(into, out))
+        assert [one["type"] for one in told(holds)] == [into, out]
+        since = len(client.events)
+        client.append(quiet(into, 300) + said(question, into) + quiet(into, 1500))
+        done = client.wait("response.done", since=since)["response"]
+        transcript = client.wait(
+            "conversation.item.input_audio_transcription.completed", since=since
+        )
+        assert transcript["transcript"] == CAPITAL
+        audio = heard(client, done["output"][0]["id"], since)
+        assert "paris" in understood(audio, out, tmp_path / "answer.wav", capsys)
+
+
+def test_a_response_keeps_the_format_with_which_it_began(client: Client) -> None:
+    client.update(**formats("audio/pcm", "audio/pcmu"))
+    client.create(LONG)
+    client.send("response.create")
+    item = client.wait("response.output_audio.delta")["item_id"]
+    updated(client, **formats("audio/pcm", "audio/pcm"))
+    until(lambda: len(heard(client, item)) > 8 * 1200)
+    client.send("response.cancel")
+    done = client.wait("response.done")["response"]
+    assert done["audio"]["output"]["format"]["type"] == "audio/pcmu"
+    deltas = [base64.b64decode(e["delta"]) for e in client.all("response.output_audio.delta")]
+    # 20 ms each, as they are played.
+    assert all(len(delta) <= 8 * 20 for delta in deltas)
+    (message,) = client.write(CAPITAL)["output"]
+    assert max(
+        len(base64.b64decode(e["delta"]))
+        for e in client.all("response.output_audio.delta")
+        if e["item_id"] == message["id"]
+    ) == 48 * 20  # fmt: skip
+
+
+def test_one_response_may_have_a_format_of_its_own(client: Client) -> None:
+    client.update(**formats("audio/pcm", "audio/pcmu"))
+    output = {"output": {"format": {"type": "audio/pcma"}}}
+    for asked, kind in ((output, "audio/pcma"), (None, "audio/pcmu")):
+        since = len(client.events)
+        client.create(CAPITAL)
+        client.send("response.create", response={"audio": asked} if asked else {})
+        done = client.wait("response.done", since=since)["response"]
+        assert done["audio"]["output"]["format"] == {"type": kind}
+        pcm = decode(heard(client, done["output"][0]["id"], since), law(kind))
+        # In the other law speech is a roar.
+        assert np.percentile(np.abs(pcm.astype(int)), 10) < 1000
+
+
+def test_whoever_comes_back_speaks_as_before(server: Serving, question: Pcm) -> None:
+    with Client(server.url) as client:
+        client.update(**formats("audio/pcmu", "audio/pcma"), voiceloop={"resume": True})
+        token = client.wait("voiceloop.session.token")["token"]
+        client.drop()
+    with Client(server.url) as client:
+        client.send("voiceloop.resume", token=token)
+        client.wait("voiceloop.session.resumed")
+        client.append(quiet("audio/pcmu", 300) + said(question, "audio/pcmu"))
+        client.append(quiet("audio/pcmu", 1500))
+        done = client.wait("conversation.item.input_audio_transcription.completed")
+        assert done["transcript"] == CAPITAL
+        response = client.wait("response.done")["response"]
+        assert response["audio"]["output"]["format"] == {"type": "audio/pcma"}
+
+
+REFUSALS: list[tuple[object, str, str]] = [
+    ({"type": "audio/opus"}, "format.type", '"audio/pcm" or "audio/pcmu" or "audio/pcma"'),
+    ({"type": "audio/pcmU"}, "format.type", "did you mean 'audio/pcmu'?"),
+    ({"type": "audio/pcm", "rate": 8000}, "format.rate", "must be 24000"),
+    ({"type": "audio/pcma", "rate": 8000}, "format.rate", "always 8000"),
+    ({"type": "audio/pcmu", "channels": 2}, "format.channels", "is not a parameter"),
+    ({"rate": 24000}, "format.type", "is missing"),
+    ("g711_ulaw", "format", "must be an object"),
+    (None, "", ""),
+]
+
+
+@pytest.mark.parametrize("way", ["input", "output"])
+@pytest.mark.parametrize(("asked", "param", "says"), REFUSALS)
+def test_a_format_that_there_is_not_is_refused_by_its_key(
+    client: Client, way: str, asked: object, param: str, says: str
+) -> None:
+    before = updated(client, **formats("audio/pcma", "audio/pcma"))
+    holds = updated(client, audio={way: {"format": asked}}, max_output_tokens=9)
+    assert holds["max_output_tokens"] == 9, "the rest is taken"
+    if not param:
+        assert not client.all("error") and told(holds) == told(before)
+        return
+    error = client.wait("error")["error"]
+    assert error["param"] == f"session.audio.{way}.{param}" and says in error["message"]
+
+
+@pytest.mark.filterwarnings("ignore:connect\\(\\) must be used:DeprecationWarning")
+def test_the_stock_client_may_telephone(server: Serving, question: Pcm) -> None:
+    openai = OpenAI(
+        websocket_base_url=f"ws://localhost:{server.port}/v1", api_key="none", base_url="http://x"
+    )
+    read = TypeAdapter[Any](RealtimeAudioFormats)
+    for kind in TELEPHONES:
+        with openai.realtime.connect(model="any") as connection:
+            connection.session.update(
+                session={
+                    "type": "realtime",
+                    "audio": {
+                        "input": {"format": read.validate_python({"type": kind}).to_dict()},
+                        "output": {"format": {"type": kind}},
+                    },
+                }  # type: ignore[arg-type]
+            )
+            audio = quiet(kind, 300) + said(question, kind) + quiet(kind, 1500)
+            for at in range(0, len(audio), 160):
+                piece = base64.b64encode(audio[at : at + 160]).decode()
+                connection.input_audio_buffer.append(audio=piece)
+            came = bytearray()
+            for event in connection:
+                assert event.type != "error", event
+                if event.type == "session.updated":
+                    assert event.session.audio.input.format.type == kind  # type: ignore[union-attr]
+                if event.type == "response.output_audio.delta":
+                    came += base64.b64decode(event.delta)
+                if event.type == "response.done":
+                    assert "Paris" in str(event.response.output)
+                    break
+            assert len(came) > 8 * 500
