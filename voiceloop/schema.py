@@ -427,6 +427,11 @@ class Settings(Object, frozen=True):
         return msgspec.structs.replace(self, **given)
 
 
+def is_given(value: object) -> bool:
+    """Whether what `changes` has for a key was there."""
+    return value is not UNSET
+
+
 @cache
 def changes(kind: type[S]) -> type[S]:
     """The class of what an update of a `kind` gives: a key that is absent is UNSET."""

@@ -130,10 +130,13 @@ class Session:
 
     # ---- what others than the user's voice ask for, while the session runs
 
-    def conduct(self, options: Options, *, answers: bool, interruptible: bool) -> None:
+    def conduct(
+        self, options: Options, *, answers: bool, interruptible: bool, thinks: bool = True
+    ) -> None:
         """From now on replies are as `options` say, a turn is answered when it ends or only when
-        `respond` asks for it, and a sound of the user's may interrupt or not."""
-        self._tell(inputs.Change(reply=options, answers=answers, interruptible=interruptible))
+        `respond` asks for it, and a sound of the user's may interrupt or not; or the language model
+        `thinks` nothing, and a turn is over with its words."""
+        self._tell(inputs.Change(None, None, answers, interruptible, thinks, options))
 
     @property
     def words_heard(self) -> int:

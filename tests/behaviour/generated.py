@@ -64,6 +64,8 @@ class Client:
     conversation, a call, and audio of what the user says, which are known when it is sent."""
     lost_at: float | None = None
     """When its connection breaks; it comes back at once."""
+    transcribes: bool = False
+    """It has come for the words of its user alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,8 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
         dialogue = Dialogue(
             engines, case.scenario.config, model.conversation(), maker(Random(0)), WALL_CLOCK
         )
+        if client.transcribes:
+            dialogue.transcribe()
         visit = Visit(dialogue, told, told.end)
         visit.welcome()
         size = round(FRAME_S * RATE)

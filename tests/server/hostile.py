@@ -254,11 +254,16 @@ AUDIO = (
     | SOUNDS.map(in_base64)
     | SOUNDS
 )
+FORMATS = st.builds(
+    lambda side, kind: update(audio={side: {"format": {"type": kind}}}),
+    st.sampled_from(["input", "output"]),
+    st.sampled_from(["audio/pcm", "audio/pcmu", "audio/pcma"]),
+)
 LISTENING = messages(changes(InputAudio)).map(lambda changed: update(audio={"input": changed}))
 WRONG_FORMATS = st.builds(
     lambda side, kind, rate: update(audio={side: {"format": {"type": kind, "rate": rate}}}),
     st.sampled_from(["input", "output"]),
-    st.sampled_from(["audio/pcm", "audio/pcmu", "pcm16", "", None, 1]),
+    st.sampled_from(["audio/pcm", "audio/pcmu", "audio/pcma", "pcm16", "", None, 1]),
     st.sampled_from(RATES),
 )
 
@@ -301,11 +306,12 @@ def large(name: str) -> Message:
 HUGE = st.sampled_from(sorted(LARGE)).map(large)
 
 KINDS = {
-    "valid": (23, VALID.map(text)),
+    "valid": (20, VALID.map(text)),
     "damaged values": (23, damaged_values()),
     "damaged texts": (12, damaged_texts()),
     "odd numbers": (6, odd_numbers()),
     "audio": (6, AUDIO),
+    "formats": (3, FORMATS),
     "listening": (3, LISTENING),
     "about the last": (6, ABOUT),
     "wrong formats": (4, WRONG_FORMATS),

@@ -359,7 +359,12 @@ def test_where_no_key_is_asked_for_one_that_is_sent_does_not_matter() -> None:
     "query", ["", "?", "?model=gpt-realtime", "?model=", "?model=a%2Fb", "?model=a&model=b", "?&"]
 )
 def test_the_name_of_a_model_is_tolerated(query: str) -> None:
-    assert allowed(KEYED, HOST, BEARER, target=URL + query)
+    assert allowed(KEYED, HOST, BEARER, target=URL + query) == Allowed(ID)
+
+
+@pytest.mark.parametrize("query", ["intent=transcription", "model=x&intent=transcription&"])
+def test_whoever_comes_for_words_alone_may_say_so(query: str) -> None:
+    assert allowed(LOCAL, HOST, target=f"{URL}?{query}") == Allowed(None, transcribes=True)
 
 
 @pytest.mark.parametrize(
@@ -376,7 +381,17 @@ def test_a_key_in_the_url_is_refused_even_beside_a_good_one(query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["intent=transcription", "call_id=1", "Model=x", "model=x&voice=alloy", KEY, "=x"]
+    "query",
+    [
+        "intent=conversation",
+        "intent=",
+        "Intent=transcription",
+        "call_id=1",
+        "Model=x",
+        "model=x&voice=alloy",
+        KEY,
+        "=x",
+    ],
 )
 def test_no_other_parameter_is_ignored_in_silence(query: str) -> None:
     assert refused(LOCAL, HOST, target=f"{URL}?{query}") is Reason.QUERY

@@ -217,7 +217,6 @@ REFUSED = {
     *("NoiseReduction", "ResponsePrompt", "RealtimeTruncationRetentionRatio"),
     *("TracingConfiguration", "VoiceID", "OutputVoiceID"),
     # by their type
-    "RealtimeTranscriptionSessionCreateRequest",
     *(
         "Mcp",
         "RealtimeResponseCreateMcpTool",
@@ -285,7 +284,8 @@ def test_every_key_that_a_stock_client_can_send_is_known(name: str) -> None:
         named = [getattr(kind, name, ()) for kind in kinds for name in ("unsupported", "tunes")]
         known_of = known.union(*named)
         assert set(model.model_fields) <= known_of | IMAGES, model.__name__
-        assert known - set(model.model_fields) <= OURS_ALONE, model.__name__
+        if not model.__name__.startswith("RealtimeTranscriptionSession"):  # these have less
+            assert known - set(model.model_fields) <= OURS_ALONE, model.__name__
 
 
 class Recorder:

@@ -319,7 +319,7 @@ def item(**keys: object) -> dict[str, object]:
         ({"type": "session.update"}, "session", MISSING, ""),
         ({"type": "session.update", "session": None}, "session", "invalid_type", ""),
         ({"type": "response.cancel", "event_id": 3}, "event_id", "invalid_type", ""),
-        (session(type="transcription"), "session.type", "invalid_value", ""),
+        (session(type="translation"), "session.type", "invalid_value", ""),
         (session(instructions=3), "session.instructions", "invalid_type", ""),
         (session(instructons=""), "session.instructons", UNKNOWN, "'instructions'"),
         (session(voice="alloy"), "session.voice", UNSUPPORTED, "audio.output.voice"),

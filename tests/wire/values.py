@@ -14,6 +14,7 @@ from voiceloop.schema import default_of, hints_of, is_struct, members
 from voiceloop.wire.ids import LENGTH, LETTERS
 from voiceloop.wire.items import PARTS, Message, Role
 from voiceloop.wire.server_events import plain
+from voiceloop.wire.settings import SessionSettings
 from voiceloop.wire.sound import AudioBytes
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -70,6 +71,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
 def objects(kind: Any) -> st.SearchStrategy[Any]:
     """Wire objects of class `kind`."""
     keys = {name: values(hint) for name, hint in hints_of(kind).items()}
+    if kind is SessionSettings:  # of the other type less is told
+        keys["type"] = st.just("realtime")
     if kind is not Message:
         return st.builds(kind, **keys)
     return st.one_of([st.builds(kind, **(keys | _role(role, objects))) for role in PARTS])

@@ -466,7 +466,7 @@ class Core:
         return Ending(
             self.settings.policy,
             self._calibrations.get(turn.language.code),
-            self._abilities.prefills,
+            self._abilities.prefills and self.settings.thinks,
             self._abilities.ear_ms is not None,
         )
 
@@ -512,6 +512,8 @@ class Core:
         turn = self.state.turns[0]
         if turn.phase is Phase.STOPPING or turn.dismissed:
             return False
+        if not self.settings.thinks:
+            return self._end_with_words(turn)
         if turn.returned or turn.announces:
             self._reply(turn.id, "")
         elif self._reads_to_judge(turn):
@@ -530,10 +532,17 @@ class Core:
 
     def _read_opening(self) -> bool:
         """Read what stands before the next turn, so that its words alone are left to be read."""
-        if not self.state.unread:
+        if not (self.state.unread and self.settings.thinks):
             return False
         self.state = replace(self.state, unread=False)
         self._work(actions.ReadOpening(self.state.numbered + 1, self._rewrite))
+        return True
+
+    def _end_with_words(self, turn: Turn) -> bool:
+        """A turn is over once its words are known: that is all that is wanted of it."""
+        if turn.words.final is None:
+            return False
+        self._finish(turn, "abandoned")
         return True
 
     def _may_reply(self, turn: Turn) -> bool:

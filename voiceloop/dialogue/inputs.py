@@ -190,6 +190,7 @@ class Change:
     language: Language | None = None
     answers: bool | None = None
     interruptible: bool | None = None
+    thinks: bool | None = None
     reply: Options | None = None
 
 

@@ -273,6 +273,8 @@ class Settings:
     """A turn is answered when it ends; otherwise somebody asks for that."""
     interruptible: bool = True
     """A sound of the user's pauses the reply, and may end it."""
+    thinks: bool = True
+    """The language model reads and replies; otherwise a turn is over with its words."""
     reply: Options = Options()
 
 

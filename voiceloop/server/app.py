@@ -153,7 +153,9 @@ class App:
         told = {"client": "browser" if request.browser else "program", "key": judged.key}
         logger.info("a visit begins", extra=told)
         begun = anyio.current_time()
-        connection = Connection(socket, lobby, ticket, limits, self.metrics)
+        connection = Connection(
+            socket, lobby, ticket, limits, self.metrics, transcribes=judged.transcribes
+        )
         self._connections.add(connection)
         try:
             async with anyio.create_task_group() as tasks:

@@ -54,6 +54,7 @@ class Asking:
     def ask(self, event: ResponseCreate) -> None:
         """A response is asked for. Raises ProtocolError where it is none that can be given."""
         dialogue = self._dialogue
+        dialogue.check_responds()
         asked = dialogue.settings.response(event.response)
         choices.check_size(asked, dialogue.config.server, "response")
         choices.check_choice(asked, dialogue.conversation, "response")
@@ -65,6 +66,7 @@ class Asking:
                 "ask for one after the other",
                 code="rate_limit_exceeded",
             )
+        dialogue.typed = True
         self._waiting += 1
         self._microphone.then(partial(self._begin, event))
 

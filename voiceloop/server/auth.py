@@ -31,6 +31,8 @@ PROTOCOL = "realtime"
 """The subprotocol that the server speaks."""
 KEY_PROTOCOL = "openai-insecure-api-key."
 """What stands before the key in the subprotocol by which pages send it: they set no headers."""
+TRANSCRIPTION = ("intent", "transcription")
+"""The parameter of whoever comes for the words of their user alone."""
 
 
 class Reason(StrEnum):
@@ -56,7 +58,7 @@ _SAID: dict[Reason, tuple[int, str]] = {
         400,
         "a key in a URL ends up in logs: replace it, and send Authorization: Bearer KEY",
     ),
-    Reason.QUERY: (400, "the only parameter is ?model=, which may be left out"),
+    Reason.QUERY: (400, "the only parameters are ?model= and ?intent=transcription"),
     Reason.ORIGIN: (403, "pages of that origin may not connect; --allow-origin adds one"),
     Reason.SUBPROTOCOL: (400, f"offer the subprotocol {PROTOCOL}, or none at all"),
     Reason.TWO_KEYS: (400, "send one key, in one place"),
@@ -71,6 +73,8 @@ class Allowed:
 
     key: str | None
     """Id of the key that it showed; none where none is asked for."""
+    transcribes: bool = False
+    """It has come for the words of its user alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,8 @@ class Access:
         called = self.host(headers)
         if isinstance(called, Refused):
             return called
-        if reason := self._query(target.partition("?")[2]):
+        query = target.partition("?")[2]
+        if reason := self._query(query):
             return Refused(reason)
         origin = _value(headers, "origin")
         if origin is not None and origin not in self.origins:
@@ -160,7 +165,7 @@ class Access:
         key = self._key(headers, offered)
         if isinstance(key, Reason):
             return Refused(key)
-        return Allowed(key)
+        return Allowed(key, TRANSCRIPTION in parse_qsl(query))
 
     def beside(self, headers: HeaderList, peer: str) -> bool:
         """Whether the server's own page asks, opened by somebody on this machine.
@@ -195,7 +200,7 @@ class Access:
         for name, value in parse_qsl(query, keep_blank_values=True):
             if _SECRET.search(name) or (self._keys and self._keys.match(value)):
                 return Reason.KEY_IN_URL
-            if name != "model":
+            if name != "model" and (name, value) != TRANSCRIPTION:
                 return Reason.QUERY
         return None
 

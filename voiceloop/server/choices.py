@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from voiceloop.config import Config, ServerConfig
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Asr, Conversation, Tts
-from voiceloop.errors import ConfigError, ProtocolError
-from voiceloop.schema import nearest
+from voiceloop.errors import Code, ConfigError, ProtocolError
+from voiceloop.schema import is_given, nearest
 from voiceloop.status import engine_names, examples, notes
 from voiceloop.types import Tool
 from voiceloop.voices import described
@@ -21,10 +21,14 @@ from voiceloop.wire.settings import (
     Extensions,
     NamedFunction,
     ResponseSettings,
+    SessionChanges,
     SessionSettings,
     Voice,
     size,
 )
+
+OF_RESPONSES = ("output_modalities", "instructions", "tools", "tool_choice", "max_output_tokens")
+"""Settings of a session that mean something to its responses alone."""
 
 S = TypeVar("S", SessionSettings, ResponseSettings)
 
@@ -57,6 +61,19 @@ def check_size(
             "give fewer tools, or describe them in fewer words",
             param=param,
         )
+
+
+def not_transcribing(changes: SessionChanges) -> list[ProtocolError]:
+    """What is said of changes that mean nothing where no responses are given."""
+    named = [name for name in OF_RESPONSES if is_given(getattr(changes, name))]
+    if is_given(changes.audio) and is_given(changes.audio.output):
+        named.append("audio.output")
+    hint = "a session of type `transcription` gives no responses"
+    code: Code = "unsupported_parameter"
+    return [
+        ProtocolError(f"session.{name} is not supported", hint, code=code, param=f"session.{name}")
+        for name in named
+    ]
 
 
 def with_voice(settings: S, tts: Tts, param: str) -> S:

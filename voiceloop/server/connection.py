@@ -85,8 +85,11 @@ class Connection:
         ticket: Ticket,
         limits: ServerConfig,
         metrics: Metrics,
+        *,
+        transcribes: bool = False,
     ) -> None:
-        """`ticket` is the place of the session that is begun for the client."""
+        """`ticket` is the place of the session that is begun for the client; it `transcribes` if
+        the client has come for nothing else."""
         self.ticket = ticket
         """The client's place, and the id of the API key that it showed."""
         self.resumable = False
@@ -95,6 +98,8 @@ class Connection:
         """Set once nothing of the session runs here any more."""
         self.grant = lobby.begin(self)
         """The session, and the token for it."""
+        if transcribes:
+            self.dialogue.transcribe()
         self._lobby = lobby
         self._transport = transport
         self._meter = _Meter(limits, metrics)

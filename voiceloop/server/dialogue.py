@@ -15,6 +15,7 @@ from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
 from voiceloop.llm.wording import told
+from voiceloop.schema import is_given
 from voiceloop.server import choices
 from voiceloop.server.logs import VISIT
 from voiceloop.turn.skills import Skills, begun, offered
@@ -30,6 +31,7 @@ from voiceloop.wire.settings import (
     ResponseSettings,
     SessionChanges,
     SessionSettings,
+    only_transcribing,
 )
 
 
@@ -75,7 +77,29 @@ class Dialogue:
         self.language = language(config.asr.language)
         """What the user spoke when the last connection ended."""
         self.skills = Skills(paced=engines.tts.paces)
+        self.typed = False
+        """The type of the session cannot change any more."""
         self._began = began
+
+    @property
+    def transcribes(self) -> bool:
+        """The user's words are wanted, and nothing else."""
+        return self.settings.type == "transcription"
+
+    def transcribe(self) -> None:
+        """Tell the user's words from the beginning, and nothing else."""
+        self.settings = only_transcribing(self.settings)
+        self.typed = True
+
+    def check_responds(self) -> None:
+        """Raises ProtocolError where no responses are given."""
+        if self.transcribes:
+            raise ProtocolError(
+                "a session of type `transcription` gives no responses",
+                "open another connection for a conversation",
+                code="unsupported_event",
+                param="type",
+            )
 
     def offer(self, servers: tuple[LlmServer, ...]) -> None:
         """The client may have the replies from these."""
@@ -106,6 +130,7 @@ class Dialogue:
     def update(self, changes: SessionChanges, refuse: Callable[[ProtocolError], None]) -> None:
         """Take the client's changes; `refuse` is told of each that cannot be."""
         former, self.settings = self.settings, self.settings.updated(changes)
+        self._hold_type(changes, former, refuse)
         for held in (self._hold_size, self._hold_choice, self._hold_voice, self._hold_language):
             try:
                 held(former)
@@ -128,6 +153,31 @@ class Dialogue:
                 "give fewer, or start the server with a larger --llm.context",
                 param=param,
             )
+
+    def _hold_type(
+        self,
+        changes: SessionChanges,
+        former: SessionSettings,
+        refuse: Callable[[ProtocolError], None],
+    ) -> None:
+        """Have the type that is meant, unless it is another one for good, and what goes with it."""
+        if self.settings.type != former.type and (self.typed or self.ledger.items):
+            self.settings = structs.replace(self.settings, type=former.type)
+            refuse(
+                ProtocolError(
+                    f"session.type is `{former.type}`, and cannot change any more",
+                    "open another connection, and send it first",
+                    param="session.type",
+                )
+            )
+        self.typed = self.typed or is_given(changes.type)
+        if not self.transcribes:
+            return
+        for error in choices.not_transcribing(changes):
+            refuse(error)
+        output = structs.replace(self.settings.audio, output=former.audio.output)
+        kept = {name: getattr(former, name) for name in choices.OF_RESPONSES}
+        self.settings = only_transcribing(structs.replace(self.settings, audio=output, **kept))
 
     def _hold_size(self, former: SessionSettings) -> None:
         """Take back new instructions and tools that do not fit: the `former` ones hold."""

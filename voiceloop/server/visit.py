@@ -62,7 +62,7 @@ from voiceloop.wire.session_events import (
     SessionCreated,
     SessionUpdated,
 )
-from voiceloop.wire.settings import LlmServer
+from voiceloop.wire.settings import LlmServer, as_told
 
 logger = logging.getLogger(__name__)
 
@@ -113,14 +113,14 @@ class Visit:
 
     def welcome(self) -> None:
         """Tell a new client what there is."""
-        self._out.put(SessionCreated(self._dialogue.settings))
+        self._out.put(SessionCreated(as_told(self._dialogue.settings)))
 
     def offer(self, servers: tuple[LlmServer, ...]) -> None:
         """Tell the client whom else the replies may be had from, if from anybody."""
         dialogue = self._dialogue
         if servers != dialogue.settings.voiceloop.llm_servers:
             dialogue.offer(servers)
-            self._out.put(SessionUpdated(dialogue.settings))
+            self._out.put(SessionUpdated(as_told(dialogue.settings)))
 
     def welcome_back(self) -> None:
         """Tell a client that has come back, and the language model, what was said before."""
@@ -185,7 +185,7 @@ class Visit:
         self._conduct()
         if dialogue.asked_language != spoken:  # else one that was detected stays
             self.session.language = language(dialogue.asked_language)
-        self._out.put(SessionUpdated(settings))
+        self._out.put(SessionUpdated(as_told(settings)))
 
     def _conduct(self) -> None:
         """Let the session reply as the settings say."""
@@ -195,6 +195,7 @@ class Visit:
             self._dialogue.options(settings),
             answers=detection is not None and detection.create_response,
             interruptible=detection is not None and detection.interrupt_response,
+            thinks=not self._dialogue.transcribes,
         )
 
     def _edit(self, event: ItemCreate | ItemRetrieve | ItemDelete | ItemTruncate) -> None:
@@ -317,22 +318,24 @@ class Visit:
     def _begin_response(self, turn: int) -> None:
         """The response to a turn begins with the first that is known of it."""
         if not self._speaking.begun(turn):
+            self._dialogue.typed = True
             self._listening.silent_since = None
             self._speaking.begin(turn, self._asking.take())
 
     def _note_end(self, trace: TurnTrace) -> None:
-        settings = self._dialogue.settings
+        dialogue, settings = self._dialogue, self._dialogue.settings
         if trace.outcome == "failed" and Mark.TRANSCRIPT_FINAL not in trace.marks:
             sample = self.microphone.position
             self._listening.fail(trace.turn, self._noticed, sample, settings)
         item_id = self._listening.forget(trace.turn)
-        if trace.turn == self._asking.answering or trace.outcome in ("done", "silent", "failed"):
+        asked = trace.turn == self._asking.answering
+        if asked or (trace.outcome in ("done", "silent", "failed") and not dialogue.transcribes):
             self._begin_response(trace.turn)  # where it ends before its first word
         spoken = self._speaking.end(trace, self._noticed)
         if spoken is not None:
             self._listening.silent_since = self.microphone.position
             given = spoken.response.settings
-            seen = self._dialogue.seen
+            seen = dialogue.seen
             other = given.conversation == "none" or given.input is not None
             if other or seen(given) != seen(settings):
                 self._asking.rewrite()

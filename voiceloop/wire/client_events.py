@@ -134,7 +134,7 @@ CLIENT_EVENTS: dict[str, Any] = {tag_of(kind): kind for kind in get_args(ClientE
 """Every event that a client can send, by type."""
 UNSUPPORTED = {
     "output_audio_buffer.clear": "it is for WebRTC; send response.cancel, and drop what you hold",
-    "transcription_session.update": "send session.update: sessions are of type `realtime` here",
+    "transcription_session.update": "send session.update with a session of type `transcription`",
 }
 """Events that the API has and voiceloop has not, with what to do instead."""
 

@@ -8,7 +8,7 @@ from voiceloop.errors import ProtocolError
 from voiceloop.schema import Object
 from voiceloop.wire.items import Item
 from voiceloop.wire.server_events import ServerEvent
-from voiceloop.wire.settings import SessionSettings
+from voiceloop.wire.settings import SessionSettings, TranscriptionSession
 
 
 class ErrorDetails(Object, frozen=True):
@@ -43,14 +43,14 @@ class Error(ServerEvent, frozen=True, tag="error"):
 class SessionCreated(ServerEvent, frozen=True, tag="session.created"):
     """The first event of a connection."""
 
-    session: SessionSettings
+    session: SessionSettings | TranscriptionSession
     """The session as it is."""
 
 
 class SessionUpdated(ServerEvent, frozen=True, tag="session.updated"):
     """The session has changed."""
 
-    session: SessionSettings
+    session: SessionSettings | TranscriptionSession
     """The session as it is now."""
 
 

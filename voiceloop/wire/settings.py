@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from voiceloop.schema import TOLD, Fraction, Object, Settings, changes, instead
 from voiceloop.wire.items import Item, ItemReference
@@ -96,7 +97,7 @@ class SemanticVad(Settings, frozen=True, tag="semantic_vad"):
 
 
 class Transcription(Settings, frozen=True):
-    """The user's words are told too."""
+    """The user's words are told too. In a session of type `transcription` that is never off."""
 
     tunes: ClassVar = {
         "prompt": "the recogniser takes no prompt",
@@ -306,8 +307,10 @@ class SessionSettings(Settings, frozen=True):
     }
     tunes: ClassVar = TUNES | {"input_audio_noise_reduction": "noise is not reduced"}
 
-    type: Literal["realtime"] = "realtime"
-    """The only kind of session."""
+    type: Literal["realtime", "transcription"] = "realtime"
+    """`realtime` is a conversation; in `transcription` the user's words are told, and nothing ever
+    replies. It is chosen by the address, `/v1/realtime?intent=transcription`, or by the first
+    update that names it before there is anything in the conversation; then it cannot change."""
     id: Annotated[str, TOLD] = ""
     """The session's id."""
     object: Annotated[Literal["realtime.session"], TOLD] = "realtime.session"
@@ -352,6 +355,59 @@ class SessionSettings(Settings, frozen=True):
             max_output_tokens=self.max_output_tokens,
         )
         return base if overrides is None else base.updated(overrides)
+
+
+class TranscriptionAudio(Object, frozen=True):
+    """Audio in the one direction that there is."""
+
+    input: InputAudio
+    """What the user sends. Of its turn detection `create_response`, `interrupt_response` and
+    `idle_timeout_ms` are off, whatever is asked for."""
+
+
+class TranscriptionSession(Object, frozen=True):
+    """What is told of a session of type `transcription`.
+
+    It has these of the keys of a conversation; others of these, but for what only the server sets,
+    are refused.
+    """
+
+    id: str
+    """The session's id."""
+    audio: TranscriptionAudio
+    """What the user sends."""
+    voiceloop: Extensions
+    """What voiceloop adds to the protocol; of what is told of responses there is none."""
+    type: Literal["transcription"] = "transcription"
+    """The type again."""
+    object: Literal["realtime.transcription_session"] = "realtime.transcription_session"
+    """Always this."""
+    include: None = None
+    """Always null: nothing more is included, whatever is asked for."""
+
+
+def as_told(settings: SessionSettings) -> SessionSettings | TranscriptionSession:
+    """What a client is told of its session."""
+    if settings.type == "realtime":
+        return settings
+    return TranscriptionSession(
+        settings.id, TranscriptionAudio(settings.audio.input), settings.voiceloop
+    )
+
+
+def only_transcribing(settings: SessionSettings) -> SessionSettings:
+    """The settings of a session of type `transcription`: words are told, and nothing replies."""
+    heard = settings.audio.input
+    detection = heard.turn_detection
+    if detection is not None:
+        detection = replace(detection, create_response=False, interrupt_response=False)
+    if isinstance(detection, ServerVad):
+        detection = replace(detection, idle_timeout_ms=None)
+    heard = replace(
+        heard, transcription=heard.transcription or Transcription(), turn_detection=detection
+    )
+    audio = replace(settings.audio, input=heard)
+    return replace(settings, type="transcription", audio=audio)
 
 
 if TYPE_CHECKING:  # what is UNSET there, only `updated` has to know

@@ -1,0 +1,264 @@
+"""Sessions that tell what the user says and nothing else: the real server over real sockets."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from openai import OpenAI
+from openai.types.realtime import SessionUpdatedEvent
+from openai.types.realtime.realtime_transcription_session_create_response import (
+    RealtimeTranscriptionSessionCreateResponse,
+)
+
+from models.train.questions import spoken
+from models.train.voices import Voice
+from tests.server.serving import Client, Event, Serving, kinds, serving, to_wire
+
+pytestmark = pytest.mark.models
+
+CAPITAL = "What is the capital of France?"
+COMPLETED = "conversation.item.input_audio_transcription.completed"
+SILENCE = bytes(2 * 24 * 1500)
+ORDER = [
+    "input_audio_buffer.speech_started",
+    "input_audio_buffer.speech_stopped",
+    "input_audio_buffer.committed",
+    "conversation.item.added",
+    "conversation.item.done",
+    "conversation.item.input_audio_transcription.delta",
+    COMPLETED,
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("transcribing"), "--server.resume-s", "5") as server:
+        yield server
+        log = [json.loads(line) for line in server.log.read_text().splitlines()]
+        assert not [line for line in log if "exception" in line]
+
+
+@pytest.fixture
+def client(server: Serving) -> Iterator[Client]:
+    """Somebody who comes for words alone."""
+    with Client(f"{server.url}?intent=transcription") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def question() -> bytes:
+    return to_wire(spoken(CAPITAL, Voice("espeak", "en-us")), 16_000)
+
+
+def update(client: Client, kind: str = "transcription", **session: object) -> Event:
+    since = len(client.events)
+    client.send("session.update", session={"type": kind, **session}, event_id="mine")
+    return client.wait("session.updated", since=since)["session"]
+
+
+def tokens(server: Serving) -> dict[str, float]:
+    """All that language models have read and written."""
+    with urllib.request.urlopen(f"{server.page}/metrics") as page:
+        lines = page.read().decode().splitlines()
+    counted = [line.rsplit(" ", 1) for line in lines if line.startswith("voiceloop_tokens_total")]
+    assert counted
+    return {name: float(value) for name, value in counted}
+
+
+def test_what_is_said_is_told_and_nothing_replies(
+    client: Client, server: Serving, question: bytes
+) -> None:
+    before = tokens(server)
+    for _ in range(3):
+        since = len(client.events)
+        client.append(question + SILENCE)
+        said = client.wait(COMPLETED, since=since)
+        assert said["transcript"] == CAPITAL
+        assert 1 < said["usage"]["seconds"] < 5
+    told = [kind for kind in kinds(client.events) if not kind.startswith("session.")]
+    assert told == 3 * ORDER
+    assert tokens(server) == before
+
+
+def test_what_is_told_of_the_session_is_what_it_has(client: Client) -> None:
+    asked = {
+        "format": {"type": "audio/pcmu"},
+        "transcription": {"model": "gpt-4o-transcribe", "language": "en", "prompt": "Names."},
+        "noise_reduction": {"type": "near_field"},
+        "turn_detection": {"type": "server_vad", "silence_duration_ms": 300},
+    }
+    logprobs = ["item.input_audio_transcription.logprobs"]
+    created = client.wait("session.created")["session"]
+    holds = update(client, audio={"input": asked}, include=logprobs)
+    for told in (created, holds):
+        assert set(told) == {"type", "id", "object", "audio", "include", "voiceloop"}
+        assert told["object"] == "realtime.transcription_session"
+        assert told["type"] == "transcription" and told["include"] is None
+        assert set(told["audio"]) == {"input"}
+        text = json.dumps(told | {"voiceloop": None})
+        RealtimeTranscriptionSessionCreateResponse.model_validate_json(text, strict=True)
+    heard = holds["audio"]["input"]
+    assert created["audio"]["input"]["transcription"] == {"model": None, "language": None}
+    assert heard["transcription"] == {"model": None, "language": "en"}
+    assert heard["format"] == {"type": "audio/pcmu"} and heard["noise_reduction"] is None
+    detection = heard["turn_detection"]
+    assert detection["silence_duration_ms"] == 300
+    assert not (detection["create_response"] or detection["interrupt_response"])
+    event = client.wait("session.updated")
+    assert SessionUpdatedEvent.model_validate(event).session.type == "transcription"
+    assert not client.all("error")
+
+
+@pytest.mark.parametrize("by", ["address", "update"])
+def test_no_response_can_be_asked_for(server: Serving, by: str) -> None:
+    query = "?intent=transcription&model=whisper-1" if by == "address" else ""
+    with Client(f"{server.url}{query}") as client:
+        if by == "update":
+            update(client)
+        for response in ({}, {"output_modalities": ["text"]}, {"conversation": "none"}):
+            since = len(client.events)
+            client.send("response.create", response=response, event_id="asked")
+            error = client.wait("error", since=since)["error"]
+            assert (error["code"], error["param"]) == ("unsupported_event", "type")
+            assert error["event_id"] == "asked"
+            assert error["message"] == (
+                "a session of type `transcription` gives no responses; "
+                "open another connection for a conversation"
+            )
+        client.send("response.cancel")
+        client.wait("error", where=lambda one: one["error"]["code"] == "response_cancel_not_active")
+        update(client)
+        assert not [one for one in client.events if one["type"].startswith("response.")]
+
+
+def test_turns_that_the_client_ends_are_told(client: Client, question: bytes) -> None:
+    assert update(client, audio={"input": {"turn_detection": None}})["audio"]["input"][
+        "turn_detection"
+    ] is None  # fmt: skip
+    client.append(bytes(2000))
+    client.send("input_audio_buffer.commit")
+    assert client.wait("error")["error"]["code"] == "input_audio_buffer_commit_empty"
+    for _ in range(2):
+        since = len(client.events)
+        client.append(question)
+        client.send("input_audio_buffer.commit")
+        assert client.wait(COMPLETED, since=since)["transcript"] == CAPITAL
+    detected = update(client, audio={"input": {"turn_detection": {"type": "semantic_vad"}}})
+    assert not detected["audio"]["input"]["turn_detection"]["create_response"]
+    since = len(client.events)
+    client.append(question + SILENCE)
+    assert client.wait(COMPLETED, since=since)["transcript"] == CAPITAL
+    assert kinds(client.events[since:]) == ORDER
+
+
+OF_RESPONSES: dict[str, Any] = {
+    "session.instructions": {"instructions": "Reply."},
+    "session.tools": {"tools": [{"type": "function", "name": "look"}]},
+    "session.tool_choice": {"tool_choice": "none"},
+    "session.output_modalities": {"output_modalities": ["text"]},
+    "session.max_output_tokens": {"max_output_tokens": 9},
+    "session.audio.output": {"audio": {"output": {"voice": "alloy"}, "input": {}}},
+}
+
+
+@pytest.mark.parametrize("param", OF_RESPONSES)
+def test_what_only_responses_have_is_refused_by_its_key(client: Client, param: str) -> None:
+    holds = update(client, **OF_RESPONSES[param], voiceloop={"tentative_words": True})
+    assert holds["voiceloop"]["tentative_words"], "the rest is taken"
+    (event,) = client.all("error")
+    error = event["error"]
+    assert (error["code"], error["param"]) == ("unsupported_parameter", param)
+    assert error["event_id"] == "mine" and "gives no responses" in error["message"]
+
+
+def test_a_transcription_that_is_turned_off_stays_on(client: Client, question: bytes) -> None:
+    holds = update(client, audio={"input": {"transcription": None}})
+    assert holds["audio"]["input"]["transcription"] == {"model": None, "language": None}
+    client.append(question + SILENCE)
+    assert client.wait(COMPLETED)["transcript"] == CAPITAL
+
+
+@pytest.mark.parametrize("kind", ["realtime", "transcription"])
+def test_the_type_is_fixed_once_it_has_been_set(server: Serving, kind: str) -> None:
+    other = {"realtime": "transcription", "transcription": "realtime"}[kind]
+    with Client(server.url) as client:
+        client.send("session.update", session={"voiceloop": {"traces": True}})
+        assert client.wait("session.updated")["session"]["type"] == "realtime"
+        assert update(client, kind)["type"] == kind
+        assert update(client, kind)["type"] == kind and not client.all("error")
+        holds = update(client, other, voiceloop={"pause": True})
+        assert holds["type"] == kind and holds["voiceloop"]["pause"]
+        error = client.wait("error")["error"]
+        assert error["param"] == "session.type" and "cannot change" in error["message"]
+        client.send("session.update", session={})
+        client.wait("session.updated", where=lambda one: one["session"]["type"] == kind)
+
+
+def test_after_a_response_it_is_a_conversation(server: Serving) -> None:
+    with Client(server.url) as client:
+        client.send("response.create", response={"output_modalities": ["text"]})
+        assert update(client)["type"] == "realtime"
+        assert client.wait("error")["error"]["param"] == "session.type"
+        assert client.wait("response.done")["response"]["status"] == "completed"
+
+
+def test_whoever_comes_back_comes_back_for_words_alone(server: Serving, question: bytes) -> None:
+    with Client(f"{server.url}?intent=transcription") as client:
+        update(client, voiceloop={"resume": True})
+        client.append(question + SILENCE)
+        client.wait(COMPLETED)
+        token = client.wait("voiceloop.session.token")["token"]
+        client.drop()
+    with Client(server.url) as client:
+        client.send("voiceloop.resume", token=token)
+        client.wait("voiceloop.session.resumed")
+        item = client.wait("conversation.item.done")["item"]
+        assert item["content"][0]["transcript"] == CAPITAL
+        client.append(question + SILENCE)
+        assert client.wait(COMPLETED)["transcript"] == CAPITAL
+        assert not [one for one in client.events if one["type"].startswith("response.")]
+
+
+def test_the_former_name_of_the_update_is_refused_with_what_to_send(client: Client) -> None:
+    client.send("transcription_session.update", session={})
+    message = client.wait("error")["error"]["message"]
+    assert "session.update" in message and "`transcription`" in message
+
+
+@pytest.mark.filterwarnings("ignore:connect\\(\\) must be used:DeprecationWarning")
+@pytest.mark.parametrize("query", [{"intent": "transcription"}, {}])
+def test_the_stock_client_has_speech_transcribed(
+    server: Serving, question: bytes, query: dict[str, object]
+) -> None:
+    openai = OpenAI(websocket_base_url=f"ws://localhost:{server.port}/v1", api_key="none")
+    told: list[str] = []
+    with openai.realtime.connect(extra_query=query) as connection:
+        connection.session.update(
+            session={
+                "type": "transcription",
+                "audio": {
+                    "input": {
+                        "format": {"type": "audio/pcm", "rate": 24000},
+                        "transcription": {"model": "gpt-4o-transcribe", "language": "en"},
+                        "noise_reduction": {"type": "far_field"},
+                        "turn_detection": {"type": "server_vad"},
+                    }
+                },
+                "include": ["item.input_audio_transcription.logprobs"],
+            }
+        )
+        audio = question + SILENCE
+        for at in range(0, len(audio), 4800):
+            piece = base64.b64encode(audio[at : at + 4800]).decode()
+            connection.input_audio_buffer.append(audio=piece)
+        for event in connection:
+            told.append(event.type)
+            if event.type == COMPLETED:
+                assert event.transcript == CAPITAL
+                break
+    assert told == ["session.created", "session.updated", *ORDER]
