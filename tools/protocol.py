@@ -32,7 +32,7 @@ INTRODUCTION = f"""\
 <!-- Written by `make docs` from voiceloop/wire/: change it there. -->
 
 `voiceloop serve` speaks OpenAI's Realtime protocol over a websocket at `/v1/realtime`, in the shape
-of its general availability; with `?intent=transcription` for the user's words alone; clients of that API, such as the `openai` package, need only another
+of its general availability; clients of that API, such as the `openai` package, need only another
 address. This page lists every event and key that voiceloop reads or writes.
 
 - A text message is one event: a JSON object of at most {jsontext.MAX_CHARACTERS:,} characters,
@@ -57,9 +57,10 @@ address. This page lists every event and key that voiceloop reads or writes.
 - null under a key that may be absent, and cannot be null, is as good as no key.
 - `response.create` answers the conversation as it stands: what the user has said or written and
   nobody has answered, the outputs of calls, or nothing, as for a greeting or another answer.
-- A session of type `transcription` tells the user's words and nothing else: the events of the input
-  audio and of the items that it becomes. `response.create` is refused, and the language model has
-  no work. `semantic_vad` goes by the words alone there.
+- A session of type `transcription`, as at `/v1/realtime?intent=transcription`, tells the user's
+  words and nothing else: the events of the input audio and of the items that it becomes.
+  `response.create` is refused, and the language model has no work. `semantic_vad` goes by the words
+  alone there.
 - A conversation has at most {ledger.MAX_ITEMS:,} items and {ledger.MAX_BYTES // 2**20} MiB. Then \
 the oldest audio is forgotten, and
   after that the oldest items, of which `conversation.item.deleted` tells.

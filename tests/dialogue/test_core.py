@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.dialogue.world import CALIBRATION, World
+from tests.dialogue.world import CALIBRATION, World, unthinking
 from voiceloop.dialogue.core import Abilities, Core
 
 pytestmark = pytest.mark.pure
@@ -37,6 +37,21 @@ def converse(seed: int, steps: int) -> World:
 @example(606576, 84)  # results of a call come while the next turn is read
 def test_whatever_happens_what_is_promised_holds(seed: int, steps: int) -> None:
     converse(seed, steps).check_settled()
+
+
+@settings(max_examples=5 * settings().max_examples, deadline=None)
+@given(st.integers(0, 2**32), st.integers(20, 200))
+def test_where_words_alone_are_wanted_the_model_does_nothing_and_no_turn_stays(
+    seed: int, steps: int
+) -> None:
+    rng = Random(seed)
+    world = World(rng, unthinking(), rng.choice(ABILITIES))
+    for _ in range(steps):
+        world.step()
+        assert world.model is None
+    world.settle()
+    world.check_settled()
+    assert not world.replied
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from tests.dialogue.test_core import ABILITIES
-from tests.dialogue.world import World
+from tests.dialogue.world import World, unthinking
 from voiceloop.dialogue import core
 
 pytestmark = pytest.mark.pure
@@ -90,6 +90,18 @@ PLANTED = {
         '                self._finish(turn, "failed")',
         "                pass",
     ),
+    "what is said is read where words alone are wanted": (
+        "        if not self.settings.thinks:\n            return self._end_with_words(turn)\n",
+        "",
+    ),
+    "the opening is read where words alone are wanted": (
+        "if not (self.state.unread and self.settings.thinks):",
+        "if not self.state.unread:",
+    ),
+    "a turn stays though its words are known": (
+        "if turn.words.final is None or turn.phase is not Phase.HEARING:",
+        "if turn:",
+    ),
 }
 
 
@@ -112,6 +124,8 @@ def test_a_planted_bug_is_found(bug: str, module: ModuleType) -> None:
         for seed in range(300):
             rng = Random(seed)
             world = World(rng, abilities=rng.choice(ABILITIES), kind=module.Core)
+            if seed % 4 == 3:
+                world = World(rng, unthinking(), rng.choice(ABILITIES), kind=module.Core)
             for _ in range(20 + seed % 181):
                 world.step()
             world.settle()

@@ -45,6 +45,12 @@ class Live:
     stopping: bool = False
 
 
+def unthinking() -> Settings:
+    """Of a conversation in which words alone are wanted."""
+    policy = TurnConfig(endpoint="p-eot")
+    return Settings(policy, language("en"), answers=False, thinks=False)
+
+
 @dataclass
 class World:
     """Tells the core what a `rng` draws of what could happen, and checks what it answers."""
@@ -107,7 +113,8 @@ class World:
             moves[0]()
 
     def check_settled(self) -> None:
-        """No turn hangs that is to be answered."""
+        """No turn hangs that is to be answered, nor any where none is."""
+        assert self.core.settings.thinks or not self.core.state.turns
         assert not [turn.id for turn in self.core.state.turns if turn.request.made]
 
     def _of_user(self) -> list[Callable[[], None]]:
@@ -367,6 +374,7 @@ class World:
             self.hearing = action.turn
 
     def _open(self, work: actions.ReadOpening) -> None:
+        assert self.core.settings.thinks, "it is to do nothing"
         assert self.model is None, "the model does one thing after the other"
         assert not self.live, "nobody says anything"
         assert work.number > self.begun, "it is of the next turn"
@@ -375,6 +383,7 @@ class World:
         self.model, self.left = work, False
 
     def _work(self, work: TurnWork) -> None:
+        assert self.core.settings.thinks, "the model is to do nothing"
         assert self.model is None, f"the model does one thing after the other: {self.model}, {work}"
         assert not self.live[work.turn].stopping, "nothing is begun for what is being stopped"
         assert work.turn == self.core.state.turns[0].id, "turns are answered in order"
@@ -416,7 +425,8 @@ class World:
         turn = finish.turn
         live = self.live.pop(turn)
         failed = isinstance(self.told[-1][0], inputs.Failed)
-        if finish.outcome == "abandoned" and live.text and not live.stopping and not failed:
+        lost = finish.outcome == "abandoned" and self.core.settings.thinks
+        if lost and live.text and not live.stopping and not failed:
             carried = [other.carried for other in self.core.state.turns]
             assert any(live.text in text for text in carried), "what was said is lost"
         self.over.add(turn)

@@ -539,8 +539,9 @@ class Core:
         return True
 
     def _end_with_words(self, turn: Turn) -> bool:
-        """A turn is over once its words are known: that is all that is wanted of it."""
-        if turn.words.final is None:
+        """A turn is over once its words are known: that is all that is wanted of it. A reply that
+        is under way already goes on."""
+        if turn.words.final is None or turn.phase is not Phase.HEARING:
             return False
         self._finish(turn, "abandoned")
         return True
