@@ -357,10 +357,6 @@ def item(**keys: object) -> dict[str, object]:
             listening(format={"type": "audio/opus"}),
             *("session.audio.input.format.type", "invalid_value", ""),
         ),
-        (
-            session(audio={"output": {"format": {"type": "audio/pcmu", "rate": 8000}}}),
-            *("session.audio.output.format.rate", UNSUPPORTED, "leave it out"),
-        ),
         (listening(format="g711_alaw"), "session.audio.input.format", "invalid_type", ""),
         (
             listening(format={"rate": 24000}),

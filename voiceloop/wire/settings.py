@@ -45,7 +45,7 @@ class PcmFormat(Settings, frozen=True, tag="audio/pcm"):
 class PcmuFormat(Settings, frozen=True, tag="audio/pcmu"):
     """G.711 in µ-law, as telephones have it in North America and Japan: a byte a sample, mono."""
 
-    unsupported: ClassVar = {"rate": "leave it out: it is always 8000"}
+    tunes: ClassVar = {"rate": "it is always 8000"}
     rate: ClassVar = 8000
     sample_bytes: ClassVar = 1
 
@@ -53,7 +53,7 @@ class PcmuFormat(Settings, frozen=True, tag="audio/pcmu"):
 class PcmaFormat(Settings, frozen=True, tag="audio/pcma"):
     """G.711 in A-law, as telephones have it elsewhere: a byte a sample, mono."""
 
-    unsupported: ClassVar = {"rate": "leave it out: it is always 8000"}
+    tunes: ClassVar = {"rate": "it is always 8000"}
     rate: ClassVar = 8000
     sample_bytes: ClassVar = 1
 
