@@ -51,6 +51,7 @@ def export(weights: Weights, shape: Shape, tokenizer_folder: Path, folder: Path)
         old.unlink()
     model.half().save_pretrained(folder, max_shard_size="7MB")
     tokenizer.save_pretrained(folder)
+    tokenizer.backend_tokenizer.save(f"{folder}/tokenizer.json", pretty=False)
     for file in folder.iterdir():
         file.chmod(0o644)  # safetensors writes for the owner alone
 
