@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from voiceloop.types import ToolCall
 
@@ -62,8 +62,7 @@ class Unanswered:
             return []
         return [(call, text) for call, text in results if call.turn == results[-1][0].turn]
 
-    def take_texts(self) -> str:
-        """All that the user has written."""
-        text = "\n".join(self._texts.values())
-        self._texts.clear()
-        return text
+    def take_texts(self, items: Iterable[str] | None = None) -> str:
+        """What the user has written: all of it, or that of these items."""
+        among = list(self._texts) if items is None else [one for one in items if one in self._texts]
+        return "\n".join(self._texts.pop(one) for one in among)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import takewhile
 
 import anyio
 
@@ -232,6 +233,11 @@ class Visit:
             case FunctionCallOutput():
                 if not unanswered.bring(item.call_id, item.output):
                     self._asking.rewrite()
+            case Message(role="assistant"):  # of a conversation that was had before
+                earlier = takewhile(lambda one: one.id != added, ledger.items)
+                asked = unanswered.take_texts([one.id for one in earlier])
+                self._dialogue.skills.note(asked, text_of(item), None)
+                self._asking.rewrite()
             case _:
                 self._asking.rewrite()
 
