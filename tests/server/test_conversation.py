@@ -127,7 +127,7 @@ def test_a_language_that_the_recogniser_does_not_know_is_refused(client: Client)
     assert "'fr'" in wrong["message"] and "it knows en" in wrong["message"]
     for language in ("en", None):
         told = updated(client, audio=spoken_in(language))["audio"]["input"]["transcription"]
-        assert told["language"] == language
+        assert (told["language"], told["model"]) == (language, "whisper starter")
 
 
 def test_a_spoken_question_is_answered_in_the_documented_order(

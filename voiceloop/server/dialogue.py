@@ -210,7 +210,7 @@ class Dialogue:
             raise
 
     def _hold_language(self, former: SessionSettings) -> None:
-        """Have the language that is meant, or else the `former` one."""
+        """Have the language that is meant, or else the `former` one, and the recogniser's name."""
         heard, before = self.settings.audio.input, former.audio.input.transcription
         if heard.transcription is None:
             return
@@ -218,7 +218,8 @@ class Dialogue:
         try:
             held = choices.language(self.engines.asr, heard.transcription.language)
         finally:
-            transcription = structs.replace(heard.transcription, language=held)
+            named = {"language": held, "model": self.engines.asr.name}
+            transcription = structs.replace(heard.transcription, **named)
             heard = structs.replace(heard, transcription=transcription)
             audio = structs.replace(self.settings.audio, input=heard)
             self.settings = structs.replace(self.settings, audio=audio)

@@ -106,8 +106,8 @@ class Transcription(Settings, frozen=True):
         "delay": "words are told as soon as they are settled",
     }
 
-    model: Annotated[None, TOLD] = None
-    """Always null: the server's configuration chooses the recogniser, whatever is asked for."""
+    model: Annotated[str, TOLD] = ""
+    """The recogniser; the server's configuration chooses it, whatever is asked for."""
     language: Annotated[str, Meta(max_length=16)] | None = None
     """Language that is spoken, as a two-letter code that the server's recogniser knows, with a
     region or without; null is the server's own."""
