@@ -56,7 +56,8 @@ address. This page lists every event and key that voiceloop reads or writes.
   says of which keys nothing comes.
 - null under a key that may be absent, and cannot be null, is as good as no key.
 - `response.create` answers the conversation as it stands: what the user has said or written and
-  nobody has answered, the outputs of calls, or nothing, as for a greeting or another answer.
+  nobody has answered, the outputs of calls, notes of the system where there is neither, or nothing,
+  as for a greeting or another answer.
 - A session of type `transcription`, as at `/v1/realtime?intent=transcription`, tells the user's
   words and nothing else: the events of the input audio and of the items that it becomes.
   `response.create` is refused, and the language model has no work. `semantic_vad` goes by the words

@@ -402,6 +402,7 @@ NOTE = {"type": "message", "role": "system", "content": [{"type": "input_text", 
 WHATEVER = {
     "a greeting": ([("response.create", {"response": {"instructions": "Say hello."}})], ""),
     "a note of the system alone": ([message("system", "Say hello to the user."), ASK], ""),
+    "a question in such a note": ([message("system", CAPITAL), ASK], "Paris"),
     "an assistant that spoke first": ([message("assistant", "Good morning."), ASK], ""),
     "a question put at the beginning of nothing": (
         [message("user", CAPITAL, previous_item_id="root"), ASK],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.server.history import history
+from voiceloop.server.history import history, unanswered
 from voiceloop.wire.items import (
     FunctionCallOutput,
     InputAudioPart,
@@ -59,3 +59,20 @@ def test_what_has_no_words_is_no_turn() -> None:
     silent = Message("user", (InputAudioPart(transcript=""),), "a")
     unheard = Message("assistant", (OutputText(""),), "b")
     assert history("", [silent, unheard], ()) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("said", "answered"),
+    [
+        ([("system", "a")], "a"),
+        ([("assistant", "a"), ("system", "b"), ("system", "c")], "b c"),
+        ([("system", "a"), ("user", "b")], "b"),
+        ([("spoken", "a"), ("system", "b")], "a"),
+        ([("user", ""), ("system", "b")], "b"),
+        ([("system", "a"), ("assistant", "b")], ""),
+    ],
+)
+def test_a_note_is_answered_where_the_user_has_said_nothing(
+    said: list[tuple[str, str]], answered: str
+) -> None:
+    assert unanswered([item(role, text, "id") for role, text in said]) == answered

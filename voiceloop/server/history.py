@@ -34,17 +34,20 @@ def text_of(item: Item) -> str:
 
 
 def unanswered(items: Sequence[Item]) -> str:
-    """What the user has said since the model said or called something last."""
-    said: list[str] = []
+    """What the user has said since the model said or called something last; where that is nothing,
+    what the system has noted since then: some clients write so what their users write."""
+    said, noted = list[str](), list[str]()
     for item in items:
         match item:
             case Message(role="user"):
                 said.append(text_of(item).strip())
+            case Message(role="system"):
+                noted.append(text_of(item).strip())
             case Message(role="assistant") | FunctionCall():
-                said = []
+                said, noted = [], []
             case _:
                 pass
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, said)) or " ".join(filter(None, noted))
 
 
 def history(
