@@ -11,7 +11,7 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llama demo check test test-full lint types format docs packages clean
+.PHONY: help setup llama demo check test test-full clients lint types format docs packages clean
 
 help: ## list what can be done
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ test: packages lint types ## lint, check types, run all tests
 test-full: packages .venv/test ## the whole grids of the properties of decoding; minutes
 	@$(TEST_ENV) $(BIN)/pytest -m full --timeout 0
 
+clients: .venv/base .clients/installed ## let stock clients of the Realtime API hold a conversation each
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.clients.run
+
 lint: .venv/test ## check style
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
@@ -57,7 +60,7 @@ docs: .venv/test ## write the generated pages of docs/
 	@$(BIN)/python -m tools.protocol
 
 clean: ## remove all that was installed or written here
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis reply.wav trace.json
+	rm -rf .venv .clients .pytest_cache .ruff_cache .hypothesis reply.wav trace.json
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 packages:
@@ -78,4 +81,13 @@ packages:
 .venv/test: .venv/base
 	@echo "installing the tools for tests into .venv"
 	@$(PIP) install -c constraints.txt -e '.[convert,dev,llama,sphinx,train]'
+	@touch $@
+
+.clients/installed: tests/clients/requirements.txt tests/clients/package.json tests/clients/package-lock.json
+	@command -v npm >/dev/null || sh tools/packages.sh npm
+	@echo "installing the clients into .clients (the first time takes a minute or two)"
+	@$(PYTHON) -m venv .clients
+	@.clients/bin/pip --quiet --disable-pip-version-check install -r tests/clients/requirements.txt
+	@cp tests/clients/package.json tests/clients/package-lock.json .clients
+	@cd .clients && npm ci --silent --no-audit --no-fund
 	@touch $@

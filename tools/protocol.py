@@ -33,7 +33,9 @@ INTRODUCTION = f"""\
 
 `voiceloop serve` speaks OpenAI's Realtime protocol over a websocket at `/v1/realtime`, in the shape
 of its general availability; clients of that API, such as the `openai` package, need only another
-address. This page lists every event and key that voiceloop reads or writes.
+address. So do LiveKit Agents (its plug-in `openai`), Pipecat (`OpenAIRealtimeLLMService`) and
+OpenAI's Agents SDK for Python and Node: `make clients` lets each hold a conversation. This page
+lists every event and key that voiceloop reads or writes.
 
 - A text message is one event: a JSON object of at most {jsontext.MAX_CHARACTERS:,} characters,
   {jsontext.MAX_VALUES:,} values and {jsontext.MAX_DEPTH} levels of nesting.
