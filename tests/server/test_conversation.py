@@ -472,7 +472,9 @@ def test_a_stop_button_ends_the_response_where_the_client_says(client: Client, o
     kept = client.wait("conversation.item.retrieved")["item"]["content"][0]["transcript"]
     said = stopped["response"]["output"][0]["content"][0]["transcript"]
     assert said.startswith(kept) and len(kept) < len(said)
-    assert not client.all("error")
+    # A cancel that comes behind what has ended the response may find it over.
+    late = {"response_cancel_not_active"} if order == "truncate, cancel" else set[str]()
+    assert {error["error"]["code"] for error in client.all("error")} <= late
 
 
 @pytest.mark.parametrize("what", ["instructions", "tools", "both"])
