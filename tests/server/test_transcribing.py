@@ -22,6 +22,7 @@ from tests.server.serving import Client, Event, Serving, kinds, serving, to_wire
 pytestmark = pytest.mark.models
 
 CAPITAL = "What is the capital of France?"
+HEARD_BY = "whisper starter"
 COMPLETED = "conversation.item.input_audio_transcription.completed"
 SILENCE = bytes(2 * 24 * 1500)
 ORDER = [
@@ -103,8 +104,8 @@ def test_what_is_told_of_the_session_is_what_it_has(client: Client) -> None:
         text = json.dumps(told | {"voiceloop": None})
         RealtimeTranscriptionSessionCreateResponse.model_validate_json(text, strict=True)
     heard = holds["audio"]["input"]
-    assert created["audio"]["input"]["transcription"] == {"model": None, "language": None}
-    assert heard["transcription"] == {"model": None, "language": "en"}
+    assert created["audio"]["input"]["transcription"] == {"model": HEARD_BY, "language": None}
+    assert heard["transcription"] == {"model": HEARD_BY, "language": "en"}
     assert heard["format"] == {"type": "audio/pcmu"} and heard["noise_reduction"] is None
     detection = heard["turn_detection"]
     assert detection["silence_duration_ms"] == 300
@@ -178,7 +179,7 @@ def test_what_only_responses_have_is_refused_by_its_key(client: Client, param: s
 
 def test_a_transcription_that_is_turned_off_stays_on(client: Client, question: bytes) -> None:
     holds = update(client, audio={"input": {"transcription": None}})
-    assert holds["audio"]["input"]["transcription"] == {"model": None, "language": None}
+    assert holds["audio"]["input"]["transcription"] == {"model": HEARD_BY, "language": None}
     client.append(question + SILENCE)
     assert client.wait(COMPLETED)["transcript"] == CAPITAL
 

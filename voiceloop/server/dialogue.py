@@ -88,7 +88,7 @@ class Dialogue:
 
     def transcribe(self) -> None:
         """Tell the user's words from the beginning, and nothing else."""
-        self.settings = only_transcribing(self.settings)
+        self.settings = only_transcribing(self.settings, self.engines.asr.name)
         self.typed = True
 
     def check_responds(self) -> None:
@@ -177,7 +177,8 @@ class Dialogue:
             refuse(error)
         output = structs.replace(self.settings.audio, output=former.audio.output)
         kept = {name: getattr(former, name) for name in choices.OF_RESPONSES}
-        self.settings = only_transcribing(structs.replace(self.settings, audio=output, **kept))
+        changed = structs.replace(self.settings, audio=output, **kept)
+        self.settings = only_transcribing(changed, self.engines.asr.name)
 
     def _hold_size(self, former: SessionSettings) -> None:
         """Take back new instructions and tools that do not fit: the `former` ones hold."""

@@ -395,8 +395,9 @@ def as_told(settings: SessionSettings) -> SessionSettings | TranscriptionSession
     )
 
 
-def only_transcribing(settings: SessionSettings) -> SessionSettings:
-    """The settings of a session of type `transcription`: words are told, and nothing replies."""
+def only_transcribing(settings: SessionSettings, recogniser: str) -> SessionSettings:
+    """The settings of a session of type `transcription`: the words that the `recogniser` of that
+    name hears are told, and nothing replies."""
     heard = settings.audio.input
     detection = heard.turn_detection
     if detection is not None:
@@ -404,7 +405,9 @@ def only_transcribing(settings: SessionSettings) -> SessionSettings:
     if isinstance(detection, ServerVad):
         detection = replace(detection, idle_timeout_ms=None)
     heard = replace(
-        heard, transcription=heard.transcription or Transcription(), turn_detection=detection
+        heard,
+        transcription=heard.transcription or Transcription(recogniser),
+        turn_detection=detection,
     )
     audio = replace(settings.audio, input=heard)
     return replace(settings, type="transcription", audio=audio)
