@@ -20,7 +20,7 @@ ORDER = (
     ("errors",),
     ("outputs", "schema", "terminal"),
     ("bundled", "config", "languages", "presets", "voices"),
-    ("brackets", "engines", "flags", "placement", "status", "threads", "userfile"),
+    ("brackets", "engines", "flags", "placement", "processes", "status", "threads", "userfile"),
     ("catalog", "manual", "skills"),
     ("completion", "settingsfile"),
     ("memoryplan",),

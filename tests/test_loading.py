@@ -210,7 +210,7 @@ def test_nothing_that_is_loaded_keeps_a_record_to_send(tmp_path: Path) -> None:
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from voiceloop.cli import main
+from voiceloop.__main__ import main
 sys.exit(main())
 """
 
@@ -240,7 +240,6 @@ def test_the_engines_speak_and_hear_and_leave_no_thread() -> None:
     with open_engines(Config()) as engines:
         names = {thread.name for thread in threading.enumerate()}
         assert {"voiceloop-asr", "voiceloop-llm", "voiceloop-tts"} <= names
-        assert "voiceloop-loading" not in names
         assert engines.llm.conversation().tokens_read == 0
     assert not [t for t in threading.enumerate() if t.name.startswith("voiceloop")]
 

@@ -25,19 +25,6 @@ COMMANDS = {
     "ask": ASK,
     "doctor": ["doctor"],
 }
-INTERRUPTED = """
-import importlib.abc, os, signal, sys
-
-class Impatient(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name == "voiceloop.config":
-            os.kill(os.getpid(), signal.SIGINT)
-
-signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.meta_path.insert(0, Impatient())
-from voiceloop.__main__ import main
-sys.exit(main())
-"""
 
 
 def run(words: list[str], stdout: int, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -104,13 +91,6 @@ def test_a_file_of_settings_has_every_character_whatever_a_terminal_takes(tmp_pa
         "preset",
         "llm.system",
     ]
-
-
-def test_ctrl_c_is_one_line_while_the_commands_are_being_imported() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, "config"], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "voiceloop: interrupted\n")
 
 
 CLOSED = {">&-": (1,), "2>&-": (2,), ">&- 2>&-": (1, 2), "<&- >&- 2>&-": (0, 1, 2)}

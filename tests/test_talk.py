@@ -58,7 +58,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from voiceloop.audio.files import AudioFile
 from voiceloop.bundled import bundled
-from voiceloop.cli import main
+from voiceloop.__main__ import main
 sys.exit(main())
 """
 

@@ -13,7 +13,6 @@ import logging
 import os
 import shutil
 import sys
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -44,10 +43,10 @@ from voiceloop.errors import (
 )
 from voiceloop.flags import Command, Commands, Help, parse
 from voiceloop.outputs import keep
+from voiceloop.processes import INTERRUPTED
 from voiceloop.replay.command import Replay, replay
 from voiceloop.server.command import Serve, serve
 from voiceloop.status import (
-    LOADING_THREAD,
     engine_names,
     examples,
     loading,
@@ -65,8 +64,6 @@ SPEAKER_RATE = 24_000
 """Hertz of what `ask` plays, whatever the synthesizer gives."""
 DESCRIPTION = "A real-time voice assistant that runs on your own machine."
 
-INTERRUPTED = 130
-"""The status of a command that Ctrl-C has ended, as shells have it."""
 READER_GONE = 141
 """The status of a command whose output nobody reads to its end, likewise."""
 
@@ -145,13 +142,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except Exception as raised:
         return _failed(raised)
-    except KeyboardInterrupt:
-        print("voiceloop: interrupted", file=sys.stderr)
-        if any(thread.name == LOADING_THREAD for thread in threading.enumerate()):
-            # A library that is just being imported would abort at the interpreter's own end.
-            sys.stdout.flush()
-            os._exit(INTERRUPTED)
-        return INTERRUPTED
 
 
 def _run(argv: Sequence[str]) -> int:

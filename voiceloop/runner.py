@@ -26,7 +26,6 @@ import anyio
 import anyio.lowlevel
 
 from voiceloop.engines import IDLE, Steps, first
-from voiceloop.status import LOADING_THREAD
 from voiceloop.threads import at_work
 
 T = TypeVar("T")
@@ -119,7 +118,7 @@ class ModelThread(Generic[M]):
         self._changed = threading.Condition()
         self._open = True
         self._thread = threading.Thread(
-            target=self._run, args=[load], name=LOADING_THREAD, daemon=True
+            target=self._run, args=[load], name=f"voiceloop-{name}", daemon=True
         )
         self._thread.start()
 
@@ -214,7 +213,6 @@ class ModelThread(Generic[M]):
         except BaseException as error:  # raised where the model is asked for
             self.model.set_exception(error)
             return
-        self._thread.name = f"voiceloop-{self.name}"
         self.model.set_result(model)
         del load, model  # or they would stay for as long as the thread
         self._work()

@@ -22,8 +22,6 @@ from voiceloop.terminal import printable, tell
 REFRESH_S = 0.1
 USUAL_COLUMNS = 80
 """Of a terminal that does not tell."""
-LOADING_THREAD = "voiceloop-loading"
-"""The name of threads that load, for which nothing waits where the program is interrupted."""
 
 _LINE = Lock()
 """Held by whoever writes on the terminal while something is loaded."""

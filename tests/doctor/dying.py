@@ -75,3 +75,8 @@ def plods(case: Case) -> Iterator[Finding | None]:
     """Says several times that it is at work."""
     yield from (None, None)
     yield Finding("plods", "ok", "at last")
+
+
+def interrupted(case: Case) -> Iterator[Finding]:
+    os.kill(os.getpid(), signal.SIGINT)
+    yield Finding("interrupted", "ok", "goes on")

@@ -34,7 +34,7 @@ def slowly(config):
     with opened(config) as engines:
         yield engines
 loading.open_engines = slowly
-from voiceloop.cli import main
+from voiceloop.__main__ import main
 sys.exit(main())
 """
 

@@ -21,6 +21,7 @@ from voiceloop.audio.playback import AUDIBLE
 from voiceloop.bench.clips import Pause, Said, TimedWord
 from voiceloop.bench.sentences import Sentence
 from voiceloop.bench.sounds import Rng, at_level
+from voiceloop.processes import deaf_to_ctrl_c, end_in_silence
 from voiceloop.tts.espeak import Espeak
 from voiceloop.types import Clause, Pcm, Span
 
@@ -79,8 +80,10 @@ def speak(lines: Sequence[Line]) -> list[Utterance]:
 
     Raises ConfigError for a voice that there is not, EngineError without a working espeak-ng.
     """
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(_speak_here, lines).result()
+    with ProcessPoolExecutor(1, get_context("spawn"), end_in_silence) as pool:
+        with deaf_to_ctrl_c():
+            spoken = pool.submit(_speak_here, lines)
+        return spoken.result()
 
 
 def _speak_here(lines: Sequence[Line]) -> list[Utterance]:

@@ -18,6 +18,7 @@ from typing import cast
 
 from voiceloop.doctor.case import Case
 from voiceloop.doctor.findings import Finding, of_death, of_error, of_hang
+from voiceloop.processes import deaf_to_ctrl_c
 from voiceloop.threads import bound_threads
 
 LIMIT_S = 180.0
@@ -65,7 +66,8 @@ def _process(case: Case, checks: Mapping[str, Check]) -> Iterator[tuple[SpawnPro
     spawn = get_context("spawn")
     ours, theirs = spawn.Pipe(duplex=False)
     process = spawn.Process(target=_run, args=(case, checks, theirs), daemon=True)
-    process.start()
+    with deaf_to_ctrl_c():
+        process.start()
     theirs.close()
     with ours:
         try:

@@ -230,7 +230,8 @@ class Load:
         ends = {name: _end(clip) for name, clip in self._said.items()}
         calls = Calls(url, sounds=audio, ends=ends, **what)
         command = [sys.executable, "-m", "voiceloop.bench.load.callers"]
-        async with await anyio.open_process(command, stderr=None) as process:
+        apart = await anyio.open_process(command, stderr=None, start_new_session=True)
+        async with apart as process:  # from the terminal, whose Ctrl-C is not theirs
             assert process.stdin is not None and process.stdout is not None
             await process.stdin.send(json.dumps(asdict(calls)).encode() + b"\n")
             lines = BufferedByteReceiveStream(process.stdout)
