@@ -10,7 +10,7 @@ in seconds of the event loop's clock where something is timed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -282,3 +282,13 @@ class TurnTrace:
 
 Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnHeard | FloorChange | TurnTrace
 """What a session tells whoever watches it; a `Clause` is told as it begins to sound."""
+
+
+def spaced(texts: Iterable[str]) -> str:
+    """Texts that were told apart, one behind the other: with a blank between two of them where they
+    have none of their own."""
+    joined = ""
+    for text in filter(None, texts):
+        apart = not joined or joined[-1].isspace() or text[0].isspace()
+        joined += text if apart else f" {text}"
+    return joined

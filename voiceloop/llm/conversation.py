@@ -31,7 +31,7 @@ from voiceloop.llm.translation import common
 from voiceloop.llm.utterance import Utterance
 from voiceloop.llm.wording import BROKEN_OFF
 from voiceloop.schema import nearest
-from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
+from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall, spaced
 
 LAST_SENTENCE = 0.6
 """Of the tokens that a reply may have at most: the sentence that they lie in is its last."""
@@ -260,7 +260,7 @@ class SpeculativeConversation:
         self._required, self._call = tuple(required), template.call_of(required)
         opening = template.opening(system, tools)
         words = [[part for part in one.replied if isinstance(part, str)] for one in past]
-        replies = [template.encode(template.harmless(" ".join(own))) for own in words]
+        replies = [template.encode(template.harmless(spaced(own))) for own in words]
         turns = [
             template.content(one.said)
             + template.user_to_reply
@@ -286,7 +286,7 @@ class SpeculativeConversation:
         template, ids = self._template, list[int]()
         for spoken, parts in groupby(past.replied, lambda part: isinstance(part, str)):
             if spoken:
-                ids += template.encode(template.harmless(" ".join(cast("Iterable[str]", parts))))
+                ids += template.encode(template.harmless(spaced(cast("Iterable[str]", parts))))
                 continue
             called = list(cast("Iterable[tuple[ToolCall, str]]", parts))
             if written := template.calls([call for call, _ in called]):

@@ -32,7 +32,7 @@ from voiceloop.llm.presence import logger
 from voiceloop.llm.toolcrumbs import Call
 from voiceloop.llm.troubles import Trouble, cut_off
 from voiceloop.llm.wording import BROKEN_OFF, SPOKEN
-from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall
+from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall, spaced
 
 MOST_STOPS = 4
 """Stop strings that the protocol takes; further ones end a reply on this side."""
@@ -386,9 +386,11 @@ def _replied(past: Past) -> list[str | Called]:
     """A reply as servers are shown it: each call with an id of its own."""
     parts = list[str | Called]()
     for part in past.replied:
-        if isinstance(part, str):
-            parts.append(f" {part}" if parts else part)
-        else:
+        if not isinstance(part, str):
             call, result = part
             parts.append(Called(call, call.call_id, result))
+        elif parts and isinstance(parts[-1], str):
+            parts[-1] = spaced((parts[-1], part))
+        else:
+            parts.append(part)
     return parts

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
-from voiceloop.types import Past, ToolCall
+from voiceloop.types import Past, ToolCall, spaced
 from voiceloop.wire.items import (
     FunctionCall,
     FunctionCallOutput,
@@ -30,7 +30,7 @@ def text_of(item: Item) -> str:
                 found.append(part.text)
             case InputAudioPart() | OutputAudioPart():
                 found.append(part.transcript or "")
-    return " ".join(text for text in found if text)
+    return spaced(found)
 
 
 def unanswered(items: Sequence[Item]) -> str:
@@ -69,7 +69,7 @@ def history(
                 notes.append(text)
             case Message(role="user") if item.id not in waiting:
                 if replied:
-                    past.append(Past(" ".join(filter(None, said)), tuple(replied)))
+                    past.append(Past(spaced(said), tuple(replied)))
                     said, replied = [], []
                 said.append(text)
             case Message(role="assistant") if text:
@@ -81,7 +81,7 @@ def history(
             case _:
                 pass
     if replied:
-        past.append(Past(" ".join(filter(None, said)), tuple(replied)))
+        past.append(Past(spaced(said), tuple(replied)))
     return "\n".join(filter(None, notes)), past
 
 

@@ -75,7 +75,7 @@ class Said:
             share = min(1.0, max(0.0, (samples - start) / max(1, stop - start)))
             ends = _ends_of_words(clause.text)
             heard.append(_words(clause.text, sum(at <= share * len(clause.text) for at in ends)))
-        return " ".join(filter(None, heard))
+        return "".join(heard).strip()
 
     def first(self, words: int) -> str:
         """The text of the first so many words of the audio.
@@ -89,7 +89,7 @@ class Said:
             written = len(_ends_of_words(clause.text))
             heard.append(_words(clause.text, written * min(words, spoken) // spoken))
             words = max(0, words - spoken)
-        return " ".join(filter(None, heard))
+        return "".join(heard).strip()
 
 
 def _ends_of_words(text: str) -> list[int]:
@@ -97,8 +97,9 @@ def _ends_of_words(text: str) -> list[int]:
 
 
 def _words(text: str, count: int) -> str:
-    """The first so many words of `text`."""
-    return text[: [0, *_ends_of_words(text)][count]].strip()
+    """The first so many words of `text`, with the blanks around them."""
+    ends = _ends_of_words(text)
+    return text if count == len(ends) else text[: [0, *ends][count]]
 
 
 @dataclass(slots=True)

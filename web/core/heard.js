@@ -7,7 +7,10 @@
  */
 const LETTERS_PER_MS = 0.013;
 
-/** @typedef {[ms: number, text: string]} Clause a piece of a reply, and when it begins to sound */
+/**
+ * @typedef {[ms: number, text: string]} Clause a piece of a reply, with its blanks, and when it begins
+ *     to sound
+ */
 
 /**
  * The words of the first `ms` of a reply, as near as can be told where nobody else knows.
@@ -23,7 +26,7 @@ export function heardText(clauses, ms) {
     letters += text.length;
     return over ? text : wholeWords(text, (ms - start) * rate);
   });
-  return heard.map((text) => text.trim()).filter(Boolean).join(' ');
+  return heard.join('').trim();
 }
 
 /**

@@ -348,8 +348,18 @@ function contentOf(item) {
   const parts = Array.isArray(item.content) ? item.content : [];
   return parts
     .map((/** @type {any} */ part) => String(part?.text ?? part?.transcript ?? ''))
-    .join(' ')
+    .reduce(spaced, '')
     .trim();
+}
+
+/**
+ * @param {string} all
+ * @param {string} text
+ * @returns {string} one behind the other, with a blank between them where they have none
+ */
+function spaced(all, text) {
+  const apart = !all || !text || /\s$/.test(all) || /^\s/.test(text);
+  return apart ? all + text : `${all} ${text}`;
 }
 
 /** @param {unknown} json */

@@ -37,7 +37,7 @@ function conversation(random) {
     transcript.apply({ type, item_id: reply, response_id, delta: text });
     text.match(/[^.]+\./g).forEach((clause, i) => {
       const type = 'voiceloop.output.clause';
-      transcript.apply({ type, item_id: reply, audio_ms: i * 1500, text: clause.trim() });
+      transcript.apply({ type, item_id: reply, audio_ms: i * 1500, text: clause });
     });
     transcript.sounded(reply, random.whole(0, 5000));
     const outcome = random.choice(['done', 'interrupted', null]);
@@ -56,14 +56,19 @@ test('what was heard of a reply is its beginning, and more of it the longer it h
   for (let run = 0; run < 500; run++) {
     let at = 0;
     const clauses = Array.from({ length: random.whole(1, 5) }, () => {
-      const text = Array.from({ length: random.whole(1, 9) }, () => random.choice(['it', 'stays', 'né']));
-      const clause = [at, text.join(' ')];
+      const text = Array.from({ length: random.whole(1, 9) }, () => {
+        return `${random.choice([' ', '\n\n', '  '])}${random.choice(['it', 'stays', 'né'])}`;
+      });
+      // A clause that ends behind a dash is not always followed by a blank.
+      const clause = [at, `${text.join('')}${random.choice(['', '\n', ' —'])}`];
       at += random.whole(100, 2000);
       return clause;
     });
-    const all = words(clauses.map(([, text]) => text).join(' '));
+    const whole = clauses.map(([, text]) => text).join('');
+    const all = words(whole);
     let before = 0;
     for (let ms = 0; ms < at + 20_000; ms += 97) {
+      assert.ok(whole.trim().startsWith(heardText(clauses, ms)));
       const heard = words(heardText(clauses, ms));
       assert.deepEqual(heard, all.slice(0, heard.length));
       assert.ok(heard.length >= before);
