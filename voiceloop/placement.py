@@ -98,6 +98,12 @@ def available_memory(root: Path = Path("/")) -> int | None:
     return free
 
 
+def resident_memory(root: Path = Path("/")) -> int | None:
+    """Bytes of it that this process has; None where Linux does not tell."""
+    told = re.search(r"VmRSS:\s+(\d+) kB", _text(root / "proc/self/status"))
+    return 1024 * int(told[1]) if told else None
+
+
 def total_memory() -> int | None:
     """Bytes of the machine's memory; None where the system does not tell."""
     try:

@@ -1,9 +1,9 @@
 """Before anything is loaded: does it fit into memory, and if not, what would?
 
 Looks up what the files of the configured models say of their sizes and how much is free, and
-leaves the arithmetic to `memoryplan`. Only models that run in this process are counted, and only
-what their files tell: what computing takes for a moment, contexts of CUDA and captured rounds are
-not known beforehand. Importing this imports torch.
+leaves the arithmetic to `memoryplan`. Only models that run in this process are counted, by what
+their files tell, and on a CPU the process itself. What computing takes there was measured; on a GPU
+contexts of CUDA and captured rounds are not known beforehand. Importing this imports torch.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from voiceloop.asr.encoder import encoder_bytes
 from voiceloop.asr.encoding import is_ours, read_windows
 from voiceloop.asr.placement import whisper_device, whisper_type
+from voiceloop.asr.smart_turn import NAME as SMART_TURN
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import VOICES, find, voice_model
 from voiceloop.catalog.store import cards
@@ -28,20 +29,24 @@ from voiceloop.llm.cache import MIB
 from voiceloop.llm.engine import SHIPPED, STARTER, draft_of, placement, runs_stored
 from voiceloop.llm.footprint import Footprint, read_footprint, slots_for
 from voiceloop.memoryplan import Change, Part, Plan
-from voiceloop.placement import free_memory
+from voiceloop.placement import free_memory, resident_memory
 
 logger = logging.getLogger(__name__)
 
 _SHARES = {"int8": 0.5, "float16": 1.0, "float32": 2.0}
 """Of the bytes that weights take in Whisper's files, which mostly have 16 bits."""
+LIBRARIES = 110_000_000
+"""Bytes that the engines' libraries take beside torch, and what small models compute in."""
+TAKEN = 250_000_000
+"""Bytes that Python and torch take, where the system does not tell."""
 LEAST_CONTEXT = 512
 """Tokens under which a conversation is soon forgotten: fewer are not proposed."""
 
 
 def check_memory(
     config: Config, free_on: Callable[[torch.device], int | None] = free_memory
-) -> None:
-    """Tell what a language model in this process needs, and all that is beside it on its device.
+) -> Plan:
+    """What a language model in this process needs, and all that is beside it on its device.
 
     Raises OutOfMemory, with what to choose instead, where that is more than is free; EngineError
     for a device that is not there; what `find` raises for a model that is not.
@@ -49,7 +54,12 @@ def check_memory(
     device, dtype = placement(config.llm)
     models = _Models.of(config.llm, device, dtype)
     beside = tuple(_beside(config, device))
-    plan = Plan(device.type, free_on(device), (*models.parts(config.llm), *beside))
+    free = free_on(device)
+    if device.type == "cpu":
+        taken = resident_memory() or TAKEN
+        beside = (Part("program", taken + LIBRARIES), *beside)
+        free = None if free is None else free + taken  # of which this process has that already
+    plan = Plan(device.type, free, (*models.parts(config.llm), *beside))
     logger.info("%s", plan)
     if not plan.fits:
         hint = plan.instead(_changes(config.llm, models, beside))
@@ -57,6 +67,7 @@ def check_memory(
             f"this does not fit into memory: {plan}",
             hint or "choose smaller models, or close other programs",
         )
+    return plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,8 @@ def _beside(config: Config, device: torch.device) -> Iterator[Part]:
         yield Part("Whisper", _whisper(config.asr, device.type))
     if config.tts.engine in VOICES and device.type == "cpu":
         yield Part("voice", _voice(config.tts))
+    if config.turns.sound == SMART_TURN and device.type == "cpu":
+        yield Part("ear", sum(map(_bytes, find(SMART_TURN, "turn").rglob("*.onnx"))))
 
 
 def _whisper(config: AsrConfig, device: str) -> int:
@@ -110,6 +123,8 @@ def _whisper(config: AsrConfig, device: str) -> int:
     folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
     path = folder / "model.bin"
     kept = int(_bytes(path) * _SHARES[whisper_type(config.compute_type, device)])
+    if device == "cpu":
+        kept += _bytes(path)  # what it computes in, and what loading leaves
     if not is_ours(device, read_windows(folder)):
         return kept
     return kept + encoder_bytes(path, silence=config.pad_s is not None)

@@ -68,10 +68,11 @@ def memory(case: Case) -> Iterator[Finding]:
         from voiceloop.planning import check_memory
 
         try:
-            check_memory(case.config)
+            plan = check_memory(case.config)
         except OutOfMemory as error:
             yield Finding("memory", "broken", error.message, error.hint, figures)
             return
+        told += f"; about {size(plan.needed)} needed on {plan.device}"
     yield Finding("memory", "ok", told, figures=figures)
 
 
