@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ import soundfile
 from msgspec.structs import replace
 
 from voiceloop import loading
+from voiceloop.asr.known import check_recogniser
 from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import ConfigError, ModelNotFound
@@ -73,6 +75,57 @@ def test_a_voice_that_there_is_not_is_told_before_anything_is_loaded() -> None:
     wrong = Config(llm=LlmConfig(engine="nosuch"), tts=TtsConfig(voice="nosuch"))
     with pytest.raises(ConfigError, match="no voice called 'nosuch'"), open_engines(wrong):
         pass
+
+
+@pytest.mark.parametrize("language", ["xx", "de", "english", ""])
+def test_a_language_that_a_model_does_not_know_is_told_before_anything_is_loaded(
+    language: str,
+) -> None:
+    wrong = Config(llm=LlmConfig(engine="nosuch"), asr=AsrConfig(language=language))
+    with pytest.raises(ConfigError, match="does not know the language"), open_engines(wrong):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("tokens", "language", "known"),
+    [
+        (51_865, "de", True),
+        (51_866, "auto", True),
+        (51_865, "xx", False),
+        (51_864, "de", False),  # the tokens of languages are there, and mean nothing
+        (51_864, "en", True),
+        (0, "de", True),  # nobody can tell yet
+    ],
+)
+@pytest.mark.parametrize("name", ["vocabulary.txt", "vocabulary.json"])
+def test_the_languages_of_a_model_are_told_by_its_tokens(
+    tokens: int, language: str, known: bool, name: str, tmp_path: Path
+) -> None:
+    every = ["<|en|>", "<|de|>", *(f"token{number}" for number in range(tokens - 2))][:tokens]
+    listed = json.dumps(every) if name.endswith("json") else "".join(f"{one}\n" for one in every)
+    if tokens:
+        (tmp_path / name).write_text(listed)
+    (tmp_path / "model.bin").touch()
+    asr = AsrConfig(model=str(tmp_path), language=language)
+    with nullcontext() if known else pytest.raises(ConfigError):
+        check_recogniser(asr)
+
+
+@pytest.mark.parametrize("option", ["--vad.engine", "--turns.sound", "--llm.engine"])
+def test_an_engine_that_there_is_not_is_told_before_another_is_loaded(
+    option: str, tmp_path: Path
+) -> None:
+    plug_in(tmp_path, "stuck", STUCK, "[voiceloop.asr]", "stuck = stuck:stuck")
+    demo = str(bundled("models/starter/demo.wav"))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "ask", demo, "--asr.engine", "stuck", option, "nosuch"],
+        env=os.environ | {"PYTHONPATH": path_with(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2 and "called 'nosuch'" in done.stderr
+    assert "stuck" not in done.stdout
 
 
 def test_the_error_of_an_engine_is_raised_once_all_have_ended() -> None:

@@ -29,6 +29,7 @@ from voiceloop.tts.clauses import cut
 
 config = parse({name: kind for name, (kind, _) in COMMANDS.items()}, sys.argv[1:]).settings
 plan = check_memory(config)
+english = language("en")
 hiss = np.random.default_rng(0).normal(0, 0.1, 12 * 16000).astype(np.float32)
 with loading.open_engines(config) as engines:
     conversation = engines.llm.conversation()
@@ -36,7 +37,7 @@ with loading.open_engines(config) as engines:
         for _ in conversation.reply("Tell me a story about a dog and a cat. " * 6, turn):
             pass
     engines.asr.transcribe(hiss, final=True, timed=True)
-    for clause in cut("This is a long sentence that a voice says, with a comma. " * 3, language("en")):
+    for clause in cut("This is a long sentence that a voice says, with a comma. " * 3, english):
         for _ in engines.tts.synthesize(clause):
             pass
     print(json.dumps([plan.needed, resident_memory()]))

@@ -362,6 +362,12 @@ def registered(kind: Kind) -> list[str]:
     return sorted({entry.name for entry in entry_points(group=f"voiceloop.{kind}")})
 
 
+def check_registered(kind: Kind, name: str) -> None:
+    """Raise ConfigError for an engine that nobody registered."""
+    if name not in (found := registered(kind)):
+        raise ConfigError(f"there is no {kind} engine called '{name}'", suggestion(name, found))
+
+
 _importing = Lock()
 """Engines are loaded on a thread each. Where two threads import modules that need one another,
 Python lets one of them see half of a module rather than wait for ever."""
@@ -372,10 +378,8 @@ def load(kind: Kind, name: str, config: object) -> object:
 
     Raises ConfigError for a name nobody registered, and whatever EngineError the engine raises.
     """
+    check_registered(kind, name)
     found = {entry.name: entry for entry in entry_points(group=f"voiceloop.{kind}")}
-    if name not in found:
-        hint = suggestion(name, found)
-        raise ConfigError(f"there is no {kind} engine called '{name}'", hint)
     with _importing:
         build = found[name].load()
     return build(config)

@@ -18,10 +18,21 @@ from typing import Any, cast
 
 import numpy as np
 
+from voiceloop.asr.known import check_recogniser
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.catalog.names import prepare
 from voiceloop.config import Config
-from voiceloop.engines import Asr, Engines, Kind, Llm, Tts, TurnModel, Vad, load
+from voiceloop.engines import (
+    Asr,
+    Engines,
+    Kind,
+    Llm,
+    Tts,
+    TurnModel,
+    Vad,
+    check_registered,
+    load,
+)
 from voiceloop.llm.remote import RemoteLlm
 from voiceloop.runner import ModelThread
 from voiceloop.skills.clock import zone
@@ -80,8 +91,8 @@ def _load(config: Config, kind: Kind, name: str, settings: object) -> object:
 def open_engines(config: Config) -> Iterator[Engines]:
     """Load and warm up everything that a conversation needs, each model on a thread of its own.
 
-    Models that are not on this machine are told of, or fetched, before any is loaded, and so are a
-    voice that there is not and memory that is not there. They are loaded side by side, as much of
+    Models that are not on this machine are told of, or fetched, before any is loaded, and so are
+    voices, languages and engines that there are not, and memory that is not there. They are loaded side by side, as much of
     that is reading and work outside of Python. All have ended, one way or the other, before
     anything is raised: the error of the first that failed, in the order of a conversation. Only
     Ctrl-C waits for nothing.
@@ -91,6 +102,9 @@ def open_engines(config: Config) -> Iterator[Engines]:
     prepare(config)
     bound_threads(config.threads)
     check_voice(config.tts)
+    check_recogniser(config.asr)
+    for kind, name in _named(config):
+        check_registered(kind, name)
     if config.llm.engine == "speculative":
         from voiceloop.planning import check_memory  # torch counts threads when it is imported
 
@@ -126,6 +140,16 @@ def open_engines(config: Config) -> Iterator[Engines]:
         gc.freeze()
         stack.callback(gc.unfreeze)
         yield engines
+
+
+def _named(config: Config) -> Iterator[tuple[Kind, str]]:
+    """The engines that are configured, in the order of a conversation."""
+    yield "vad", config.vad.engine
+    yield "asr", config.asr.engine
+    yield "llm", config.llm.engine
+    yield "tts", config.tts.engine
+    if config.turns.sound != "none":
+        yield "turn", config.turns.sound
 
 
 # Each does its engine's kind of work once, no more than shows what is missing and sets it up.

@@ -111,6 +111,8 @@ def _beside(config: Config, device: torch.device) -> Iterator[Part]:
     """What else goes onto that device."""
     if config.asr.engine == "whisper" and whisper_device(config.asr.device) == device.type:
         yield Part("Whisper", _whisper(config.asr, device.type))
+        if device.type == "cpu":  # measured: what it computes in, and what loading leaves
+            yield Part("its work", _bytes(_whisper_folder(config.asr) / "model.bin"))
     if config.tts.engine in VOICES and device.type == "cpu":
         yield Part("voice", _voice(config.tts))
     if config.turns.sound == SMART_TURN and device.type == "cpu":
@@ -119,15 +121,17 @@ def _beside(config: Config, device: torch.device) -> Iterator[Part]:
 
 def _whisper(config: AsrConfig, device: str) -> int:
     """Bytes of the recogniser's weights, and those of its encoder that is our own on a CPU."""
-    starter = config.model == "starter"
-    folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
+    folder = _whisper_folder(config)
     path = folder / "model.bin"
     kept = int(_bytes(path) * _SHARES[whisper_type(config.compute_type, device)])
-    if device == "cpu":
-        kept += _bytes(path)  # what it computes in, and what loading leaves
     if not is_ours(device, read_windows(folder)):
         return kept
     return kept + encoder_bytes(path, silence=config.pad_s is not None)
+
+
+def _whisper_folder(config: AsrConfig) -> Path:
+    starter = config.model == "starter"
+    return bundled("models/starter/asr") if starter else find(config.model, "asr")
 
 
 def _voice(config: TtsConfig) -> int:

@@ -31,6 +31,7 @@ from voiceloop.asr.agreement import normalise, repeats
 from voiceloop.asr.cublas import INSTALL, load_cublas
 from voiceloop.asr.encoding import STATE_S, Encoding, is_ours, own_encoder, read_windows
 from voiceloop.asr.features import FRAMES_PER_STATE, HOP
+from voiceloop.asr.known import unknown_language
 from voiceloop.asr.placement import whisper_device, whisper_type
 from voiceloop.asr.unheard import LONG_S, Sound, fuller, gone
 from voiceloop.audio.frames import SPEECH_RATE
@@ -369,10 +370,7 @@ def whisper(config: AsrConfig) -> Asr:
     model = load(folder, config)
     known = _languages(model)
     if config.language not in known and (config.language != AUTO or not known):
-        raise ConfigError(
-            f"the model {config.model} does not know the language '{config.language}'",
-            "give a two-letter code such as en, and a model of many languages such as base",
-        )
+        raise unknown_language(config)
     windows = read_windows(folder)
     encoder = own_encoder(folder, model) if is_ours(model.model.device, windows) else None
     return Whisper(config, model, Encoding(model, windows, encoder, config.pad_s))

@@ -1,0 +1,56 @@
+"""What is wrong with the settings of a recogniser, as far as files and devices tell it: asked before
+anything large is loaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from voiceloop.bundled import bundled
+from voiceloop.catalog.names import find
+from voiceloop.config import AsrConfig
+from voiceloop.errors import ConfigError
+from voiceloop.languages import AUTO
+from voiceloop.placement import chosen_device
+
+MULTILINGUAL = 51_865
+"""Tokens that a Whisper model of many languages has at the least; CTranslate2 tells by them too."""
+
+
+def check_recogniser(config: AsrConfig) -> None:
+    """Raise ConfigError for a language that a Whisper model does not know, EngineError for a device
+    that is not there, and what `find` raises. Other engines tell once they are loaded."""
+    if config.engine != "whisper":
+        return
+    if config.device == "cuda":
+        import ctranslate2
+
+        there = {"cuda": ctranslate2.get_cuda_device_count() > 0}
+        chosen_device("asr.device", "cuda", (), there, "CTranslate2")
+    starter = config.model == "starter"
+    folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
+    tokens = _tokens(folder)
+    if config.language == AUTO or not tokens:
+        return
+    many = len(tokens) >= MULTILINGUAL
+    if config.language != "en" if not many else f"<|{config.language}|>" not in tokens:
+        raise unknown_language(config)
+
+
+def unknown_language(config: AsrConfig) -> ConfigError:
+    """The model does not know the language."""
+    return ConfigError(
+        f"the model {config.model} does not know the language '{config.language}'",
+        "give a two-letter code such as en, and a model of many languages such as base",
+    )
+
+
+def _tokens(folder: Path) -> frozenset[str]:
+    """All that the model knows; none where its files do not tell."""
+    try:
+        if (listed := folder / "vocabulary.json").exists():
+            return frozenset(json.loads(listed.read_bytes()))
+        text = (folder / "vocabulary.txt").read_text(encoding="utf-8")
+    except (OSError, ValueError, TypeError):  # whoever loads it tells what is wrong
+        return frozenset()
+    return frozenset(text.removesuffix("\n").split("\n"))
