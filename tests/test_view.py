@@ -6,6 +6,7 @@ import io
 import json
 import re
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -116,6 +117,15 @@ def test_no_latency_is_shown_where_it_means_nothing():
 
 def test_an_interrupted_reply_says_what_was_not_heard():
     assert plain(CUT, timed=False)[1] == "loop  The sun is (interrupted; not heard: high.)"
+
+
+def test_a_reply_that_was_cut_by_its_limit_says_so():
+    *before, over = turn(1, "Hello.", ["Good day to"], heard="Good day to")
+    assert isinstance(over, TurnTrace)
+    events = [*before, replace(over, counters={**over.counters, "too_long": 1})]
+    assert plain(events, timed=False)[1] == "loop  Good day to (cut at its most tokens)"
+    assert "(cut at its most tokens)" in re.sub(r"\x1b\[[0-9;]*m", "", live(events))
+    assert "cut" not in "".join(plain([*before, over], timed=False))
 
 
 def test_a_reply_that_was_never_heard_says_so():
@@ -233,6 +243,7 @@ def test_json_is_one_object_on_one_line_for_each_turn():
         "drafted": 8,
         "accepted": 4,
         "outcome": "done",
+        "incomplete": False,
     }
     assert [record["outcome"] for record in records] == ["done", "interrupted", "abandoned"]
     assert records[1]["heard"] == "The sun is"

@@ -134,6 +134,11 @@ class Conversation(Protocol):
         ...
 
     @property
+    def limited(self) -> bool:
+        """The last reply did not end by itself: it had as many tokens as it may have."""
+        ...
+
+    @property
     def seed(self) -> int | None:
         """With which the same words in the same turns are answered in the same way again.
 

@@ -283,6 +283,24 @@ def test_all_that_was_heard_stays_and_more_than_all_is_all(workshop):
 CALL = '<tool_call>\n{"name": "get_time", "arguments": {"zone": "here"}}\n</tool_call>'
 
 
+@pytest.mark.parametrize("most", [1, 5, 8, 11, 12, 13, 14, 60])
+@pytest.mark.parametrize("drafted", [True, False])
+def test_a_reply_that_is_cut_by_its_limit_says_so_and_one_that_ends_does_not(
+    workshop, most, drafted
+):
+    text = "It is nine. It is ten. Bye."
+    model = workshop.scripted(text, "Bye.")
+    draft = model if drafted else None
+    conversation = workshop.conversation(model, draft, max_new_tokens=most)
+    whole = spoken(exhaust(conversation.reply("What time is it?", 4)))
+    needed = len(workshop.tokenizer.encode(text, add_special_tokens=False)) + 1
+    assert conversation.limited == (most < needed)
+    assert conversation.limited == (whole != text) or most == needed - 1
+    conversation.heard(0)
+    exhaust(conversation.recite("Thanks.", 5, "Welcome."))
+    assert not conversation.limited
+
+
 def test_a_tool_call_is_handed_over_and_its_result_continues_the_reply(workshop):
     model = workshop.scripted(f"Let me see. {CALL}", "It is nine.", "Bye.")
     conversation = workshop.conversation(model, model, max_new_tokens=120)

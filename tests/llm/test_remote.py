@@ -278,6 +278,33 @@ def test_a_server_that_never_stops_is_stopped(serve: Callable[..., Scripted]) ->
     assert hung_up.wait(5)
 
 
+@pytest.mark.parametrize(
+    ("ending", "most", "limited"),
+    [
+        ("stop", 50, False),
+        ("length", 50, True),
+        ("max_tokens", 50, True),
+        ("tool_calls", 50, False),
+        (None, 50, False),
+        (None, 3, True),
+        ("stop", 2, True),
+    ],
+)
+def test_a_reply_that_is_cut_by_its_limit_says_so(
+    serve: Callable[..., Scripted], ending: str | None, most: int, limited: bool
+) -> None:
+    end = [{"choices": [{"delta": {}, "finish_reason": ending}]}] if ending else []
+
+    def script(request: Request) -> None:
+        request.begin()
+        request.send(delta("One two"), delta(" three four."), *end, DONE)
+
+    conversation = talk(serve(script), max_new_tokens=most)
+    assert not conversation.limited
+    all_of(conversation.reply("Go", 1))
+    assert conversation.limited == limited
+
+
 def test_closing_a_reply_closes_its_request_within_a_step(serve: Callable[..., Scripted]) -> None:
     hung_up = threading.Event()
 

@@ -80,6 +80,8 @@ class _Reply:
     returned: bool = False
     """A tool has returned something."""
     finished: bool = False
+    limited: bool = False
+    """It is finished because it has had as many tokens as it may."""
     cut: bool = False
     """The user did not hear it to its end."""
 
@@ -147,6 +149,11 @@ class SpeculativeConversation:
     def exchanges(self) -> int:
         """See `Conversation.exchanges`."""
         return len(self._starts) - 1
+
+    @property
+    def limited(self) -> bool:
+        """See `Conversation.limited`."""
+        return self._reply is not None and self._reply.limited
 
     @property
     def tokens_read(self) -> int:
@@ -463,12 +470,14 @@ class SpeculativeConversation:
         while True:
             kept = self._keep(step.tokens, reply)
             left = min(last - reply.chosen, self._capacity - len(self._ids))
-            reply.finished = len(kept) < len(step.tokens) or left <= 0
+            ended = len(kept) < len(step.tokens)
+            reply.finished = ended or left <= 0
             items = output.push(kept)
             items, end = _ended(items, reply.text, round(self._max_new_tokens * LAST_SENTENCE))
             if (stopped := output.stopped if end is None else end) is not None:
                 self._truncate(base + stopped)
                 reply.finished = True
+            reply.limited = end is not None or not (ended or output.stopped is not None or left > 0)
             if reply.finished and end is None:
                 items += output.finish()
             yield from _deliver(items, step, reply, base)

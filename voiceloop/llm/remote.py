@@ -50,6 +50,8 @@ class _Reply:
     """That have left in bursts."""
     calls: int = 0
     finished: bool = False
+    limited: bool = False
+    """It is finished because it has had as many tokens as it may."""
     cut: bool = False
     """The user did not hear it to its end."""
 
@@ -77,6 +79,11 @@ class RemoteConversation:
     def exchanges(self) -> int:
         """See `Conversation.exchanges`."""
         return len(self._before)
+
+    @property
+    def limited(self) -> bool:
+        """See `Conversation.limited`."""
+        return self._reply is not None and self._reply.limited
 
     @property
     def tokens_read(self) -> int:
@@ -227,6 +234,7 @@ class RemoteConversation:
                     self._note(incoming)
                     if incoming.over or reply.words >= most:
                         reply.finished = True  # whatever more the server may have to say
+                        reply.limited = not incoming.over
                         return
                     if incoming.silence > self._config.max_thought_tokens:
                         raise cut_off(incoming.thought, spent=False)
@@ -234,7 +242,7 @@ class RemoteConversation:
         if incoming.cut and len(reply.parts) == known:
             self._server.manners.thinks = True
             raise cut_off(incoming.thought, spent=True)
-        reply.finished = True
+        reply.finished, reply.limited = True, incoming.cut
 
     def _note(self, incoming: Incoming) -> None:
         """Remember how the server's model thinks."""

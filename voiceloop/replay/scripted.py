@@ -217,6 +217,7 @@ class ScriptedConversation:
 
     exchanges = 0
     tokens_read = 0
+    limited = False
     seed = None
 
     def end_of_turn_probability(self) -> float | None:

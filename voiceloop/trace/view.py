@@ -125,9 +125,9 @@ class PlainView:
     def _end(self, trace: TurnTrace, exchange: Exchange) -> None:
         self._introduce(trace.turn, exchange)
         heard, unheard = split_after(exchange.reply, _words_heard(trace, exchange))
-        if trace.outcome != "done" and (exchange.reply or trace.outcome == "silent"):
+        if (ending := _ending(trace)) and (exchange.reply or trace.outcome == "silent"):
             lost = f"; not heard: {unheard}" if unheard else ""
-            heard = f"{heard} ({trace.outcome}{lost})".strip()
+            heard = f"{heard} ({ending}{lost})".strip()
         if heard:
             self._line("loop", heard)
         if self._timed and (line := latency_line(trace)):
@@ -182,8 +182,8 @@ class LiveView:
         if exchange.reply or trace.outcome == "silent":
             heard, unheard = split_after(exchange.reply, _words_heard(trace, exchange))
             reply = _joined((heard, ""), (unheard, "dim strike"))
-            if trace.outcome != "done":
-                reply.append(f" ({trace.outcome})", "yellow")
+            if ending := _ending(trace):
+                reply.append(f" ({ending})", "yellow")
             rows.append(("loop", reply))
         if self._timed and (line := latency_line(trace)):
             rows.append(("", Text(line, "dim")))
@@ -248,12 +248,20 @@ class JsonView:
             "drafted": int(trace.counters.get("drafted", 0)),
             "accepted": int(trace.counters.get("accepted", 0)),
             "outcome": trace.outcome,
+            "incomplete": bool(trace.counters.get("too_long")),
         }
 
 
 def call_text(call: ToolCall) -> str:
     """A call as one would write it."""
     return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
+
+
+def _ending(trace: TurnTrace) -> str:
+    """How a reply ended, where it did not by itself."""
+    if trace.outcome != "done":
+        return trace.outcome
+    return "cut at its most tokens" if trace.counters.get("too_long") else ""
 
 
 def _words_heard(trace: TurnTrace, exchange: Exchange) -> int:

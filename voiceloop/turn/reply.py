@@ -200,7 +200,7 @@ class Reply:
         if self.gate.committed:
             for name, count in thinking.counts.items():
                 recorder.count(name, count)
-            if thinking.too_long:
+            if thinking.limited:
                 recorder.count("too_long")
             return
         self._resources.player.stop()

@@ -52,6 +52,7 @@ class Thinking:
         """Why it could not go on."""
         self.too_long = False
         """It would have had more tokens than it may."""
+        self._limited = False
         self.called: Sequence[tuple[ToolCall, str | None]] = ()
         """The calls that were made last, and what came back; None where somebody else runs it."""
         self.counts: Counter[str] = Counter()
@@ -89,6 +90,11 @@ class Thinking:
                 self.apology = apology
                 yield TokenBurst(self._recorder.turn, (), f"\n{apology}" if self.said else apology)
 
+    @property
+    def limited(self) -> bool:
+        """It has had all tokens that it may have, by what was asked for or by the model's limit."""
+        return self.too_long or self._limited
+
     async def _think(self) -> AsyncGenerator[Thought, None]:
         conversation, steps = self._resources.conversation, self._first_steps()
         for _ in range(TOOL_ROUNDS):
@@ -107,6 +113,7 @@ class Thinking:
             if len(returned) < len(calls):
                 break
             steps = conversation.tool_results(returned, self._recorder.turn)
+        self._limited = conversation.limited
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
     def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
