@@ -92,10 +92,10 @@ def open_engines(config: Config) -> Iterator[Engines]:
     """Load and warm up everything that a conversation needs, each model on a thread of its own.
 
     Models that are not on this machine are told of, or fetched, before any is loaded, and so are
-    voices, languages and engines that there are not, and memory that is not there. They are loaded side by side, as much of
-    that is reading and work outside of Python. All have ended, one way or the other, before
-    anything is raised: the error of the first that failed, in the order of a conversation. Only
-    Ctrl-C waits for nothing.
+    voices, languages and engines that there are not, and memory that is not there. They are loaded
+    side by side, as much of that is reading and work outside of Python. All have ended, one way or
+    the other, before anything is raised: the error of the first that failed, in the order of a
+    conversation. Only Ctrl-C waits for nothing.
     """
     zone(config.timezone)
     grammar(config.asr.language)

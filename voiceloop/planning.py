@@ -35,10 +35,9 @@ logger = logging.getLogger(__name__)
 
 _SHARES = {"int8": 0.5, "float16": 1.0, "float32": 2.0}
 """Of the bytes that weights take in Whisper's files, which mostly have 16 bits."""
-LIBRARIES = 110_000_000
-"""Bytes that the engines' libraries take beside torch, and what small models compute in."""
-TAKEN = 250_000_000
-"""Bytes that Python and torch take, where the system does not tell."""
+PROGRAM = 390_000_000
+"""Bytes that Python, torch and the engines' libraries take, measured, with what small models compute
+in."""
 LEAST_CONTEXT = 512
 """Tokens under which a conversation is soon forgotten: fewer are not proposed."""
 
@@ -56,8 +55,8 @@ def check_memory(
     beside = tuple(_beside(config, device))
     free = free_on(device)
     if device.type == "cpu":
-        taken = resident_memory() or TAKEN
-        beside = (Part("program", taken + LIBRARIES), *beside)
+        taken = resident_memory() or 0
+        beside = (Part("program", max(PROGRAM, taken)), *beside)
         free = None if free is None else free + taken  # of which this process has that already
     plan = Plan(device.type, free, (*models.parts(config.llm), *beside))
     logger.info("%s", plan)

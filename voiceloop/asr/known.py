@@ -1,4 +1,4 @@
-"""What is wrong with the settings of a recogniser, as far as files and devices tell it: asked before
+"""What is wrong with a recogniser's settings, as far as files and devices tell it: asked before
 anything large is loaded."""
 
 from __future__ import annotations
