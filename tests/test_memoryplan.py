@@ -34,6 +34,17 @@ def test_what_is_proposed_is_the_first_that_fits(plan: Plan, changes: list[Chang
     assert hint == (fitting[0] if fitting else "")
 
 
+@given(plans, st.lists(st.builds(Change, st.text(min_size=1), parts)), counts)
+def test_what_a_process_has_already_need_not_be_free(
+    plan: Plan, changes: list[Change], taken: int
+) -> None:
+    already = Part("program", taken)
+    with_it = [Change(one.hint, (*one.parts, already)) for one in changes]
+    held = Plan(plan.device, plan.free, (*plan.parts, already), taken)
+    assert (held.fits, held.instead(with_it)) == (plan.fits, plan.instead(changes))
+    assert held.needed == plan.needed + taken
+
+
 def test_it_is_told_in_one_line() -> None:
     found = Plan(
         "cuda",

@@ -46,6 +46,8 @@ class Plan:
     free: int | None
     """Bytes; None where nothing tells."""
     parts: tuple[Part, ...]
+    taken: int = 0
+    """Bytes of the parts that this process has already, so they need not be free."""
 
     @property
     def needed(self) -> int:
@@ -55,7 +57,7 @@ class Plan:
     @property
     def fits(self) -> bool:
         """Whether it may fit; true where nothing is known."""
-        return self.free is None or self.needed * (1 - MARGIN) <= self.free
+        return self.free is None or (self.needed - self.taken) * (1 - MARGIN) <= self.free
 
     def __str__(self) -> str:
         free = "" if self.free is None else f", {size(self.free)} free"
@@ -66,7 +68,7 @@ class Plan:
         """The first of `changes` with which it fits, for sure and not by a margin; empty if none
         does."""
         for change in changes:
-            if self.free is None or total(change.parts) <= self.free:
+            if self.free is None or total(change.parts) - self.taken <= self.free:
                 return change.hint
         return ""
 

@@ -36,8 +36,8 @@ logger = logging.getLogger(__name__)
 _SHARES = {"int8": 0.5, "float16": 1.0, "float32": 2.0}
 """Of the bytes that weights take in Whisper's files, which mostly have 16 bits."""
 PROGRAM = 390_000_000
-"""Bytes that Python, torch and the engines' libraries take, measured, with what small models compute
-in."""
+"""Bytes that Python, torch and the engines' libraries take, with what small models compute in, as
+measured."""
 LEAST_CONTEXT = 512
 """Tokens under which a conversation is soon forgotten: fewer are not proposed."""
 
@@ -53,12 +53,11 @@ def check_memory(
     device, dtype = placement(config.llm)
     models = _Models.of(config.llm, device, dtype)
     beside = tuple(_beside(config, device))
-    free = free_on(device)
+    taken = 0
     if device.type == "cpu":
         taken = resident_memory() or 0
         beside = (Part("program", max(PROGRAM, taken)), *beside)
-        free = None if free is None else free + taken  # of which this process has that already
-    plan = Plan(device.type, free, (*models.parts(config.llm), *beside))
+    plan = Plan(device.type, free_on(device), (*models.parts(config.llm), *beside), taken)
     logger.info("%s", plan)
     if not plan.fits:
         hint = plan.instead(_changes(config.llm, models, beside))
