@@ -63,3 +63,28 @@ def test_a_draft_that_does_not_fit_is_told_with_its_reason(
 def test_synthetic_models_have_one_draft(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "llm", "--drafts", "all", "--synthetic", "tiny"]) == 2
     assert "synthetic models have one draft" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("draft", ["auto", "none", "ngram"])
+def test_a_target_without_a_draft_is_measured_plain_only(
+    draft: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("VOICELOOP_MODELS", str(tmp_path / "models"))
+    tokenizer = build_tokenizer()
+    build_model("llama", len(tokenizer)).save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text(ASKED)
+    argv = ["bench", "llm", "--target", str(tmp_path / "tiny"), "--draft", draft]
+    argv += ["--prompts", str(prompts), "--repeats", "1", "--report", str(tmp_path / "report")]
+    assert main(argv) == 0
+    told = capsys.readouterr().out
+    assert "plain only, without a draft: 3 replies to 3 prompts, greedy" in told
+    assert "The best here" not in told
+    (row,) = (line for line in told.splitlines() if line.split()[:1] == ["none"])
+    assert "100%" in row
+    record = json.loads((tmp_path / "report" / "bench.json").read_text())
+    assert list(record["drafts"]) == ["none"] and record["drafts"]["none"]["tokens_per_s"] > 0

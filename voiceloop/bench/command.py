@@ -173,7 +173,9 @@ def bench_llm(command: BenchLlm) -> int:
         )
 
     def run(progress: Progress) -> Found:
+        from voiceloop.bench import drafts
         from voiceloop.bench.llm import Plan, chosen, measure
+        from voiceloop.bench.pair import NoDraft
 
         config = chosen(
             command.settings.llm,
@@ -204,10 +206,11 @@ def bench_llm(command: BenchLlm) -> int:
 
             return branches.measure(plan, progress), {}
         if command.drafts:
-            from voiceloop.bench import drafts
-
             return drafts.measure(plan, progress), {}
-        return measure(plan, progress), {}
+        try:
+            return measure(plan, progress), {}
+        except NoDraft:
+            return drafts.measure(plan, progress, [drafts.PLAIN]), {}
 
     return _measured(command, run, [command.prompts and command.prompts.parent])
 

@@ -41,14 +41,14 @@ class _Kind:
     conversation: SpeculativeConversation
 
 
-def measure(plan: Plan, progress: Progress) -> Record:
-    """Load what there is for the target of `plan` and measure it.
+def measure(plan: Plan, progress: Progress, names: Sequence[str] = ()) -> Record:
+    """Load what there is for the target of `plan`, or the drafts of those `names`, and measure it.
 
     Raises what loading the target raises, and ConfigError for a plan that cannot be carried out.
     """
     check(plan)
     texts = read_prompts(plan.prompts or PROMPTS)
-    kinds, refused = _kinds(plan.config, progress)
+    kinds, refused = _kinds(plan.config, names or _names(plan.config), progress)
     first = kinds[0].llm
     prompts = [Prompt(text, prompt_of(first, text)) for text in texts]
     most = plan.config.max_new_tokens
@@ -91,10 +91,12 @@ def measure(plan: Plan, progress: Progress) -> Record:
     )
 
 
-def _kinds(config: LlmConfig, progress: Progress) -> tuple[list[_Kind], dict[str, str]]:
-    """Engines of all kinds, plain decoding first, and why others are none."""
+def _kinds(
+    config: LlmConfig, names: Sequence[str], progress: Progress
+) -> tuple[list[_Kind], dict[str, str]]:
+    """Engines with those drafts, plain decoding first, and why others are none."""
     kinds, refused = list[_Kind](), dict[str, str]()
-    for name in _names(config):
+    for name in names:
         progress(f"loading the draft {name}" if name != PLAIN else "loading the target")
         own = replace(config, draft=name)
         try:

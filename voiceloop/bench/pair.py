@@ -28,6 +28,10 @@ from voiceloop.llm.graphs import Capture, CudaGraphs
 from voiceloop.llm.loading import Loaded
 
 
+class NoDraft(ConfigError):
+    """Nothing with weights drafts for the target."""
+
+
 class Pair(SpeculativeLlm):
     """The engine over a target and a draft, and a way to each of them alone."""
 
@@ -193,7 +197,7 @@ def load_models(
 ) -> tuple[Loaded, Loaded | LoadedHead]:
     """Load target and draft, or build those of a `synthetic` pair.
 
-    Raises what loading raises, and ConfigError where nothing is to be drafted.
+    Raises what loading raises, ConfigError where nothing is to be drafted, and NoDraft.
     """
     if config.num_speculative_tokens == 0:
         raise ConfigError(
@@ -203,7 +207,7 @@ def load_models(
     if synthetic is not None:
         device, dtype = placement(config)
         return synthetic_pair(synthetic, acceptance, device, dtype or torch.bfloat16)
-    nothing = ConfigError(
+    nothing = NoDraft(
         f"no model is named that drafts for '{config.target}'",
         "name one with --draft: a small model of the same family",
     )

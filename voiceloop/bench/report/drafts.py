@@ -40,13 +40,18 @@ def report(record: Record) -> Report:
     best, chained, _ = found["best"].partition(CHAIN)
     note = ", for nothing that drafts pays here" if best == "none" else ""
     note += ", with llm.draft_tree = off" if chained else ""
+    alone = list(rows) == ["none"]
+    subject = "plain only, without a draft" if alone else "with every draft that fits it"
+    told = f"{settings['replies']} replies to {settings['prompts']} prompts"
+    most = f"at most {settings['max_new_tokens']} tokens"
     return Report(
-        "Drafts, measured",
+        "Plain decoding, measured" if alone else "Drafts, measured",
         [
-            f"{settings['target']} with every draft that fits it: {settings['replies']} replies to"
-            f" {settings['prompts']} prompts with each, {law}, at most"
-            f" {settings['max_new_tokens']} tokens; in turn.",
-            f"The best here: llm.draft = {best}{note}.",
+            f"{settings['target']} {subject}: {told}{'' if alone else ' with each'}, {law},"
+            f" {most}{'' if alone else '; in turn'}.",
+            "A draft may make it faster: --drafts all tries those that are here."
+            if alone
+            else f"The best here: llm.draft = {best}{note}.",
         ],
         [tabled("", "draft", COLUMNS | COST if priced else COLUMNS, rows)],
         machine(record.machine),
