@@ -76,7 +76,7 @@ ROOMS = {
     "onnxruntime": ("asr/", "tts/graphs.py"),
     "TTS": ("tts/",),
     "sounddevice": ("audio/portaudio.py",),
-    "websockets": ("server/websocket.py", "bench/load/callers.py"),
+    "websockets": ("server/websocket.py", "server/paced.py", "bench/load/callers.py"),
     "prometheus_client": ("server/metrics.py",),
     # Not for Windows, so each is guarded where it is; benchmarks are for other systems.
     "fcntl": ("catalog/store.py",),

@@ -9,6 +9,7 @@ import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Self
 
 import pytest
@@ -197,6 +198,7 @@ class Mute:
         self.pings = 0
         self.ended = False
         self.code: int | None = None
+        self.token = ""
 
     def _flush(self) -> None:
         self._socket.sendall(b"".join(self._protocol.data_to_send()))
@@ -220,12 +222,41 @@ class Mute:
                 self.pings += 1
             elif isinstance(event, Frame) and event.opcode is Opcode.CLOSE:
                 self.code = int.from_bytes(event.data[:2])
+            elif isinstance(event, Frame) and b"session.token" in bytes(event.data):
+                self.token = json.loads(bytes(event.data))["token"]
+
+    def flood(self, data: bytes) -> None:
+        """Send the same until the server has had enough, and read nothing."""
+        self._socket.settimeout(PATIENCE_S)
+        while True:
+            self._socket.sendall(data)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self._socket.close()
+
+
+def test_who_pings_without_end_and_does_not_read_is_given_up_and_may_return(tmp_path: Path) -> None:
+    limits = ("--server.messages-per-s", "1000000", "--server.messages-burst", "1000000")
+    with serving(tmp_path, *limits, "--server.ping-s", str(PING_S)) as server:
+        with Mute(server) as mute:
+            while not mute.pings:
+                mute.read()
+            session = {"type": "realtime", "voiceloop": {"resume": True}}
+            mute.say({"type": "session.update", "session": session})
+            while not mute.token:
+                mute.read()
+            ping = Frame(Opcode.PING, b"x" * 125).serialize(mask=True)
+            clear = Frame(Opcode.TEXT, b'{"type":"input_audio_buffer.clear"}').serialize(mask=True)
+            with pytest.raises(ConnectionError):
+                mute.flood(ping * 1000 + clear)
+            until(lambda: (connected(server), parked(server)) == (0, 1))
+        with Client(server.url) as again:
+            again.send("voiceloop.resume", token=mute.token)
+            again.wait("voiceloop.session.resumed")
+        assert '"no answer to a ping in 1 s"' in server.log.read_text()
 
 
 def test_who_answers_no_ping_is_given_up_unless_it_says_something(

@@ -97,7 +97,8 @@ class App:
         Raises DeviceError where the port cannot be listened at, and what loading the models raises.
         """
         place = self._place
-        opened = listening(place.binding, place.tls, self._routes.answer, self._connect)
+        limits = self._config.server
+        opened = listening(place.binding, place.tls, limits, self._routes.answer, self._connect)
         with ExitStack() as stack:
             async with opened as let_in_no_more, anyio.create_task_group() as tasks:
                 tasks.start_soon(self._work, stack, ready)

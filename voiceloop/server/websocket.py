@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from email.utils import formatdate
 from functools import partial
+from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -20,9 +21,11 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
+from voiceloop.config import ServerConfig
 from voiceloop.server.auth import PROTOCOL
-from voiceloop.server.connection import Disconnected
+from voiceloop.server.connection import GOODBYE_S, Disconnected
 from voiceloop.server.http import Reply
+from voiceloop.server.paced import Paced
 from voiceloop.server.port import Binding, no_port
 from voiceloop.server.routes import Request
 from voiceloop.wire.client_events import MAX_BYTES
@@ -83,6 +86,7 @@ class WebSocket:
 async def listening(
     binding: Binding,
     tls: ssl.SSLContext | None,
+    limits: ServerConfig,
     answer: Callable[[Request], Awaitable[Reply | None]],
     connect: Callable[[WebSocket, Request], Awaitable[None]],
 ) -> AsyncGenerator[Callable[[], object]]:
@@ -100,7 +104,9 @@ async def listening(
         return http11.Response(reply.status, reply.phrase, headers, reply.body)
 
     async def handle(socket: ServerConnection) -> None:
+        assert isinstance(socket, Paced)
         assert socket.request is not None, "it has been answered"
+        socket.welcome()
         async with anyio.create_task_group() as tasks:
             await connect(WebSocket(socket, tasks), _asked(socket.request, socket))
             tasks.cancel_scope.cancel()
@@ -115,10 +121,14 @@ async def listening(
             select_subprotocol=_select,
             compression=None,
             max_size=max(MAX_CHARACTERS, MAX_BYTES),
-            max_queue=32,
+            max_queue=0,  # a message may be of megabytes: none is taken while one waits
             open_timeout=OPENING_S,
+            close_timeout=GOODBYE_S,
             ping_interval=None,  # see `vanished`
             server_header=None,
+            create_connection=cast(
+                "type[ServerConnection]", partial(Paced, limits=limits, newcomers={})
+            ),
         )
     except OSError as error:
         raise no_port(binding, error) from error
