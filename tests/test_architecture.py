@@ -19,7 +19,7 @@ ORDER = (
     ("types",),
     ("errors",),
     ("outputs", "schema", "terminal"),
-    ("bundled", "config", "languages", "presets", "voices"),
+    ("bundled", "config", "languages", "presets", "signals", "voices"),
     ("brackets", "engines", "flags", "placement", "processes", "status", "threads", "userfile"),
     ("catalog", "manual", "skills"),
     ("completion", "settingsfile"),

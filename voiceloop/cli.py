@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 import voiceloop
-from voiceloop import completion, manual
+from voiceloop import completion, manual, signals
 from voiceloop.bench import command as bench
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog import command as catalog
@@ -43,7 +43,6 @@ from voiceloop.errors import (
 )
 from voiceloop.flags import Command, Commands, Help, parse
 from voiceloop.outputs import keep
-from voiceloop.processes import INTERRUPTED
 from voiceloop.replay.command import Replay, replay
 from voiceloop.server.command import Serve, serve
 from voiceloop.status import (
@@ -131,7 +130,7 @@ class _Harmless(logging.Formatter):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status."""
+    """Run one command; returns the exit status. Ctrl-C goes through: see `__main__`."""
     argv = sys.argv[1:] if argv is None else argv
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that has no character for a bar or an ellipsis is shown a question mark.
@@ -275,7 +274,7 @@ def ask(command: Ask) -> int:
             )
         except KeyboardInterrupt:
             asked.note("interrupted: the files hold what had sounded and the turns that were over")
-            return INTERRUPTED
+            return signals.status()
         if microphone.info.warning:
             asked.note(microphone.info.warning)
         if all(trace.outcome == "abandoned" for trace in asked.traces):

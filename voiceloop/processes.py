@@ -8,9 +8,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-INTERRUPTED = 130
-"""The status of a command that Ctrl-C has ended, as shells have it."""
-
 
 @contextmanager
 def deaf_to_ctrl_c() -> Iterator[None]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import ssl
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -19,6 +18,7 @@ from itertools import count
 import anyio
 import anyio.to_thread
 
+from voiceloop import signals
 from voiceloop.calibration.idle import calibrate_in_idle_time
 from voiceloop.calibration.keeping import cache_folder
 from voiceloop.config import Config
@@ -39,7 +39,7 @@ from voiceloop.server.websocket import WebSocket, listening
 logger = logging.getLogger(__name__)
 
 DRAIN_S = 10.0
-"""After SIGTERM, replies in progress may go on for so long."""
+"""After a signal to end, replies in progress may go on for so long."""
 TRY_AGAIN = 1013
 """Close code."""
 
@@ -92,7 +92,7 @@ class App:
         return 0 if self._lobby is None else len(self._lobby)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Serve until SIGTERM or SIGINT, or until cancelled; `ready` is told when clients may come.
+        """Serve until a signal ends it, or until cancelled; `ready` is told when clients may come.
 
         Raises DeviceError where the port cannot be listened at, and what loading the models raises.
         """
@@ -102,12 +102,14 @@ class App:
         with ExitStack() as stack:
             async with opened as let_in_no_more, anyio.create_task_group() as tasks:
                 tasks.start_soon(self._work, stack, ready)
-                await _told_to_end()
-                logger.info("ending", extra={"clients": len(self._connections)})
-                self.interrupted = self._lobby is None
-                let_in_no_more()
-                await self._drain()
-                tasks.cancel_scope.cancel()
+                with _signals() as coming:
+                    signals.note(await anext(coming))
+                    tasks.start_soon(_leave_at_next, coming)
+                    logger.info("ending", extra={"clients": len(self._connections)})
+                    self.interrupted = self._lobby is None
+                    let_in_no_more()
+                    await self._drain()
+                    tasks.cancel_scope.cancel()
 
     async def _work(self, stack: ExitStack, ready: Callable[[], None]) -> None:
         """Load the models, and do what is done beside the sessions."""
@@ -187,10 +189,22 @@ class App:
         self._changed = anyio.Event()
 
 
-async def _told_to_end() -> None:
-    """Wait until SIGTERM or SIGINT comes; on Windows Ctrl-C is an exception instead."""
+@contextmanager
+def _signals() -> Iterator[AsyncIterator[int]]:
+    """Those that end the server, as they come; on Windows Ctrl-C is an exception instead."""
     if os.name == "nt":
-        await anyio.sleep_forever()
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            break
+        yield _none()
+    else:
+        with anyio.open_signal_receiver(*signals.ENDING) as coming:
+            yield coming
+
+
+async def _none() -> AsyncIterator[int]:
+    await anyio.sleep_forever()
+    yield 0
+
+
+async def _leave_at_next(coming: AsyncIterator[int]) -> None:
+    """Whoever sends a second one waits for nobody, and there is nothing to be kept."""
+    signals.note(await anext(coming))
+    signals.leave()

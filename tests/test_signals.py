@@ -1,0 +1,231 @@
+"""Signals that end a command: whatever comes, and however often, is Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from tests.server.serving import BY_ITSELF, Client, free_port
+from voiceloop.bundled import bundled
+
+ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+OTHERS = [signal.SIGTERM, signal.SIGHUP]
+
+
+def deaf() -> None:
+    """As what a shell runs in the background is."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def hearing() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def begun(
+    words: list[str], before: Callable[[], None] = hearing, folder: Path | None = None
+) -> subprocess.Popen[str]:
+    """The process of a command; it inherits what it ignores, were that not set anew."""
+    return subprocess.Popen(
+        [sys.executable, "-u", *words],
+        preexec_fn=before,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.getcwd()},
+    )
+
+
+def wait_for(process: subprocess.Popen[str], beginning: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(beginning):
+            return
+    pytest.fail(process.communicate()[1])
+
+
+# --- the signals alone --------------------------------------------------------------------------
+
+WAITS = {
+    "asleep": "import time; time.sleep(60)",
+    "in a loop": "while True: pass",
+    "in tasks": "import anyio; anyio.run(anyio.sleep, 60)",
+    "in a thread that is waited for": (
+        "import threading, time\n"
+        "thread = threading.Thread(target=time.sleep, args=(60,))\n"
+        "thread.start()\n"
+        "thread.join()"
+    ),
+    "where an object goes": (
+        "class Held:\n"
+        "    def __del__(self):\n"
+        "        import time\n"
+        "        print('begun', flush=True)\n"
+        "        time.sleep(1)\n"
+        "held = Held()\n"
+        "del held\n"
+        "while True: pass"
+    ),
+}
+PROGRAM = """
+import sys
+import voiceloop.cli as cli
+from voiceloop.__main__ import main
+def run(argv):
+    try:
+        if "begun" not in sys.argv[1]:
+            print("begun", flush=True)
+        exec(sys.argv[1])
+    finally:
+        print("tidied", flush=True)
+cli._run = run
+sys.exit(main())
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("waits", WAITS)
+@pytest.mark.parametrize("number", ENDING)
+def test_each_does_what_ctrl_c_does(waits: str, number: signal.Signals) -> None:
+    with begun(["-c", PROGRAM, WAITS[waits]]) as process:
+        wait_for(process, "begun")
+        process.send_signal(number)
+        told, complaint = process.communicate(timeout=50)
+    assert process.returncode == 128 + number
+    assert told == "tidied\n"
+    assert complaint == "voiceloop: interrupted\n"
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("number", OTHERS)
+def test_who_does_not_hear_ctrl_c_hears_the_others(number: signal.Signals) -> None:
+    with begun(["-c", PROGRAM, WAITS["in tasks"]], deaf) as process:
+        wait_for(process, "begun")
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        process.send_signal(number)
+        told, complaint = process.communicate(timeout=50)
+    assert (process.returncode, told) == (128 + number, "tidied\n")
+    assert complaint == "voiceloop: interrupted\n"
+
+
+@pytest.mark.real
+def test_what_is_to_outlive_its_terminal_does() -> None:
+    def nohup() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with begun(["-c", PROGRAM, WAITS["in tasks"]], nohup) as process:
+        wait_for(process, "begun")
+        process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(50) == 143
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def asking(tmp_path: Path) -> list[str]:
+    demo = str(bundled("models/starter/demo.wav"))
+    return ["-m", "voiceloop", "ask", demo, "--out", "r.wav", "--trace", "t.json"]
+
+
+def kept(folder: Path) -> None:
+    """What `ask` wrote until it was ended, and nothing else, is there."""
+    assert sorted(path.name for path in folder.iterdir()) == ["r.wav", "t.json"]
+    assert soundfile.info(folder / "r.wav").samplerate == 24_000
+    assert "traceEvents" in json.loads((folder / "t.json").read_text())
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("before", [hearing, deaf])
+@pytest.mark.parametrize("number", OTHERS)
+def test_what_has_sounded_is_kept(
+    tmp_path: Path, number: signal.Signals, before: Callable[[], None]
+) -> None:
+    with begun(asking(tmp_path), before, tmp_path) as process:
+        wait_for(process, "you")
+        process.send_signal(number)
+        rest, complaint = process.communicate(timeout=50)
+    assert process.returncode == 128 + number
+    assert "interrupted: the files hold what had sounded" in rest
+    assert "Traceback" not in complaint
+    kept(tmp_path)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("number", ENDING)
+def test_of_a_command_that_loads_nothing_is_left(tmp_path: Path, number: signal.Signals) -> None:
+    with begun(asking(tmp_path), folder=tmp_path) as process:
+        assert process.stderr is not None
+        assert process.stderr.read(9) == "voiceloop"  # which loads …
+        process.send_signal(number)
+        process.send_signal(number)
+        _, complaint = process.communicate(timeout=50)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in complaint
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.models
+def test_a_window_that_is_closed_leaves_the_files(tmp_path: Path) -> None:
+    terminal, theirs = pty.openpty()
+    program = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+    program += "from voiceloop.__main__ import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *asking(tmp_path)[2:]],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.getcwd()},
+    )
+    os.close(theirs)
+    shown = b""
+    while b"speaking" not in shown:
+        shown += os.read(terminal, 1024)
+    os.close(terminal)
+    assert process.wait(50) == 129
+    kept(tmp_path)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("first", ENDING)
+@pytest.mark.parametrize("second", [None, signal.SIGINT, signal.SIGTERM])
+def test_a_server_lets_its_reply_end_unless_it_is_told_twice(
+    first: signal.Signals, second: signal.Signals | None
+) -> None:
+    port = free_port()
+    words = ["-m", "voiceloop", "serve", "--port", str(port), *BY_ITSELF]
+    with begun(words) as process:
+        wait_for(process, "listening")
+        with Client(f"ws://localhost:{port}/v1/realtime") as client:
+            client.create("Why is the sky blue?")
+            client.send("response.create")
+            client.wait("response.output_audio.delta")
+            process.send_signal(first)
+            assert process.stderr is not None
+            for line in process.stderr:
+                if '"ending"' in line:
+                    break
+            if second is None:
+                assert client.wait("response.done")["response"]["status"] == "completed"
+            else:
+                process.send_signal(second)
+            _, complaint = process.communicate(timeout=50)
+            if second is not None:
+                assert not client.all("response.done")
+    assert process.returncode == (0 if second is None else 128 + second)
+    assert "Traceback" not in complaint
