@@ -8,7 +8,8 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,12 @@ def hearing() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@contextmanager
 def begun(
     words: list[str], before: Callable[[], None] = hearing, folder: Path | None = None
-) -> subprocess.Popen[str]:
+) -> Iterator[subprocess.Popen[str]]:
     """The process of a command; it inherits what it ignores, were that not set anew."""
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-u", *words],
         preexec_fn=before,
         stdout=subprocess.PIPE,
@@ -43,6 +45,11 @@ def begun(
         cwd=folder,
         env=os.environ | {"PYTHONPATH": os.getcwd()},
     )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def wait_for(process: subprocess.Popen[str], beginning: str) -> None:
@@ -59,6 +66,21 @@ WAITS = {
     "asleep": "import time; time.sleep(60)",
     "in a loop": "while True: pass",
     "in tasks": "import anyio; anyio.run(anyio.sleep, 60)",
+    "in the middle of a task's work": (
+        "import anyio\n"
+        "async def work():\n"
+        "    import anyio, time\n"
+        "    whole = False\n"
+        "    try:\n"
+        "        print('begun', flush=True)\n"
+        "        until = time.monotonic() + 0.5\n"
+        "        while time.monotonic() < until: pass\n"
+        "        whole = True\n"
+        "        await anyio.sleep(60)\n"
+        "    finally:\n"
+        "        assert whole\n"
+        "anyio.run(work)"
+    ),
     "in a thread that is waited for": (
         "import threading, time\n"
         "thread = threading.Thread(target=time.sleep, args=(60,))\n"
@@ -108,6 +130,12 @@ def test_each_does_what_ctrl_c_does(waits: str, number: signal.Signals) -> None:
 @pytest.mark.real
 @pytest.mark.parametrize("number", OTHERS)
 def test_who_does_not_hear_ctrl_c_hears_the_others(number: signal.Signals) -> None:
+    with begun(["-c", PROGRAM, WAITS["in the middle of a task's work"]], deaf) as process:
+        wait_for(process, "begun")
+        process.send_signal(number)
+        told, complaint = process.communicate(timeout=50)
+    assert (process.returncode, told) == (128 + number, "tidied\n")
+    assert complaint == "voiceloop: interrupted\n"
     with begun(["-c", PROGRAM, WAITS["in tasks"]], deaf) as process:
         wait_for(process, "begun")
         process.send_signal(signal.SIGINT)
