@@ -56,9 +56,10 @@ COMMANDS = {
 LINE = "voiceloop: interrupted\n"
 
 
-def pressed(moment: str, module: str, words: list[str]) -> tuple[int, str]:
-    """Status and stderr of a command where `moment` is run as `module` is imported."""
-    code = f"{HEADER}MODULE = {module!r}\ndef moment():\n    {moment}\n{FOOTER}"
+def pressed(moment: str, module: str, words: list[str], first: str = "") -> tuple[int, str]:
+    """Status and stderr of a command where `moment` is run as `module` is imported, and `first`
+    before anything."""
+    code = f"{HEADER}{first}\nMODULE = {module!r}\ndef moment():\n    {moment}\n{FOOTER}"
     command = [sys.executable, "-c", code, *words]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.returncode, done.stderr
@@ -88,14 +89,10 @@ def test_it_ends_what_is_at_its_end_without_a_word(command: str) -> None:
     assert ended == (-signal.SIGINT, "")
 
 
-def test_pressed_again_at_the_end_it_says_no_more() -> None:
-    again = "atexit.register(lambda: (press(), time.sleep(60))); press()"
-    assert pressed(again, "voiceloop.config", ["config"]) == (-signal.SIGINT, LINE)
-
-
 def test_a_shell_that_has_a_command_ignore_it_is_obeyed_to_the_end() -> None:
-    ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN); atexit.register(press); press()"
-    assert pressed(ignored, "voiceloop.config", ["config"]) == (0, "")
+    ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    often = "atexit.register(press); press()"
+    assert pressed(often, "voiceloop.config", ["config"], ignored) == (0, "")
 
 
 def test_the_processes_of_the_doctor_do_not_hear_it() -> None:
