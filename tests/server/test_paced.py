@@ -279,7 +279,15 @@ async def test_a_request_has_an_end(head: bytes) -> None:
     await anyio.sleep(1)
     status = int(wire.received.split()[1])
     assert status in (414, 431)
-    assert len(wire.sent) + HEAD_BYTES + AT_ONCE + 2 * PIECE > 10**6 or not wire.sent
+    # Nor does anybody who has been answered have more taken than others.
+    wire.send(b"a" * 100 * LIMITS.messages_burst * WEIGHT_BYTES)
+    await anyio.sleep(1)
+    left = len(wire.sent)
+    await anyio.sleep(60)
+    taken = 60 * LIMITS.messages_per_s * WEIGHT_BYTES
+    assert 0.9 * taken - AT_ONCE <= left - len(wire.sent) <= 1.1 * taken + AT_ONCE
+    wire.abort()
+    await anyio.sleep(1)
 
 
 async def test_a_request_as_long_as_it_may_be_is_read() -> None:

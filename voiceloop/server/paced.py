@@ -129,6 +129,8 @@ class Paced(ServerConnection):
         piece = bytes(self._untaken[:PIECE])
         del self._untaken[:PIECE]
         super().data_received(piece)
+        if self.protocol.close_expected():  # and nobody looks at it any more
+            self._rate.take(len(piece) / WEIGHT_BYTES, self.loop.time())
         if self.request is None:
             self._head += len(piece)
             if self._head > HEAD_BYTES and not self.protocol.close_expected():
