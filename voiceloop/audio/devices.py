@@ -94,11 +94,11 @@ class Centred:
 
     @property
     def finished(self) -> bool:
-        """See `Microphone`."""
+        """The microphone has finished."""
         return self._microphone.finished
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """See `Microphone`."""
+        """The frames of the microphone, without its offset."""
         awaited = True  # nothing has been heard yet, nor has that been told
         async with aclosing(self._microphone.frames()) as frames:
             async for frame in frames:
@@ -110,11 +110,11 @@ class Centred:
                 yield replace(frame, pcm=pcm)
 
     def hold(self) -> None:
-        """See `Microphone`."""
+        """Hold the microphone."""
         self._microphone.hold()
 
     def release(self) -> None:
-        """See `Microphone`."""
+        """Release the microphone."""
         self._microphone.release()
 
 

@@ -377,7 +377,7 @@ class TranscriptionSession(Object, frozen=True):
     audio: TranscriptionAudio
     """What the user sends."""
     voiceloop: Extensions
-    """What voiceloop adds to the protocol; of what is told of responses there is none."""
+    """What voiceloop adds to the protocol. What it adds to responses has no effect here."""
     type: Literal["transcription"] = "transcription"
     """The type again."""
     object: Literal["realtime.transcription_session"] = "realtime.transcription_session"
