@@ -44,6 +44,8 @@ class Sound:
     """Where there is any in a window at 16 kHz."""
 
     def __init__(self, pcm: Pcm) -> None:
+        self.pcm = pcm
+        """The window."""
         self._levels = levels(pcm, STEP)
         quieter = int(len(self._levels) * FLOOR_SHARE)
         floor = float(np.partition(self._levels, quieter)[quieter])

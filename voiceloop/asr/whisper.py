@@ -167,10 +167,11 @@ class Whisper:
         states = self._encode(pcm)
         asked = language or self._language
         self._tokenizer = self._speaks(self._detected(states)[0] if asked == AUTO else asked)
+        sound = Sound(pcm)
         if not final:
-            return self._told(self._decode(states, seconds, 1), pcm, timed=timed).words
-        first = self._told(self._finally(states, pcm), pcm, timed=timed)
-        return self._complete(pcm, first, settled, LOOKS).words
+            return self._told(self._decode(states, seconds, 1), sound, timed=timed).words
+        first = self._told(self._finally(states, pcm), sound, timed=timed)
+        return self._complete(sound, first, settled, LOOKS).words
 
     def _finally(self, states: ctranslate2.StorageView, pcm: Pcm) -> _Hypothesis:
         """The decode of a window that is trusted, or else the best."""
@@ -183,32 +184,32 @@ class Whisper:
                 found = self._decode(self._encode(pcm, whole=True), seconds, self._beams)
         return found
 
-    def _told(self, found: _Hypothesis, pcm: Pcm, *, timed: bool) -> _Told:
+    def _told(self, found: _Hypothesis, sound: Sound, *, timed: bool) -> _Told:
         """The words of a decode, but for loops and for what is no speech."""
         nothing = found.no_speech > NO_SPEECH and found.mean < UNLIKELY
         words = () if nothing else without_loop(found.words)
         if not words:
             return _Told(found, (), ())
         if timed:
-            return self._timed(found, words, len(pcm))
-        step = len(pcm) / SPEECH_RATE / len(words)
+            return self._timed(found, words, len(sound.pcm))
+        step = len(sound.pcm) / SPEECH_RATE / len(words)
         looped = not found.ended or len(words) < len(found.words)
-        sure = not looped and not Sound(pcm).spare(len(found.tokens))
+        sure = not looped and not sound.spare(len(found.tokens))
         probability = math.exp(found.mean) if sure else 0.0
         spread = enumerate(words)
         return _Told(
             found, [Word(w.text, i * step, (i + 1) * step, probability) for i, w in spread], ()
         )
 
-    def _complete(self, pcm: Pcm, first: _Told, settled: Sequence[str], looks: int) -> _Told:
+    def _complete(self, sound: Sound, first: _Told, settled: Sequence[str], looks: int) -> _Told:
         """What is said in a window, of which `first` was heard. Where that leaves much sound
         without words, or lacks some that were settled, the window is decoded again."""
-        sound, whole, lost = Sound(pcm), first.found, gone(settled, first.texts)
+        whole, lost = first.found, gone(settled, first.texts)
         assert whole is not None, "it was decoded in one piece"
         if not looks or not (lost or first.moments or sound.spare(len(whole.tokens))):
             return first
         if first.words and not first.moments:
-            first = self._told(whole, pcm, timed=True)
+            first = self._told(whole, sound, timed=True)
         silent, span = sound.without_words(first.moments)
         if not lost and (not first.words or silent < LONG_S):
             return first
@@ -216,11 +217,11 @@ class Whisper:
         places = sound.places(span)
         if looks < LOOKS:
             places = places[:1]
-        found = [self._divided(pcm, at, first.texts, looks - 1) for at in places]
+        found = [self._divided(sound.pcm, at, first.texts, looks - 1) for at in places]
         better = [told for told in found if fuller(settled, first.texts, told.texts)]
         if looks == LOOKS and not better:
-            again = self._decode(whole.states, len(pcm) / SPEECH_RATE, CAREFUL_BEAMS)
-            told = self._told(again, pcm, timed=True)
+            again = self._decode(whole.states, len(sound.pcm) / SPEECH_RATE, CAREFUL_BEAMS)
+            told = self._told(again, sound, timed=True)
             better = [told] if fuller(settled, first.texts, told.texts) else []
         return max(better, key=lambda told: len(told.words), default=first)
 
@@ -232,8 +233,8 @@ class Whisper:
         for part, begin in ((pcm[:at], 0.0), (pcm[at:], at / SPEECH_RATE)):
             if not _audible(part):
                 continue
-            found = self._finally(self._encode(part), part)
-            told = self._complete(part, self._told(found, part, timed=True), (), looks)
+            found, sound = self._finally(self._encode(part), part), Sound(part)
+            told = self._complete(sound, self._told(found, sound, timed=True), (), looks)
             sure = _trusted(found) and _likely(told.words)
             if not sure and not set(told.texts) <= set(known):
                 continue
