@@ -158,6 +158,9 @@ def test_any_text_is_said_in_words_that_know_where_they_are_written(text: str) -
 
 @given(st.text(alphabet=st.sampled_from("0123456789.,:/-+=$%°'x amp#*_|()[]<>\n"), max_size=40))
 @example("$.00")
+@example("$,00")
+@example("$.50 million")
+@example("$.50-x")
 def test_any_jumble_of_digits_and_signs_can_be_said(text: str) -> None:
     said = normalize(text, ENGLISH)
     check(said, text)

@@ -116,17 +116,19 @@ def _money(spoken: Spoken, match: Match) -> str:
 
 def _amount(spoken: Spoken, number: str, magnitude: str, sign: str, adjective: bool) -> str:
     numbers = spoken.numbers
+    if number[0] in ".,":
+        number = f"0{numbers.decimal}{number[1:]}"
     number = numbers.ungrouped(number)
     name, coin = spoken.currencies[sign]
     if magnitude:
         return f"{numbers.count(number, spoken.magnitudes[written(magnitude)])} {name.many}"
     if adjective:
         return f"{numbers.agreeing(number, name.gender)} {name.one}"
-    whole, mark, part = number.rpartition("." if number[0] == "." else numbers.decimal)
+    whole, mark, part = number.rpartition(numbers.decimal)
     if not mark or len(part) != 2:
         return numbers.count(number, name)
     if part == "00":
-        return numbers.count(whole or "0", name)
+        return numbers.count(whole, name)
     coins = numbers.count(str(int(part)), coin)
     return f"{numbers.count(whole, name)} {spoken.coins} {coins}" if whole.strip("0") else coins
 
