@@ -34,9 +34,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_configure() -> None:
-    """Let the commands that tests begin hear Ctrl-C: a shell's background jobs inherit deafness."""
+    """Let the commands that tests begin hear signals: a shell's background jobs ignore Ctrl-C, and
+    what nohup runs ignores SIGHUP, as do all that they begin."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
