@@ -12,6 +12,7 @@ from ctranslate2 import StorageView
 from voiceloop.asr.agreement import repeats
 from voiceloop.asr.encoding import Encoding, whole_steps
 from voiceloop.asr.whisper import Whisper, whisper
+from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench import flite
 from voiceloop.bench.scoring import word_errors
@@ -90,6 +91,14 @@ def test_without_the_silence_behind_it_what_is_said_is_repeated(spoken: list[Pcm
     found = [heard(asr, pcm, final=False).split() for pcm in spoken]
     longer = [len(a) - len(b.split()) for a, b in zip(found, QUESTIONS, strict=True)]
     assert max(longer) >= 3
+
+
+@pytest.mark.parametrize("gain_db", [0, -20])
+def test_what_is_said_backwards_is_not_repeated(speech: Path, gain_db: float) -> None:
+    """Where a decoder guesses at words and says them over and over, none are taken."""
+    with AudioFile(speech / "LJ001-0001.flac") as file:
+        pcm = np.concatenate(list(file.blocks()))[::-1] * np.float32(10 ** (gain_db / 20))
+    assert not repeats(heard(engine(), np.ascontiguousarray(pcm)).split())
 
 
 @pytest.mark.parametrize("seconds", [0.4, 1.6, 8.0, 29.9, 30.0])

@@ -186,7 +186,8 @@ class Whisper:
 
     def _told(self, found: _Hypothesis, sound: Sound, *, timed: bool) -> _Told:
         """The words of a decode, but for loops and for what is no speech."""
-        nothing = found.no_speech > NO_SPEECH and found.mean < UNLIKELY
+        looped = repeats([word.text for word in found.words])
+        nothing = found.mean < UNLIKELY and (found.no_speech > NO_SPEECH or looped)
         words = () if nothing else without_loop(found.words)
         if not words:
             return _Told(found, (), ())
