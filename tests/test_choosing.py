@@ -159,7 +159,7 @@ def test_what_runs_here_is_told_once_it_is_known_and_only_to_whoever_has_none() 
     for command in (choosing(preset="starter", llm__engine="openai"), choosing(server="none")):
         assert settled(command, looks=True)[1].search is None
     with standing_in(ollama()) as server:
-        from voiceloop.llm.finding import begin_search
+        from voiceloop.llm.remote.finding import begin_search
 
         told = Told(search=begin_search([server.port]))
         assert told.all() == [

@@ -27,8 +27,8 @@ from voiceloop.catalog.store import Store
 from voiceloop.config import Config, Given, given_in_settings
 from voiceloop.errors import ModelNotFound
 from voiceloop.flags import Command
-from voiceloop.llm.finding import begin_search
-from voiceloop.llm.localservers import NOWHERE, LocalServer, pick, read_asked
+from voiceloop.llm.remote.finding import begin_search
+from voiceloop.llm.remote.localservers import NOWHERE, LocalServer, pick, read_asked
 from voiceloop.placement import gpu_memory, total_memory
 from voiceloop.presets import BEST_FIRST, STARTER, Machine
 from voiceloop.threads import available_cores

@@ -33,7 +33,7 @@ from voiceloop.engines import (
     check_registered,
     load,
 )
-from voiceloop.llm.remote import RemoteLlm
+from voiceloop.llm.remote.remote import RemoteLlm
 from voiceloop.runner import ModelThread
 from voiceloop.skills.clock import zone
 from voiceloop.skills.understand import grammar

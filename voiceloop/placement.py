@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from voiceloop.errors import EngineError
+from voiceloop.errors import EngineError, OutOfMemory, tells_of_no_memory
 
 if TYPE_CHECKING:
     import torch
@@ -121,3 +122,21 @@ def gpu_memory() -> int:
 
 def _text(path: Path) -> str:
     return path.read_text() if path.is_file() else ""
+
+
+@contextmanager
+def memory_for(what: str, hint: str) -> Iterator[None]:
+    """Raise OutOfMemory in place of whatever says that there is no memory for `what`."""
+    try:
+        yield
+    except Exception as error:
+        import torch  # where something failed
+
+        if not isinstance(error, torch.OutOfMemoryError) and not tells_of_no_memory(error):
+            raise
+        raise OutOfMemory(f"{what} does not fit into memory", hint) from error
+
+
+def memory_for_model(name: str) -> AbstractContextManager[None]:
+    """The same for the weights of the model `name`."""
+    return memory_for(f"the model '{name}'", "choose a smaller model or dtype")

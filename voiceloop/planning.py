@@ -25,9 +25,9 @@ from voiceloop.catalog.names import VOICES, find, voice_model
 from voiceloop.catalog.store import cards
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import OutOfMemory
-from voiceloop.llm.cache import MIB
 from voiceloop.llm.engine import SHIPPED, STARTER, draft_of, placement, runs_stored
-from voiceloop.llm.footprint import Footprint, read_footprint, slots_for
+from voiceloop.llm.model.cache import MIB
+from voiceloop.llm.model.footprint import Footprint, read_footprint, slots_for
 from voiceloop.memoryplan import Change, Part, Plan
 from voiceloop.placement import free_memory, resident_memory
 

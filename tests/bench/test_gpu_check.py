@@ -29,9 +29,9 @@ from voiceloop.bench.steps import time_steps
 from voiceloop.bench.synthetic import Shape, drawn_pair
 from voiceloop.config import LlmConfig
 from voiceloop.errors import OutOfMemory
-from voiceloop.llm.decoder import LeanDecoder
-from voiceloop.llm.graphs import Plainly
-from voiceloop.llm.kernels import PLAIN, ROUNDED, Linear, Plain
+from voiceloop.llm.model.decoder import LeanDecoder
+from voiceloop.llm.model.graphs import Plainly
+from voiceloop.llm.model.kernels import PLAIN, ROUNDED, Linear, Plain
 
 pytestmark = pytest.mark.models
 

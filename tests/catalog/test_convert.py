@@ -24,7 +24,7 @@ from voiceloop.catalog.names import find
 from voiceloop.catalog.splits import CASED, SPLITS, split_of
 from voiceloop.catalog.store import Store
 from voiceloop.errors import EngineError, ModelCorrupt, VoiceloopError
-from voiceloop.llm.loading import load_model
+from voiceloop.llm.model.loading import load_model
 
 pytestmark = pytest.mark.models
 

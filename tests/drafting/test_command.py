@@ -15,8 +15,8 @@ from voiceloop.cli import main
 from voiceloop.config import LlmConfig
 from voiceloop.drafting.replies import load_replies
 from voiceloop.drafting.requests import HELD_OUT, dialogues
+from voiceloop.llm.draft.featuredraft import CARD, WEIGHTS, LoadedHead
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
-from voiceloop.llm.featuredraft import CARD, WEIGHTS, LoadedHead
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

@@ -10,10 +10,10 @@ import torch
 
 from tests.llm.conftest import CONTEXT, build_model
 from voiceloop.drafting.feature import STEPS, Batch, FeatureLayer, acceptance, losses
-from voiceloop.llm.attention import FEATURES
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import decoder
-from voiceloop.llm.featuredraft import DraftCard, DraftShape, FeatureModel, LoadedHead
+from voiceloop.llm.draft.featuredraft import DraftCard, DraftShape, FeatureModel, LoadedHead
+from voiceloop.llm.model.attention import FEATURES
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import decoder
 
 pytestmark = pytest.mark.models
 

@@ -35,16 +35,11 @@ from transformers import (
     SmolLM3Config,
 )
 
-from voiceloop.llm.ahead import Ahead
-from voiceloop.llm.attention import Branches, Place
-from voiceloop.llm.cache import CachePool, KvCache
-from voiceloop.llm.candidates import BestOf
-from voiceloop.llm.captured import Captured
 from voiceloop.llm.conversation import SpeculativeConversation
-from voiceloop.llm.decoder import CHUNK, Decoder, TargetDecoder, decoder
-from voiceloop.llm.draftpolicy import DraftPolicy
-from voiceloop.llm.drafts import ChainDraft, ModelDraft
-from voiceloop.llm.featuredraft import (
+from voiceloop.llm.decode.captured import Captured
+from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.draft.drafts import ChainDraft, ModelDraft
+from voiceloop.llm.draft.featuredraft import (
     FUSE,
     DraftCard,
     DraftShape,
@@ -52,10 +47,15 @@ from voiceloop.llm.featuredraft import (
     FeatureModel,
     LoadedHead,
 )
-from voiceloop.llm.sampling import Sampling
-from voiceloop.llm.speculate import Speculator
-from voiceloop.llm.template import ChatTemplate
-from voiceloop.llm.tree import Tree
+from voiceloop.llm.model.attention import Branches, Place
+from voiceloop.llm.model.cache import CachePool, KvCache
+from voiceloop.llm.model.decoder import CHUNK, Decoder, TargetDecoder, decoder
+from voiceloop.llm.parallel.ahead import Ahead
+from voiceloop.llm.parallel.candidates import BestOf
+from voiceloop.llm.rules.draftpolicy import DraftPolicy
+from voiceloop.llm.rules.sampling import Sampling
+from voiceloop.llm.rules.tree import Tree
+from voiceloop.llm.text.template import ChatTemplate
 
 CONTEXT = 512
 BOTH_WAYS = ("llama", "gpt2", "windowed-gemma3")

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from voiceloop.llm.attention import Place
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import CHUNK
-from voiceloop.llm.sampling import Penalties, Sampling, warp
-from voiceloop.llm.tree import Tree
+from voiceloop.llm.model.attention import Place
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import CHUNK
+from voiceloop.llm.rules.sampling import Penalties, Sampling, warp
+from voiceloop.llm.rules.tree import Tree
 
 CPU = torch.device("cpu")
 

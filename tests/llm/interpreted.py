@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from voiceloop.llm.attention import hidden, masked
-from voiceloop.llm.fused import Fused, attended
-from voiceloop.llm.kernels import GATES, PLAIN, Norm, Whole
+from voiceloop.llm.model.attention import hidden, masked
+from voiceloop.llm.model.fused import Fused, attended
+from voiceloop.llm.model.kernels import GATES, PLAIN, Norm, Whole
 
 pytestmark = pytest.mark.models
 

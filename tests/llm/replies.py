@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
-from voiceloop.llm.cache import KvCache, Slots
-from voiceloop.llm.captured import Captured, FixedRound, Placed
-from voiceloop.llm.draftpolicy import DraftPolicy
-from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
-from voiceloop.llm.featuredraft import FeatureDraft, FeatureModel
-from voiceloop.llm.sampling import Sampling
-from voiceloop.llm.speculate import Speculator
-from voiceloop.llm.stats import Step
+from voiceloop.llm.decode.captured import Captured, FixedRound, Placed
+from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.draft.drafts import Draft, ModelDraft, NgramDraft
+from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
+from voiceloop.llm.model.cache import KvCache, Slots
+from voiceloop.llm.rules.draftpolicy import DraftPolicy
+from voiceloop.llm.rules.sampling import Sampling
+from voiceloop.llm.rules.stats import Step
 
 DRAFTS = ("same", "random", "wrong", "unsteady", "ngram")
 LENGTHS = range(1, 9)

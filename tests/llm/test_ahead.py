@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from tests.llm.test_conversation import exhaust, spoken
-from voiceloop.llm.ahead import ALIKE, TOKENS, TURN_ROWS
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import CHUNK
-from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import CHUNK
+from voiceloop.llm.parallel.ahead import ALIKE, TOKENS, TURN_ROWS
+from voiceloop.llm.rules.sampling import Sampling
 
 pytestmark = pytest.mark.models
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.llm.conftest import KINDS, WINDOWED, near
-from voiceloop.llm.attention import Place, behind, hidden
-from voiceloop.llm.cache import KvCache, Slots
-from voiceloop.llm.decoder import Decoder
+from voiceloop.llm.model.attention import Place, behind, hidden
+from voiceloop.llm.model.cache import KvCache, Slots
+from voiceloop.llm.model.decoder import Decoder
 
 pytestmark = pytest.mark.models
 few = settings(max_examples=15)

@@ -13,12 +13,12 @@ import torch
 
 from tests.llm.replies import GREEDY, PENALISED, SAMPLED, prompts, run, say, speculator
 from tests.llm.test_speculate import caches_are_right
-from voiceloop.llm.candidates import BestOf
-from voiceloop.llm.featuredraft import FeatureModel
-from voiceloop.llm.sampling import Sampling, seeds
-from voiceloop.llm.scorers import Candidate, likelihood
-from voiceloop.llm.speculate import Speculator
-from voiceloop.llm.stats import Step
+from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.draft.featuredraft import FeatureModel
+from voiceloop.llm.parallel.candidates import BestOf
+from voiceloop.llm.parallel.scorers import Candidate, likelihood
+from voiceloop.llm.rules.sampling import Sampling, seeds
+from voiceloop.llm.rules.stats import Step
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

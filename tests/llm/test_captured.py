@@ -26,10 +26,10 @@ from tests.llm.replies import (
     say,
     speculator,
 )
-from voiceloop.llm.cache import Slots
-from voiceloop.llm.captured import LENGTHS, MOST, FixedRound, Placed, Round
-from voiceloop.llm.decoder import decoder
-from voiceloop.llm.sampling import Sampling, Stream
+from voiceloop.llm.decode.captured import LENGTHS, MOST, FixedRound, Placed, Round
+from voiceloop.llm.model.cache import Slots
+from voiceloop.llm.model.decoder import decoder
+from voiceloop.llm.rules.sampling import Sampling, Stream
 
 pytestmark = pytest.mark.models
 EVERY = [*MODES, REJECTION]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.chatstream import Call, ChatStream, End, Piece, Read, Text, Thought
-from voiceloop.llm.complaints import Complaint, Garbled
-from voiceloop.llm.eventstream import LONGEST_LINE, LONGEST_STREAM
+from voiceloop.llm.remote.chatstream import Call, ChatStream, End, Piece, Read, Text, Thought
+from voiceloop.llm.remote.complaints import Complaint, Garbled
+from voiceloop.llm.remote.eventstream import LONGEST_LINE, LONGEST_STREAM
 
 pytestmark = pytest.mark.pure
 

@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.llm.conftest import PLAIN, Workshop, config, drawn
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.checkpoint import Checkpoint, read_checkpoint
-from voiceloop.llm.decoder import decoder
-from voiceloop.llm.loading import Loaded, load_model
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.checkpoint import Checkpoint, read_checkpoint
+from voiceloop.llm.model.decoder import decoder
+from voiceloop.llm.model.loading import Loaded, load_model
 from voiceloop.placement import BUILDING
 
 pytestmark = pytest.mark.models

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voiceloop.llm.complaints import complaint, named
+from voiceloop.llm.remote.complaints import complaint, named
 
 pytestmark = pytest.mark.pure
 

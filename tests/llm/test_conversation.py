@@ -26,14 +26,14 @@ from tests.llm.conftest import CONTEXT, HEADS, LAYER, TEMPLATE, Trees, build_tok
 from tests.llm.distributions import CPU
 from tests.llm.replies import captured
 from voiceloop.errors import EngineError, OutOfMemory
-from voiceloop.llm.cache import CachePool, KvCache
-from voiceloop.llm.candidates import BestOf
-from voiceloop.llm.featuredraft import FeatureDraft, FeatureModel
-from voiceloop.llm.sampling import Penalties, Sampling
-from voiceloop.llm.scorers import likelihood
-from voiceloop.llm.template import ChatTemplate, special_tokens
-from voiceloop.llm.tree import ROOT, Tree, chain
-from voiceloop.llm.wording import BROKEN_OFF
+from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
+from voiceloop.llm.model.cache import CachePool, KvCache
+from voiceloop.llm.parallel.candidates import BestOf
+from voiceloop.llm.parallel.scorers import likelihood
+from voiceloop.llm.rules.sampling import Penalties, Sampling
+from voiceloop.llm.rules.tree import ROOT, Tree, chain
+from voiceloop.llm.text.template import ChatTemplate, special_tokens
+from voiceloop.llm.text.wording import BROKEN_OFF
 from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.models

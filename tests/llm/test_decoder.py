@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.llm.conftest import KINDS, LEAN, WINDOW, WINDOWED
-from voiceloop.llm import decoder as passes
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import MANY, LeanDecoder, feed
-from voiceloop.llm.draftpolicy import MOST
-from voiceloop.llm.hf import TransformersDecoder
+from voiceloop.llm.model import decoder as passes
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import MANY, LeanDecoder, feed
+from voiceloop.llm.model.hf import TransformersDecoder
+from voiceloop.llm.rules.draftpolicy import MOST
 
 pytestmark = pytest.mark.models
 few = settings(max_examples=15)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.draftpolicy import MOST, DraftPolicy
-from voiceloop.llm.tree import Tree, chain
+from voiceloop.llm.rules.draftpolicy import MOST, DraftPolicy
+from voiceloop.llm.rules.tree import Tree, chain
 
 pytestmark = pytest.mark.pure
 LATER = DraftPolicy.FIRST_CLAUSE

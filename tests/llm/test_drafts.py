@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.llm.distributions import CPU, Table
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.draftpolicy import DraftPolicy
-from voiceloop.llm.drafts import ModelDraft, NgramDraft
-from voiceloop.llm.featuredraft import FeatureDraft
-from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
-from voiceloop.llm.textdraft import SharedDraft, TextDraft
-from voiceloop.llm.tree import ROOT, Tree, chain
-from voiceloop.llm.verify import DraftTokens
+from voiceloop.llm.draft.drafts import ModelDraft, NgramDraft
+from voiceloop.llm.draft.featuredraft import FeatureDraft
+from voiceloop.llm.draft.textdraft import SharedDraft, TextDraft
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.rules.draftpolicy import DraftPolicy
+from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, Stream, choose, warp
+from voiceloop.llm.rules.tree import ROOT, Tree, chain
+from voiceloop.llm.rules.verify import DraftTokens
 
 pytestmark = pytest.mark.pure
 T = TypeVar("T")

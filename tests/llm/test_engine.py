@@ -26,13 +26,13 @@ from voiceloop.errors import (
     OutOfMemory,
     VoiceloopError,
 )
-from voiceloop.llm.decoder import LeanDecoder
-from voiceloop.llm.drafters import ModelDrafter
+from voiceloop.llm.draft.drafters import ModelDrafter
 from voiceloop.llm.engine import SpeculativeLlm, load_pair, speculative, system_prompt
-from voiceloop.llm.hf import TransformersDecoder
-from voiceloop.llm.sampling import Sampling, seeds
-from voiceloop.llm.template import ChatTemplate
-from voiceloop.llm.wording import SPOKEN
+from voiceloop.llm.model.decoder import LeanDecoder
+from voiceloop.llm.model.hf import TransformersDecoder
+from voiceloop.llm.rules.sampling import Sampling, seeds
+from voiceloop.llm.text.template import ChatTemplate
+from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

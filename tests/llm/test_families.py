@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from voiceloop.llm.output import Call, Output, Speech
-from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.text.output import Call, Output, Speech
+from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.types import Tool, ToolCall
 
 from .conftest import TEMPLATE, build_tokenizer

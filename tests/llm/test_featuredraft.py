@@ -11,9 +11,7 @@ from safetensors.torch import save_file
 
 from tests.llm.replies import GREEDY, MODE_NAMES, MODES, REJECTION, prompts, run, say, speculator
 from voiceloop.errors import EngineError, ModelCorrupt
-from voiceloop.llm.attention import FEATURES
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.featuredraft import (
+from voiceloop.llm.draft.featuredraft import (
     CARD,
     FUSE,
     TOKENS,
@@ -26,10 +24,12 @@ from voiceloop.llm.featuredraft import (
     load_head,
     shipped_head,
 )
-from voiceloop.llm.fingerprint import family
-from voiceloop.llm.loading import of_transformers
-from voiceloop.llm.sampling import Penalties, Sampling
-from voiceloop.llm.tree import chain
+from voiceloop.llm.model.attention import FEATURES
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.fingerprint import family
+from voiceloop.llm.model.loading import of_transformers
+from voiceloop.llm.rules.sampling import Penalties, Sampling
+from voiceloop.llm.rules.tree import chain
 
 pytestmark = pytest.mark.models
 
@@ -147,7 +147,7 @@ def test_a_damaged_draft_is_said_to_be_one(tmp_path, damage):
 
 
 def test_one_that_ships_is_found_by_the_family_it_was_trained_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("voiceloop.llm.featuredraft.bundled", tmp_path.joinpath)
+    monkeypatch.setattr("voiceloop.llm.draft.featuredraft.bundled", tmp_path.joinpath)
     assert shipped_head("f" * 32, CPU) is None
     written(tmp_path / "models" / "drafts" / "mine")
     found = shipped_head("f" * 32, CPU)

@@ -27,8 +27,8 @@ from tests.llm.localstandins import (
 )
 from tests.server.serving import free_port
 from voiceloop.errors import ConfigError
-from voiceloop.llm.finding import MOST_BYTES, PATIENCE_S, begin_search, find_servers
-from voiceloop.llm.localservers import (
+from voiceloop.llm.remote.finding import MOST_BYTES, PATIENCE_S, begin_search, find_servers
+from voiceloop.llm.remote.localservers import (
     HOST,
     KNOWN,
     LONGEST_NAME,

@@ -13,13 +13,13 @@ from tests.llm.conftest import LEAN, Workshop, config, drawn
 from voiceloop import planning
 from voiceloop.config import Config, LlmConfig
 from voiceloop.errors import EngineError, OutOfMemory
-from voiceloop.llm import hf
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import LeanDecoder, decoder
-from voiceloop.llm.footprint import read_footprint
-from voiceloop.llm.formats import check_format
-from voiceloop.llm.loading import load_model
-from voiceloop.llm.quantized import check_quantize
+from voiceloop.llm.model import hf
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import LeanDecoder, decoder
+from voiceloop.llm.model.footprint import read_footprint
+from voiceloop.llm.model.formats import check_format
+from voiceloop.llm.model.loading import load_model
+from voiceloop.llm.model.quantized import check_quantize
 from voiceloop.placement import available_memory
 
 pytestmark = pytest.mark.models
@@ -150,7 +150,7 @@ def test_weights_are_rounded_on_cuda_alone(workshop: Workshop) -> None:
 
 def test_a_product_of_rounded_weights_is_near() -> None:
     pytest.importorskip("torchao")
-    from voiceloop.llm.kernels import linear
+    from voiceloop.llm.model.kernels import linear
 
     weight, x = torch.randn(1024, 512), torch.randn(3, 512)
     product = linear(weight, None, "int8")

@@ -19,7 +19,7 @@ pytest.importorskip("triton", reason="Triton comes with torch for CUDA on Linux 
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
-from voiceloop.llm import fused
+from voiceloop.llm.model import fused
 
 pytestmark = pytest.mark.models
 

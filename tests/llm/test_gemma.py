@@ -15,7 +15,7 @@ from tests.llm.ties import ties
 from voiceloop.catalog.convert import convert_gguf
 from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import SpeculativeLlm, speculative
-from voiceloop.llm.sampling import Sampling
+from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.types import TokenBurst
 
 pytestmark = [

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.chatstream import Calling, End, Piece, Read, Text, Thought
-from voiceloop.llm.incoming import Incoming
-from voiceloop.llm.parts import THOUGHTS, Part
-from voiceloop.llm.toolcrumbs import Call
+from voiceloop.llm.remote.chatstream import Calling, End, Piece, Read, Text, Thought
+from voiceloop.llm.remote.incoming import Incoming
+from voiceloop.llm.remote.toolcrumbs import Call
+from voiceloop.llm.text.parts import THOUGHTS, Part
 
 pytestmark = pytest.mark.pure
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from voiceloop.llm import kernels
-from voiceloop.llm.kernels import GATES, LARGE, ROUNDED, Linear, Norm, Plain, linear
+from voiceloop.llm.model import kernels
+from voiceloop.llm.model.kernels import GATES, LARGE, ROUNDED, Linear, Norm, Plain, linear
 
 pytestmark = pytest.mark.models
 few = settings(max_examples=20)

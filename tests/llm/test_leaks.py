@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.leaks import Leaks
-from voiceloop.llm.parts import MARKS
+from voiceloop.llm.text.leaks import Leaks
+from voiceloop.llm.text.parts import MARKS
 
 pytestmark = pytest.mark.pure
 

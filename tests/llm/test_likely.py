@@ -7,8 +7,8 @@ import itertools
 import pytest
 import torch
 
-from voiceloop.llm.likely import AT_ONCE, WIDTH, most_likely
-from voiceloop.llm.tree import ROOT
+from voiceloop.llm.parallel.likely import AT_ONCE, WIDTH, most_likely
+from voiceloop.llm.rules.tree import ROOT
 
 pytestmark = pytest.mark.models
 

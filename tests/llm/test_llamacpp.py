@@ -17,11 +17,11 @@ from tests.llm.conftest import near
 from voiceloop.catalog.convert import GGUF, WEIGHTS
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ModelCorrupt
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import LeanDecoder, decoder
 from voiceloop.llm.engine import SpeculativeLlm, speculative
-from voiceloop.llm.llamacpp import LlamaDecoder
-from voiceloop.llm.loading import load_model
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import LeanDecoder, decoder
+from voiceloop.llm.model.llamacpp import LlamaDecoder
+from voiceloop.llm.model.loading import load_model
 from voiceloop.threads import left
 from voiceloop.types import TokenBurst
 

@@ -19,9 +19,9 @@ from tests.llm.conftest import TEMPLATE, Workshop, build_model, build_tokenizer,
 from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelCorrupt, OutOfMemory, VoiceloopError
 from voiceloop.llm.engine import SpeculativeLlm, speculative, vocabulary
-from voiceloop.llm.loading import explained, load_model
-from voiceloop.llm.memory import memory_for_model
-from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.model.loading import explained, load_model
+from voiceloop.llm.text.template import ChatTemplate
+from voiceloop.placement import memory_for_model
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models
@@ -137,7 +137,7 @@ def test_added_tokens_without_a_row_are_no_tokens(
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["<pad>", " ", "Hi", "<|im_end|>", "\n", "é"])).map("".join))
 def test_texts_are_those_of_the_tokenizer_without_them(workshop: Workshop, text: str) -> None:
-    from voiceloop.llm.tokens import without
+    from voiceloop.llm.model.tokens import without
 
     reduced = without(padded()._tokenizer, {workshop.vocab})
     plain = workshop.tokenizer._tokenizer

@@ -31,10 +31,10 @@ from tests.llm.replies import (
     speculator,
 )
 from tests.llm.ties import Uneven, ties
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import decoder
-from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
-from voiceloop.llm.stats import LlmCounters
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import decoder
+from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, Stream, choose, warp
+from voiceloop.llm.rules.stats import LlmCounters
 
 pytestmark = pytest.mark.models
 

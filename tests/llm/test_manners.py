@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.complaints import Complaint, complaint, named
-from voiceloop.llm.manners import Manners
-from voiceloop.llm.messages import alternating, without_system
-from voiceloop.llm.wording import BEGAN
+from voiceloop.llm.remote.complaints import Complaint, complaint, named
+from voiceloop.llm.remote.manners import Manners
+from voiceloop.llm.text.messages import alternating, without_system
+from voiceloop.llm.text.wording import BEGAN
 
 pytestmark = pytest.mark.pure
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.output import Call, Output, Speech
-from voiceloop.llm.parts import MARKS, Parts
-from voiceloop.llm.template import special_tokens
+from voiceloop.llm.text.output import Call, Output, Speech
+from voiceloop.llm.text.parts import MARKS, Parts
+from voiceloop.llm.text.template import special_tokens
 
 pytestmark = pytest.mark.models  # the tokenizer is a real one
 CALL = '<tool_call>\n{"name": "set_timer", "arguments": {"minutes": 5}}\n</tool_call>'

@@ -31,11 +31,11 @@ from voiceloop.catalog.names import prepare
 from voiceloop.cli import main
 from voiceloop.config import GUARDED, Config, LlmConfig
 from voiceloop.errors import ConfigError, EngineError
-from voiceloop.llm.address import address
-from voiceloop.llm.chatserver import STEP_S
-from voiceloop.llm.remote import RemoteConversation, RemoteLlm, openai
-from voiceloop.llm.troubles import Trouble
-from voiceloop.llm.wording import BROKEN_OFF, SPOKEN
+from voiceloop.llm.remote.address import address
+from voiceloop.llm.remote.chatserver import STEP_S
+from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
+from voiceloop.llm.remote.troubles import Trouble
+from voiceloop.llm.text.wording import BROKEN_OFF, SPOKEN
 from voiceloop.status import engine_names
 from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 

@@ -17,9 +17,9 @@ from voiceloop.bundled import bundled
 from voiceloop.catalog.store import Store
 from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import speculative
-from voiceloop.llm.remote import RemoteConversation, openai
-from voiceloop.llm.troubles import Trouble
-from voiceloop.llm.wording import BROKEN_OFF
+from voiceloop.llm.remote.remote import RemoteConversation, openai
+from voiceloop.llm.remote.troubles import Trouble
+from voiceloop.llm.text.wording import BROKEN_OFF
 from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 __all__ = ["no_threads"]

@@ -23,8 +23,8 @@ from tests.llm.test_remote import (
     spoken,
     talk,
 )
-from voiceloop.llm.remote import openai
-from voiceloop.llm.wording import BEGAN
+from voiceloop.llm.remote.remote import openai
+from voiceloop.llm.text.wording import BEGAN
 from voiceloop.loading import warm_llm
 from voiceloop.types import Past, Tool, ToolCall
 

@@ -12,8 +12,8 @@ from jinja2 import TemplateError
 
 from tests.llm.conftest import TEMPLATE, build_tokenizer
 from voiceloop.errors import EngineError
-from voiceloop.llm.rendering import LARGEST, SECONDS, Rendering
-from voiceloop.llm.template import LONGEST_REASON, ChatTemplate
+from voiceloop.llm.text.rendering import LARGEST, SECONDS, Rendering
+from voiceloop.llm.text.template import LONGEST_REASON, ChatTemplate
 from voiceloop.types import Tool
 
 pytestmark = pytest.mark.models

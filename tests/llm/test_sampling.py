@@ -12,7 +12,7 @@ from transformers import RepetitionPenaltyLogitsProcessor
 
 from tests.llm.distributions import CPU, p_value
 from voiceloop.errors import EngineError
-from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, choose, warp
+from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, Stream, choose, warp
 
 pytestmark = pytest.mark.pure
 NONE = torch.empty(0, dtype=torch.long)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from voiceloop.errors import ConfigError
-from voiceloop.llm import scorers
-from voiceloop.llm.scorers import LONG_WORDS, Candidate, best, concise, likelihood, scorer
-from voiceloop.llm.utterance import CLAUSE_MOST_WORDS, ends_clause
+from voiceloop.llm.parallel import scorers
+from voiceloop.llm.parallel.scorers import LONG_WORDS, Candidate, best, concise, likelihood, scorer
+from voiceloop.llm.parallel.utterance import CLAUSE_MOST_WORDS, ends_clause
 
 pytestmark = pytest.mark.pure
 

@@ -29,16 +29,16 @@ from tests.llm.replies import (
     say,
     speculator,
 )
-from voiceloop.llm.cache import KvCache
 from voiceloop.llm.conversation import LAST_SENTENCE
-from voiceloop.llm.decoder import CHUNK
-from voiceloop.llm.draftpolicy import MOST, DraftPolicy
-from voiceloop.llm.drafts import ModelDraft
-from voiceloop.llm.sampling import Sampling
-from voiceloop.llm.speculate import Speculator
-from voiceloop.llm.stats import LlmCounters
-from voiceloop.llm.stopwatch import Stopwatch
-from voiceloop.llm.verify import DraftTokens
+from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.draft.drafts import ModelDraft
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import CHUNK
+from voiceloop.llm.model.stopwatch import Stopwatch
+from voiceloop.llm.rules.draftpolicy import MOST, DraftPolicy
+from voiceloop.llm.rules.sampling import Sampling
+from voiceloop.llm.rules.stats import LlmCounters
+from voiceloop.llm.rules.verify import DraftTokens
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

@@ -23,8 +23,8 @@ from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.languages import language
-from voiceloop.llm.output import Call, Output, Speech
-from voiceloop.llm.parts import MARKS, Parts
+from voiceloop.llm.text.output import Call, Output, Speech
+from voiceloop.llm.text.parts import MARKS, Parts
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.replay.user import FRAME, Lexicon
 from voiceloop.runner import InlineRunner

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from voiceloop.llm.stats import LlmCounters, Stats, Step
-from voiceloop.llm.tree import chain
+from voiceloop.llm.rules.stats import LlmCounters, Stats, Step
+from voiceloop.llm.rules.tree import chain
 
 pytestmark = pytest.mark.pure
 

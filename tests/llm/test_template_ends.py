@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.text.template import ChatTemplate
 
 from .conftest import TEMPLATE, build_tokenizer
 

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 
 from tests.llm.conftest import CORPUS, Workshop
 from voiceloop.bundled import bundled
-from voiceloop.llm.tokens import Tokenizer, read_tokenizer
+from voiceloop.llm.model.tokens import Tokenizer, read_tokenizer
 
 pytestmark = pytest.mark.models
 

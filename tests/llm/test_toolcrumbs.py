@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.toolcrumbs import ToolCrumbs
+from voiceloop.llm.remote.toolcrumbs import ToolCrumbs
 
 pytestmark = pytest.mark.pure
 

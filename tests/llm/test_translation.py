@@ -15,15 +15,15 @@ from transformers import PreTrainedTokenizerFast
 
 from tests.llm.conftest import CONTEXT, CORPUS, Scripted, build_model, build_tokenizer
 from tests.llm.replies import CAPACITY, MODE_NAMES, MODES, REJECTION, prompts, run, say, speculator
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import decoder
-from voiceloop.llm.draftpolicy import DraftPolicy
-from voiceloop.llm.sampling import Penalties, Sampling
-from voiceloop.llm.speculate import Speculator
-from voiceloop.llm.template import ChatTemplate
-from voiceloop.llm.textdraft import SharedDraft, TextDraft
-from voiceloop.llm.translation import Translation, shared
-from voiceloop.llm.tree import chain
+from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.draft.textdraft import SharedDraft, TextDraft
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import decoder
+from voiceloop.llm.rules.draftpolicy import DraftPolicy
+from voiceloop.llm.rules.sampling import Penalties, Sampling
+from voiceloop.llm.rules.tree import chain
+from voiceloop.llm.text.template import ChatTemplate
+from voiceloop.llm.text.translation import Translation, shared
 
 pytestmark = pytest.mark.models
 

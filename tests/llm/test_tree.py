@@ -14,13 +14,13 @@ from torch import Tensor
 from tests.llm.conftest import CONTEXT, KINDS, WINDOWED, Trees, Workshop, Wrong, near
 from tests.llm.distributions import Table, p_value
 from tests.llm.replies import run, say
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.draftpolicy import MOST, WIDEST, DraftPolicy, tree_of
-from voiceloop.llm.drafts import Draft, ModelDraft, NgramDraft
-from voiceloop.llm.featuredraft import FeatureDraft
-from voiceloop.llm.sampling import Penalties, Sampling, warp
-from voiceloop.llm.speculate import Speculator
-from voiceloop.llm.tree import ROOT, Tree, chain
+from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.draft.drafts import Draft, ModelDraft, NgramDraft
+from voiceloop.llm.draft.featuredraft import FeatureDraft
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.rules.draftpolicy import MOST, WIDEST, DraftPolicy, tree_of
+from voiceloop.llm.rules.sampling import Penalties, Sampling, warp
+from voiceloop.llm.rules.tree import ROOT, Tree, chain
 
 pytestmark = pytest.mark.models
 CPU = torch.device("cpu")

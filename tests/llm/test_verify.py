@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.llm.distributions import p_value
-from voiceloop.llm.verify import coupled, rejection, residual
+from voiceloop.llm.rules.verify import coupled, rejection, residual
 
 pytestmark = pytest.mark.pure
 N = 20_000

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from voiceloop.llm.attention import Place
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import Decoder
-from voiceloop.llm.sampling import Noise, Penalties, Sampling, Stream, warp
+from voiceloop.llm.model.attention import Place
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import Decoder
+from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, Stream, warp
 
 ROUNDING = 1e-5
 """How far two ways of computing a logit in single precision may be apart, next to the largest."""

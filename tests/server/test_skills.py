@@ -15,7 +15,7 @@ from tests.fakes import Script
 from tests.server.test_calls import LOOK, RATE, Client
 from voiceloop.config import Config
 from voiceloop.engines import Engines
-from voiceloop.llm.wording import told
+from voiceloop.llm.text.wording import told
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server.dialogue import Dialogue

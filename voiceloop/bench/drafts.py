@@ -25,7 +25,7 @@ from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelNotFound
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
-from voiceloop.llm.stats import LlmCounters
+from voiceloop.llm.rules.stats import LlmCounters
 
 PLAIN = "none"
 SAMPLES = 1000

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 import voiceloop
 from voiceloop.config import Config
-from voiceloop.llm.decoder import Decoder
+from voiceloop.llm.model.decoder import Decoder
 
 
 def describe(model: PreTrainedModel | Decoder) -> dict[str, object]:

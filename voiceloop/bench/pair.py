@@ -18,14 +18,14 @@ from voiceloop.bench.gpu.captures import Captures
 from voiceloop.bench.synthetic import synthetic_pair
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, OutOfMemory
-from voiceloop.llm.cache import MIB, CachePool, KvCache
-from voiceloop.llm.captured import Captured
-from voiceloop.llm.decoder import CausalModel, Decoder, chunk
-from voiceloop.llm.drafters import LayerDrafter, ModelDrafter, TranslatedDrafter
+from voiceloop.llm.decode.captured import Captured
+from voiceloop.llm.draft.drafters import LayerDrafter, ModelDrafter, TranslatedDrafter
+from voiceloop.llm.draft.featuredraft import FeatureModel, LoadedHead
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
-from voiceloop.llm.featuredraft import FeatureModel, LoadedHead
-from voiceloop.llm.graphs import Capture, CudaGraphs
-from voiceloop.llm.loading import Loaded
+from voiceloop.llm.model.cache import MIB, CachePool, KvCache
+from voiceloop.llm.model.decoder import CausalModel, Decoder, chunk
+from voiceloop.llm.model.graphs import Capture, CudaGraphs
+from voiceloop.llm.model.loading import Loaded
 
 
 class NoDraft(ConfigError):

@@ -15,10 +15,10 @@ from time import perf_counter
 import torch
 
 from voiceloop.bench.figures import StepCosts
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.captured import MOST, Captured, Round
-from voiceloop.llm.decoder import CausalModel, feed
-from voiceloop.llm.sampling import Stream
+from voiceloop.llm.decode.captured import MOST, Captured, Round
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import CausalModel, feed
+from voiceloop.llm.rules.sampling import Stream
 
 REPEATS = 15
 SWEEPS = 5

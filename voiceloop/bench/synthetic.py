@@ -33,7 +33,7 @@ from transformers import (
 )
 
 from voiceloop.errors import ConfigError
-from voiceloop.llm.loading import Loaded, of_transformers
+from voiceloop.llm.model.loading import Loaded, of_transformers
 from voiceloop.placement import BUILDING
 from voiceloop.schema import suggestion
 

@@ -51,7 +51,7 @@ class Conversation:
 
         from voiceloop.calibration.idle import calibrate_in_idle_time
         from voiceloop.calibration.keeping import cache_folder
-        from voiceloop.llm.presence import told_to
+        from voiceloop.llm.remote.presence import told_to
         from voiceloop.session import Session
 
         async def converse() -> None:

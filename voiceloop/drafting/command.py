@@ -54,7 +54,7 @@ def train_draft(command: TrainDraft) -> int:
     from voiceloop.drafting.requests import dialogues
     from voiceloop.drafting.store import State, Store
     from voiceloop.llm.engine import placement
-    from voiceloop.llm.loading import load_model
+    from voiceloop.llm.model.loading import load_model
     from voiceloop.status import loading
 
     config = command.settings.llm

@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from voiceloop.llm.checkpoint import rotary_table
-from voiceloop.llm.featuredraft import DraftShape
+from voiceloop.llm.draft.featuredraft import DraftShape
+from voiceloop.llm.model.checkpoint import rotary_table
 
 STEPS = 4
 """Tokens that are drafted in a row in training."""

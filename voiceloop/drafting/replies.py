@@ -20,8 +20,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import Cache, DynamicLayer, PreTrainedModel
 
-from voiceloop.llm.sampling import Sampling, warp
-from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.rules.sampling import Sampling, warp
+from voiceloop.llm.text.template import ChatTemplate
 
 LONGEST = 64
 """Tokens of a reply."""

@@ -19,12 +19,12 @@ from voiceloop.drafting.requests import Dialogues
 from voiceloop.drafting.store import State, Store
 from voiceloop.drafting.train import Learner, Tell, common_tokens, generate, train
 from voiceloop.errors import EngineError
+from voiceloop.llm.draft.featuredraft import CARD, TOKENS, WEIGHTS, DraftCard, DraftShape
 from voiceloop.llm.engine import system_prompt, vocabulary
-from voiceloop.llm.featuredraft import CARD, TOKENS, WEIGHTS, DraftCard, DraftShape
-from voiceloop.llm.fingerprint import family, fingerprint
-from voiceloop.llm.loading import Loaded
-from voiceloop.llm.sampling import Sampling
-from voiceloop.llm.template import ChatTemplate
+from voiceloop.llm.model.fingerprint import family, fingerprint
+from voiceloop.llm.model.loading import Loaded
+from voiceloop.llm.rules.sampling import Sampling
+from voiceloop.llm.text.template import ChatTemplate
 
 WARM = 0.8
 """Temperature of every other batch of replies."""

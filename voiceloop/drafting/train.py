@@ -21,7 +21,7 @@ from voiceloop.drafting.feature import STEPS, Batch, FeatureLayer, acceptance, l
 from voiceloop.drafting.precision import halves
 from voiceloop.drafting.replies import Generator, Replies
 from voiceloop.drafting.store import State, Store
-from voiceloop.llm.featuredraft import DraftShape
+from voiceloop.llm.draft.featuredraft import DraftShape
 
 BESIDE = 64
 """Dialogues that are replied to at once."""

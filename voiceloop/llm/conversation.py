@@ -18,18 +18,18 @@ from typing import Any, cast
 from voiceloop.calibration.probability import bare
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
-from voiceloop.llm.ahead import Ahead
-from voiceloop.llm.cache import CachePool, Group
-from voiceloop.llm.candidates import BestOf
-from voiceloop.llm.memory import memory_for
-from voiceloop.llm.output import Call, Detokenizer, Output, Speech
-from voiceloop.llm.speculate import Speculator
-from voiceloop.llm.spoken import Echo, sentence_end
-from voiceloop.llm.stats import LlmCounters, Step
-from voiceloop.llm.template import ChatTemplate
-from voiceloop.llm.translation import common
-from voiceloop.llm.utterance import Utterance
-from voiceloop.llm.wording import BROKEN_OFF
+from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.model.cache import CachePool, Group
+from voiceloop.llm.parallel.ahead import Ahead
+from voiceloop.llm.parallel.candidates import BestOf
+from voiceloop.llm.parallel.utterance import Utterance
+from voiceloop.llm.rules.stats import LlmCounters, Step
+from voiceloop.llm.text.output import Call, Detokenizer, Output, Speech
+from voiceloop.llm.text.spoken import Echo, sentence_end
+from voiceloop.llm.text.template import ChatTemplate
+from voiceloop.llm.text.translation import common
+from voiceloop.llm.text.wording import BROKEN_OFF
+from voiceloop.placement import memory_for
 from voiceloop.schema import nearest
 from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall, spaced
 

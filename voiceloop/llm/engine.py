@@ -17,21 +17,17 @@ from voiceloop.calibration.keeping import cache_folder, of_family, recall
 from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig, Quantize
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt
-from voiceloop.llm.ahead import Ahead
-from voiceloop.llm.cache import MIB, CachePool, KvCache, Slots
-from voiceloop.llm.candidates import BestOf
-from voiceloop.llm.captured import LENGTHS, Captured, FixedRound, Placed
 from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
-from voiceloop.llm.decoder import Decoder, TargetDecoder, decoder
-from voiceloop.llm.drafters import (
+from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, Placed
+from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.draft.drafters import (
     Drafter,
     LayerDrafter,
     ModelDrafter,
     NgramDrafter,
     TranslatedDrafter,
 )
-from voiceloop.llm.draftpolicy import EVERY, DraftPolicy
-from voiceloop.llm.featuredraft import (
+from voiceloop.llm.draft.featuredraft import (
     FeatureModel,
     LoadedHead,
     check_head,
@@ -40,21 +36,24 @@ from voiceloop.llm.featuredraft import (
     load_head,
     shipped_head,
 )
-from voiceloop.llm.fingerprint import family, fingerprint
-from voiceloop.llm.footprint import slots_for
-from voiceloop.llm.graphs import Capture, CudaGraphs
-from voiceloop.llm.llamacpp import GgufModel, LlamaDecoder, installed
-from voiceloop.llm.loading import Loaded, explained, load_model
-from voiceloop.llm.memory import memory_for, memory_for_model
-from voiceloop.llm.quantized import check_quantize
-from voiceloop.llm.sampling import Penalties, Sampling
-from voiceloop.llm.scorers import scorer
-from voiceloop.llm.speakable import unspeakable
-from voiceloop.llm.speculate import Speculator
-from voiceloop.llm.template import ChatTemplate
-from voiceloop.llm.translation import shared
-from voiceloop.llm.wording import SPOKEN
-from voiceloop.placement import URGENT, own_stream, torch_device
+from voiceloop.llm.model.cache import MIB, CachePool, KvCache, Slots
+from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
+from voiceloop.llm.model.fingerprint import family, fingerprint
+from voiceloop.llm.model.footprint import slots_for
+from voiceloop.llm.model.graphs import Capture, CudaGraphs
+from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder, installed
+from voiceloop.llm.model.loading import Loaded, explained, load_model
+from voiceloop.llm.model.quantized import check_quantize
+from voiceloop.llm.parallel.ahead import Ahead
+from voiceloop.llm.parallel.candidates import BestOf
+from voiceloop.llm.parallel.scorers import scorer
+from voiceloop.llm.rules.draftpolicy import EVERY, DraftPolicy
+from voiceloop.llm.rules.sampling import Penalties, Sampling
+from voiceloop.llm.text.speakable import unspeakable
+from voiceloop.llm.text.template import ChatTemplate
+from voiceloop.llm.text.translation import shared
+from voiceloop.llm.text.wording import SPOKEN
+from voiceloop.placement import URGENT, memory_for, memory_for_model, own_stream, torch_device
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The bundled pair."""

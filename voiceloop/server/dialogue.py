@@ -14,7 +14,7 @@ from voiceloop.dialogue.state import Options
 from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
-from voiceloop.llm.wording import told
+from voiceloop.llm.text.wording import told
 from voiceloop.schema import is_given
 from voiceloop.server import choices
 from voiceloop.server.logs import VISIT

@@ -19,8 +19,8 @@ from voiceloop.choosing import ELSEWHERE, LLM_KEYS, Choosing, with_server
 from voiceloop.config import Config, Given, given_in_settings, user_file
 from voiceloop.engines import Llm
 from voiceloop.errors import ConfigError
-from voiceloop.llm.finding import find_servers
-from voiceloop.llm.localservers import NOWHERE, PORTS, LocalServer
+from voiceloop.llm.remote.finding import find_servers
+from voiceloop.llm.remote.localservers import NOWHERE, PORTS, LocalServer
 from voiceloop.loading import open_llm
 from voiceloop.userfile import keep
 from voiceloop.wire.extensions import LlmServerUsed

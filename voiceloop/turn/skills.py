@@ -15,7 +15,7 @@ from voiceloop.config import Config
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.engines import Conversation, Llm
-from voiceloop.llm.wording import told
+from voiceloop.llm.text.wording import told
 from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
 from voiceloop.skills.known import Answer, Known, Timer, Voice

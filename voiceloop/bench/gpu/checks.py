@@ -21,8 +21,8 @@ from voiceloop.bench.modes import OurMode, Prompt, TransformersMode
 from voiceloop.bench.pair import Subjects, load_subjects, subjects
 from voiceloop.bench.synthetic import Shape, drawn_pair, synthetic_prompts, vocabulary
 from voiceloop.config import LlmConfig
-from voiceloop.llm.cache import KvCache
-from voiceloop.llm.decoder import Decoder, feed
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import Decoder, feed
 
 SMALL = Shape(256, 512, 4, 8, 4, 32)
 VOCAB = 4096

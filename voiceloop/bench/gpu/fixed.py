@@ -22,11 +22,11 @@ from voiceloop.bench.modes import OurMode, Prompt
 from voiceloop.bench.pair import Pair, without_graphs
 from voiceloop.bench.synthetic import PAIRS, drawn_pair, synthetic_prompts
 from voiceloop.config import LlmConfig
-from voiceloop.llm.attention import Place, has_kernel, hidden, masked
-from voiceloop.llm.cache import KvCache, Slots
-from voiceloop.llm.decoder import Decoder
-from voiceloop.llm.graphs import Capture, Plainly
-from voiceloop.llm.kernels import PLAIN, operations
+from voiceloop.llm.model.attention import Place, has_kernel, hidden, masked
+from voiceloop.llm.model.cache import KvCache, Slots
+from voiceloop.llm.model.decoder import Decoder
+from voiceloop.llm.model.graphs import Capture, Plainly
+from voiceloop.llm.model.kernels import PLAIN, operations
 
 WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},
@@ -150,7 +150,7 @@ def _apart(device: torch.device, shape: tuple[int, int, int], start: int, rows: 
         torch.randn(sizes, generator=generator, device=device, dtype=LOW)
         for sizes in ((rows, heads, dim), (3, capacity, 2 * groups, dim))
     )
-    from voiceloop.llm.fused import attended
+    from voiceloop.llm.model.fused import attended
 
     slot, begun = torch.tensor([[1], [start]], device=device)
     found = attended(q, buffer, slot, begun, None, None)

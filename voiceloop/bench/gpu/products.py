@@ -16,8 +16,8 @@ from voiceloop.bench.gpu.checks import LOW
 from voiceloop.bench.gpu.rows import Row, checked, not_here
 from voiceloop.bench.steps import wait
 from voiceloop.bench.synthetic import PAIRS, Shape
-from voiceloop.llm.graphs import Capture, CudaGraphs
-from voiceloop.llm.kernels import PLAIN, ROUNDED, Operations, Whole, off_by, operations
+from voiceloop.llm.model.graphs import Capture, CudaGraphs
+from voiceloop.llm.model.kernels import PLAIN, ROUNDED, Operations, Whole, off_by, operations
 
 ROWS = (1, 2, 5, 9)
 COLD = 2**28

@@ -1,0 +1,360 @@
+"""Rounds that are captured: all of a round between two numbers on the host, in shapes that stay.
+
+`Speculator.round` asks for each operation by itself, and its shapes grow with the sequence. Here
+the same round is two pieces of work for each number of draft tokens, the draft's passes and the
+target's with what is decided by it. They serve every conversation whose caches have slots. What
+differs from round to round (which slots, where the sequence ends, its last two ids, the keys of its
+random numbers) goes to the device in one copy, and what was decided comes back in one, which is all
+that the host waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from voiceloop.llm.draft.drafts import Draft, ModelDraft
+from voiceloop.llm.model.attention import BUCKETS, Place
+from voiceloop.llm.model.cache import KvCache, Slots
+from voiceloop.llm.model.decoder import Decoder
+from voiceloop.llm.model.graphs import Capture, Graph
+from voiceloop.llm.rules.sampling import (
+    Noise,
+    Penalties,
+    Said,
+    Sampling,
+    Stream,
+    choose,
+    counted,
+    warp,
+)
+from voiceloop.llm.rules.tree import chain
+from voiceloop.llm.rules.verify import Verifier, coupled, rejection
+
+LENGTHS = (0, 1, 2, 3, 4, 6, 8)
+"""Draft tokens of a round: each takes a graph of its own."""
+MOST = LENGTHS[-1]
+USUAL = (0, 4)
+"""Those that nearly every reply begins with, captured before the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round begins with."""
+
+    slots: tuple[int, int]
+    """The target's, and the draft's if that is a model."""
+    length: int
+    """Ids of the sequence."""
+    start: int
+    """Where the reply begins."""
+    recent: tuple[int, int]
+    """The last two ids."""
+    keys: dict[Stream, list[int]]
+    """Of the random numbers of the next `MOST` + 1 tokens."""
+
+
+class Inputs:
+    """A round's numbers on the device, each at an address that stays."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._on_host = torch.zeros(6 + 3 * (MOST + 1), dtype=torch.long)
+        if device.type == "cuda":
+            self._on_host = self._on_host.pin_memory()
+        self._numbers = numbers = torch.zeros_like(self._on_host, device=device)
+        self.target_slot, self.draft_slot, self.length, self.start = numbers[:4].split(1)
+        self.recent = numbers[4:6]
+        self.keys = dict(zip(Stream, numbers[6:].view(3, -1), strict=True))
+
+    def load(self, round_: Round) -> None:
+        """Take a round's numbers. Whatever read the last ones has to be over."""
+        keys = [key for stream in Stream for key in round_.keys[stream]]
+        told = (*round_.slots, round_.length, round_.start, *round_.recent, *keys)
+        self._on_host.copy_(torch.tensor(told))
+        self._numbers.copy_(self._on_host, non_blocking=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A model, and the slots that its rows go to."""
+
+    decoder: Decoder
+    slots: Slots
+
+
+class FixedRound:
+    """What a round computes, without anything that differs from one to the next but numbers.
+
+    Neither `draft` nor `verify` reads anything back. Both are the lines of `Speculator.round` that
+    bear the same names, and give what those give.
+    """
+
+    def __init__(self, target: Placed, draft: Placed | None, sampling: Sampling) -> None:
+        """Seeds are the conversations' own."""
+        self.target, self.draft_model = target, draft
+        self.sampling = sampling
+        device, vocab = target.decoder.device, target.decoder.vocab
+        self.inputs = Inputs(device)
+        self.ids = torch.zeros(
+            target.slots.spare + 1, target.slots.capacity, dtype=torch.long, device=device
+        )
+        """Of the sequences, by slot; only penalties look at them."""
+        counting = Penalties(sampling, vocab, device).counting
+        self.earlier = torch.zeros(
+            len(self.ids) if counting else 0, vocab, dtype=torch.bool, device=device
+        )
+        """Which tokens the earlier replies and what the reply answers consist of, by slot."""
+        self.x = torch.zeros(MOST, dtype=torch.long, device=device)
+        """Draft tokens."""
+        exact = torch.float64 if target.decoder.dtype == torch.float64 else torch.float32
+        rows = MOST + 1 if sampling.rejects else 0
+        self.q = torch.zeros(rows, vocab, dtype=exact, device=device)
+        """In rejection sampling, the distributions they were drawn from."""
+        self.p = torch.zeros(rows, vocab, dtype=exact, device=device)
+        """In rejection sampling, the target's."""
+        self.decided = torch.zeros(MOST + 2, dtype=torch.long, device=device)
+        """How many draft tokens are accepted, and the tokens that are decided."""
+        self._noise = Noise(0, vocab, device)
+        self._penalties = Penalties(sampling, vocab, device)
+
+    @torch.inference_mode()
+    def draft(self, k: int, reach: int) -> None:
+        """Propose x_1, …, x_k. The first pass reads the last two ids: it may have to, and writing a
+        row again changes nothing but rounding."""
+        assert self.draft_model is not None
+        given, sampling, x = self.inputs, self.sampling, self.x
+        decoder, slots = self.draft_model.decoder, self.draft_model.slots
+        said, noise = self._said(), self._gumbel(k, drafting=True)
+        rows, start = given.recent, given.length - 2
+        for i in range(k):
+            logits = decoder.forward_at(rows, Place(slots, given.draft_slot, start, reach), 1)
+            scores = warp(self._penalties.apply(logits, x[:i], said), sampling)
+            if sampling.rejects:
+                self.q[i : i + 1] = scores.softmax(-1)
+            x[i : i + 1] = choose(scores, None if noise is None else noise[i])
+            rows, start = x[i : i + 1], given.length + i
+
+    @torch.inference_mode()
+    def verify(self, k: int, reach: int) -> None:
+        """One pass of the target over the last id and the draft tokens, and what it decides."""
+        given, sampling, x, slots = self.inputs, self.sampling, self.x[:k], self.target.slots
+        rows = torch.cat((given.recent[1:], x))
+        place = Place(slots, given.target_slot, given.length - 1, reach)
+        logits = self.target.decoder.forward_at(rows, place, k + 1)
+        scores = warp(self._penalties.apply(logits, x, self._said()), sampling)
+        if sampling.rejects:
+            p = self.p[: k + 1].copy_(scores.softmax(-1))
+            q = None if self.draft_model is None else self.q[:k]
+            u = self._noise.uniform(given.keys[Stream.ACCEPT][:k])
+            keys = given.keys[Stream.RESIDUAL]
+            n, tokens = rejection(x, p, q, u, lambda n: self._noise.gumbel(keys.index_select(0, n)))
+        else:
+            n, tokens = coupled(x, scores, self._gumbel(k + 1))
+        self.decided[: k + 2] = torch.cat((n, tokens))
+        self._note(place.positions(k + 1), rows)
+
+    def _gumbel(self, rows: int, *, drafting: bool = False) -> Tensor | None:
+        """See `Verifier.noise`."""
+        if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
+            return None
+        return self._noise.gumbel(self.inputs.keys[Stream.CHOICE][:rows])
+
+    def _said(self) -> Said | None:
+        if not self._penalties.counting:
+            return None
+        given = self.inputs
+        self._note(given.length - 1, given.recent[1:])
+        ids, earlier = (
+            rows.index_select(0, given.target_slot)[0] for rows in (self.ids, self.earlier)
+        )
+        return Said(counted(ids, given.length, given.start, self.target.decoder.vocab), earlier)
+
+    def _note(self, positions: Tensor, ids: Tensor) -> None:
+        """Know which ids stand there."""
+        if self._penalties.counting:
+            at = self.inputs.target_slot * self.ids.shape[1] + positions
+            self.ids.view(-1).index_copy_(0, at, ids)
+
+    @property
+    def counting(self) -> bool:
+        """Whether `ids` matter."""
+        return self._penalties.counting
+
+
+class Captured:
+    """The rounds of a pair of models, replayed for any conversation."""
+
+    def __init__(self, work: FixedRound, capture: Capture) -> None:
+        """All methods are to be called on one thread."""
+        self.work = work
+        self._capture = capture
+        self._graphs: dict[tuple[str, int, int], Graph] = {}
+        self._reach = 0
+        self._told = torch.zeros_like(work.decided, device="cpu")
+        if work.decided.device.type == "cuda":
+            self._told = self._told.pin_memory()
+
+    def prepare(self) -> None:
+        """Capture what is usual; the rest is, when it is first wanted."""
+        for k in USUAL:
+            self._prepare(k, self._reaching(BUCKETS[0]))
+
+    def begin(self, round_: Round, k: int, x: Tensor | None = None) -> None:
+        """A round of `k` draft tokens, one of `LENGTHS`; these are `x` if no model drafts them."""
+        self._reach = self._reaching(round_.length + k)
+        self._prepare(k, self._reach)
+        self.work.inputs.load(round_)
+        if x is not None:
+            self.work.x[:k].copy_(x)
+
+    def note(self, slot: int, start: int, ids: Sequence[int]) -> None:
+        """From `start` on, the sequence in the target's `slot` has these `ids`, if that matters."""
+        if self.work.counting and start < len(ids):
+            self.work.ids[slot, start : len(ids)] = torch.tensor(ids[start:])
+
+    def note_earlier(self, slot: int, tokens: Set[int]) -> None:
+        """What came earlier in the target's `slot`, as penalties count it, consists of `tokens`."""
+        if self.work.counting:
+            self.work.earlier[slot].zero_()
+            self.work.earlier[slot, sorted(tokens)] = True
+
+    def draft(self, k: int) -> None:
+        """Propose; nothing waits for it."""
+        self._graphs["draft", k, self._reach].replay()
+
+    def verify(self, k: int) -> None:
+        """Decide; nothing waits for it."""
+        self._graphs["verify", k, self._reach].replay()
+
+    def decided(self) -> tuple[int, list[int]]:
+        """How many of the draft tokens are accepted, and the tokens that are decided; waits."""
+        self._told.copy_(self.work.decided, non_blocking=True)
+        if self.work.decided.device.type == "cuda":
+            arrived = torch.cuda.Event()
+            arrived.record()
+            arrived.synchronize()
+        n, *tokens = cast("list[int]", cast(Any, self._told).tolist())
+        return n, tokens[: n + 1]
+
+    def _reaching(self, rows: int) -> int:
+        """How far passes reach that look at so many rows."""
+        work, capacity = self.work, self.work.target.slots.capacity
+        models = [model for model in (work.target, work.draft_model) if model is not None]
+        if not any(model.decoder.by_reach for model in models):
+            return capacity
+        return next((reach for reach in BUCKETS if rows <= reach <= capacity), capacity)
+
+    def _prepare(self, k: int, reach: int) -> None:
+        """Capture what is not captured yet. What was loaded is lost."""
+        work = self.work
+        jobs = {"verify": work.verify}
+        if work.draft_model is not None and k > 0:
+            jobs["draft"] = work.draft
+        for name, job in jobs.items():
+            if (name, k, reach) in self._graphs:
+                continue
+            models = work.target, work.draft_model or work.target
+            target, draft = (model.slots.spare for model in models)
+            nothing = dict.fromkeys(Stream, [0] * (MOST + 1))
+            work.inputs.load(Round((target, draft), 2, 1, (0, 0), nothing))
+            work.x.zero_()
+            once = partial(job, k, reach)
+            once()
+            self._graphs[name, k, reach] = self._capture(once)
+
+
+class Rounds:
+    """The captured rounds of one conversation."""
+
+    def __init__(
+        self,
+        captured: Captured,
+        cache: KvCache,
+        draft: Draft | None,
+        verifier: Verifier,
+        penalties: Penalties,
+    ) -> None:
+        """`cache` is the target's."""
+        self._captured = captured
+        self._cache = cache
+        self._draft = draft
+        self._verifier = verifier
+        self._penalties = penalties
+        self._position = 0
+        self._noted = 0
+        """How many of the conversation's ids lie on the device."""
+        self._earlier: Set[int] | None = None
+        """The tokens that came earlier, as they are marked there."""
+
+    def ready(self, ids: Sequence[int]) -> bool:
+        """Whether the round after `ids` can be one of these: its rows have places that stay."""
+        caches = [self._cache]
+        if isinstance(self._draft, ModelDraft):
+            caches.append(self._draft.cache)
+        placed = all(cache.slot is not None for cache in caches)
+        fits = 1 < len(ids) <= self._cache.capacity - MOST
+        return placed and fits and self._cache.length == len(ids) - 1
+
+    def begin(
+        self, ids: Sequence[int], k: int, start: int, position: int
+    ) -> Generator[None, None, int]:
+        """The round after `ids`, whose reply begins at `start`, of `k` draft tokens or the next
+        fewer that can be; returns how many. The first is number `position` of the turn's tokens.
+
+        What is no model has drafted them by then; one has caught up. Nothing waits for the device.
+        """
+        draft, captured, known, x = self._draft, self._captured, len(ids), None
+        k, slot = _fitting(k), captured.work.target.slots.spare
+        if isinstance(draft, ModelDraft):
+            slot = draft.cache.slot
+            draft.rollback(known - 1)
+        elif draft is not None and k > 0:
+            self._penalties.count(ids, start)
+            offered = yield from draft.propose(ids, chain(k), None, self._penalties)
+            k = _fitting(len(offered))
+            x = offered.tokens[:k]
+        assert self._cache.slot is not None and slot is not None
+        keys = self._verifier.numbers(position, MOST + 1)
+        round_ = Round((self._cache.slot, slot), known, start, (ids[-2], ids[-1]), keys)
+        captured.begin(round_, k, x)
+        captured.note(self._cache.slot, self._noted, ids)
+        if self._earlier is not (earlier := self._penalties.earlier):
+            captured.note_earlier(self._cache.slot, earlier)
+            self._earlier = earlier
+        if isinstance(draft, ModelDraft) and k > 0:
+            draft.cache.length = known + k - 1
+        self._noted, self._position = known + k, position
+        return k
+
+    def draft(self, k: int) -> None:
+        """Have the model draft the `k` tokens, if it is one that does; nothing waits for it."""
+        if isinstance(self._draft, ModelDraft) and k > 0:
+            self._captured.draft(k)
+
+    def verify(self, k: int) -> None:
+        """Pass the `k` draft tokens through the target, and decide; nothing waits for it."""
+        self._captured.verify(k)
+        self._cache.advance(k + 1)
+
+    def settle(self) -> tuple[int, list[int]]:
+        """How many of the draft tokens are accepted, and the tokens that are decided; waits."""
+        n, tokens = self._captured.decided()
+        if self._verifier.sampling.rejects:
+            self._verifier.remember(self._position, self._captured.work.p[: n + 1])
+        return n, tokens
+
+    def rollback(self, length: int) -> None:
+        """The ids from position `length` on are others by now."""
+        self._noted = min(self._noted, length)
+        if length == 0:  # what comes may have another slot
+            self._earlier = None
+
+
+def _fitting(k: int) -> int:
+    """The most draft tokens of a captured round that are no more than `k`."""
+    return max(length for length in LENGTHS if length <= k)

@@ -1,0 +1,1 @@
+"""Drafts: what proposes the tokens that the target verifies."""

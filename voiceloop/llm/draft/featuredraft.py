@@ -1,0 +1,290 @@
+"""A draft that was trained for one target: a layer over what the target's head was given last.
+
+Its folder holds a card and the layer's weights (`voiceloop train-draft` writes both); embedding and
+head are the target's own. A row is a token's embedding beside the feature that the target had
+before it, and becomes the feature behind it (EAGLE: Li et al. 2024, arXiv 2401.15077). While it
+drafts, its own features stand in for those that the target has not computed yet; rows that stand on
+them are made anew once it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import torch
+import torch.nn.functional as F
+from msgspec import Meta
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from voiceloop.bundled import bundled
+from voiceloop.engines import Steps
+from voiceloop.errors import EngineError, ModelCorrupt
+from voiceloop.llm.draft.drafts import TreeDraft
+from voiceloop.llm.model.attention import FEATURES, Branching, Following
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight, rotary_table
+from voiceloop.llm.model.decoder import LeanDecoder, TargetDecoder, chunk
+from voiceloop.llm.model.fingerprint import family
+from voiceloop.llm.model.kernels import linear
+from voiceloop.llm.model.llamacpp import GgufModel
+from voiceloop.llm.model.loading import Loaded
+from voiceloop.llm.rules import draftpolicy
+from voiceloop.llm.rules.sampling import Sampling
+from voiceloop.llm.rules.tree import Tree
+
+CARD, WEIGHTS = "draft.json", "draft.safetensors"
+FUSE, TOKENS = "fuse.weight", "tokens"
+_LAYER = "model.layers.0."
+
+Size = Annotated[int, Meta(ge=1, le=2**20)]
+
+
+class DraftShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The sizes of the layer."""
+
+    hidden: Size
+    """Of a feature, and of an embedding."""
+    heads: Size
+    groups: Size
+    dim: Annotated[int, Meta(ge=2, le=1024, multiple_of=2)]
+    """Of a head."""
+    inner: Size
+    """Of the gate."""
+    eps: float = 1e-6
+    theta: float = 10_000.0
+    """The base of the rotary positions."""
+
+    def weights(self) -> dict[str, tuple[int, int] | tuple[int]]:
+        """The shape of every weight, by name."""
+        hidden, inner = self.hidden, self.inner
+        queries, keys = self.heads * self.dim, self.groups * self.dim
+        return {
+            FUSE: (hidden, 2 * hidden),
+            f"{_LAYER}input_layernorm.weight": (hidden,),
+            f"{_LAYER}self_attn.q_proj.weight": (queries, hidden),
+            f"{_LAYER}self_attn.k_proj.weight": (keys, hidden),
+            f"{_LAYER}self_attn.v_proj.weight": (keys, hidden),
+            f"{_LAYER}self_attn.o_proj.weight": (hidden, queries),
+            f"{_LAYER}post_attention_layernorm.weight": (hidden,),
+            f"{_LAYER}mlp.gate_proj.weight": (inner, hidden),
+            f"{_LAYER}mlp.up_proj.weight": (inner, hidden),
+            f"{_LAYER}mlp.down_proj.weight": (hidden, inner),
+            NORM: (hidden,),
+        }
+
+
+class DraftCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What draft.json says."""
+
+    target: str
+    """The name of the model that it drafts for, as it was given."""
+    family: str
+    """Of that model, see `fingerprint.family`: it drafts for all files of it."""
+    shape: DraftShape
+    minutes: float = 0.0
+    """How long it was trained."""
+    accepted: tuple[float, ...] = ()
+    """How often its first guess was right on held-out replies, its second where that was, and so
+    on."""
+    kind: str = "feature"
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedHead:
+    """A draft's files."""
+
+    name: str
+    card: DraftCard
+    weights: dict[str, Tensor]
+    tokens: Tensor
+    """The target's tokens that it chooses among, int64 [tokens]."""
+
+
+def is_head(folder: Path) -> bool:
+    """Whether a folder holds a draft of this kind."""
+    return (folder / CARD).is_file()
+
+
+def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
+    """Read a draft. Raises ModelCorrupt."""
+    try:
+        card = msgspec.json.decode((folder / CARD).read_bytes(), type=DraftCard)
+        with safe_open(folder / WEIGHTS, framework="pt", device=str(device)) as opened:
+            weights = {name: opened.get_tensor(name) for name in opened.keys()}
+        tokens = weights.pop(TOKENS).long()
+        found = {name: tuple(weight.shape) for name, weight in weights.items()}
+        if found != card.shape.weights() or tokens.dim() != 1 or not len(tokens):
+            raise ValueError("its weights are not those of its card")
+    except (OSError, ValueError, KeyError, SafetensorError, msgspec.DecodeError) as error:
+        said = str(error).strip().partition("\n")[0]
+        raise ModelCorrupt(
+            f"the draft '{name}' is damaged: {said}", "copy it again, or train another"
+        ) from error
+    return LoadedHead(name, card, weights, tokens)
+
+
+def shipped_head(family: str, device: torch.device) -> LoadedHead | None:
+    """The draft that ships for targets of that family, if one does."""
+    for path in sorted(bundled("models/drafts").glob(f"*/{CARD}")):
+        if msgspec.json.decode(path.read_bytes(), type=DraftCard).family == family:
+            return load_head(path.parent.name, path.parent, device)
+    return None
+
+
+def check_head(head: LoadedHead, target: Loaded, vocab: int) -> None:
+    """Raise EngineError where a draft was trained for a target of another family."""
+    if head.card.family != family(target) or int(head.tokens.max()) >= vocab:
+        raise EngineError(
+            f"the draft '{head.name}' was trained for {head.card.target}, "
+            f"which is another model than '{target.name}'",
+            "train one with voiceloop train-draft, or set llm.draft to auto",
+        )
+
+
+def head_rows(target: Loaded, tokens: Tensor) -> Tensor:
+    """Rows of the target's head, [tokens, hidden], before a decoder takes it."""
+    if isinstance(target.model, Checkpoint):
+        weights = target.model.weights
+        return weights.get(HEAD, weights[EMBEDDING])[tokens]
+    assert not isinstance(target.model, GgufModel), "torch runs it"
+    embeddings: torch.nn.Linear = target.model.get_output_embeddings()  # pyright: ignore[reportAssignmentType]
+    return embeddings.weight.detach()[tokens]
+
+
+class FeatureModel:
+    """The layer with its target's embedding and head."""
+
+    def __init__(
+        self, head: LoadedHead, rows: Tensor, target: TargetDecoder, capacity: int
+    ) -> None:
+        """`rows` are from `head_rows`, `target` is the decoder that was built since."""
+        shape, dtype = head.card.shape, target.dtype
+        weights = {name: weight.to(dtype) for name, weight in head.weights.items()}
+        self._fuse = linear(weights.pop(FUSE))
+        self.embedding = target.embedding
+
+        def rotary(positions: int) -> tuple[Tensor, Tensor]:
+            return rotary_table(positions, shape.dim, shape.theta, dtype, target.device)
+
+        checkpoint = Checkpoint(
+            sights=(Sight(rotary),),
+            heads=shape.heads,
+            groups=shape.groups,
+            dim=shape.dim,
+            eps=shape.eps,
+            weights=weights | {EMBEDDING: target.embedding[:1], HEAD: rows.to(dtype)},
+            dtype=dtype,
+        )
+        self._layer = LeanDecoder(checkpoint, len(rows), capacity)
+        self.tokens = head.tokens.to(target.device)
+        self.vocab = target.vocab
+        self.device = target.device
+        self.hidden = shape.hidden
+        self.dtype = dtype
+        self.parameters = sum(weight.numel() for weight in head.weights.values()) + rows.numel()
+        self.pass_bytes = self._fuse.nbytes + self._layer.pass_bytes
+        """Of large matrices, as `Decoder.pass_bytes`."""
+
+    @torch.inference_mode()
+    def forward(
+        self,
+        ids: Tensor,
+        features: Tensor,
+        cache: KvCache,
+        tree: Tree | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Feed `ids` [rows] behind what `cache` holds, beside the features before them, [rows,
+        hidden]. Returns the logits after the last, [1, vocab], -inf for what it never chooses, and
+        the feature behind it, [1, hidden]; after all where they are the last nodes of a `tree`."""
+        x = self._fuse(torch.cat((F.embedding(ids, self.embedding), features), -1))
+        if tree is None:
+            found = self._layer.through(x, Following(cache, len(ids)))[-1:]
+        else:
+            found = self._layer.through(x, Branching(cache, len(ids), tree, self.device))
+        cache.advance(len(ids))
+        feature = self._layer.normed(found)
+        logits = self._layer.head(feature)
+        every = logits.new_full((len(logits), self.vocab), -torch.inf)
+        return every.index_copy_(1, self.tokens, logits), feature
+
+
+class FeatureDraft(TreeDraft):
+    """See `Draft`; `features` is the target's cache of the conversation."""
+
+    # What it has read beside features of its own, it reads again beside the target's.
+    lag = draftpolicy.MOST + 1
+
+    def __init__(
+        self,
+        model: FeatureModel,
+        features: KvCache,
+        sampling: Sampling,
+        capacity: int,
+        ends: frozenset[int] = frozenset(),
+    ) -> None:
+        super().__init__(model.device, sampling, capacity, ends)
+        self._layer, self._features = model, features
+        self._sure = 0
+        """Rows that stand on the target's features."""
+        self._last: Tensor | None = None
+        """The feature that the next row stands on, where it is one of the layer's own."""
+
+    @property
+    def length(self) -> int:
+        """See `Draft.length`."""
+        return self._sure
+
+    def prefill(self, ids: Sequence[int]) -> Steps[None]:
+        """See `Draft.prefill`. It goes no further than the target."""
+        self.rollback(self._sure)
+        end, most = min(len(ids), self._features.length + 1), chunk(self._device)
+        while self._sure < end:
+            piece = ids[self._sure : min(end, self._sure + most)]
+            self._fed(torch.tensor(piece, device=self._device))
+            yield None
+
+    def rollback(self, length: int) -> None:
+        """See `Draft.rollback`. Rows that stand on its own features go in any case."""
+        self._sure = min(self._sure, length)
+        self._last = None
+        super().rollback(self._sure)
+
+    def release(self) -> None:
+        """See `Draft.release`."""
+        super().release()
+        self._sure, self._last = 0, None
+
+    def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
+        yield from ()
+        self.rollback(len(ids) - 1)
+        return torch.tensor(ids[self._sure :], device=self._device)
+
+    def _logits(self, unseen: Tensor) -> Tensor:
+        if self._last is None:
+            logits, self._last = self._fed(unseen)
+        else:
+            logits, self._last = self._layer.forward(unseen, self._last, self.cache)
+        return logits
+
+    def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
+        assert self._last is not None, "the first level stands on the target's feature"
+        features = self._last[list(after)]
+        logits, self._last = self._layer.forward(tokens, features, self.cache, tree)
+        return logits
+
+    def _fed(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Feed tokens beside the target's features."""
+        start = self.cache.length
+        (rows,) = self._features.written(FEATURES)
+        before = rows[max(0, start - 1) : start + len(ids) - 1, 0]
+        if start == 0:  # nothing is before the first token
+            before = F.pad(before, (0, 0, 1, 0))
+        found = self._layer.forward(ids, before, self.cache)
+        self._sure = self.cache.length
+        return found

@@ -1,0 +1,210 @@
+"""Drafts by models with another tokenizer than the target's (universal assisted decoding).
+
+Where the two have most tokens in common, the draft chooses among those, from its own distribution
+over them and with the target's noise, so nothing is lost but the rest (Timor et al. 2025, arXiv
+2502.05202, their TLI). Else its guess is a text, which is then tokenised as the target would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from voiceloop.engines import Steps
+from voiceloop.llm.draft.drafts import ChainDraft
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import Decoder, feed
+from voiceloop.llm.rules import draftpolicy
+from voiceloop.llm.rules.sampling import Penalties, Sampling
+from voiceloop.llm.rules.tree import Tree
+from voiceloop.llm.rules.verify import DraftTokens
+from voiceloop.llm.text.template import special_tokens
+from voiceloop.llm.text.translation import Translation
+
+MOST = 0.5
+"""Share of the draft's tokens that are to be the target's too, for them to be used as they are."""
+
+
+ROOM = 64
+"""Rows of a draft's cache that are kept for what it guesses."""
+
+
+class _Reader:
+    """A draft's cache over the translation of what the target has."""
+
+    def __init__(self, model: Decoder, cache: KvCache, translation: Translation) -> None:
+        self.cache, self.translation, self.length = cache, translation, 0
+        self._model = model
+        self._fed: list[int] = []
+        """What the cache holds, and maybe more."""
+
+    def unseen(self, ids: Sequence[int]) -> list[int]:
+        """Cut the cache back to what fits `ids`; what it lacks of them, one token at least. All
+        of them may be too long for it: then none."""
+        own = self.translation.translate(ids)
+        if len(own) > self.cache.capacity - ROOM:
+            return []
+        most = min(self.cache.length, len(self._fed), len(own) - 1)
+        same = next((i for i in range(most) if self._fed[i] != own[i]), max(0, most))
+        self.cache.rollback(same)
+        self._fed = own
+        return own[same:]
+
+    def read(self, ids: Sequence[int]) -> Steps[None]:
+        """Compute the rows of all of `ids`."""
+        if self.unseen(ids):
+            yield from feed(self._model, self.cache, self._fed)
+        self.length = len(ids)
+
+    def last(self, ids: Sequence[int]) -> Generator[None, None, list[int]]:
+        """What `unseen` gives, but no more than goes into a step: the rest is read before."""
+        own = self.unseen(ids)
+        if len(own) > self._model.chunk:
+            yield from feed(self._model, self.cache, self._fed[:-1])
+            yield None
+            own = own[-1:]
+        self.length = len(ids)
+        return own
+
+    def chose(self, token: int) -> None:
+        """The draft goes on with a token of its own, which it is then fed."""
+        self._fed.append(token)
+
+    def rollback(self, length: int) -> None:
+        """The target's sequence is cut back. What the cache has to lose, the next words tell."""
+        self.translation.rollback(length)
+        self.length = min(self.length, length)
+
+    def release(self) -> None:
+        """Forget everything."""
+        self.translation.rollback(0)
+        self.cache.release()
+        self.length, self._fed = 0, []
+
+
+class _Translated:
+    """What drafts have in common whose model reads a translation; see `Draft`."""
+
+    # It has not been told yet what of its last proposal stands.
+    lag = draftpolicy.MOST + 1
+
+    def __init__(self, reader: _Reader) -> None:
+        self._reader = reader
+
+    @property
+    def length(self) -> int:
+        """See `Draft.length`."""
+        return self._reader.length
+
+    def prefill(self, ids: Sequence[int]) -> Steps[None]:
+        """See `Draft.prefill`."""
+        yield from self._reader.read(ids)
+
+    def rollback(self, length: int) -> None:
+        """See `Draft.rollback`."""
+        self._reader.rollback(length)
+
+    def release(self) -> None:
+        """See `Draft.release`."""
+        self._reader.release()
+
+    @property
+    def caches(self) -> tuple[KvCache, ...]:
+        """See `Draft.caches`."""
+        return (self._reader.cache,)
+
+
+class SharedDraft(_Translated, ChainDraft):
+    """A model that drafts the tokens which it has in common with the target."""
+
+    def __init__(
+        self,
+        model: Decoder,
+        translation: Translation,
+        same: Mapping[int, int],
+        vocab: int,
+        sampling: Sampling,
+        capacity: int,
+        ends: frozenset[int] = frozenset(),
+    ) -> None:
+        """`same` are the target's ids of such tokens, by the draft's; `vocab` is the target's."""
+        ChainDraft.__init__(self, model.device, sampling, capacity, ends)
+        _Translated.__init__(self, _Reader(model, self.cache, translation))
+        self._model, self._vocab = model, vocab
+        own, target = zip(*sorted(same.items()), strict=True)
+        self._own = torch.tensor(own, device=model.device)
+        self._target = torch.tensor(target, device=model.device)
+        self._meant = torch.zeros(vocab, dtype=torch.long, device=model.device)
+        self._meant[self._target] = self._own
+        self._first = True
+
+    def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
+        self._first = True
+        own = yield from self._reader.last(ids)
+        return torch.tensor(own, device=self._device)
+
+    def _logits(self, unseen: Tensor) -> Tensor:
+        if not self._first:  # it is a token that this draft chose, as the target has it
+            unseen = self._meant[unseen]
+            self._reader.chose(int(unseen))
+        self._first = False
+        logits = self._model.forward(unseen, self.cache, 1)
+        every = logits.new_full((1, self._vocab), -torch.inf)
+        return every.index_copy_(1, self._target, logits.index_select(1, self._own))
+
+
+class TextDraft(_Translated):
+    """A model whose likeliest words are the guess; see `Draft`."""
+
+    draws = False
+
+    def __init__(
+        self, model: Decoder, translation: Translation, target: object, own: object, capacity: int
+    ) -> None:
+        """`target` and `own` are the tokenizers."""
+        self.cache = KvCache(capacity)
+        super().__init__(_Reader(model, self.cache, translation))
+        self._model, self._translation, self._tokenizer = model, translation, own
+        specials = {text: index for index, text in special_tokens(target).items()}
+        self._special = {index: specials.get(text) for index, text in special_tokens(own).items()}
+        """What the draft's special tokens are to the target, which may know none of the name."""
+
+    @torch.inference_mode()
+    def propose(
+        self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
+    ) -> Generator[None, None, DraftTokens]:
+        """See `Draft.propose`. Nothing is proposed within a character; the target's noise means
+        nothing to another vocabulary, so the guess is the likeliest text."""
+        own, k = (yield from self._reader.last(ids)), tree.depth
+        unseen, guess, x = torch.tensor(own, device=self._model.device), list[int](), list[int]()
+        while own and self._translation.certain and len(guess) < 2 * k and len(x) <= k:
+            if guess:
+                yield None
+            logits = self._model.forward(unseen, self.cache, 1)
+            unseen = logits.argmax(-1)
+            token = int(unseen)
+            if token in self._special:
+                meant = self._special[token]
+                x += [] if meant is None else [meant]
+                break
+            guess.append(token)
+            self._reader.chose(token)
+            x = self._tokens(guess)
+        return DraftTokens(torch.tensor(x[:k], dtype=torch.long, device=self._model.device))
+
+    def _tokens(self, guess: list[int]) -> list[int]:
+        """The target's tokens for what was guessed; a last character that is not whole waits."""
+        context = self._translation.word
+        text = self._decoded(context, guess)
+        return self._translation.back(text.rstrip("\ufffd"))
+
+    def _decoded(self, context: list[int], guess: list[int]) -> str:
+        """The text of `guess` behind `context`, on which a first space may depend."""
+        decode = self._tokenizer.decode  # pyright: ignore[reportAttributeAccessIssue]
+        before = decode(context, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        whole = decode(
+            context + guess, skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+        return whole[len(before) :]

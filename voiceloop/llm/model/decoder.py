@@ -1,0 +1,356 @@
+"""One forward pass of a causal language model over a few new tokens.
+
+`LeanDecoder` runs the Llama family from fused weights with a handful of calls for each layer:
+with models of a few million parameters, the layers of Python around the arithmetic cost more than
+the arithmetic. Everything else runs through transformers' own forward, by the decoder in `hf`. Both
+write into a `KvCache` and know nothing of what the tokens mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from voiceloop.config import Quantize
+from voiceloop.llm.model.attention import Branching, Following, Place, Placed, Rows, has_kernel
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
+from voiceloop.llm.model.kernels import PLAIN, Linear, Norm, Operations, linear, operations
+from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder
+from voiceloop.llm.model.quantized import unquantizable
+from voiceloop.llm.rules.tree import Tree
+from voiceloop.threads import all_cores
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+CHUNK = 64
+"""Most tokens of a prompt in one step: a step bounds how long cancellation takes."""
+MANY = 24
+"""Rows from which on a pass is large work: more than a round verifies."""
+_CHUNKS = {"cuda": 512}
+"""The same on devices that read all weights again for each of these in next to no time."""
+
+
+class CausalModel(Protocol):
+    """A model that extends a sequence."""
+
+    vocab: int
+    """Length of a row of logits."""
+    parameters: int
+    pass_bytes: int
+    """Bytes of weights that a pass reads, of large matrices."""
+    device: torch.device
+    dtype: torch.dtype
+    """Of weights, and of the rows of a cache."""
+    chunk: int
+    """Most tokens of a prompt in one step."""
+
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        """Feed `ids` (int64 [rows]) after the tokens that `cache` holds, and add them to it.
+
+        Returns the logits after each of the last `keep` of them, [keep, vocab].
+        """
+        ...
+
+
+class Decoder(CausalModel, Protocol):
+    """One that also extends several at once, and at places that stay."""
+
+    by_reach: bool
+    """Whether a pass at a place looks at all rows within its reach, or only at those that are."""
+
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        """`forward` where the last of the rows are the nodes of a tree, some of which the cache may
+        hold already, at its end."""
+        ...
+
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        """`forward` at a place: its shapes depend on `len(ids)`, `keep` and `place.reach` alone, it
+        reads nothing back from the device, and no cache learns of the rows."""
+        ...
+
+
+class TargetDecoder(Decoder, Protocol):
+    """One that a draft may have been trained for."""
+
+    embedding: Tensor
+    """Of the tokens, [vocab or more, hidden]."""
+
+
+def decoder(
+    model: Checkpoint | PreTrainedModel | GgufModel,
+    vocab: int,
+    capacity: int,
+    how: Quantize = "none",
+    *,
+    features: bool = False,
+) -> TargetDecoder:
+    """The quickest decoder there is for `model`, which may lose its weights to it.
+
+    Logits are cut to the first `vocab` tokens: what lies beyond is padding. `capacity` is the
+    longest sequence, `how` what matrices are rounded to; with `features`, caches keep what the head
+    is given. Raises EngineError where the model's matrices cannot be rounded.
+    """
+    if isinstance(model, GgufModel):  # of which nobody asks for trees, places or features
+        return cast(TargetDecoder, LlamaDecoder(model, vocab))
+    if isinstance(model, Checkpoint):
+        return LeanDecoder(model, vocab, capacity, how, features=features)
+    from voiceloop.llm.model.hf import TransformersDecoder, checkpoint_of
+
+    if taken := checkpoint_of(model):
+        return LeanDecoder(taken, vocab, capacity, how, features=features)
+    if how != "none":
+        raise unquantizable(model.config.model_type)
+    return TransformersDecoder(model, vocab, features=features)
+
+
+def chunk(device: torch.device) -> int:
+    """Most tokens of a prompt in one step of a model of torch's there."""
+    return _CHUNKS.get(device.type, CHUNK)
+
+
+def feed(
+    model: CausalModel, cache: KvCache, ids: Sequence[int]
+) -> Generator[None, None, Tensor | None]:
+    """Extend `cache` to all of `ids`, whose beginning it holds; pauses between chunks.
+
+    Returns the logits after the last of them, [1, vocab], or None where nothing was to be done.
+    """
+    logits: Tensor | None = None
+    while cache.length < len(ids):
+        if logits is not None:
+            yield None
+        piece = ids[cache.length : cache.length + model.chunk]
+        logits = model.forward(torch.tensor(piece, device=model.device), cache, 1)
+    return logits
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One layer; projections of the same input are one."""
+
+    window: int | None
+    """Of `checkpoint.Sight`."""
+    table: int | None
+    """Which of the tables tells its positions, if any does."""
+    attention_norm: Norm
+    qkv: Linear
+    q_norm: Norm | None
+    k_norm: Norm | None
+    out: Linear
+    out_norm: Norm | None
+    mlp_norm: Norm
+    gate_up: Linear
+    down: Linear
+    down_norm: Norm | None
+
+
+class LeanDecoder:
+    """Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3: RMSNorm, rotary positions in all or most
+    layers, grouped queries, a gate; in some of them windows, and norms of what layers give.
+
+    Of its attributes eight are those of every decoder; the others are what a pass needs.
+    """
+
+    def __init__(
+        self,
+        model: Checkpoint,
+        vocab: int,
+        capacity: int,
+        how: Quantize = "none",
+        *,
+        features: bool = False,
+    ) -> None:
+        """`model` loses its weights; `how` they are kept changes what it says. With `features`,
+        caches keep what the head is given."""
+        self.vocab = vocab
+        self.parameters = model.parameters
+        self.dtype = model.dtype
+        self._features = features
+        self._heads = model.heads, model.groups, model.dim
+        self._activation, self._scale = model.activation, model.attention_scale
+        with torch.inference_mode():
+            told = [sight for sight in dict.fromkeys(model.sights) if sight.rotary is not None]
+            self._rotary = [_rotary_table(sight, capacity) for sight in told]
+            taken = _Taken(model, how, told)
+            self._layers = [taken.layer(index) for index in range(len(model.sights))]
+            self.normed = taken.norm(NORM)
+            """Of what the layers give, what the head is given."""
+            self.embedding = taken.wide(model.weights.pop(EMBEDDING))
+            self.device = self.embedding.device
+            self._multiplier = (
+                None
+                if model.embedding_scale is None
+                else torch.tensor(model.embedding_scale, dtype=self.dtype, device=self.device)
+            )
+            head = model.weights.pop(HEAD, None)
+            self._head = linear(
+                _padded(self.embedding if head is None else taken.wide(head), vocab), None, how
+            )
+        self.chunk = chunk(self.device)
+        self._captured = operations(self.device, self.dtype)
+        matrices = [self._head]
+        for layer in self._layers:
+            matrices += (layer.qkv, layer.out, layer.gate_up, layer.down)
+        self.pass_bytes = sum(matrix.nbytes for matrix in matrices)
+        self.by_reach = not all(
+            has_kernel(self.device, self.dtype, *self._heads, window)
+            for window in {sight.window for sight in model.sights}
+        )
+
+    @torch.inference_mode()
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        """See `CausalModel.forward`."""
+        logits = self._pass(ids, Following(cache, len(ids)), keep)
+        cache.advance(len(ids))
+        return logits
+
+    @torch.inference_mode()
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        """See `Decoder.forward_tree`."""
+        logits = self._pass(ids, Branching(cache, len(ids), tree, self.device), keep)
+        cache.advance(len(ids))
+        return logits
+
+    @torch.inference_mode()
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        """See `Decoder.forward_at`."""
+        return self._pass(ids, Placed(place, len(ids)), keep, self._captured)
+
+    def _pass(self, ids: Tensor, rows: Rows, keep: int, do: Operations = PLAIN) -> Tensor:
+        large = len(ids) >= MANY and self.device.type == "cpu"
+        with all_cores() if large else nullcontext():
+            return self._logits(ids, rows, keep, do)
+
+    def _logits(self, ids: Tensor, rows: Rows, keep: int, do: Operations) -> Tensor:
+        x = F.embedding(ids, self.embedding)
+        if self._multiplier is not None:
+            x = x * self._multiplier
+        x = self.through(x, rows, do)
+        if not self._features:
+            return self.head(do.normed(self.normed, x[-keep:]), do)
+        features = do.normed(self.normed, x)
+        rows.keep(features)
+        return self.head(features[-keep:], do)
+
+    def head(self, features: Tensor, do: Operations = PLAIN) -> Tensor:
+        """Logits, [rows, vocab]."""
+        return do.product(self._head, features)[:, : self.vocab]
+
+    def through(self, x: Tensor, rows: Rows, do: Operations = PLAIN) -> Tensor:
+        """What all layers make of `x` [rows, hidden]: the same shape."""
+        queries, groups, dim = self._heads
+        shape = len(x), queries + 2 * groups, dim
+        angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
+        for index, layer in enumerate(self._layers):
+            qkv = do.product(layer.qkv, do.normed(layer.attention_norm, x)).view(shape)
+            q, qk = qkv[:, :queries], qkv[:, :-groups]
+            if layer.q_norm is not None and layer.k_norm is not None:
+                k = qkv[:, queries:-groups]
+                q.copy_(do.normed(layer.q_norm, q))
+                k.copy_(do.normed(layer.k_norm, k))
+            if layer.table is not None:
+                do.rotated(qk, *angles[layer.table])
+            attended = rows.attend(index, q, qkv[:, queries:], layer.window, self._scale)
+            x = _added(x, attended, layer.out, layer.out_norm, do)
+            wide = do.product(layer.gate_up, do.normed(layer.mlp_norm, x))
+            x = _added(x, do.gated(wide, self._activation), layer.down, layer.down_norm, do)
+        return x
+
+
+def _added(to: Tensor, x: Tensor, weights: Linear, norm: Norm | None, do: Operations) -> Tensor:
+    """The product of `x`, normalised if there is a norm for it, added to `to`."""
+    if norm is None:
+        return do.product(weights, x, to)
+    return do.normed(norm, do.product(weights, x)).add_(to)
+
+
+def _rotary_table(sight: Sight, capacity: int) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of layers that tell positions so, [capacity, 1, dim]."""
+    assert sight.rotary is not None
+    cos, sin = sight.rotary(capacity)
+    # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
+    sign = torch.ones_like(sin)
+    sign[:, : sin.shape[1] // 2] = -1
+    return cos.unsqueeze(1), (sin * sign).unsqueeze(1)
+
+
+def _padded(head: Tensor, vocab: int) -> Tensor:
+    """The rows of `head` for the vocabulary; on CUDA a multiple of 64, which is multiplied faster.
+    More of it may be there, as padding."""
+    if head.device.type != "cuda":
+        return head[:vocab]
+    rows = -(-vocab // 64) * 64
+    if rows <= len(head):  # padding by nothing would copy
+        return head[:rows]
+    return F.pad(head, (0, 0, 0, rows - len(head)))
+
+
+class _Taken:
+    """Layers from the weights of a model, which are taken out one layer at a time.
+
+    So no two copies of all are held: what is stored in a narrower type is widened where it is
+    fused.
+    """
+
+    def __init__(self, model: Checkpoint, how: Quantize, told: Sequence[Sight]) -> None:
+        """`told` are the kinds of layers that tell positions."""
+        self._model = model
+        self._told = told
+        self._how: Quantize = how
+
+    def wide(self, weight: Tensor) -> Tensor:
+        """A weight in the type that is computed in."""
+        return weight.to(self._model.dtype)
+
+    def norm(self, name: str) -> Norm:
+        """A norm by the name of its weight."""
+        model = self._model
+        return Norm(self.wide(model.weights.pop(name)), model.eps, raised=model.raised)
+
+    def layer(self, index: int) -> _Layer:
+        """Take a layer's weights out."""
+        weights, prefix = self._model.weights, f"model.layers.{index}."
+        sight = self._model.sights[index]
+
+        def biased(name: str) -> bool:
+            return f"{prefix}{name}.bias" in weights
+
+        def product(*names: str) -> Linear:
+            matrices = [weights.pop(f"{prefix}{name}.weight") for name in names]
+            # Of projections of one input all have a bias, or none has.
+            biases = [weights.pop(f"{prefix}{name}.bias") for name in names if biased(name)]
+            bias = self.wide(torch.cat(biases)) if biases else None
+            whole = torch.cat(matrices) if len(matrices) > 1 else matrices[0]
+            return linear(self.wide(whole), bias, self._how)
+
+        def norm(name: str) -> Norm:
+            return self.norm(f"{prefix}{name}.weight")
+
+        def norm_if_any(name: str) -> Norm | None:
+            return norm(name) if f"{prefix}{name}.weight" in weights else None
+
+        # Where what layers give is normalised too, the name of the norm before the second half is
+        # that of the one behind the first.
+        both = f"{prefix}pre_feedforward_layernorm.weight" in weights
+        return _Layer(
+            window=sight.window,
+            table=self._told.index(sight) if sight in self._told else None,
+            attention_norm=norm("input_layernorm"),
+            qkv=product(*(f"self_attn.{which}_proj" for which in "qkv")),
+            q_norm=norm_if_any("self_attn.q_norm"),
+            k_norm=norm_if_any("self_attn.k_norm"),
+            out=product("self_attn.o_proj"),
+            out_norm=norm("post_attention_layernorm") if both else None,
+            mlp_norm=norm("pre_feedforward_layernorm" if both else "post_attention_layernorm"),
+            gate_up=product("mlp.gate_proj", "mlp.up_proj"),
+            down=product("mlp.down_proj"),
+            down_norm=norm("post_feedforward_layernorm") if both else None,
+        )

@@ -1,0 +1,67 @@
+"""What tells a model from others: not where it lies, nor how its files are written.
+
+What a calibration depends on is the model's weights and its template. Reading gigabytes to hash
+them would take seconds at every start; any training changes nearly every weight, so some of each
+tensor do. All files of one model are of one family, however their weights were rounded, and so are
+models that were trained on from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from voiceloop.llm.model.checkpoint import Checkpoint
+from voiceloop.llm.model.llamacpp import GgufModel
+from voiceloop.llm.text.template import ChatTemplate
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from voiceloop.llm.model.loading import Loaded
+
+SAMPLES = 64
+"""Weights of each tensor that count, at equal steps; bytes of each sample of a file."""
+FILE_SAMPLES = 4096
+"""Places of a file that count, at equal steps."""
+
+
+def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatTemplate) -> str:
+    """32 hexadecimal digits; the same for float32 and bfloat16 copies of one checkpoint, however
+    it was read, and another for a GGUF file that is run as it is."""
+    digest = hashlib.sha256()
+    if isinstance(model, GgufModel):
+        _sample_file(model.file, digest)
+    else:
+        _sample_weights(model, digest)
+    frame = template.opening(""), template.user_to_reply, template.reply_to_user, template.ends
+    digest.update(repr(frame).encode())
+    return digest.hexdigest()[:32]
+
+
+def family(loaded: Loaded) -> str:
+    """32 hexadecimal digits; the same for models of the same kind, sizes and tokens."""
+    tokens = sorted(loaded.tokenizer.get_vocab().items())
+    return hashlib.sha256(repr((loaded.shape, tokens)).encode()).hexdigest()[:32]
+
+
+def _sample_file(file: Path, digest: Any) -> None:
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        for place in range(FILE_SAMPLES):
+            opened.seek(place * size // FILE_SAMPLES)
+            digest.update(opened.read(SAMPLES))
+
+
+def _sample_weights(model: Checkpoint | PreTrainedModel, digest: Any) -> None:
+    named = model.weights if isinstance(model, Checkpoint) else dict(model.named_parameters())
+    for name, weight in sorted(named.items()):
+        count = min(SAMPLES, weight.numel())
+        places = torch.linspace(0, weight.numel() - 1, count, dtype=torch.float64).long()
+        rows = places.to(weight.device)
+        sampled = weight.detach().flatten()[rows].to(torch.bfloat16).view(torch.int16)
+        digest.update(f"{name} {tuple(weight.shape)}".encode())
+        digest.update(sampled.cpu().numpy().astype("<i2").tobytes())

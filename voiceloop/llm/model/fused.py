@@ -1,0 +1,313 @@
+"""What a pass over a few rows does, each in one kernel of a GPU.
+
+What comes between products torch has in two to four kernels each, or in one that leaves most of the
+GPU idle over a few rows: of the pass of a model of eight billion parameters over one row, an H200
+spends 1.7 ms of 5.7 on them, and a third of that on attention. Products of such rows are cuBLAS's
+there, which reads small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3. All this is
+for captured passes: whoever asks for each kernel by itself waits longer for Triton to ask than for
+the work.
+
+Written in Triton, which comes with torch for CUDA on Linux. Whoever imports this expects it to be
+missing, and to fail where there is no compiler for C.
+"""
+
+# Triton's own arguments are not those of the kernel, and numbers become its constants.
+# pyright: reportCallIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from voiceloop.llm.model.kernels import PLAIN, Linear, Norm, Whole
+
+QUERIES = 64
+"""Most queries that a program of `attended` has."""
+STAGES = 2
+SPARE = 32 * 1024
+"""Bytes of what a program can have that keys and values leave to the rest."""
+COLUMNS = 1024
+"""Numbers that a program of `gated` has."""
+WARPS = 8
+FEW = 16
+"""Rows that tensor cores multiply at once; a captured pass has no more."""
+ONE_ROW = {"OUT": 4, "IN": 1024, "num_warps": 8}
+FEW_ROWS = {"OUT": 16, "IN": 256, "num_warps": 2, "num_stages": 4}
+"""Of some twenty choices each, what took an H100 least for the matrices of models of half a billion
+to eight billion parameters: 0.75 and 0.87 of what cuBLAS takes, on average."""
+OPTIONS = {"enable_fp_fusion": True}
+"""Said, since what Triton does if nothing is said changes."""
+
+NEVER = tl.constexpr(float("-inf"))
+
+
+class Fused:
+    """Implements `kernels.Operations`, on CUDA in 16 bits."""
+
+    def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
+        """See `Operations.product`."""
+        rows = len(x)
+        if rows > FEW or not isinstance(weights, Whole):
+            return PLAIN.product(weights, x, to)
+        size, columns = weights.weight.shape
+        out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
+        given = (x, weights.weight, weights.bias, to, out, size, columns, *weights.weight.stride())
+        if rows == 1:
+            _one_row[(triton.cdiv(columns, ONE_ROW["OUT"]),)](*given, **ONE_ROW, **OPTIONS)
+        else:
+            blocks = triton.cdiv(columns, FEW_ROWS["OUT"])
+            _few_rows[(blocks,)](*given, rows, x.stride(0), FEW, **FEW_ROWS, **OPTIONS)
+        return out
+
+    def normed(self, norm: Norm, x: Tensor) -> Tensor:
+        """See `Operations.normed`."""
+        *rows, size = x.shape
+        out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+        heads = rows[1] if len(rows) > 1 else 1
+        block = triton.next_power_of_2(size)
+        _normed[(rows[0], heads)](
+            *(x, norm.weight, out, x.stride(0), heads, norm.eps),
+            *(size, block),
+            num_warps=WARPS,
+            **OPTIONS,
+        )
+        return out
+
+    def rotated(self, x: Tensor, cos: Tensor, sin: Tensor) -> None:
+        """See `Operations.rotated`."""
+        rows, heads, dim = x.shape
+        blocks = triton.next_power_of_2(heads), triton.next_power_of_2(dim // 2)
+        _rotated[(rows,)](*(x, cos, sin, x.stride(0)), heads, dim // 2, *blocks, num_warps=WARPS)
+
+    def gated(self, x: Tensor, activation: str) -> Tensor:
+        """See `Operations.gated`."""
+        rows, size = len(x), x.shape[1] // 2
+        out = torch.empty(rows, size, dtype=x.dtype, device=x.device)
+        _gated[(rows, triton.cdiv(size, COLUMNS))](
+            *(x, out, size), activation == "silu", COLUMNS, **OPTIONS
+        )
+        return out
+
+
+def attended(
+    q: Tensor, buffer: Tensor, slot: Tensor, start: Tensor, window: int | None, scale: float | None
+) -> Tensor:
+    """Attention of `q` [rows, heads, dim], whose first row is at position `start` of a `slot`, to
+    all that is before and of it in `buffer` [slots, capacity, 2 groups, dim], keys before values:
+    [rows, heads * dim]. Slot and start are int64 [1] on the device.
+
+    A row sees the last `window` rows up to itself, or all. Products are multiplied by `scale`, or
+    divided by the root of dim.
+    """
+    rows, heads, dim = q.shape
+    _, capacity, both, _ = buffer.shape
+    groups = both // 2
+    fold = heads // groups
+    out = torch.empty(rows, heads * dim, dtype=q.dtype, device=q.device)
+    queries = max(16, min(QUERIES, triton.next_power_of_2(rows * fold)))
+    width = max(16, triton.next_power_of_2(dim))
+    keys = pieces(_memory(q.device), width, q.element_size())
+    _attended[(groups, triton.cdiv(rows * fold, queries))](
+        *(q, buffer, out, slot, start, dim**-0.5 if scale is None else scale),
+        *(rows, capacity if window is None else window, q.stride(0), capacity),
+        *(groups, fold, dim, queries, keys, width),
+        num_stages=STAGES,
+        **OPTIONS,
+    )
+    return out
+
+
+def pieces(memory: int, width: int, size: int) -> int:
+    """How many keys a program takes at once that has so many bytes, if each has `width` numbers of
+    so many bytes."""
+    room = (memory - SPARE) // (2 * STAGES * width * size)
+    return next((count for count in (128, 64, 32) if count <= room), 16)
+
+
+@cache
+def _memory(device: torch.device) -> int:
+    """Bytes that a program can have for itself."""
+    if device.type == "cpu":  # Triton's interpreter
+        return 100 * 1024
+    return torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+
+
+# What differs between passes makes no other kernel: slots and beginnings lie anywhere in a tensor.
+@triton.jit(do_not_specialize=["rows", "window", "slot", "start", "capacity"])
+def _attended(
+    q,
+    buffer,
+    out,
+    slot,
+    start,
+    scale,
+    rows,
+    window,
+    q_row,
+    capacity,
+    groups: tl.constexpr,
+    fold: tl.constexpr,
+    dim: tl.constexpr,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    """The queries of a group, some rows of them, against its keys, piece by piece, with the sum of
+    the weights so far (Milakov and Gimelshein 2018)."""
+    group = tl.program_id(0)
+    first = tl.load(start).to(tl.int32)
+    query = tl.program_id(1) * QUERIES + tl.arange(0, QUERIES)
+    column = tl.arange(0, WIDTH)
+    row, head = query // fold, group * fold + query % fold
+    own = (row < rows)[:, None] & (column < dim)[None, :]
+    asked = q + row[:, None] * q_row + head[:, None] * dim + column[None, :]
+    queries = tl.load(asked, mask=own, other=0.0)
+    kept = buffer + tl.load(slot) * capacity * (2 * groups * dim) + group * dim
+    most = tl.full([QUERIES], NEVER, tl.float32)
+    total = tl.zeros([QUERIES], tl.float32)
+    seen = tl.zeros([QUERIES, WIDTH], tl.float32)
+    end = first + rows
+    begin = tl.maximum(first - window + 1, 0) // KEYS * KEYS
+    for at in range(begin, end, KEYS):
+        position = at + tl.arange(0, KEYS)
+        known = (position < end)[:, None] & (column < dim)[None, :]
+        place = kept + position[:, None] * (2 * groups * dim) + column[None, :]
+        keys = tl.load(place, mask=known, other=0.0)
+        values = tl.load(place + groups * dim, mask=known, other=0.0)
+        back = (first + row)[:, None] - position[None, :]
+        scores = tl.dot(queries, tl.trans(keys)) * scale
+        scores = tl.where((back >= 0) & (back < window), scores, NEVER)
+        larger = tl.maximum(most, tl.max(scores, 1))
+        # A row may see nothing of the first pieces that others see.
+        shift = tl.where(larger == NEVER, 0.0, larger)
+        weights = tl.exp(scores - shift[:, None])
+        left = tl.exp(most - shift)
+        total = total * left + tl.sum(weights, 1)
+        seen = seen * left[:, None] + tl.dot(weights.to(values.dtype), values)
+        most = larger
+    seen = seen / total[:, None]
+    found = out + (row * groups * fold + head)[:, None] * dim + column[None, :]
+    tl.store(found, seen.to(out.dtype.element_ty), mask=own)
+
+
+@triton.jit
+def _one_row(
+    x, matrix, bias, to, out, size, columns, by_size, by_column, OUT: tl.constexpr, IN: tl.constexpr
+):
+    """Some columns of the product with one row."""
+    column, place = tl.program_id(0) * OUT + tl.arange(0, OUT), tl.arange(0, IN)
+    own = column < columns
+    weights = matrix + column[:, None].to(tl.int64) * by_column + place[None, :] * by_size
+    sums = tl.zeros([OUT, IN], tl.float32)
+    for at in range(0, size, IN):
+        there = at + place < size
+        row = tl.load(x + at + place, mask=there, other=0.0).to(tl.float32)
+        known = own[:, None] & there[None, :]
+        sums += tl.load(weights + at * by_size, mask=known, other=0.0).to(tl.float32) * row[None, :]
+    found = tl.sum(sums, 1)
+    if bias is not None:
+        found += tl.load(bias + column, mask=own, other=0.0).to(tl.float32)
+    if to is not None:
+        found += tl.load(to + column, mask=own, other=0.0).to(tl.float32)
+    tl.store(out + column, found.to(out.dtype.element_ty), mask=own)
+
+
+@triton.jit(do_not_specialize=["rows"])
+def _few_rows(
+    x,
+    matrix,
+    bias,
+    to,
+    out,
+    size,
+    columns,
+    by_size,
+    by_column,
+    rows,
+    x_row,
+    ROWS: tl.constexpr,
+    OUT: tl.constexpr,
+    IN: tl.constexpr,
+):
+    """Some columns of the product with up to `ROWS` rows."""
+    column, place = tl.program_id(0) * OUT + tl.arange(0, OUT), tl.arange(0, IN)
+    row = tl.arange(0, ROWS)
+    own, real = column < columns, row < rows
+    weights = matrix + column[:, None].to(tl.int64) * by_column + place[None, :] * by_size
+    given = x + row[:, None] * x_row + place[None, :]
+    sums = tl.zeros([ROWS, OUT], tl.float32)
+    for at in range(0, size, IN):
+        there = at + place < size
+        some = tl.load(given + at, mask=real[:, None] & there[None, :], other=0.0)
+        known = own[:, None] & there[None, :]
+        piece = tl.load(weights + at * by_size, mask=known, other=0.0)
+        sums = tl.dot(some, tl.trans(piece), sums)
+    if bias is not None:
+        sums += tl.load(bias + column, mask=own, other=0.0).to(tl.float32)[None, :]
+    found = row[:, None] * columns + column[None, :]
+    known = real[:, None] & own[None, :]
+    if to is not None:
+        sums += tl.load(to + found, mask=known, other=0.0).to(tl.float32)
+    tl.store(out + found, sums.to(out.dtype.element_ty), mask=known)
+
+
+@triton.jit
+def _normed(x, weight, out, x_row, heads, eps, size: tl.constexpr, BLOCK: tl.constexpr):
+    """One vector."""
+    row, head = tl.program_id(0), tl.program_id(1)
+    column = tl.arange(0, BLOCK)
+    own = column < size
+    values = tl.load(x + row * x_row + head * size + column, mask=own, other=0.0).to(tl.float32)
+    weights = tl.load(weight + column, mask=own, other=0.0).to(tl.float32)
+    values *= tl.rsqrt(tl.sum(values * values, 0) / size + eps) * weights
+    place = out + (row * heads + head) * size + column
+    tl.store(place, values.to(out.dtype.element_ty), mask=own)
+
+
+@triton.jit
+def _rotated(
+    x,
+    cos,
+    sin,
+    x_row,
+    heads: tl.constexpr,
+    half: tl.constexpr,
+    HEADS: tl.constexpr,
+    HALF: tl.constexpr,
+):
+    """All heads of a row. The sines of the first half have their sign already."""
+    row = tl.program_id(0)
+    head, column = tl.arange(0, HEADS)[:, None], tl.arange(0, HALF)[None, :]
+    own = (head < heads) & (column < half)
+    place = x + row * x_row + head * (2 * half) + column
+    first = tl.load(place, mask=own, other=0.0).to(tl.float32)
+    second = tl.load(place + half, mask=own, other=0.0).to(tl.float32)
+    told = row * (2 * half) + column
+    there = column < half
+    cos_first = tl.load(cos + told, mask=there, other=0.0).to(tl.float32)
+    cos_second = tl.load(cos + told + half, mask=there, other=0.0).to(tl.float32)
+    sin_first = tl.load(sin + told, mask=there, other=0.0).to(tl.float32)
+    sin_second = tl.load(sin + told + half, mask=there, other=0.0).to(tl.float32)
+    kind = x.dtype.element_ty
+    tl.store(place, (first * cos_first + second * sin_first).to(kind), mask=own)
+    tl.store(place + half, (second * cos_second + first * sin_second).to(kind), mask=own)
+
+
+@triton.jit
+def _gated(x, out, size, SILU: tl.constexpr, BLOCK: tl.constexpr):
+    """Some columns of a row: the gate comes before what it lets through."""
+    row = tl.program_id(0)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    own = column < size
+    gate = tl.load(x + row * 2 * size + column, mask=own, other=0.0).to(tl.float32)
+    up = tl.load(x + row * 2 * size + size + column, mask=own, other=0.0).to(tl.float32)
+    if SILU:
+        inner = gate
+    else:  # GELU by tanh (Hendrycks and Gimpel 2016)
+        inner = 1.5957691216057308 * (gate + 0.044715 * gate * gate * gate)
+    gate = gate * tl.sigmoid(inner)
+    tl.store(out + row * size + column, (gate * up).to(out.dtype.element_ty), mask=own)

@@ -1,0 +1,298 @@
+"""Models that transformers loads: as many as can be become a `Checkpoint`, the others it runs.
+
+Importing this imports transformers, which takes seconds; so it is imported only where a model needs
+it. transformers' changing cache classes are hidden here: its models write into the buffers of a
+`KvCache`, or into those at a `Place`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from voiceloop.llm.model.attention import FEATURES, Branches, Place, hidden
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, LEAN, Checkpoint, Rotary, Sight
+from voiceloop.llm.model.decoder import chunk
+from voiceloop.llm.model.kernels import GATES
+from voiceloop.llm.rules.tree import Tree
+
+FULL, SLIDING = "full_attention", "sliding_attention"
+"""What transformers calls layers that see everything, and those that see a window."""
+
+
+def checkpoint_of(model: PreTrainedModel) -> Checkpoint | None:
+    """The weights of a model of the Llama family, which loses its layers; None for any other."""
+    if not _is_lean(model):
+        return None
+    body, config = cast(Any, model).model, cast(Any, model.config)
+    weights = model.state_dict()
+    if weights[HEAD].data_ptr() == weights[EMBEDDING].data_ptr():
+        del weights[HEAD]
+    sights, dim = _sights(model), body.layers[0].self_attn.head_dim
+    scale: float = body.layers[0].self_attn.scaling
+    # Or both copies of every weight would be held until the last layer is fused.
+    for layer in body.layers:
+        layer.to("meta")
+    gemma = config.model_type == "gemma3_text"
+    return Checkpoint(
+        sights=sights,
+        heads=config.num_attention_heads,
+        groups=config.num_key_value_heads,
+        dim=dim,
+        eps=config.rms_norm_eps,
+        weights=weights,
+        dtype=body.norm.weight.dtype,
+        activation=_activation(config),
+        raised=gemma,
+        embedding_scale=body.embed_tokens.scalar_embed_scale if gemma else None,
+        attention_scale=None if scale == dim**-0.5 else scale,
+    )
+
+
+def _sights(model: PreTrainedModel) -> tuple[Sight, ...]:
+    """What each layer of the Llama family sees."""
+    body, config = cast(Any, model).model, cast(Any, model.config)
+    like, several = body.norm.weight, config.model_type == "gemma3_text"
+
+    def rotary_of(kind: str) -> Rotary:
+        def rotary(positions: int) -> tuple[Tensor, Tensor]:
+            places = torch.arange(positions, device=like.device).unsqueeze(0)
+            cos, sin = body.rotary_emb(like, places, *((kind,) if several else ()))
+            return cos[0], sin[0]
+
+        return rotary
+
+    kinds = {
+        kind: Sight(rotary_of(kind), config.sliding_window if kind == SLIDING else None)
+        for kind in _kinds(config)
+    }
+    unplaced = {kind: Sight(None, sight.window) for kind, sight in kinds.items()}
+    told: list[int] = getattr(config, "no_rope_layers", None) or [1] * config.num_hidden_layers
+    layers = getattr(config, "layer_types", None) or [*kinds] * config.num_hidden_layers
+    return tuple(
+        (kinds if tells else unplaced)[kind] for kind, tells in zip(layers, told, strict=True)
+    )
+
+
+def _activation(config: Any) -> str:
+    return config.hidden_activation if config.model_type == "gemma3_text" else config.hidden_act
+
+
+def _rope_types(config: Any) -> set[str]:
+    """How positions are told, in one way or in one for each kind of layer."""
+    told: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
+    ways = [way for way in told.values() if isinstance(way, dict)] or [told]
+    return {cast("dict[str, Any]", way).get("rope_type", "default") for way in ways}
+
+
+def _is_lean(model: PreTrainedModel) -> bool:
+    config = cast(Any, model.config)
+    if config.model_type not in LEAN or _activation(config) not in GATES:
+        return False
+    return (
+        _kinds(config) <= {SLIDING, FULL}
+        # The tables of these two change with the length of the sequence.
+        and not {"dynamic", "longrope"} & _rope_types(config)
+        and not getattr(config, "mlp_bias", False)
+        and not getattr(config, "use_bidirectional_attention", False)
+        and getattr(config, "attn_logit_softcapping", None) is None
+        and getattr(config, "final_logit_softcapping", None) is None
+        and cast(Any, model).model.layers[0].self_attn.o_proj.bias is None
+        and _whole(model)
+    )
+
+
+def _whole(model: PreTrainedModel) -> bool:
+    """Whether its weights are plain numbers: of what is quantised, the linears are of a class of
+    their own making or, as torchao has it, their weights are."""
+    linears = [part for part in model.modules() if isinstance(part, nn.Linear)]
+    return {type(part) for part in linears} == {nn.Linear} and all(
+        type(weight) in (Tensor, nn.Parameter) and type(weight.data) is Tensor
+        for weight in model.parameters()
+    )
+
+
+def _kinds(config: Any) -> set[str]:
+    """The kinds of layers there are, by what they see."""
+    windowed = getattr(config, "sliding_window", None) is not None
+    usual = SLIDING if windowed else FULL  # those of Mistral alike
+    return {*(getattr(config, "layer_types", None) or (usual,))}
+
+
+class TransformersDecoder:
+    """Any causal model whose layers attend to rows of a cache, by transformers' own forward.
+
+    Layers with a sliding window too: their masks are transformers', and hide what lies before it.
+    The rows are kept all the same, for a rollback uncovers them. Of its attributes eight are those
+    of every decoder.
+    """
+
+    def __init__(self, model: PreTrainedModel, vocab: int, *, features: bool = False) -> None:
+        """With `features`, caches keep what the head is given."""
+        self.vocab = vocab
+        self.parameters = model.num_parameters()
+        self.device, self.dtype = model.device, model.dtype
+        self.by_reach = True
+        self.chunk = chunk(model.device)
+        self._model = cast(Any, model.eval())
+        config = model.config.get_text_config()
+        self._layers: int = config.num_hidden_layers
+        self._kinds = _kinds(config)
+        self._window = getattr(config, "sliding_window", None)
+        self._chunk = getattr(config, "attention_chunk_size", None) or 0
+        self.embedding: Tensor = self._model.get_input_embeddings().weight.detach()
+        # Of an embedding that is not the head too, only rows are read.
+        embedding, head = self._model.get_input_embeddings(), self._model.get_output_embeddings()
+        looked_up = 0 if embedding.weight is head.weight else self.embedding.nbytes
+        self._found = list[Any]()
+        """What the head was given in this pass."""
+        if features:
+            body = self._model.base_model
+            body.register_forward_hook(lambda _, __, found: self._found.append(found))
+        self.pass_bytes = sum(weight.nbytes for weight in model.parameters()) - looked_up
+
+    @torch.inference_mode()
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        """See `Decoder.forward`."""
+        layers = [_Following(cache, index) for index in range(self._layers)]
+        return self._followed(ids, cache, layers, keep)
+
+    @torch.inference_mode()
+    def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
+        """See `Decoder.forward_tree`."""
+        branches = Branches(cache.length, len(ids), tree, self.device)
+        layers = [_Following(cache, index) for index in range(self._layers)]
+        options = self._seen(branches.positions, branches.places, branches.apart)
+        return self._followed(ids, cache, layers, keep, **options)
+
+    def _followed(
+        self, ids: Tensor, cache: KvCache, layers: Sequence[_Layer], keep: int, **options: Any
+    ) -> Tensor:
+        """A pass over the next rows of a cache."""
+        logits = self._pass(ids, layers, keep, **options)
+        for features in self._features():
+            cache.extend(FEATURES, features)
+        cache.advance(len(ids))
+        return logits
+
+    @torch.inference_mode()
+    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+        """See `Decoder.forward_at`.
+
+        Positions and masks are worked out here: transformers would ask the cache for its length.
+        """
+        positions = place.positions(len(ids))
+        options = self._seen(positions, torch.arange(place.reach, device=positions.device))
+        at = place.rows(positions)
+        layers = [_Placed(place, positions, at, index) for index in range(self._layers)]
+        logits = self._pass(ids, layers, keep, **options)
+        for features in self._features():
+            place.write(FEATURES, at, features)
+        return logits
+
+    def _features(self) -> list[Tensor]:
+        """What the head was given, [rows, 1, hidden], if that is wanted."""
+        found, self._found = self._found, []
+        return [one.last_hidden_state[0].unsqueeze(1) for one in found]
+
+    def _seen(
+        self, positions: Tensor, places: Tensor, apart: Tensor | None = None
+    ) -> dict[str, Any]:
+        """What tells the model where rows are and what they see, as `hidden` takes it."""
+        masks = {kind: self._mask(kind, positions, places, apart) for kind in self._kinds}
+        # Where all layers are of a kind, they take the mask itself.
+        mask = masks if len(masks) > 1 else next(iter(masks.values()))
+        return {"position_ids": positions.unsqueeze(0), "attention_mask": mask}
+
+    def _mask(self, kind: str, positions: Tensor, places: Tensor, apart: Tensor | None) -> Tensor:
+        """What layers of a kind do not see, [1, 1, rows, places]."""
+        window = self._window if kind == SLIDING else None
+        mask = hidden(positions, places, window, 1, self._model.dtype, apart)
+        if kind == "chunked_attention":
+            beyond = positions.unsqueeze(1) // self._chunk != places // self._chunk
+            mask = mask.masked_fill(beyond, -math.inf)
+        return mask[None, None]
+
+    def _pass(self, ids: Tensor, layers: Sequence[_Layer], keep: int, **options: Any) -> Tensor:
+        self._found.clear()  # a pass that failed may have left some
+        output = self._model(
+            input_ids=ids.unsqueeze(0),
+            past_key_values=Cache(layers=list(layers)),
+            use_cache=True,
+            logits_to_keep=keep,
+            **options,
+        )
+        return output.logits[0, -keep:, : self.vocab]
+
+
+class _Layer(CacheLayerMixin):
+    """What a layer of a model of transformers takes for its cache."""
+
+    is_sliding = False
+
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self._index = index
+        self.is_initialized = True
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Nothing to do: the buffers are made elsewhere."""
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        keys, values = self.write(key_states[0].transpose(0, 1), value_states[0].transpose(0, 1))
+        return keys.transpose(0, 1).unsqueeze(0), values.transpose(0, 1).unsqueeze(0)
+
+    @abstractmethod
+    def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
+        """Keep both [rows, heads, dim]; return all that there are, [length, heads, dim]."""
+
+
+class _Following(_Layer):
+    """The next rows of a `KvCache`."""
+
+    def __init__(self, cache: KvCache, index: int) -> None:
+        super().__init__(index)
+        self._cache = cache
+
+    def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
+        return self._cache.extend(self._index, keys, values)
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._cache.length + query_length, 0
+
+    def get_seq_length(self) -> int:
+        return self._cache.length
+
+    def get_max_length(self) -> int:
+        return self._cache.capacity
+
+
+class _Placed(_Layer):
+    """Rows of a fixed number at a place."""
+
+    def __init__(self, place: Place, positions: Tensor, at: Tensor, index: int) -> None:
+        super().__init__(index)
+        self._place, self._positions, self._at = place, positions, at
+
+    def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
+        buffers = self._place.write(self._index, self._at, keys, values)
+        return [self._place.seen(buffer) for buffer in buffers]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._place.reach, 0
+
+    def get_seq_length(self) -> Any:  # a number on the device, as transformers' own have it
+        return self._positions[0]
+
+    def get_max_length(self) -> int:
+        return self._place.reach

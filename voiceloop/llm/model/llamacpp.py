@@ -1,0 +1,184 @@
+"""GGUF files through llama.cpp: weights of 4 to 8 bits, multiplied as they are stored.
+
+On processors, and on GPUs that llama.cpp was built for, its products of such weights are quicker
+than ours of 16 bits (docs/decisions.md). Passes are all that it computes here: tokenizing, sampling
+and verification are voiceloop's own. Each conversation has a context of llama.cpp's with one
+sequence, and forgets rows by removing their positions. The interface is that of the C library, as
+the package llama-cpp-python declares it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import weakref
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from voiceloop.errors import EngineError, ModelCorrupt
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.threads import free_threads
+
+logger = logging.getLogger(__name__)
+
+ROWS = 64
+"""Most rows of a pass."""
+STEP_WORK = 100e9
+"""Weights times rows of a prompt that are a step at most: half a second on two cores. Passes over
+fewer rows take longer for each."""
+
+
+def installed() -> bool:
+    """Whether llama.cpp is here: the extra `llama`."""
+    return find_spec("llama_cpp") is not None
+
+
+class GgufModel:
+    """A GGUF file that llama.cpp has loaded."""
+
+    def __init__(self, file: Path, name: str) -> None:
+        """Load `file`, which the user calls `name`.
+
+        Raises ModelCorrupt where llama.cpp cannot read it, and EngineError for a model whose
+        contexts cannot be rolled back.
+        """
+        lib = library()
+        params = lib.llama_model_default_params()
+        params.n_gpu_layers = -1 if lib.llama_supports_gpu_offload() else 0
+        # Products by AMX crash where a compiler has left the tiles unconfigured, which cannot be
+        # told beforehand (ggml-org/llama.cpp 20824, 26954).
+        params.use_extra_bufts = b"AMX_INT8 = 1" not in lib.llama_print_system_info()
+        self.file = file
+        self.handle = lib.llama_model_load_from_file(str(file).encode(), params)
+        """`llama_model *`."""
+        if not self.handle:
+            raise ModelCorrupt(
+                f"llama.cpp cannot read the model '{name}'", "download or copy it again"
+            )
+        weakref.finalize(self, lib.llama_model_free, self.handle)
+        if lib.llama_model_is_recurrent(self.handle) or lib.llama_model_is_hybrid(self.handle):
+            raise EngineError(
+                f"the model '{name}' has recurrent layers, whose caches cannot be rolled back",
+                "choose a causal model with attention in every layer (Llama, Qwen3, Gemma 3, …)",
+            )
+        self.parameters: int = lib.llama_model_n_params(self.handle)
+        self.nbytes: int = lib.llama_model_size(self.handle)
+        self.rows: int = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self.handle))
+        """Tokens that it has logits for."""
+        self.longest: int = lib.llama_model_n_ctx_train(self.handle)
+        """Tokens that it was trained to take."""
+        self.row_bytes = _row_bytes(lib, self.handle)
+        """Bytes that a token takes in a context."""
+
+
+class LlamaDecoder:
+    """See `decoder.CausalModel`."""
+
+    device = torch.device("cpu")
+    dtype = torch.float32
+
+    def __init__(self, model: GgufModel, vocab: int) -> None:
+        """Logits are cut to the first `vocab` tokens."""
+        self.vocab, self.parameters, self.pass_bytes = vocab, model.parameters, model.nbytes
+        self.chunk = max(1, min(ROWS, int(STEP_WORK / model.parameters)))
+        self._model = model
+
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        """See `decoder.CausalModel.forward`."""
+        if cache.context is None:
+            cache.context = _Context(self._model, cache.capacity)
+            cache.nbytes = cache.capacity * self._model.row_bytes
+        context: _Context = cache.context
+        context.cut(cache.length)
+        tokens: list[int] = ids.tolist()
+        logits: Tensor | None = None
+        for at in range(0, len(tokens), ROWS):
+            piece = tokens[at : at + ROWS]
+            logits = context.extend(piece, min(keep, len(piece)))
+        cache.advance(len(tokens))
+        assert logits is not None and len(logits) == keep, "what is wanted is of one pass"
+        return logits[:, : self.vocab]
+
+
+@cache
+def library() -> Any:
+    """The package, ready for use; what it calls an error goes into the log."""
+    import llama_cpp
+
+    llama_cpp.llama_log_set(_log(), ctypes.c_void_p(0))
+    llama_cpp.llama_backend_init()
+    return llama_cpp
+
+
+@cache
+def _log() -> Any:
+    """What llama.cpp is to call with each line that it logs; it lives as long as the process."""
+    import llama_cpp
+
+    error = 4  # GGML_LOG_LEVEL_ERROR, which the package does not name
+
+    @llama_cpp.llama_log_callback
+    def log(level: int, text: bytes, _: object) -> None:
+        if level == error:
+            logger.warning("llama.cpp: %s", text.decode("utf-8", "replace").strip())
+
+    return log
+
+
+def _row_bytes(lib: Any, handle: Any) -> int:
+    dim = lib.llama_model_n_embd(handle) // lib.llama_model_n_head(handle)
+    numbers = 2 * lib.llama_model_n_layer(handle) * lib.llama_model_n_head_kv(handle) * dim
+    return 2 * numbers  # of 16 bits each
+
+
+class _Context:
+    """One sequence of a model: its keys and values, and room for a pass."""
+
+    def __init__(self, model: GgufModel, capacity: int) -> None:
+        """Raises MemoryError."""
+        lib = library()
+        params = lib.llama_context_default_params()
+        params.n_ctx = capacity
+        params.n_batch = params.n_ubatch = min(ROWS, capacity)
+        params.swa_full = True  # what a window has left behind may be wanted after a rollback
+        self._model = model  # it is freed after its contexts
+        self._vocab = model.rows
+        self._handle = lib.llama_init_from_model(model.handle, params)
+        if not self._handle:
+            raise MemoryError("llama.cpp has no memory for a context")
+        weakref.finalize(self, lib.llama_free, self._handle)
+        self._batch = lib.llama_batch_init(params.n_batch, 0, 1)
+        weakref.finalize(self, lib.llama_batch_free, self._batch)
+        self._length = 0
+        """Rows that it holds."""
+
+    def cut(self, length: int) -> None:
+        """Hold the first `length` rows alone."""
+        if length < self._length:
+            lib = library()
+            lib.llama_memory_seq_rm(lib.llama_get_memory(self._handle), 0, length, -1)
+            self._length = length
+
+    def extend(self, tokens: list[int], keep: int) -> Tensor:
+        """Compute a row for each of the tokens; returns the last `keep` rows' logits,
+        float32 [keep, vocab]. Raises MemoryError where llama.cpp computes nothing."""
+        lib, batch, count = library(), self._batch, len(tokens)
+        batch.n_tokens = count
+        for row, token in enumerate(tokens):
+            batch.token[row], batch.pos[row] = token, self._length + row
+            batch.n_seq_id[row], batch.seq_id[row][0] = 1, 0
+            batch.logits[row] = row >= count - keep
+        threads = free_threads()
+        lib.llama_set_n_threads(self._handle, threads, threads)
+        status = lib.llama_decode(self._handle, batch)
+        if status:
+            raise MemoryError(f"llama.cpp computed nothing: llama_decode returned {status}")
+        self._length += count
+        found = np.ctypeslib.as_array(lib.llama_get_logits(self._handle), (keep, self._vocab))
+        return torch.from_numpy(found).clone()

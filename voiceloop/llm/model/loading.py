@@ -1,0 +1,287 @@
+"""Getting a model and its tokenizer by name, or saying why not.
+
+This module knows what makes a model usable here (causal, attention in every layer, complete files),
+not what it is used for. transformers takes seconds to import, and is imported where it is needed
+only: a folder with a plain model of the Llama family is read without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from voiceloop.catalog.convert import GGUF, widen
+from voiceloop.catalog.names import FOLDERS, find
+from voiceloop.errors import EngineError, ModelCorrupt, ModelNotFound
+from voiceloop.llm.model.checkpoint import (
+    EMBEDDING,
+    Checkpoint,
+    check_indexes,
+    read_checkpoint,
+    read_json,
+)
+from voiceloop.llm.model.formats import check_format
+from voiceloop.llm.model.llamacpp import GgufModel
+from voiceloop.llm.model.tokens import read_tokenizer, without
+from voiceloop.placement import BUILDING, memory_for_model
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_OWN_ATTENTION, _OWN_EXPERTS = ("eager", "sdpa"), ("eager", "grouped_mm", "batched_mm")
+"""Ways to compute attention and mixtures of experts that need nothing beside torch."""
+_ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
+"""Layers that leave rows in a cache, of which the last can be taken away again."""
+
+SHAPE = (
+    "model_type",
+    "num_hidden_layers",
+    "hidden_size",
+    "intermediate_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+)
+"""What config.json calls a model's kind and the sizes of its parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model on its device, with its tokenizer."""
+
+    name: str
+    model: Checkpoint | PreTrainedModel | GgufModel
+    tokenizer: Any
+    """One of transformers', or `tokens.Tokenizer`."""
+    eos: frozenset[int]
+    """Tokens with which the model ends a reply."""
+    rows: int
+    """Tokens that it has logits for; often more than there are, as padding."""
+    parameters: int
+    longest: int | None
+    """Tokens that it can take; None where nothing says."""
+    shape: tuple[str | int | None, ...]
+    """Its kind and the sizes of its parts, in the order of `SHAPE`."""
+    rowless: frozenset[str] = frozenset()
+    """Added tokens that the model has no row for; `tokenizer` lacks them."""
+
+
+def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> Loaded:
+    """A model and a tokenizer of transformers."""
+    embeddings = cast(Any, model).get_output_embeddings()
+    config = cast(Any, model.config).get_text_config()
+    return Loaded(
+        name,
+        model,
+        tokenizer,
+        eos=_ends(getattr(model.generation_config, "eos_token_id", None), tokenizer),
+        rows=embeddings.weight.shape[0],
+        parameters=model.num_parameters(),
+        longest=getattr(config, "max_position_embeddings", None),
+        shape=tuple(getattr(config, name, None) for name in SHAPE),
+    )
+
+
+def load_model(
+    name: str,
+    device: torch.device,
+    dtype: torch.dtype | None,
+    *,
+    whole: bool = False,
+    stored: bool = False,
+    tokenizer: str = "",
+) -> Loaded:
+    """Load the model called `name`, as `catalog.names.find` knows names.
+
+    A GGUF file is taken as it is `stored`, or else its weights are widened for torch, once. `dtype`
+    None is the checkpoint's own. `whole` asks for transformers' own model, whatever else
+    would do; `tokenizer` names the folder of its tokenizer, if that is another. Raises what `find`
+    raises, ModelCorrupt, OutOfMemory, and EngineError for a model that is not a causal language
+    model with attention in every layer.
+    """
+    folder = find(name, "llm")
+    if not (folder / "config.json").is_file():
+        raise ModelNotFound(
+            f"there is no model in '{name}': it holds no config.json", FOLDERS["llm"]
+        )
+    with explained(name), memory_for_model(name):
+        check_format(name, read_json(folder / "config.json"))
+        if stored and (folder / GGUF).exists():
+            return with_rows(_as_stored(name, folder))
+        widen(folder)
+        check_indexes(folder)
+        read = None if whole or tokenizer else _read(name, folder, device, dtype)
+        tokenizers = find(tokenizer or name, "llm")
+        return with_rows(read or _load(name, folder, device, dtype, tokenizers))
+
+
+def with_rows(loaded: Loaded) -> Loaded:
+    """The model without those added tokens for which it has no row: it has never seen them, and
+    whoever added them, for padding mostly, did not widen it."""
+    added = loaded.tokenizer.added_tokens_decoder
+    rowless = {index: token.content for index, token in added.items() if index >= loaded.rows}
+    if rowless:
+        tokenizer: Any = loaded.tokenizer
+        tokenizer._tokenizer = without(tokenizer._tokenizer, rowless)
+    return replace(
+        loaded,
+        eos=frozenset(token for token in loaded.eos if token < loaded.rows),
+        rowless=frozenset(rowless.values()),
+    )
+
+
+def _read(
+    name: str, folder: Path, device: torch.device, dtype: torch.dtype | None
+) -> Loaded | None:
+    """A plain model, without transformers' own; None where that is needed."""
+    config = read_json(folder / "config.json")
+    model = read_checkpoint(folder, config, device, dtype)
+    if model is None:
+        return None
+    tokenizer = _tokenizer(folder, config)
+    return Loaded(
+        name,
+        model,
+        tokenizer,
+        eos=_told_ends(folder, config, tokenizer),
+        rows=len(model.weights[EMBEDDING]),
+        parameters=model.parameters,
+        longest=config["max_position_embeddings"],
+        shape=_shape(config),
+    )
+
+
+def _as_stored(name: str, folder: Path) -> Loaded:
+    """A GGUF file, for llama.cpp."""
+    config = read_json(folder / "config.json")
+    tokenizer = _tokenizer(folder, config)
+    model = GgufModel(folder / GGUF, name)
+    ends = _told_ends(folder, config, tokenizer)
+    return Loaded(
+        name,
+        model,
+        tokenizer,
+        eos=ends,
+        rows=model.rows,
+        parameters=model.parameters,
+        longest=model.longest,
+        shape=_shape(config),
+    )
+
+
+def _shape(config: Mapping[str, Any]) -> tuple[str | int | None, ...]:
+    return tuple(config.get(name) for name in SHAPE)
+
+
+def _tokenizer(folder: Path, config: Mapping[str, Any]) -> Any:
+    found = read_tokenizer(folder, config["model_type"])
+    if found is None:
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(folder)
+    return found
+
+
+def _load(
+    name: str, folder: Path, device: torch.device, dtype: torch.dtype | None, tokenizers: Path
+) -> Loaded:
+    """Any model, through transformers; `tokenizers` is the folder of its tokenizer."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()  # what it warns of is told here, in one line
+    config = AutoConfig.from_pretrained(folder)
+    _check_attention(name, config)
+    _forget_kernels(config)
+    tokenizer = AutoTokenizer.from_pretrained(tokenizers)
+    with BUILDING:
+        model, report = cast(Any, AutoModelForCausalLM).from_pretrained(
+            folder,
+            config=config,
+            dtype="auto" if dtype is None else dtype,
+            output_loading_info=True,
+        )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise _corrupt(name, f"the weights lack {missing[0]}")
+    if getattr(model, "_is_stateful", False):
+        raise _unsuitable(name, "has recurrent layers")
+    return of_transformers(name, model.to(device).eval(), tokenizer)
+
+
+def _told_ends(folder: Path, config: Mapping[str, Any], tokenizer: Any) -> frozenset[int]:
+    """What the files say that ends a reply."""
+    generation = folder / "generation_config.json"
+    told = read_json(generation) if generation.is_file() else config
+    return _ends(told.get("eos_token_id"), tokenizer)
+
+
+def _ends(told: int | list[int] | None, tokenizer: Any) -> frozenset[int]:
+    listed = told if isinstance(told, list) else [told]
+    return frozenset(i for i in (*listed, tokenizer.eos_token_id) if i is not None)
+
+
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Say in one line what is wrong with the files of the model `name`."""
+    try:
+        yield
+    except EngineError:
+        raise
+    except ImportError as error:
+        raise EngineError(
+            f"the model '{name}' needs a package that is not installed: {_said(error)}",
+            "install it, or choose a model that needs none",
+        ) from error
+    except UnpicklingError as error:
+        raise EngineError(
+            f"the weights of '{name}' are a pickle of more than numbers, which would run as a "
+            "program",
+            "choose the model as safetensors",
+        ) from error
+    except RecursionError as error:
+        raise _corrupt(name, "its files are nested too deep") from error
+    except Exception as error:  # what reads other people's files raises anything
+        raise _corrupt(name, _said(error)) from error
+
+
+def _said(error: Exception) -> str:
+    """The first line of what an error says."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _forget_kernels(config: Any) -> None:
+    """Forget ways to compute that a model's files name and that would be fetched, as kernels of the
+    hub are; transformers then takes what suits."""
+    if config._attn_implementation not in _OWN_ATTENTION:
+        config._attn_implementation = None
+    if config._experts_implementation not in _OWN_EXPERTS:
+        config._experts_implementation = None
+    for key in config.sub_configs:
+        if part := getattr(config, key, None):
+            _forget_kernels(part)
+
+
+def _check_attention(name: str, config: Any) -> None:
+    text = config.get_text_config()
+    if getattr(text, "is_encoder_decoder", False):
+        raise _unsuitable(name, "is an encoder-decoder")
+    if not set(getattr(text, "layer_types", None) or ()) <= _ATTENTION:
+        raise _unsuitable(name, "has recurrent layers")
+
+
+def _unsuitable(name: str, why: str) -> EngineError:
+    return EngineError(
+        f"the model '{name}' {why}, whose caches cannot be rolled back",
+        "choose a causal model with attention in every layer (Llama, Qwen3, Gemma 3, …)",
+    )
+
+
+def _corrupt(name: str, why: str) -> ModelCorrupt:
+    return ModelCorrupt(f"the model '{name}' is damaged: {why}", "download or copy it again")

@@ -1,0 +1,150 @@
+"""The usual kind of tokenizer without transformers, whose import takes a second or more.
+
+A tokenizer of the `tokenizers` library is a file that says everything, and a chat template is a
+text for jinja. Where a folder holds just these, `read_tokenizer` reads them; where transformers
+would make something else of the folder, it is left to transformers. This module knows no models.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Backend
+
+from voiceloop.llm.model.checkpoint import read_json
+
+_AS_WRITTEN = ("llama", "qwen3")
+"""Model types for which transformers takes a tokenizer of a general class as its file has it."""
+_GENERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
+_NAMED = (
+    "bos_token",
+    "eos_token",
+    "unk_token",
+    "sep_token",
+    "pad_token",
+    "cls_token",
+    "mask_token",
+)
+"""Special tokens that chat templates know by name."""
+
+
+class Tokenizer:
+    """A tokenizer with a chat template; its methods are those of transformers' that are used."""
+
+    def __init__(self, backend: Backend, template: str | None, named: Mapping[str, str]) -> None:
+        """`named` are the special tokens by name, such as `eos_token`."""
+        backend.no_truncation()
+        backend.no_padding()
+        self._tokenizer = backend
+        self.special_tokens_map = dict(named)
+        self.chat_template = template
+        ends = named.get("eos_token")
+        self.eos_token_id = None if ends is None else backend.token_to_id(ends)
+
+    @property
+    def added_tokens_decoder(self) -> dict[int, AddedToken]:
+        """The tokens that are no pieces of text, by id."""
+        return self._tokenizer.get_added_tokens_decoder()
+
+    def get_vocab(self) -> dict[str, int]:
+        """The ids of all tokens."""
+        return self._tokenizer.get_vocab()
+
+    def encode(
+        self, text: str, *, add_special_tokens: bool = True, verbose: bool = True
+    ) -> list[int]:
+        """Token ids of `text`, however long it is: nothing warns here."""
+        return self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
+
+    def decode(
+        self,
+        ids: Sequence[int],
+        *,
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool = False,
+    ) -> str:
+        """The text of `ids`, spaces as they are."""
+        return self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
+
+
+def without(backend: Backend, tokens: Collection[int]) -> Backend:
+    """The tokenizer without some of its added tokens."""
+    told = json.loads(backend.to_str())
+    told["added_tokens"] = [one for one in told["added_tokens"] if one["id"] not in tokens]
+    vocab = told["model"].get("vocab")
+    if isinstance(vocab, dict):
+        numbered = cast("dict[str, int]", vocab)
+        kept = {text: index for text, index in numbered.items() if index not in tokens}
+        told["model"]["vocab"] = kept
+    return Backend.from_str(json.dumps(told))
+
+
+def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
+    """The tokenizer in `folder` of a model of `model_type`; None where transformers is to read it.
+
+    Raises ValueError or OSError for files that cannot be read.
+    """
+    config = read_json(folder / "tokenizer_config.json")
+    file, template = folder / "tokenizer.json", _template(folder, config)
+    if not (
+        model_type in _AS_WRITTEN
+        and file.is_file()
+        and config.get("tokenizer_class") in _GENERAL
+        and not config.keys() & {"auto_map", "fix_mistral_regex", "init_inputs"}
+        and not config.get("split_special_tokens")
+        and isinstance(template, str | None)
+    ):
+        return None
+    # Where the settings list no tokens, these files of earlier versions add some.
+    listed = config.get("added_tokens_decoder")
+    older = ("added_tokens.json", "special_tokens_map.json")
+    if listed is None and any((folder / name).exists() for name in older):
+        return None
+    backend = _backend(file)
+    added = backend.get_added_tokens_decoder()
+    own = {str(index): _fields(token) for index, token in added.items()}
+    special = _special(config)
+    if not (listed or {}).items() <= own.items() or not special <= {
+        token.content for token in added.values()
+    }:
+        return None
+    named = {key: _content(config[key]) for key in _NAMED if config.get(key) is not None}
+    return Tokenizer(backend, template, named)
+
+
+def _backend(file: Path) -> Backend:
+    try:
+        return Backend.from_file(str(file))
+    except Exception as error:  # the library raises nothing narrower
+        raise ValueError(f"{file.name} cannot be read: {error}") from error
+
+
+def _template(folder: Path, config: Mapping[str, Any]) -> object:
+    """The chat template; something else than a text where there are several."""
+    if (folder / "additional_chat_templates").exists():
+        return ()
+    file = folder / "chat_template.jinja"
+    return file.read_text(encoding="utf-8") if file.is_file() else config.get("chat_template")
+
+
+def _fields(token: AddedToken) -> dict[str, object]:
+    """A token as the settings list it."""
+    names = ("content", "lstrip", "normalized", "rstrip", "single_word", "special")
+    return {name: getattr(token, name) for name in names}
+
+
+def _special(config: Mapping[str, Any]) -> set[str]:
+    """Texts of all tokens that are to be special, in whatever form they are given."""
+    found = [value for key, value in config.items() if key.endswith("_token")]
+    for key in ("extra_special_tokens", "additional_special_tokens"):
+        several = config.get(key) or ()
+        found += several.values() if isinstance(several, dict) else several
+    return {_content(value) for value in found if isinstance(value, str | dict)}
+
+
+def _content(token: str | Mapping[str, Any]) -> str:
+    return token if isinstance(token, str) else str(token["content"])

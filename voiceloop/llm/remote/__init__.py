@@ -1,0 +1,1 @@
+"""Language models elsewhere: servers of OpenAI's chat completions."""

@@ -1,0 +1,86 @@
+"""Where a server of chat completions is, and which key it is given.
+
+A key is sent to the one host that it was set for, and never where others can read it. This module
+connects to nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from voiceloop.errors import ConfigError
+from voiceloop.llm.remote.localservers import KNOWN
+
+OPENAI = "api.openai.com"
+USUAL = ", ".join(f"{one.name} is at http://localhost:{one.port}/v1" for one in KNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is, and what proves to it who asks."""
+
+    url: str
+    """Without a slash at the end."""
+    host: str
+    """As it is told, with the port if that is a special one."""
+    loopback: bool
+    metered: bool
+    """Somebody may have to pay for each token."""
+    key: str = field(repr=False)
+    """Empty for none."""
+
+    @property
+    def key_name(self) -> str:
+        """The variable of the environment that holds the key."""
+        return "OPENAI_API_KEY" if self.host == OPENAI else "VOICELOOP_LLM_KEY"
+
+
+def address(url: str, environ: Mapping[str, str]) -> Address:
+    """The server at `url`, and the key that `environ` has for it.
+
+    OPENAI_API_KEY is for OpenAI's own server alone, VOICELOOP_LLM_KEY for whichever is configured.
+    Raises ConfigError for what is no address, and for a key that would be sent in the clear.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ConfigError(f"llm.base_url is no address: '{url}'", USUAL) from None
+    name = (parts.hostname or "").rstrip(".")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ConfigError(
+            "llm.base_url may hold a host and a path alone: no user, password or query",
+            "keys come from the environment: set VOICELOOP_LLM_KEY",
+        )
+    if parts.scheme not in ("http", "https") or not name:
+        raise ConfigError(f"llm.base_url must begin with http:// or https://, not '{url}'", USUAL)
+    host = f"[{name}]" if ":" in name else name
+    host = host if port is None else f"{host}:{port}"
+    loopback, near = _nearness(name)
+    openai = environ.get("OPENAI_API_KEY", "") if host == OPENAI else ""
+    key = (environ.get("VOICELOOP_LLM_KEY", "") or openai).strip()
+    if key and parts.scheme == "http" and not loopback:
+        raise ConfigError(
+            f"the key would go to {host} where everybody on the way can read it",
+            "write llm.base_url with https://, or take the key out of the environment",
+        )
+    if not re.fullmatch(r"[!-~]*", key):
+        raise ConfigError(
+            "the key in the environment holds characters that no key has", "copy it again"
+        )
+    return Address(url.rstrip("/"), host, loopback, bool(key) or not near, key)
+
+
+def _nearness(host: str) -> tuple[bool, bool]:
+    """Whether a host is this machine, and whether it is in the user's own network."""
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        loopback = host == "localhost" or host.endswith(".localhost")
+        own = "." not in host or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
+        return loopback, loopback or own
+    return ip.is_loopback, ip.is_loopback or ip.is_private

@@ -1,0 +1,372 @@
+"""The way to a server of chat completions: requests that run, and what goes wrong with them.
+
+The engines' steps are short and synchronous, and a request is neither, so all of them run on an
+event loop of their own, in one thread. A step takes what has come of its request, and waits for no
+more than `STEP_S`. Whatever goes wrong is a `Trouble`, one line that says so. This module does not
+know what is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from concurrent.futures import Future
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.from_thread import BlockingPortal
+
+from voiceloop.errors import ConfigError
+from voiceloop.llm.remote import presence, troubles
+from voiceloop.llm.remote.address import Address
+from voiceloop.llm.remote.chatstream import ChatStream, Piece, Read, Text
+from voiceloop.llm.remote.complaints import Complaint, Garbled, complaint, named
+from voiceloop.llm.remote.manners import Manners
+from voiceloop.llm.remote.toolcrumbs import Call
+from voiceloop.llm.remote.troubles import Trouble
+from voiceloop.schema import nearest
+
+if TYPE_CHECKING:
+    import httpx2
+
+    _Way = tuple[BlockingPortal, httpx2.AsyncClient, TaskGroup, anyio.Event]
+
+STEP_S = 0.02
+"""A step waits no longer: other conversations and cancellations get their turn."""
+CONNECT_S = 5.0
+"""A server that has not taken a connection by then is out of reach."""
+GRACE_S = 0.5
+"""So long a reply that is complete may wait for what the server still has to tell of it."""
+MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
+"""Bytes that are read of a refusal, and of a list of models or a reply that comes whole."""
+UNLISTED = (404, 405)
+"""Statuses of servers that do not tell which models they have, as 501 is."""
+
+
+class ChatServer:
+    """The way to one server. Its methods may be called on any thread."""
+
+    def __init__(self, where: Address, timeout_s: float) -> None:
+        """A server that says nothing of a reply for `timeout_s` is given up.
+
+        Raises ConfigError for proxies or certificates of the environment that cannot be used.
+        """
+        self.where = where
+        self.models: list[str] = []
+        """Names of the models that it has, once it has been asked."""
+        self.manners = Manners()
+        self._timeout_s = timeout_s
+        self._watched = False
+        """It may have gone, and is being looked for."""
+        self._arrived = threading.Condition()
+        """Notified whenever there is anything new of any reply."""
+        started: Future[_Way] = Future()
+        name, live = "voiceloop-llm-requests", (_live, where, started)
+        threading.Thread(target=anyio.run, args=live, name=name, daemon=True).start()
+        self._portal, self._client, self._tasks, over = started.result()
+        # The thread ends when nobody speaks to the server any more, or with the program.
+        weakref.finalize(self, _end, self._portal, over).atexit = False
+
+    # ---- on any thread
+
+    def look_up(self) -> None:
+        """Ask which `models` there are: a server that is not there, or no server of this kind, is
+        told at once. Raises Trouble."""
+        try:
+            self._portal.call(self._look_up)
+        except Trouble as trouble:
+            if trouble.status is None or (trouble.status < 500 and trouble.status not in UNLISTED):
+                raise
+            # It is there, and may well reply without being able to list what it has.
+
+    def begin(self, body: Mapping[str, Any]) -> None:
+        """Request a reply, and wait for the first of it alone. Raises Trouble."""
+        self._portal.call(self._run, body, None)
+
+    def ask(self, body: Mapping[str, Any]) -> Answer:
+        """Request a reply; to be closed."""
+
+        def start(post: Callable[[Piece], None]) -> Future[None]:
+            return self._portal.start_task_soon(self._run, body, post)
+
+        return Answer(self._arrived, start)
+
+    def instead_of(self, model: str) -> str:
+        """A hint at the model that is meant by a name that the server does not know."""
+        near = nearest(model, self.models)
+        some = ", ".join(self.models[:8])
+        return f"did you mean '{near}'?" if near else f"it has: {some}" if some else "see its log"
+
+    # ---- on the thread of the requests
+
+    async def _look_up(self) -> None:
+        with anyio.move_on_after(CONNECT_S) as scope:
+            async with self._requested("models") as answer:
+                self.models = _listed(await _beginning(answer, MOST_LISTED))
+                if not self.models and "json" not in _kind(answer):
+                    raise troubles.no_such_server(self.where, _kind(answer))
+        if scope.cancelled_caught:
+            raise troubles.silent(self.where, CONNECT_S)
+
+    async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
+        """Post a reply; where that fails, find out whether the server is still there."""
+        try:
+            await self._persist(body, post)
+        except Trouble as trouble:
+            if trouble.lost and self.where.loopback and not self._watched:
+                self._watched = True
+                server: weakref.ref[ChatServer] = weakref.ref(self)
+                self._tasks.start_soon(self._watch, server, self.where.host)
+            raise
+
+    @staticmethod
+    async def _watch(server: weakref.ref[ChatServer], host: str) -> None:
+        """Tell when a server has gone and is back, for as long as anybody speaks to it."""
+
+        async def ask() -> None:
+            if (there := server()) is None:
+                await anyio.sleep_forever()  # until this thread ends, which is soon
+            else:
+                await there._look_up()
+
+        await presence.watch(host, ask)
+        if (there := server()) is not None:
+            there._watched = False
+
+    async def _persist(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
+        """Post a reply, asking twice where nothing was said before it failed, and otherwise for as
+        long as a refusal tells how."""
+        begun = asked_again = False
+
+        def note(piece: Piece) -> None:
+            nonlocal begun
+            begun = begun or isinstance(piece, Text | Call)
+            if post:
+                post(piece)
+
+        while True:
+            asked = self.manners.fitted(dict(body))
+            try:
+                return await self._attempt(asked, note, whole=post is not None)
+            except Trouble as trouble:
+                if begun:
+                    raise
+                if trouble.complaint:
+                    self._learn(trouble.complaint, asked)
+                    if self.manners.fitted(dict(body)) != asked:
+                        continue
+                if asked_again or trouble.again_s is None:
+                    raise
+                asked_again = True
+                await anyio.sleep(trouble.again_s)
+
+    def _learn(self, complaint: Complaint, asked: dict[str, Any]) -> None:
+        for name in self.manners.learn(complaint, asked):
+            said = troubles.quoted(self.where, complaint.said)
+            presence.logger.warning(
+                "%s takes no %s, so none is sent: %s", self.where.host, name, said
+            )
+
+    async def _attempt(
+        self, body: Mapping[str, Any], post: Callable[[Piece], None], *, whole: bool
+    ) -> None:
+        """Post a reply, the whole of it or no more than comes first."""
+        stream = ChatStream()
+        with anyio.move_on_after(self._timeout_s) as scope:
+            async with (
+                self._requested("chat/completions", body) as answer,
+                aclosing(self._events(answer)) as blocks,
+            ):
+                async for block in blocks:
+                    for piece in self._pieces(stream, block):
+                        # What comes of a reply counts, and not that a connection is kept alive.
+                        if not isinstance(piece, Read):
+                            scope.deadline = anyio.current_time() + self._timeout_s
+                        post(piece)
+                    if not whole:
+                        return
+                    if stream.finished:  # read to its end, the connection serves again
+                        soon = anyio.current_time() + GRACE_S
+                        scope.deadline = min(scope.deadline, soon)
+        for piece in self._pieces(stream, b""):
+            post(piece)
+        if stream.finished:
+            return
+        if scope.cancelled_caught:
+            raise troubles.silent(self.where, self._timeout_s)
+        raise troubles.broke_off(self.where, "the reply ends before it is complete")
+
+    def _pieces(self, stream: ChatStream, block: bytes) -> list[Piece]:
+        try:
+            return stream.feed(block)
+        except Garbled as error:
+            raise Trouble(f"{self.where.host} sends {error}", "see the server's log") from None
+        except Complaint as error:
+            raise troubles.refused(self.where, None, error) from None
+
+    async def _events(self, answer: httpx2.Response) -> AsyncGenerator[bytes]:
+        """The stream; of a server that does not stream, its reply as if it did."""
+        if "event-stream" in (_kind(answer) or "event-stream"):
+            async for block in answer.aiter_bytes():
+                yield block
+            return
+        told = await _beginning(answer, MOST_LISTED) if "json" in _kind(answer) else b""
+        try:
+            body = _json(told)
+        except ValueError:
+            body = None
+        if not isinstance(body, dict) or not (body.get("choices") or complaint(body)):
+            raise troubles.no_such_server(self.where, _kind(answer))
+        yield b"data: %s\n\ndata: [DONE]\n\n" % b" ".join(told.splitlines())
+
+    @asynccontextmanager
+    async def _requested(
+        self, path: str, body: Mapping[str, Any] | None = None
+    ) -> AsyncIterator[httpx2.Response]:
+        """The answer to a request that is not refused. Raises Trouble, from within too."""
+        import httpx2
+
+        url = f"{self.where.url}/{path}"
+        if body is None:
+            request = self._client.build_request("GET", url)
+        else:
+            content, kind = json.dumps(body), {"Content-Type": "application/json"}
+            request = self._client.build_request("POST", url, content=content, headers=kind)
+        try:
+            async with aclosing(await self._client.send(request, stream=True)) as answer:
+                if answer.status_code != 200:
+                    raise await self._refusal(answer, str(body["model"]) if body else "")
+                yield answer
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise troubles.unreachable(self.where, error) from None
+        except (httpx2.RequestError, httpx2.InvalidURL) as error:
+            why = str(error).strip().rstrip(".") or type(error).__name__
+            raise troubles.broke_off(self.where, why) from None
+
+    async def _refusal(self, answer: httpx2.Response, model: str) -> Trouble:
+        told = await _beginning(answer)
+        try:
+            body = _json(told)
+            why, names = complaint(body), named(body)
+        except ValueError:
+            plain = told.decode("utf-8", "replace").strip()
+            why, names = "" if plain.startswith("<") else plain, ""
+        status, host = answer.status_code, self.where.host
+        if status == 429:
+            return troubles.busy(self.where, answer.headers.get("Retry-After", ""), why)
+        if status == 404 and model and "model" in why.lower():
+            return Trouble(f"{host} has no model called '{model}' (404)", self.instead_of(model))
+        return troubles.refused(self.where, status, Complaint(why, names))
+
+
+class Answer:
+    """A reply that is on its way."""
+
+    def __init__(
+        self,
+        arrived: threading.Condition,
+        start: Callable[[Callable[[Piece], None]], Future[None]],
+    ) -> None:
+        self._arrived = arrived
+        self._pieces: list[Piece] = []
+        self._done = start(self._post)
+        self._done.add_done_callback(self._notify)
+
+    def _post(self, piece: Piece) -> None:
+        with self._arrived:
+            self._pieces.append(piece)
+            self._arrived.notify_all()
+
+    def _notify(self, done: Future[None]) -> None:
+        with self._arrived:
+            self._arrived.notify_all()
+
+    def next(self) -> list[Piece] | None:
+        """What has come since, after at most `STEP_S`; None when the reply is over.
+
+        Raises Trouble once everything that came before it has been taken.
+        """
+        with self._arrived:
+            if not self._pieces and not self._done.done():
+                self._arrived.wait(STEP_S)
+            over = self._done.done()  # first: what is posted before the end is there by then
+            found, self._pieces = self._pieces, []
+        if over and not found:
+            return self._done.result()
+        return found
+
+    def close(self) -> None:
+        """Nobody wants more of it: the connection closes, which tells the server to stop."""
+        self._done.cancel()
+
+
+async def _live(where: Address, started: Future[_Way]) -> None:
+    """All that runs on the thread of the requests."""
+    import httpx2
+
+    try:
+        client = httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {where.key}"} if where.key else {},
+            timeout=httpx2.Timeout(None, connect=CONNECT_S),
+            limits=httpx2.Limits(max_connections=None),
+            # A proxy between two programs of one machine would see the key.
+            mounts={"http://": None, "https://": None} if where.loopback else None,
+            follow_redirects=False,
+        )
+    except Exception as error:  # whatever it reads there; it may hold the proxy's password
+        what = "what the environment says of proxies or certificates cannot be used"
+        hint = "see HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE"
+        return started.set_exception(ConfigError(f"{what} ({type(error).__name__})", hint))
+    async with client, BlockingPortal() as portal, anyio.create_task_group() as tasks:
+        over = anyio.Event()
+        started.set_result((portal, client, tasks, over))
+        await over.wait()
+        tasks.cancel_scope.cancel()
+
+
+def _end(portal: BlockingPortal, over: anyio.Event) -> None:
+    try:
+        portal.start_task_soon(over.set)
+    except RuntimeError:  # the thread of the requests was the last to know of the server
+        over.set()
+
+
+def _kind(answer: httpx2.Response) -> str:
+    """The content type."""
+    return answer.headers.get("Content-Type", "")
+
+
+async def _beginning(answer: httpx2.Response, most: int = MOST_TOLD) -> bytes:
+    """The body, if it has no more than `most` bytes, or so much of it."""
+    told = b""
+    async for block in answer.aiter_bytes():
+        told += block
+        if len(told) >= most:
+            break
+    return told
+
+
+def _listed(told: bytes) -> list[str]:
+    """The names of models in a list of them; none where it is too long, or of another kind."""
+    try:
+        listed = _json(told)
+    except ValueError:
+        return []
+    if isinstance(listed, dict):
+        keys = cast("dict[str, object]", listed)
+        listed = keys.get("data") or keys.get("models")
+    every = cast("list[object]", listed) if isinstance(listed, list) else []
+    told_of = [cast("dict[str, object]", one) for one in every if isinstance(one, dict)]
+    names = (one.get("id") or one.get("name") for one in told_of)
+    return [name for name in names if isinstance(name, str) and name.isprintable()]
+
+
+def _json(told: bytes) -> Any:
+    try:
+        return json.loads(told)
+    except RecursionError:
+        raise ValueError("too deep") from None

@@ -1,0 +1,86 @@
+"""Looks for language-model servers on this machine: every port at once, and for a second at most.
+
+No request leaves the machine: they go to the loopback's address, through no proxy, and wherever an
+answer points, nobody follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import anyio
+
+from voiceloop.llm.remote.localservers import (
+    HOST,
+    PORTS,
+    LocalServer,
+    paths,
+    read_server,
+    told_apart,
+)
+
+if TYPE_CHECKING:
+    import httpx2
+
+PATIENCE_S = 1.0
+"""A server that has not said all by then is none."""
+MOST_BYTES = 1 << 20
+"""Of one answer; a longer one is not believed."""
+
+
+async def find_servers(ports: Sequence[int] = PORTS) -> list[LocalServer]:
+    """The servers that answer at these ports of this machine, and have a model that can chat."""
+    import httpx2
+
+    answers: dict[int, dict[str, bytes]] = {port: {} for port in ports}
+    async with (
+        httpx2.AsyncClient(
+            trust_env=False,
+            verify=False,  # nothing here is encrypted; reading certificates would take its time
+            follow_redirects=False,
+            timeout=None,
+            headers={"Accept-Encoding": "identity"},  # what is packed may be a bomb
+        ) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        for port, told in answers.items():
+            for path in paths(port):
+                tasks.start_soon(_ask, client, f"http://{HOST}:{port}", path, told)
+    found = (read_server(port, told) for port, told in answers.items())
+    return told_apart(server for server in found if server is not None)
+
+
+def begin_search(ports: Sequence[int] = PORTS) -> Future[list[LocalServer]]:
+    """Look for them on a thread of its own, beside whatever else is done."""
+    found: Future[list[LocalServer]] = Future()
+
+    def search() -> None:
+        try:
+            found.set_result(anyio.run(find_servers, ports))
+        except BaseException as error:  # raised where the servers are asked for
+            found.set_exception(error)
+
+    Thread(target=search, name="voiceloop-llm-search", daemon=True).start()
+    return found
+
+
+async def _ask(client: httpx2.AsyncClient, server: str, path: str, told: dict[str, bytes]) -> None:
+    """Note what a server answers at a path, if that is an answer."""
+    import httpx2
+
+    body = b""
+    try:
+        with anyio.fail_after(PATIENCE_S):
+            async with client.stream("GET", f"{server}/{path}") as answer:
+                if answer.status_code != 200:
+                    return
+                async for block in answer.aiter_raw():
+                    body += block
+                    if len(body) > MOST_BYTES:
+                        return
+    except (httpx2.HTTPError, TimeoutError):
+        return
+    told[path] = body

@@ -1,0 +1,72 @@
+"""Whether a server is still there: one line tells that it has gone, and one that it is back.
+
+It is told to the log, or to whoever shows a conversation meanwhile. This module sends nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+import anyio
+from anyio.from_thread import BlockingPortal
+
+from voiceloop.llm.remote.troubles import Trouble
+
+logger = logging.getLogger(__name__)
+
+EVERY_S = 2.0
+"""So often a server that has gone is looked for."""
+LOADING = 503
+"""The status of a server that is there and cannot reply yet."""
+
+
+async def watch(host: str, ask: Callable[[], Awaitable[None]]) -> None:
+    """Tell that the server at `host` has gone, if it has, and return once it is back and that is
+    told. `ask` raises Trouble where it gets no answer."""
+    gone = False
+    while (why := await _absent(ask)) is not None:
+        if not gone:
+            logger.warning(
+                "the language model has gone, and the conversation goes on when it is back: %s", why
+            )
+            gone = True
+        await anyio.sleep(EVERY_S)
+    if gone:
+        logger.warning("the language model is back at %s", host)
+
+
+async def _absent(ask: Callable[[], Awaitable[None]]) -> str | None:
+    """Why the server is not there; None where it is."""
+    try:
+        await ask()
+    except Trouble as trouble:
+        return trouble.message if trouble.status in (None, LOADING) else None
+    return None
+
+
+@asynccontextmanager
+async def told_to(tell: Callable[[str], None]) -> AsyncGenerator[None]:
+    """Until this is left, whatever is told goes to `tell`, on this event loop, and to no log."""
+    async with BlockingPortal() as portal:
+        handler = _Told(partial(portal.start_task_soon, tell))
+        logger.addHandler(handler)
+        logger.propagate = False
+        try:
+            yield
+        finally:
+            logger.propagate = True
+            logger.removeHandler(handler)
+
+
+class _Told(logging.Handler):
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler`; on the thread of the requests."""
+        with suppress(RuntimeError):  # the conversation has just ended
+            self._tell(record.getMessage())

@@ -1,0 +1,189 @@
+"""What goes wrong with a request to a server of chat completions, each as one line and a hint.
+
+Of what a server says no more is passed on than fits on a short line, and never the key. This module
+sends nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+
+from voiceloop.errors import EngineError
+from voiceloop.llm.remote.address import USUAL, Address
+from voiceloop.llm.remote.complaints import Complaint
+
+AGAIN_S = 0.5
+"""After so long a request that failed is sent once more, unless the server names another time."""
+PATIENCE_S = 3.0
+"""Nobody waits longer than that for a server that is busy."""
+QUOTED = 200
+"""Characters of what a server says that are passed on."""
+_TOO_LONG = re.compile(
+    r"context.{0,24}(length|size|window|limit|exceed|overflow)"
+    r"|(exceed|overflow|maximum|max).{0,40}context"
+    r"|(prompt|input|message|request|conversation)s?\b.{0,24}too (long|large)"
+    r"|(prompt|input|token)s?\b.{0,60}(exceed|longer than|more than).{0,40}(max|limit|length|\d)"
+    r"|too many (input )?tokens|reduce the (length|size) of"
+    r"|(prompt|input).{0,12}tokens.{0,40}must be (<|at most|less)",
+    re.IGNORECASE,
+)
+"""What is said of a history that does not fit, by any server."""
+_SPENT = re.compile(r"could not finish|output limit was reached|try again with (a )?higher", re.I)
+"""What is said of a reply that has had as many tokens as it may."""
+
+
+class Trouble(EngineError):
+    """A request that came to nothing, or broke off."""
+
+    def __init__(
+        self,
+        message: str,
+        hint: str,
+        *,
+        again_s: float | None = None,
+        too_long: bool = False,
+        lost: bool = False,
+        spent: bool = False,
+        status: int | None = None,
+        complaint: Complaint | None = None,
+    ) -> None:
+        super().__init__(message, hint)
+        self.again_s = again_s
+        """To ask again after so many seconds may help; None: it will not."""
+        self.too_long = too_long
+        """What was asked does not fit into the model's context."""
+        self.lost = lost
+        """The server may not be there any more."""
+        self.spent = spent
+        """The reply has had as many tokens as it may, and none of them is said."""
+        self.complaint = complaint
+        """What the server says of what it was asked, where asking otherwise may help."""
+        self.status = status
+        """Of HTTP, where the server answered with one that stands for nothing else."""
+
+
+def unreachable(where: Address, error: Exception) -> Trouble:
+    """No connection came about."""
+    causes = list(_causes(error))
+    broken = next((one for one in causes if isinstance(one, ssl.SSLError)), None)
+    if broken is not None:
+        why = re.sub(r"^\[.*?\] | \(_ssl.*\)$", "", str(broken))
+        return Trouble(
+            f"{where.host} cannot be reached safely ({why})",
+            "does it speak https at all? SSL_CERT_FILE names certificates of your own",
+        )
+    named = not any(isinstance(one, socket.gaierror) for one in causes)
+    why = "it takes no connection" if named else "there is no host of that name"
+    without = "; talk and serve go without it by --llm-server none" if where.loopback else ""
+    hint = f"{USUAL}{without}"
+    return Trouble(f"{where.host} cannot be reached ({why})", hint, again_s=AGAIN_S, lost=True)
+
+
+def broke_off(where: Address, why: str) -> Trouble:
+    """The connection ended before the answer did."""
+    return Trouble(
+        f"{where.host} broke off ({quoted(where, why)})",
+        "ask again; if it stays so, see the server's log",
+        again_s=AGAIN_S,
+        lost=True,
+    )
+
+
+def silent(where: Address, seconds: float) -> Trouble:
+    """Nothing has come for so long."""
+    return Trouble(
+        f"{where.host} has said nothing for {seconds:g} s",
+        "see the server's log; llm.timeout_s is how long to wait",
+        again_s=0.0,
+        lost=True,
+    )
+
+
+def no_such_server(where: Address, kind: str) -> Trouble:
+    """What answers, with content of this type, is no server of chat completions."""
+    plain = kind.partition(";")[0] or "something else"
+    return Trouble(
+        f"{where.host} answers with {quoted(where, plain)}, not as a model's server does",
+        f"check llm.base_url, which mostly ends in /v1: {USUAL}",
+    )
+
+
+def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble:
+    """The server has refused with this status, or in the middle of a reply."""
+    why = complaint.said
+    host, key = where.host, where.key_name
+    if status is not None and 300 <= status < 400:
+        return Trouble(
+            f"{host} sends us elsewhere ({status}), where nothing is sent",
+            "write the address that it means into llm.base_url",
+        )
+    if status in (401, 403):
+        # What it says of a key may hold the key.
+        what = "refuses the key" if where.key else "wants a key"
+        return Trouble(f"{host} {what} ({status})", f"set {key} in the environment")
+    if status == 413 or _TOO_LONG.search(f"{why} {complaint.named.replace('_', ' ')}"):
+        why = why or complaint.named
+        return Trouble(
+            f"what was said does not fit into the model's context{_because(where, why)}",
+            "say less, or give the server's model a longer context",
+            too_long=True,
+        )
+    spent = _SPENT.search(why) is not None
+    if status == 404:
+        return Trouble(
+            f"{host} knows no such address (404): {where.url}",
+            f"llm.base_url mostly ends in /v1: {USUAL}",
+            status=status,
+            complaint=complaint,
+        )
+    answers = f"answers {status}" if status else "has failed"
+    again_s = None if status and status < 500 else AGAIN_S
+    return Trouble(
+        f"{host} {answers}{_because(where, why)}",
+        "see the server's log",
+        again_s=again_s,
+        spent=spent,
+        status=status,
+        complaint=None if spent else complaint,
+    )
+
+
+def cut_off(tokens: int, *, spent: bool) -> Trouble:
+    """The model has thought until it had no more tokens (`spent`), or for too long."""
+    return Trouble(
+        f"the model came to no end: it thought for {tokens} tokens and was cut off",
+        "llm.max_thought_tokens is how long it may think, and llm.thinking = off asks it not to",
+        spent=spent,
+    )
+
+
+def busy(where: Address, after: str, why: str) -> Trouble:
+    """The server has too much to do, and says in `after` how long it wants to be left alone."""
+    seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d+)?", after) else None
+    told = "" if seconds is None else f", and wants to be left alone for {seconds:g} s"
+    return Trouble(
+        f"{where.host} has too much to do (429){told}{_because(where, why)}",
+        "wait a little, or see what your plan allows",
+        again_s=seconds if seconds is not None and seconds <= PATIENCE_S else None,
+    )
+
+
+def quoted(where: Address, text: str) -> str:
+    """What a server says, on one short line and without the key."""
+    plain = " ".join((text.replace(where.key, "…") if where.key else text).split())
+    plain = "".join(char for char in plain if char.isprintable())
+    return plain if len(plain) <= QUOTED else f"{plain[:QUOTED]}…"
+
+
+def _because(where: Address, why: str) -> str:
+    return f": {quoted(where, why)}" if why else ""
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, what it came of, what that came of, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

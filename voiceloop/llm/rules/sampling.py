@@ -1,0 +1,328 @@
+"""How a row of logits becomes a distribution, and where its random numbers come from.
+
+`Penalties` and then `warp` make scores of logits; the distribution is the scores' softmax. A token
+is drawn by the Gumbel-max trick: `argmax(scores + g)` with standard Gumbel noise g is distributed
+like that. Every random number depends on (seed, turn, position) and on what it is for, so plain
+and speculative decoding choose the same tokens, and a draft with the same noise proposes them.
+This module knows neither models nor drafts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property, lru_cache
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from voiceloop.errors import EngineError
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MIX_1 = 0xBF58476D1CE4E5B9
+_MIX_2 = 0x94D049BB133111EB
+_BITS_64 = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What is done to a distribution before a token is drawn, and how draft tokens are verified.
+
+    In this order: repetition penalty, frequency and presence penalties, bias and bans, temperature,
+    top-k, top-p, min-p.
+    """
+
+    temperature: float = 0.0
+    """0 is greedy: the likeliest token after penalties, bias and bans, whatever follows."""
+    top_k: int = 0
+    """Keep the k likeliest tokens; 0 keeps all."""
+    top_p: float = 1.0
+    """Keep the likeliest tokens that together reach this probability."""
+    min_p: float = 0.0
+    """Keep the tokens at least this likely next to the likeliest."""
+    seed: int = 0
+    repetition_penalty: float = 1.0
+    """Divides the positive logits, and multiplies the negative ones, of tokens that are in the
+    reply, in an earlier one or in what it answers (Keskar et al. 2019, CTRL, section 4.1). Without
+    the earlier ones a small model gives one answer to everything, and without the user's words it
+    gives those back; with the whole prompt, marks and all, it finds no end (docs/decisions.md)."""
+    presence_penalty: float = 0.0
+    """Taken from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
+    frequency_penalty: float = 0.0
+    """Taken from a token's logit once for each time it is in the reply (likewise)."""
+    logit_bias: Mapping[int, float] = field(default_factory=dict[int, float])
+    """Added to the logits of these tokens."""
+    banned: frozenset[int] = frozenset()
+    """Tokens that are never chosen."""
+    verification: Literal["coupled", "rejection"] = "coupled"
+    """How draft tokens are verified, see `llm.rules.verify`; greedy decoding is the same."""
+
+    @property
+    def rejects(self) -> bool:
+        """Whether draft tokens are verified by rejection sampling, which compares distributions."""
+        return self.verification == "rejection" and self.temperature > 0
+
+
+def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
+    """How often each token is in a reply, float32 [vocab]: in the first `length` of `ids` (int64
+    [capacity]), from `start` on; both numbers are int64 [1] on the device, which nothing waits
+    for."""
+    at = torch.arange(len(ids), device=ids.device)
+    reply = torch.where((at >= start) & (at < length), ids, torch.full_like(ids, vocab))
+    said = torch.zeros(vocab + 1, device=ids.device)
+    said.index_add_(0, reply, torch.ones(len(ids), device=ids.device))
+    return said[:vocab]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What has been said in a conversation, as far as a model is not to repeat it."""
+
+    now: Tensor
+    """How often each token is in the reply, float32 [vocab]."""
+    earlier: Tensor
+    """Whether it is in an earlier one, or in what the reply answers; bool [vocab]."""
+
+
+class Penalties:
+    """Penalties, bias and bans of one conversation; where all are off, logits pass untouched.
+
+    What a row is penalised for is all that precedes it, draft tokens included: a penalty that is
+    worked out once a round would change the distribution.
+    """
+
+    def __init__(self, sampling: Sampling, vocab: int, device: torch.device) -> None:
+        """Raises EngineError for a bias or ban on a token that does not exist."""
+        self._repetition = sampling.repetition_penalty
+        self._presence = sampling.presence_penalty
+        self._frequency = sampling.frequency_penalty
+        self.counting = (self._repetition, self._presence, self._frequency) != (1, 0, 0)
+        """Whether it matters which tokens there were."""
+        added = dict(sampling.logit_bias) | dict.fromkeys(sampling.banned, -math.inf)
+        self._bias = _bias(frozenset(added.items()), vocab, device) if added else None
+        self._vocab, self._device = vocab, device
+        self._length = self._start = 0
+        self.earlier: Set[int] = frozenset()
+        """Tokens of the earlier replies and of what this one answers."""
+
+    @cached_property
+    def _said(self) -> Said:
+        """Made when it is first wanted, on the thread and stream that want it."""
+        return Said(
+            torch.zeros(self._vocab, device=self._device),
+            torch.zeros(self._vocab, dtype=torch.bool, device=self._device),
+        )
+
+    def begin(self, earlier: Set[int]) -> None:
+        """A reply begins; the `earlier` ones and what it answers consist of these tokens."""
+        if not self.counting or earlier == self.earlier:
+            return
+        self.earlier = earlier
+        self._said.earlier.zero_()
+        self._said.earlier[sorted(earlier)] = True
+
+    def count(self, ids: Sequence[int], start: int) -> None:
+        """Know that the sequence is `ids`, its reply beginning at `start`.
+
+        Only what is new since the last call is looked at.
+        """
+        known = start == self._start and 0 < self._length == len(ids)
+        if known or not self.counting:
+            return
+        if start != self._start or self._length == 0:
+            self._said.now.zero_()
+            self._length, self._start = 0, start
+        new = ids[max(start, self._length) :]
+        reply = torch.tensor(new, dtype=torch.long, device=self._device)
+        self._said.now.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
+        self._length = len(ids)
+
+    def rollback(self, length: int) -> None:
+        """Forget everything from position `length` on."""
+        if length < self._length:
+            self._length = 0  # all of it is counted anew
+
+    def apply(
+        self,
+        logits: Tensor,
+        x: Tensor,
+        said: Said | None = None,
+        follows: Tensor | None = None,
+    ) -> Tensor:
+        """Penalised logits [rows, vocab], at least float32.
+
+        Of the draft tokens `x` (int64 [k]), all of which are behind the counted sequence, a row
+        comes after those that `follows` says, bool [rows, k]. Without it the last row follows all;
+        the row before it, all but the last; and so on. `said` stands in for what `begin` and
+        `count` were told.
+        """
+        if self.counting:
+            said = self._said if said is None else said
+            logits = self._penalised(exact(logits), x, said, follows)
+        return logits if self._bias is None else exact(logits) + self._bias
+
+    def _penalised(self, logits: Tensor, x: Tensor, said: Said, follows: Tensor | None) -> Tensor:
+        scores = self._formula(logits, said.now, said.earlier)
+        rows, k = len(logits), len(x)
+        if k == 0:
+            return scores
+        # Draft tokens change a few columns only.
+        if follows is None:
+            follows = torch.ones(rows, k, device=logits.device).tril(k - rows)
+        again = follows.float() @ (x.unsqueeze(1) == x).float()
+        columns = x.expand(rows, k)
+        changed = self._formula(logits.gather(1, columns), said.now[x] + again, said.earlier[x])
+        return scores.scatter_(1, columns, changed)
+
+    def _formula(self, logits: Tensor, now: Tensor, earlier: Tensor) -> Tensor:
+        if self._repetition != 1:
+            weaker = torch.where(logits < 0, logits * self._repetition, logits / self._repetition)
+            logits = torch.where((now > 0) | earlier, weaker, logits)
+        now = now.to(logits.dtype)
+        return logits - (self._frequency * now + self._presence * now.sign())
+
+
+def warp(logits: Tensor, sampling: Sampling) -> Tensor:
+    """Scores whose softmax is the distribution to draw from; [rows, vocab], at least float32.
+
+    Temperature, then top-k, top-p and min-p, each on what the one before has left. Tokens that are
+    ruled out score -inf; the likeliest never is. Greedy decoding has nothing to warp.
+    """
+    if sampling.temperature == 0:
+        return logits
+    scores = exact(logits) / sampling.temperature
+    if 0 < sampling.top_k < scores.shape[-1]:
+        lowest = scores.topk(sampling.top_k, -1).values[..., -1:]
+        scores = scores.masked_fill(scores < lowest, -torch.inf)
+    if sampling.top_p < 1:
+        ordered, order = torch.sort(scores, stable=True, dim=-1, descending=True)
+        chances = ordered.softmax(-1)
+        # A token goes if the likelier ones reach top_p without it.
+        over = (chances.cumsum(-1) - chances) >= sampling.top_p
+        over[..., :1].zero_()
+        scores = scores.masked_fill(over.scatter(-1, order, over), -torch.inf)
+    if sampling.min_p > 0:
+        floor = scores.amax(-1, keepdim=True) + math.log(sampling.min_p)
+        scores = scores.masked_fill(scores < floor, -torch.inf)
+    return scores
+
+
+def choose(scores: Tensor, noise: Tensor | None) -> Tensor:
+    """One token for each row of `scores` [rows, vocab]: int64 [rows].
+
+    `noise` is Gumbel noise for the rows, [rows, vocab]; without it the likeliest token is taken.
+    """
+    return (scores if noise is None else scores + noise).argmax(-1)
+
+
+def exact(logits: Tensor) -> Tensor:
+    """`logits` in single precision, or double where they are that already."""
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
+class Stream(IntEnum):
+    """What a random number is for. Numbers of different streams are independent."""
+
+    CHOICE = 0
+    """A token that a model chooses: the target in coupled verification, the draft in either."""
+    ACCEPT = 1
+    """Whether a draft token is accepted, in rejection sampling."""
+    RESIDUAL = 2
+    """The token that the target adds after the last accepted one, in rejection sampling."""
+
+
+class Noise:
+    """Random numbers that are the same for every way of reaching them.
+
+    SplitMix64 (Steele, Lea and Flood 2014), one sequence for each key.
+    """
+
+    def __init__(self, seed: int, vocab: int, device: torch.device) -> None:
+        self._seed = seed
+        self._device = device
+        # Metal has no float64; the numbers are the same wherever they are made.
+        self._place = torch.device("cpu") if device.type == "mps" else device
+        self._vocab = vocab
+
+    @cached_property
+    def _counters(self) -> Tensor:
+        """What makes the numbers of one key differ; made as `Penalties` makes its counts."""
+        return torch.arange(1, self._vocab + 1, device=self._place) * _signed(_GOLDEN)
+
+    def numbers(
+        self, stream: Stream, turn: int, position: int, rows: int, revision: int = 0
+    ) -> list[int]:
+        """Keys of a reply's tokens `position`, `position + 1`, …, as int64 has them."""
+        state = _mixed(0, self._seed, turn, revision, stream)
+        return [_signed(_mixed(state, position + row)) for row in range(rows)]
+
+    def keys(
+        self, stream: Stream, turn: int, position: int, rows: int, revision: int = 0
+    ) -> Tensor:
+        """The same, int64 [rows]."""
+        keys = self.numbers(stream, turn, position, rows, revision)
+        return torch.tensor(keys, dtype=torch.long, device=self._place)
+
+    def uniform(self, keys: Tensor) -> Tensor:
+        """A number in (0, 1) for each of `keys` [rows]: float64 [rows]."""
+        return self._handed_over(_uniform(keys + _signed(_GOLDEN)))
+
+    def gumbel(self, keys: Tensor) -> Tensor:
+        """Standard Gumbel noise for each of `keys` [rows]: float64 [rows, vocab]."""
+        uniform = _uniform(keys.to(self._place).unsqueeze(1) + self._counters)
+        return self._handed_over(-(-uniform.log()).log())
+
+    def _handed_over(self, numbers: Tensor) -> Tensor:
+        return numbers if self._place == self._device else numbers.float().to(self._device)
+
+
+def seeds(seed: int, count: int) -> list[int]:
+    """So many seeds, of which the first is `seed` and the others follow from it: 32 bits each."""
+    return [seed, *(_mixed(0, seed, number) & 0xFFFFFFFF for number in range(1, count))]
+
+
+@lru_cache(maxsize=16)
+def _bias(added: frozenset[tuple[int, float]], vocab: int, device: torch.device) -> Tensor:
+    """What is `added` to the logits of tokens as a row, [vocab].
+
+    Conversations share it: it is made once, where a model is loaded, on the model's own thread.
+    """
+    if wrong := sorted(token for token, _ in added if not 0 <= token < vocab):
+        raise EngineError(
+            f"there is no token {wrong[0]}, so it can be neither biased nor banned",
+            f"the model's tokens are numbered 0 to {vocab - 1}",
+        )
+    bias = torch.zeros(vocab)
+    for token, more in added:
+        bias[token] = more
+    return bias.to(device)
+
+
+def _mixed(state: int, *parts: int) -> int:
+    for part in parts:
+        state = (state ^ (part & _BITS_64)) + _GOLDEN & _BITS_64
+        state = (state ^ state >> 30) * _MIX_1 & _BITS_64
+        state = (state ^ state >> 27) * _MIX_2 & _BITS_64
+        state ^= state >> 31
+    return state
+
+
+def _uniform(bits: Tensor) -> Tensor:
+    """Numbers in (0, 1) from int64 states."""
+    bits = (bits ^ _shift(bits, 30)) * _signed(_MIX_1)
+    bits = (bits ^ _shift(bits, 27)) * _signed(_MIX_2)
+    bits = bits ^ _shift(bits, 31)
+    return (_shift(bits, 12).double() + 0.5) * 2.0**-52
+
+
+def _signed(value: int) -> int:
+    """The 64 bits of `value` as torch's int64 holds them."""
+    return value - 2**64 if value >= 2**63 else value
+
+
+def _shift(bits: Tensor, by: int) -> Tensor:
+    """Logical shift to the right; torch's own keeps the sign."""
+    return (bits >> by) & (2 ** (64 - by) - 1)

@@ -1,0 +1,196 @@
+"""What becomes of a reply's tokens: text to speak, tool calls, or nothing.
+
+Which text is which, `parts` knows; here every part gets the tokens that spelled it. Characters
+whose bytes are not complete wait. This module knows no models.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from voiceloop.llm.text.parts import MARKS, Part, Parts
+from voiceloop.llm.text.template import special_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """Tokens to be spoken, and the text that has become certain with them."""
+
+    ids: tuple[int, ...]
+    places: tuple[int, ...]
+    """Index of each among all tokens that were pushed."""
+    text: str
+    ends: tuple[int, ...]
+    """Characters of `text` up to the end of each token's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call, with the tokens that spelled it; of several at once the first has them all."""
+
+    ids: tuple[int, ...]
+    name: str
+    arguments: Mapping[str, object]
+    problem: str = ""
+    """Why the call cannot be read; empty where it can."""
+
+
+class Detokenizer:
+    """Text of a growing sequence of tokens: all pieces joined are the text of all tokens.
+
+    Special tokens have no text. A last character that is not complete is left out.
+    """
+
+    def __init__(self, tokenizer: Any, marks: Collection[str] = MARKS) -> None:
+        """`marks` are the special tokens that have a text all the same."""
+        self._tokenizer = tokenizer
+        special = special_tokens(tokenizer)
+        self._silent = frozenset(index for index, text in special.items() if text not in marks)
+        self._ids: list[int] = []
+        """Those whose text is not certain yet, and before them what their text may depend on."""
+        self._known = 0
+        """How many of them are there for that alone."""
+        self._single: dict[int, str] = {}
+        """Texts of single tokens."""
+
+    def push(self, token: int) -> str:
+        """The text that is certain once `token` has followed."""
+        if token in self._silent:
+            return ""
+        self._ids.append(token)
+        # A token's text can depend on the one before (a leading space): decode it with context.
+        known = self._decode_known()
+        text = self._decode(self._ids)
+        if text.endswith("\ufffd") or len(text) <= len(known):
+            return ""
+        del self._ids[: self._known]
+        self._known = len(self._ids)
+        return text[len(known) :]
+
+    def _decode_known(self) -> str:
+        known = self._ids[: self._known]
+        if len(known) != 1:
+            return self._decode(known)
+        (token,) = known
+        if token not in self._single:
+            self._single[token] = self._decode(known)
+        return self._single[token]
+
+    def _decode(self, ids: list[int]) -> str:
+        return self._tokenizer.decode(
+            ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+
+
+class Output:
+    """Separates what is spoken from what is not, token by token, up to a stop string."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        thinking: bool = False,
+        stop: Sequence[str] = (),
+        call: tuple[str, str] = ("", ""),
+    ) -> None:
+        """All but the tokenizer as `Parts` takes it."""
+        self.stopped: int | None = None
+        """Once a stop string has come: index among all that were pushed of the first token that
+        is not part of the reply."""
+        self._parts = Parts(thinking=thinking, stop=stop, call=call)
+        self._detokenizer = Detokenizer(tokenizer, {*MARKS, *call})
+        self._pending = deque[_Piece]()
+        """Tokens whose fate is not known."""
+        self._pushed = 0
+
+    def push(self, ids: Sequence[int]) -> list[Speech | Call]:
+        """What has become certain once `ids` have followed, in order."""
+        items: list[Speech | Call] = []
+        for token in ids:
+            if self.stopped is not None:
+                break
+            text = self._detokenizer.push(token)
+            self._pending.append(_Piece(token, self._pushed, len(text)))
+            self._pushed += 1
+            for part in self._parts.push(text):
+                items += self._items(part)
+            if self._parts.stopped:
+                whole = [piece.place for piece in self._pending if piece.place is not None]
+                self.stopped = min(whole, default=self._pushed)
+                self._pending.clear()
+            elif self._parts.speaking and not any(piece.length for piece in self._pending):
+                items += self._items(Part("", spoken=True))  # tokens without a text
+        return list(_joined(items))
+
+    def finish(self) -> list[Speech | Call]:
+        """What is left at the end of the reply."""
+        speaking = self._parts.speaking
+        items = [item for part in self._parts.finish() for item in self._items(part)]
+        return list(_joined([*items, *(self._items(Part("", spoken=True)) if speaking else ())]))
+
+    def _items(self, part: Part) -> Iterator[Speech | Call]:
+        """What `part` is, with the tokens that begin in it."""
+        taken = self._take(len(part.text))
+        if part.spoken and taken:
+            yield _speech(part.text, taken)
+        ids = tuple(piece.token for piece in taken if piece.place is not None)
+        for called in part.calls:
+            yield Call(ids, *called)
+            ids = ()
+
+    def _take(self, length: int) -> list[_Piece]:
+        """Remove the first `length` characters of what is pending, and the tokens they begin in.
+
+        A token that lies across the cut goes with what is before it; the rest of its text stays.
+        """
+        taken: list[_Piece] = []
+        while self._pending and (length > 0 or not self._pending[0].length):
+            piece = self._pending.popleft()
+            taken.append(piece._replace(length=min(piece.length, length)))
+            if piece.length > length:
+                self._pending.appendleft(piece._replace(place=None, length=piece.length - length))
+            length -= min(length, piece.length)
+        return taken
+
+
+class _Piece(NamedTuple):
+    token: int
+    place: int | None
+    """None for the rest of a token that has been counted already."""
+    length: int
+    """Characters of its text."""
+
+
+def _speech(text: str, pieces: Sequence[_Piece]) -> Speech:
+    ends = accumulate(piece.length for piece in pieces)
+    counted = [
+        (piece.token, piece.place, end)
+        for end, piece in zip(ends, pieces, strict=True)
+        if piece.place is not None
+    ]
+    ids, places, stops = zip(*counted, strict=True) if counted else ((), (), ())
+    return Speech(ids, places, text, stops)
+
+
+def _joined(items: Sequence[Speech | Call]) -> Iterator[Speech | Call]:
+    """`items` with neighbouring speech in one piece."""
+    speech: Speech | None = None
+    for item in items:
+        if isinstance(item, Speech):
+            speech = _both(speech, item) if speech else item
+            continue
+        if speech:
+            yield speech
+        speech = None
+        yield item
+    if speech:
+        yield speech
+
+
+def _both(a: Speech, b: Speech) -> Speech:
+    ends = a.ends + tuple(len(a.text) + end for end in b.ends)
+    return Speech(a.ids + b.ids, a.places + b.places, a.text + b.text, ends)

@@ -1,0 +1,178 @@
+"""A sequence of one tokenizer's tokens in those of another, kept up token by token.
+
+Tokens mean text, and that is what both have in common. Text goes over once it is certain, and in
+whole words where there are any: a word that grows is encoded anew, for the other tokenizer may cut
+it elsewhere; what is before it stays. This module knows no models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from voiceloop.llm.text.template import special_tokens
+
+ANCHOR = "\n"
+"""Stands for what is before a word: hardly a token has it inside."""
+LONGEST = 64
+"""Characters of a word, after which it counts as one whatever follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """How far a beginning of the sequence has been translated."""
+
+    tail: tuple[int, ...] = ()
+    """Tokens whose text is not certain yet, and before them what their text may depend on."""
+    known: int = 0
+    """How many of them are there for that alone."""
+    word: str = ""
+    """The text of the last word, which may go on."""
+    spelled: int = 0
+    """Tokens that have spelled it."""
+    words: int = 0
+    """Tokens of the other tokenizer for all that is before it."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether no character is cut in two."""
+        return len(self.tail) == self.known
+
+
+class Translation:
+    """Of a growing sequence that may be cut back."""
+
+    def __init__(self, source: Any, other: Any) -> None:
+        """Tokenizers of transformers, or `tokens.Tokenizer`."""
+        self._source, self._other = source, other
+        self._special = special_tokens(source)
+        self._specials = {text: index for index, text in special_tokens(other).items()}
+        self._pieces: dict[str, list[int]] = {}
+        """What words are to the other tokenizer."""
+        # Some tokenizers put a space before whatever they are given.
+        alone = {text: self._plain(text) for text in (ANCHOR, " b", "b", "\n")}
+        self._anchored = any(
+            self._plain(ANCHOR + text) != alone[ANCHOR] + ids for text, ids in alone.items()
+        )
+        self._words = [*other.encode("", add_special_tokens=True)]
+        """The other's tokens for all whole words, as far as they were last worked out."""
+        self._begun = len(self._words)
+        self._points = [_Point(words=self._begun)]
+        self._ids: list[int] = []
+
+    def translate(self, ids: Sequence[int]) -> list[int]:
+        """All of `ids` in the other's tokens, but for a last character that is not whole."""
+        same = common(self._ids, ids)
+        self.rollback(same)
+        for token in ids[same:]:
+            self._points.append(self._after(self._points[-1], token))
+            self._ids.append(token)
+        point = self._points[-1]
+        return self._words[: point.words] + self._encoded(point.word)
+
+    def rollback(self, length: int) -> None:
+        """Forget the tokens from `length` on."""
+        del self._ids[length:], self._points[length + 1 :]
+
+    @property
+    def word(self) -> list[int]:
+        """The other's tokens for the last word."""
+        return self._encoded(self._points[-1].word)
+
+    @property
+    def certain(self) -> bool:
+        """Whether the last character is whole."""
+        return self._points[-1].certain
+
+    def back(self, guess: str) -> list[int]:
+        """The source's tokens for `guess`, a text that follows the sequence."""
+        point = self._points[-1]
+        if point.spelled:
+            spelled = self._ids[-point.spelled :]
+            whole = self._source.encode(point.word + guess, add_special_tokens=False)
+            if whole[: point.spelled] == spelled:
+                return whole[point.spelled :]
+        return self._source.encode(guess, add_special_tokens=False)
+
+    def _after(self, point: _Point, token: int) -> _Point:
+        text = self._special.get(token)
+        if text is not None:
+            meant = self._specials.get(text)
+            told = [meant] if meant is not None else self._encoded(text)
+            self._words[point.words :] = self._encoded(point.word) + told
+            return _Point(words=len(self._words))
+        tail = (*point.tail, token)
+        known, text = self._decode(tail[: point.known]), self._decode(tail)
+        if text.endswith("\ufffd") or len(text) <= len(known):
+            return _Point(tail, point.known, point.word, point.spelled + 1, point.words)
+        piece, tail = text[len(known) :], tail[point.known :]
+        if not point.word or piece[0].isspace() or len(point.word) > LONGEST:
+            self._words[point.words :] = self._encoded(point.word)
+            return _Point(tail, len(tail), piece, len(tail), len(self._words))
+        word = point.word + piece
+        return _Point(tail, len(tail), word, point.spelled + 1, point.words)
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return self._source.decode(
+            list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+
+    def _encoded(self, word: str) -> list[int]:
+        if word not in self._pieces:
+            if len(self._pieces) > 10_000:
+                self._pieces.clear()
+            self._pieces[word] = self._behind(word) if self._anchored else self._plain(word)
+        return self._pieces[word]
+
+    def _behind(self, word: str) -> list[int]:
+        """A word as it is encoded behind others."""
+        anchor, whole = self._plain(ANCHOR), self._plain(ANCHOR + word)
+        return whole[len(anchor) :] if whole[: len(anchor)] == anchor else self._plain(word)
+
+    def _plain(self, text: str) -> list[int]:
+        return self._other.encode(text, add_special_tokens=False) if text else []
+
+
+def shared(source: Mapping[str, int], other: Mapping[str, int]) -> dict[int, int]:
+    """Which tokens of `other` mean the same text as which of `source`, by their vocabularies:
+    `source`'s id by `other`'s."""
+    meant = {meaning: index for index, meaning in meanings(source).items()}
+    # Where two mean the same, the first is a byte by its number, and the last is what is used.
+    own = {meaning: index for index, meaning in sorted(meanings(other).items())}
+    return {index: meant[meaning] for meaning, index in own.items() if meaning in meant}
+
+
+def meanings(vocab: Mapping[str, int]) -> dict[int, bytes]:
+    """The bytes that tokens stand for, in the two notations that there are."""
+    if "Ġ" in vocab or "Ċ" in vocab:
+        table = _bytes_of_characters()
+        return {
+            index: bytes(table[character] for character in text)
+            if all(character in table for character in text)
+            else text.encode()
+            for text, index in vocab.items()
+        }
+    return {index: _spelled(text) for text, index in vocab.items()}
+
+
+def _spelled(text: str) -> bytes:
+    """A token of SentencePiece."""
+    if len(text) == 6 and text.startswith("<0x") and text.endswith(">"):
+        return bytes([int(text[3:5], 16)])
+    return text.replace("▁", " ").encode()
+
+
+def _bytes_of_characters() -> dict[str, int]:
+    """GPT-2's notation of bytes: those that print stand for themselves, the others come behind all
+    that there are."""
+    printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [byte for byte in range(256) if byte not in printed]
+    table = {chr(byte): byte for byte in printed}
+    return table | {chr(256 + at): byte for at, byte in enumerate(rest)}
+
+
+def common(a: Sequence[int], b: Sequence[int]) -> int:
+    """Length of the longest common beginning."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
