@@ -27,7 +27,7 @@ from models.train.domain import factual
 from voiceloop.config import LlmConfig
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, speculative
-from voiceloop.llm.utterance import ends_clause
+from voiceloop.llm.parallel.utterance import ends_clause
 from voiceloop.threads import bound_threads, small_work
 from voiceloop.types import TokenBurst
 
