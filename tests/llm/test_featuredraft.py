@@ -7,6 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from tests.llm.replies import GREEDY, MODE_NAMES, MODES, REJECTION, prompts, run, say, speculator
@@ -14,6 +16,7 @@ from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.draft.featuredraft import (
     CARD,
     FUSE,
+    SCALE,
     TOKENS,
     WEIGHTS,
     DraftCard,
@@ -22,7 +25,9 @@ from voiceloop.llm.draft.featuredraft import (
     check_head,
     is_head,
     load_head,
+    rounded,
     shipped_head,
+    unrounded,
 )
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
@@ -125,6 +130,16 @@ def test_what_is_written_is_read(tmp_path):
     assert head.weights[FUSE].shape == (8, 16)
 
 
+@given(st.integers(0, 2**32 - 1), st.floats(1e-6, 100.0))
+def test_weights_are_stored_to_within_half_a_step_of_their_row(seed, spread):
+    generator = torch.Generator().manual_seed(seed)
+    weight = torch.randn((4, 8), generator=generator) * spread
+    stored = rounded({FUSE: weight, "norm": torch.ones(8)})
+    read = unrounded(stored)
+    assert read.keys() == {FUSE, "norm"} and stored[FUSE].dtype == torch.int8
+    assert ((read[FUSE] - weight).abs() <= 0.501 * stored[FUSE + SCALE]).all()
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -136,6 +151,11 @@ def test_what_is_written_is_read(tmp_path):
         lambda folder: written(folder, **{TOKENS: None}),
         lambda folder: written(folder, **{TOKENS: torch.zeros(0, dtype=torch.int32)}),
         lambda folder: written(folder, more=torch.zeros(1)),
+        lambda folder: written(folder, **{FUSE: torch.zeros(8, 16, dtype=torch.int8)}),
+        lambda folder: written(
+            folder,
+            **{FUSE: torch.zeros(8, 16, dtype=torch.int8), FUSE + SCALE: torch.ones(3, 1)},
+        ),
     ],
 )
 def test_a_damaged_draft_is_said_to_be_one(tmp_path, damage):

@@ -19,7 +19,14 @@ from voiceloop.drafting.requests import Dialogues
 from voiceloop.drafting.store import State, Store
 from voiceloop.drafting.train import Learner, Tell, common_tokens, generate, train
 from voiceloop.errors import EngineError
-from voiceloop.llm.draft.featuredraft import CARD, TOKENS, WEIGHTS, DraftCard, DraftShape
+from voiceloop.llm.draft.featuredraft import (
+    CARD,
+    TOKENS,
+    WEIGHTS,
+    DraftCard,
+    DraftShape,
+    rounded,
+)
 from voiceloop.llm.engine import system_prompt, vocabulary
 from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.loading import Loaded
@@ -121,10 +128,9 @@ class Training:
             minutes=round((state.generating_s + state.training_s) / 60, 1),
             accepted=accepted,
         )
-        weights = {
-            name: weight.detach().cpu().half().contiguous()
-            for name, weight in learner.layer.weights().items()
-        }
+        weights = rounded(
+            {name: weight.detach().cpu() for name, weight in learner.layer.weights().items()}
+        )
         part = folder / f"{WEIGHTS}.part"
         save_file(weights | {TOKENS: learner.tokens.int()}, part)
         os.replace(part, folder / WEIGHTS)

@@ -9,7 +9,7 @@ them are made anew once it has.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -38,7 +38,7 @@ from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.tree import Tree
 
 CARD, WEIGHTS = "draft.json", "draft.safetensors"
-FUSE, TOKENS = "fuse.weight", "tokens"
+FUSE, TOKENS, SCALE = "fuse.weight", "tokens", ".scale"
 _LAYER = "model.layers.0."
 
 Size = Annotated[int, Meta(ge=1, le=2**20)]
@@ -117,16 +117,43 @@ def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
         card = msgspec.json.decode((folder / CARD).read_bytes(), type=DraftCard)
         with safe_open(folder / WEIGHTS, framework="pt", device=str(device)) as opened:
             weights = {name: opened.get_tensor(name) for name in opened.keys()}
-        tokens = weights.pop(TOKENS).long()
+        tokens, weights = weights.pop(TOKENS).long(), unrounded(weights)
         found = {name: tuple(weight.shape) for name, weight in weights.items()}
         if found != card.shape.weights() or tokens.dim() != 1 or not len(tokens):
             raise ValueError("its weights are not those of its card")
-    except (OSError, ValueError, KeyError, SafetensorError, msgspec.DecodeError) as error:
+    except (
+        *(OSError, ValueError, KeyError, RuntimeError),
+        *(SafetensorError, msgspec.DecodeError),
+    ) as error:
         said = str(error).strip().partition("\n")[0]
         raise ModelCorrupt(
             f"the draft '{name}' is damaged: {said}", "copy it again, or train another"
         ) from error
     return LoadedHead(name, card, weights, tokens)
+
+
+def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Each matrix becomes int8, w ≈ q · scale with a scale for each row, named `SCALE` beside it.
+
+    A draft only guesses: files of half the size have as many guesses accepted.
+    """
+    found = dict[str, Tensor]()
+    for name, weight in weights.items():
+        found[name] = weight.half()
+        if weight.dim() == 2:
+            scale = (weight.float().abs().amax(1, keepdim=True) / 127).clamp_min(1e-9)
+            found[name] = (weight.float() / scale).round().to(torch.int8)
+            found[name + SCALE] = scale
+    return found
+
+
+def unrounded(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights that `rounded` stored. Raises KeyError for a matrix without scales."""
+    return {
+        name: weight * stored[name + SCALE] if weight.dtype == torch.int8 else weight
+        for name, weight in stored.items()
+        if not name.endswith(SCALE)
+    }
 
 
 def shipped_head(family: str, device: torch.device) -> LoadedHead | None:
