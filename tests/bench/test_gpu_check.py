@@ -29,9 +29,10 @@ from voiceloop.bench.steps import time_steps
 from voiceloop.bench.synthetic import Shape, drawn_pair
 from voiceloop.config import LlmConfig
 from voiceloop.errors import OutOfMemory
+from voiceloop.llm.decode.graphs import Plainly
 from voiceloop.llm.model.decoder import LeanDecoder
-from voiceloop.llm.model.graphs import Plainly
-from voiceloop.llm.model.kernels import PLAIN, ROUNDED, Linear, Plain
+from voiceloop.llm.model.operations import ROUNDED
+from voiceloop.llm.model.plain import PLAIN, Linear, Plain
 
 pytestmark = pytest.mark.models
 

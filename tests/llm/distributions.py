@@ -42,7 +42,7 @@ class Table:
         generator = torch.Generator().manual_seed(seed)
         shape = (vocab,) * 4
         self.vocab, self.parameters, self.device = vocab, 1, CPU
-        self.dtype, self.by_reach, self.pass_bytes = torch.float64, True, 0
+        self.dtype, self.attends_bucket, self.pass_bytes = torch.float64, True, 0
         self.chunk = CHUNK
         self.logits = torch.randn(shape, generator=generator, dtype=torch.float64) * spread
 

@@ -9,7 +9,7 @@ import torch
 
 from voiceloop.llm.model.attention import hidden, masked
 from voiceloop.llm.model.fused import Fused, attended
-from voiceloop.llm.model.kernels import GATES, PLAIN, Norm, Whole
+from voiceloop.llm.model.plain import ACTIVATIONS, PLAIN, Norm, Whole
 
 pytestmark = pytest.mark.models
 
@@ -56,25 +56,27 @@ def test_fused_products_are_products(rows, size, columns, biased, added, as_on_a
 def test_fused_norms_are_norms(rows, size):
     whole = drawn(rows, 5, size)
     own, norm = Fused(), Norm(drawn(size, seed=1), 1e-5)
-    assert torch.allclose(own.normed(norm, whole[:, 0].contiguous()), norm(whole[:, 0]), atol=1e-5)
+    assert torch.allclose(
+        own.rms_norm(norm, whole[:, 0].contiguous()), norm(whole[:, 0]), atol=1e-5
+    )
     heads = whole[:, 1:4]
-    assert torch.allclose(own.normed(norm, heads), norm(heads), atol=1e-5)
+    assert torch.allclose(own.rms_norm(norm, heads), norm(heads), atol=1e-5)
 
 
 @pytest.mark.parametrize(("heads", "dim"), [(1, 16), (5, 24), (12, 64)])
 def test_fused_rotation_is_rotation_and_leaves_other_heads_alone(heads, dim):
     whole, angles = drawn(3, heads + 2, dim), drawn(2, 3, 1, dim, seed=1)
     expected = whole.clone()
-    PLAIN.rotated(expected[:, :heads], *angles)
-    Fused().rotated(whole[:, :heads], *angles)
+    PLAIN.apply_rotary(expected[:, :heads], *angles)
+    Fused().apply_rotary(whole[:, :heads], *angles)
     assert torch.allclose(whole, expected, atol=1e-5)
     assert torch.equal(whole[:, heads:], expected[:, heads:])
 
 
 @pytest.mark.filterwarnings("ignore:overflow")  # which is 0 in the end
-@pytest.mark.parametrize("activation", GATES)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("size", [7, 1024, 1500])
 def test_fused_gates_are_gates(size, activation):
     x = 3 * drawn(2, 2 * size)
-    expected = PLAIN.gated(x.clone(), activation)
-    assert torch.allclose(Fused().gated(x, activation), expected, atol=1e-5)
+    expected = PLAIN.glu(x.clone(), activation)
+    assert torch.allclose(Fused().glu(x, activation), expected, atol=1e-5)

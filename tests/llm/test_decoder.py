@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.llm.conftest import KINDS, LEAN, WINDOW, WINDOWED
 from voiceloop.llm.model import decoder as passes
 from voiceloop.llm.model.cache import KvCache
-from voiceloop.llm.model.decoder import MANY, LeanDecoder, feed
+from voiceloop.llm.model.decoder import CHUNK, MANY, LeanDecoder, feed
 from voiceloop.llm.model.hf import TransformersDecoder
 from voiceloop.llm.rules.draftpolicy import MOST
 
@@ -99,7 +99,7 @@ def test_the_lean_decoder_agrees_with_transformers_in_single_precision(workshop,
 
 def test_padding_of_the_vocabulary_is_cut_off(workshop):
     model = workshop.model("gpt2")
-    cut = TransformersDecoder(model, workshop.vocab - 5)
+    cut = TransformersDecoder(model, workshop.vocab - 5, CHUNK)
     logits = cut.forward(torch.tensor([1, 2, 3]), KvCache(8), 2)
     expected = reference(workshop, "gpt2", [1, 2, 3])[1:, : workshop.vocab - 5]
     assert close(logits, expected)

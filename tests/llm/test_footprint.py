@@ -150,7 +150,7 @@ def test_weights_are_rounded_on_cuda_alone(workshop: Workshop) -> None:
 
 def test_a_product_of_rounded_weights_is_near() -> None:
     pytest.importorskip("torchao")
-    from voiceloop.llm.model.kernels import linear
+    from voiceloop.llm.model.plain import linear
 
     weight, x = torch.randn(1024, 512), torch.randn(3, 512)
     product = linear(weight, None, "int8")

@@ -54,10 +54,10 @@ def test_what_is_fused_compiles_for_a_gpu_and_fits_into_its_memory(gpu, dim):
         assert 0 < made.metadata.shared <= MEMORY
     two = {"x": "*bf16", "weight": "*fp32", "out": "*bf16"}
     rows = {"x_row": "i32", "heads": "i32", "eps": "fp32"}
-    compiled(fused._normed, two | rows, {"size": 16 * dim, "BLOCK": 16 * dim}, gpu)
+    compiled(fused._rms_norm, two | rows, {"size": 16 * dim, "BLOCK": 16 * dim}, gpu)
     angles = {"x": "*bf16", "cos": "*bf16", "sin": "*bf16", "x_row": "i32"}
     half = {"heads": 40, "half": dim // 2, "HEADS": 64, "HALF": dim // 2}
-    compiled(fused._rotated, angles, half, gpu)
+    compiled(fused._apply_rotary, angles, half, gpu)
     product = dict.fromkeys(("x", "matrix", "bias", "to", "out"), "*bf16")
     product |= dict.fromkeys(("size", "columns", "by_column"), "i32")
     rows = {"rows": "i32", "x_row": "i32"}
@@ -70,7 +70,7 @@ def test_what_is_fused_compiles_for_a_gpu_and_fits_into_its_memory(gpu, dim):
         assert 0 < made.metadata.shared <= MEMORY
     for silu in (True, False):
         gate = {"x": "*bf16", "out": "*bf16", "size": "i32"}
-        compiled(fused._gated, gate, {"SILU": silu, "BLOCK": 1024}, gpu)
+        compiled(fused._glu, gate, {"SILU": silu, "BLOCK": 1024}, gpu)
 
 
 def compiled(kernel: Any, signature: dict[str, str], constants: dict[str, Any], gpu: str) -> Any:

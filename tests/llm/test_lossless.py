@@ -181,7 +181,7 @@ class Told:
 
     def __init__(self, target, prompt, reply):
         self.vocab, self.parameters, self.device = target.vocab, 1, CPU
-        self.dtype, self.by_reach, self.pass_bytes = target.dtype, True, 0
+        self.dtype, self.attends_bucket, self.pass_bytes = target.dtype, True, 0
         self.chunk = target.chunk
         self._prompt = prompt
         self._tokens = [(token + (at % 5 == 4)) % target.vocab for at, token in enumerate(reply)]

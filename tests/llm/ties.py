@@ -71,7 +71,7 @@ class Uneven:
     def __init__(self, inner: Decoder) -> None:
         self.inner = inner
         self.vocab, self.parameters, self.device = inner.vocab, inner.parameters, inner.device
-        self.dtype, self.by_reach, self.pass_bytes = inner.dtype, inner.by_reach, 0
+        self.dtype, self.attends_bucket, self.pass_bytes = inner.dtype, inner.attends_bucket, 0
         self.chunk = inner.chunk
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:

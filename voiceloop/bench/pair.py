@@ -19,12 +19,12 @@ from voiceloop.bench.synthetic import synthetic_pair
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, OutOfMemory
 from voiceloop.llm.decode.captured import Captured
+from voiceloop.llm.decode.graphs import Capture, CudaGraphs
 from voiceloop.llm.draft.drafters import LayerDrafter, ModelDrafter, TranslatedDrafter
 from voiceloop.llm.draft.featuredraft import FeatureModel, LoadedHead
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
 from voiceloop.llm.model.cache import MIB, CachePool, KvCache
 from voiceloop.llm.model.decoder import CausalModel, Decoder, chunk
-from voiceloop.llm.model.graphs import Capture, CudaGraphs
 from voiceloop.llm.model.loading import Loaded
 
 

@@ -19,6 +19,7 @@ from voiceloop.config import LlmConfig, Quantize
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt
 from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
 from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, Placed
+from voiceloop.llm.decode.graphs import Capture, CudaGraphs
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafters import (
     Drafter,
@@ -40,7 +41,6 @@ from voiceloop.llm.model.cache import MIB, CachePool, KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.footprint import slots_for
-from voiceloop.llm.model.graphs import Capture, CudaGraphs
 from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder, installed
 from voiceloop.llm.model.loading import Loaded, explained, load_model
 from voiceloop.llm.model.quantized import check_quantize

@@ -22,11 +22,12 @@ from voiceloop.bench.modes import OurMode, Prompt
 from voiceloop.bench.pair import Pair, without_graphs
 from voiceloop.bench.synthetic import PAIRS, drawn_pair, synthetic_prompts
 from voiceloop.config import LlmConfig
+from voiceloop.llm.decode.graphs import Capture, Plainly
 from voiceloop.llm.model.attention import Place, has_kernel, hidden, masked
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder
-from voiceloop.llm.model.graphs import Capture, Plainly
-from voiceloop.llm.model.kernels import PLAIN, operations
+from voiceloop.llm.model.operations import operations
+from voiceloop.llm.model.plain import PLAIN
 
 WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},

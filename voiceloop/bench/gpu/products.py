@@ -16,8 +16,9 @@ from voiceloop.bench.gpu.checks import LOW
 from voiceloop.bench.gpu.rows import Row, checked, not_here
 from voiceloop.bench.steps import wait
 from voiceloop.bench.synthetic import PAIRS, Shape
-from voiceloop.llm.model.graphs import Capture, CudaGraphs
-from voiceloop.llm.model.kernels import PLAIN, ROUNDED, Operations, Whole, off_by, operations
+from voiceloop.llm.decode.graphs import Capture, CudaGraphs
+from voiceloop.llm.model.operations import ROUNDED, Operations, operations, relative_error
+from voiceloop.llm.model.plain import PLAIN, Whole
 
 ROWS = (1, 2, 5, 9)
 COLD = 2**28
@@ -76,8 +77,8 @@ def wrong(do: Operations, device: torch.device, size: tuple[int, int], rows: int
     """How far products of so many rows are off those in single precision."""
     weights, x, to = _drawn(device, size, rows)
     alone = x.float() @ weights.weight.float()
-    added = off_by(do.product(weights, x, to), alone + to)
-    return torch.maximum(off_by(do.product(weights, x), alone), added)
+    added = relative_error(do.product(weights, x, to), alone + to)
+    return torch.maximum(relative_error(do.product(weights, x), alone), added)
 
 
 def pass_ms(

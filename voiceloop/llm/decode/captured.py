@@ -18,11 +18,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from voiceloop.llm.decode.graphs import Capture, Graph
 from voiceloop.llm.draft.drafts import Draft, ModelDraft
 from voiceloop.llm.model.attention import BUCKETS, Place
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder
-from voiceloop.llm.model.graphs import Capture, Graph
 from voiceloop.llm.rules.sampling import (
     Noise,
     Penalties,
@@ -245,7 +245,7 @@ class Captured:
         """How far passes reach that look at so many rows."""
         work, capacity = self.work, self.work.target.slots.capacity
         models = [model for model in (work.target, work.draft_model) if model is not None]
-        if not any(model.decoder.by_reach for model in models):
+        if not any(model.decoder.attends_bucket for model in models):
             return capacity
         return next((reach for reach in BUCKETS if rows <= reach <= capacity), capacity)
 

@@ -30,9 +30,9 @@ from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight, rotary_table
 from voiceloop.llm.model.decoder import LeanDecoder, TargetDecoder, chunk
 from voiceloop.llm.model.fingerprint import family
-from voiceloop.llm.model.kernels import linear
 from voiceloop.llm.model.llamacpp import GgufModel
 from voiceloop.llm.model.loading import Loaded
+from voiceloop.llm.model.plain import linear
 from voiceloop.llm.rules import draftpolicy
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.tree import Tree

@@ -76,7 +76,7 @@ class Checkpoint:
     dtype: torch.dtype
     """What is computed in."""
     activation: str = "silu"
-    """Of the gate; one of `kernels.GATES`."""
+    """Of the gate; one of `plain.ACTIVATIONS`."""
     raised: bool = False
     """Whether norms multiply by one more than their weights."""
     embedding_scale: float | None = None

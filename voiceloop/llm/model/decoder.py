@@ -21,8 +21,9 @@ from voiceloop.config import Quantize
 from voiceloop.llm.model.attention import Branching, Following, Place, Placed, Rows, has_kernel
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
-from voiceloop.llm.model.kernels import PLAIN, Linear, Norm, Operations, linear, operations
 from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder
+from voiceloop.llm.model.operations import Operations, operations
+from voiceloop.llm.model.plain import PLAIN, Linear, Norm, linear
 from voiceloop.llm.model.quantized import unquantizable
 from voiceloop.llm.rules.tree import Tree
 from voiceloop.threads import all_cores
@@ -63,8 +64,9 @@ class CausalModel(Protocol):
 class Decoder(CausalModel, Protocol):
     """One that also extends several at once, and at places that stay."""
 
-    by_reach: bool
-    """Whether a pass at a place looks at all rows within its reach, or only at those that are."""
+    attends_bucket: bool
+    """True if a pass at a place attends to its whole bucket of rows, behind a mask; False if a
+    kernel reads only the rows that are in use."""
 
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
         """`forward` where the last of the rows are the nodes of a tree, some of which the cache may
@@ -108,7 +110,7 @@ def decoder(
         return LeanDecoder(taken, vocab, capacity, how, features=features)
     if how != "none":
         raise unquantizable(model.config.model_type)
-    return TransformersDecoder(model, vocab, features=features)
+    return TransformersDecoder(model, vocab, chunk(model.device), features=features)
 
 
 def chunk(device: torch.device) -> int:
@@ -200,7 +202,7 @@ class LeanDecoder:
         for layer in self._layers:
             matrices += (layer.qkv, layer.out, layer.gate_up, layer.down)
         self.pass_bytes = sum(matrix.nbytes for matrix in matrices)
-        self.by_reach = not all(
+        self.attends_bucket = not all(
             has_kernel(self.device, self.dtype, *self._heads, window)
             for window in {sight.window for sight in model.sights}
         )
@@ -235,8 +237,8 @@ class LeanDecoder:
             x = x * self._multiplier
         x = self.through(x, rows, do)
         if not self._features:
-            return self.head(do.normed(self.normed, x[-keep:]), do)
-        features = do.normed(self.normed, x)
+            return self.head(do.rms_norm(self.normed, x[-keep:]), do)
+        features = do.rms_norm(self.normed, x)
         rows.keep(features)
         return self.head(features[-keep:], do)
 
@@ -250,18 +252,18 @@ class LeanDecoder:
         shape = len(x), queries + 2 * groups, dim
         angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
         for index, layer in enumerate(self._layers):
-            qkv = do.product(layer.qkv, do.normed(layer.attention_norm, x)).view(shape)
+            qkv = do.product(layer.qkv, do.rms_norm(layer.attention_norm, x)).view(shape)
             q, qk = qkv[:, :queries], qkv[:, :-groups]
             if layer.q_norm is not None and layer.k_norm is not None:
                 k = qkv[:, queries:-groups]
-                q.copy_(do.normed(layer.q_norm, q))
-                k.copy_(do.normed(layer.k_norm, k))
+                q.copy_(do.rms_norm(layer.q_norm, q))
+                k.copy_(do.rms_norm(layer.k_norm, k))
             if layer.table is not None:
-                do.rotated(qk, *angles[layer.table])
+                do.apply_rotary(qk, *angles[layer.table])
             attended = rows.attend(index, q, qkv[:, queries:], layer.window, self._scale)
             x = _added(x, attended, layer.out, layer.out_norm, do)
-            wide = do.product(layer.gate_up, do.normed(layer.mlp_norm, x))
-            x = _added(x, do.gated(wide, self._activation), layer.down, layer.down_norm, do)
+            wide = do.product(layer.gate_up, do.rms_norm(layer.mlp_norm, x))
+            x = _added(x, do.glu(wide, self._activation), layer.down, layer.down_norm, do)
         return x
 
 
@@ -269,7 +271,7 @@ def _added(to: Tensor, x: Tensor, weights: Linear, norm: Norm | None, do: Operat
     """The product of `x`, normalised if there is a norm for it, added to `to`."""
     if norm is None:
         return do.product(weights, x, to)
-    return do.normed(norm, do.product(weights, x)).add_(to)
+    return do.rms_norm(norm, do.product(weights, x)).add_(to)
 
 
 def _rotary_table(sight: Sight, capacity: int) -> tuple[Tensor, Tensor]:

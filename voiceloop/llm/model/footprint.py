@@ -1,6 +1,6 @@
 """How much memory a model will take, from the headers of its files: no weight is read.
 
-What is counted is what stays: matrices in the form that `kernels` keeps them in, the rest in the
+What is counted is what stays: matrices in the form that `plain` keeps them in, the rest in the
 type that is computed in, and the rows of caches. What does not say how large it is counts nothing.
 """
 
@@ -18,7 +18,7 @@ import torch
 from voiceloop.catalog.convert import GGUF
 from voiceloop.config import Quantize
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, LEAN, dtype_of, read_json, weight_files
-from voiceloop.llm.model.kernels import LARGE, halves
+from voiceloop.llm.model.plain import LARGE, halves
 from voiceloop.llm.model.quantized import group_of
 
 _BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16}

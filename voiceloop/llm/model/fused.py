@@ -1,14 +1,14 @@
-"""What a pass over a few rows does, each in one kernel of a GPU.
+"""The operations of a pass over a few rows, each as one kernel of a GPU.
 
-What comes between products torch has in two to four kernels each, or in one that leaves most of the
+Between products torch runs two to four kernels for each operation, or one that leaves most of the
 GPU idle over a few rows: of the pass of a model of eight billion parameters over one row, an H200
 spends 1.7 ms of 5.7 on them, and a third of that on attention. Products of such rows are cuBLAS's
-there, which reads small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3. All this is
-for captured passes: whoever asks for each kernel by itself waits longer for Triton to ask than for
-the work.
+there, which reads small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3. These
+kernels are for captured passes: launched one by one, Triton takes longer to launch them than they
+take to run.
 
-Written in Triton, which comes with torch for CUDA on Linux. Whoever imports this expects it to be
-missing, and to fail where there is no compiler for C.
+They are written in Triton, which comes with torch for CUDA on Linux. The import fails where Triton
+or a C compiler is missing; its callers expect that.
 """
 
 # Triton's own arguments are not those of the kernel, and numbers become its constants.
@@ -23,33 +23,32 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from voiceloop.llm.model.kernels import PLAIN, Linear, Norm, Whole
+from voiceloop.llm.model.plain import PLAIN, Linear, Norm, Whole
 
 QUERIES = 64
-"""Most queries that a program of `attended` has."""
+"""The most queries that one program of `attended` takes."""
 STAGES = 2
 SPARE = 32 * 1024
-"""Bytes of what a program can have that keys and values leave to the rest."""
+"""Bytes of a program's shared memory that are not for keys and values."""
 COLUMNS = 1024
-"""Numbers that a program of `gated` has."""
+"""Numbers that one program of `glu` computes."""
 WARPS = 8
 FEW = 16
-"""Rows that tensor cores multiply at once; a captured pass has no more."""
+"""Rows that tensor cores multiply at once. A captured pass has no more rows."""
 ONE_ROW = {"OUT": 4, "IN": 1024, "num_warps": 8}
 FEW_ROWS = {"OUT": 16, "IN": 256, "num_warps": 2, "num_stages": 4}
-"""Of some twenty choices each, what took an H100 least for the matrices of models of half a billion
-to eight billion parameters: 0.75 and 0.87 of what cuBLAS takes, on average."""
+"""The quickest of some twenty choices each on an H100, for the matrices of models of half a billion
+to eight billion parameters. On average they take 0.75 and 0.87 of the time of cuBLAS."""
 OPTIONS = {"enable_fp_fusion": True}
-"""Said, since what Triton does if nothing is said changes."""
+"""They are set because Triton's defaults change between versions."""
 
 NEVER = tl.constexpr(float("-inf"))
 
 
 class Fused:
-    """Implements `kernels.Operations`, on CUDA in 16 bits."""
+    """Implements `operations.Operations` on CUDA, in 16 bits."""
 
     def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
-        """See `Operations.product`."""
         rows = len(x)
         if rows > FEW or not isinstance(weights, Whole):
             return PLAIN.product(weights, x, to)
@@ -63,13 +62,12 @@ class Fused:
             _few_rows[(blocks,)](*given, rows, x.stride(0), FEW, **FEW_ROWS, **OPTIONS)
         return out
 
-    def normed(self, norm: Norm, x: Tensor) -> Tensor:
-        """See `Operations.normed`."""
+    def rms_norm(self, norm: Norm, x: Tensor) -> Tensor:
         *rows, size = x.shape
         out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
         heads = rows[1] if len(rows) > 1 else 1
         block = triton.next_power_of_2(size)
-        _normed[(rows[0], heads)](
+        _rms_norm[(rows[0], heads)](
             *(x, norm.weight, out, x.stride(0), heads, norm.eps),
             *(size, block),
             num_warps=WARPS,
@@ -77,17 +75,17 @@ class Fused:
         )
         return out
 
-    def rotated(self, x: Tensor, cos: Tensor, sin: Tensor) -> None:
-        """See `Operations.rotated`."""
+    def apply_rotary(self, x: Tensor, cos: Tensor, sin: Tensor) -> None:
         rows, heads, dim = x.shape
         blocks = triton.next_power_of_2(heads), triton.next_power_of_2(dim // 2)
-        _rotated[(rows,)](*(x, cos, sin, x.stride(0)), heads, dim // 2, *blocks, num_warps=WARPS)
+        _apply_rotary[(rows,)](
+            *(x, cos, sin, x.stride(0)), heads, dim // 2, *blocks, num_warps=WARPS
+        )
 
-    def gated(self, x: Tensor, activation: str) -> Tensor:
-        """See `Operations.gated`."""
+    def glu(self, x: Tensor, activation: str) -> Tensor:
         rows, size = len(x), x.shape[1] // 2
         out = torch.empty(rows, size, dtype=x.dtype, device=x.device)
-        _gated[(rows, triton.cdiv(size, COLUMNS))](
+        _glu[(rows, triton.cdiv(size, COLUMNS))](
             *(x, out, size), activation == "silu", COLUMNS, **OPTIONS
         )
         return out
@@ -96,12 +94,12 @@ class Fused:
 def attended(
     q: Tensor, buffer: Tensor, slot: Tensor, start: Tensor, window: int | None, scale: float | None
 ) -> Tensor:
-    """Attention of `q` [rows, heads, dim], whose first row is at position `start` of a `slot`, to
-    all that is before and of it in `buffer` [slots, capacity, 2 groups, dim], keys before values:
-    [rows, heads * dim]. Slot and start are int64 [1] on the device.
+    """Return causal attention softmax(scale q k^T) v, [rows, heads * dim].
 
-    A row sees the last `window` rows up to itself, or all. Products are multiplied by `scale`, or
-    divided by the root of dim.
+    `q` is [rows, heads, dim]; its rows stand at positions `start`, `start + 1`, … of `slot`. Keys
+    and values are in `buffer` [slots, capacity, 2 groups, dim], the groups of keys first. `slot`
+    and `start` are int64 [1] on the device. Each row sees the last `window` positions up to its
+    own, or all of them if that is None. `scale` is 1 / sqrt(dim) if it is None.
     """
     rows, heads, dim = q.shape
     _, capacity, both, _ = buffer.shape
@@ -122,21 +120,21 @@ def attended(
 
 
 def pieces(memory: int, width: int, size: int) -> int:
-    """How many keys a program takes at once that has so many bytes, if each has `width` numbers of
-    so many bytes."""
+    """Return how many keys a program with `memory` bytes takes at once; a key has `width` numbers
+    of `size` bytes."""
     room = (memory - SPARE) // (2 * STAGES * width * size)
     return next((count for count in (128, 64, 32) if count <= room), 16)
 
 
 @cache
 def _memory(device: torch.device) -> int:
-    """Bytes that a program can have for itself."""
+    """Return the bytes of shared memory that one program can have."""
     if device.type == "cpu":  # Triton's interpreter
         return 100 * 1024
     return torch.cuda.get_device_properties(device).shared_memory_per_block_optin
 
 
-# What differs between passes makes no other kernel: slots and beginnings lie anywhere in a tensor.
+# Triton compiles no new kernel for other values of these: slots and starts differ in every pass.
 @triton.jit(do_not_specialize=["rows", "window", "slot", "start", "capacity"])
 def _attended(
     q,
@@ -156,8 +154,8 @@ def _attended(
     KEYS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """The queries of a group, some rows of them, against its keys, piece by piece, with the sum of
-    the weights so far (Milakov and Gimelshein 2018)."""
+    """Compute attention for some queries of one group by an online softmax over blocks of keys
+    (Milakov and Gimelshein 2018, arXiv 1805.02867)."""
     group = tl.program_id(0)
     first = tl.load(start).to(tl.int32)
     query = tl.program_id(1) * QUERIES + tl.arange(0, QUERIES)
@@ -198,7 +196,7 @@ def _attended(
 def _one_row(
     x, matrix, bias, to, out, size, columns, by_size, by_column, OUT: tl.constexpr, IN: tl.constexpr
 ):
-    """Some columns of the product with one row."""
+    """Compute `OUT` columns of x W^T + b + `to` for one row x."""
     column, place = tl.program_id(0) * OUT + tl.arange(0, OUT), tl.arange(0, IN)
     own = column < columns
     weights = matrix + column[:, None].to(tl.int64) * by_column + place[None, :] * by_size
@@ -233,7 +231,7 @@ def _few_rows(
     OUT: tl.constexpr,
     IN: tl.constexpr,
 ):
-    """Some columns of the product with up to `ROWS` rows."""
+    """Compute `OUT` columns of x W^T + b + `to` for up to `ROWS` rows x."""
     column, place = tl.program_id(0) * OUT + tl.arange(0, OUT), tl.arange(0, IN)
     row = tl.arange(0, ROWS)
     own, real = column < columns, row < rows
@@ -256,8 +254,8 @@ def _few_rows(
 
 
 @triton.jit
-def _normed(x, weight, out, x_row, heads, eps, size: tl.constexpr, BLOCK: tl.constexpr):
-    """One vector."""
+def _rms_norm(x, weight, out, x_row, heads, eps, size: tl.constexpr, BLOCK: tl.constexpr):
+    """Normalise one vector, see `Operations.rms_norm`."""
     row, head = tl.program_id(0), tl.program_id(1)
     column = tl.arange(0, BLOCK)
     own = column < size
@@ -269,7 +267,7 @@ def _normed(x, weight, out, x_row, heads, eps, size: tl.constexpr, BLOCK: tl.con
 
 
 @triton.jit
-def _rotated(
+def _apply_rotary(
     x,
     cos,
     sin,
@@ -279,7 +277,7 @@ def _rotated(
     HEADS: tl.constexpr,
     HALF: tl.constexpr,
 ):
-    """All heads of a row. The sines of the first half have their sign already."""
+    """Rotate all heads of one row, see `Operations.apply_rotary`."""
     row = tl.program_id(0)
     head, column = tl.arange(0, HEADS)[:, None], tl.arange(0, HALF)[None, :]
     own = (head < heads) & (column < half)
@@ -298,8 +296,8 @@ def _rotated(
 
 
 @triton.jit
-def _gated(x, out, size, SILU: tl.constexpr, BLOCK: tl.constexpr):
-    """Some columns of a row: the gate comes before what it lets through."""
+def _glu(x, out, size, SILU: tl.constexpr, BLOCK: tl.constexpr):
+    """Compute `BLOCK` columns of one row of act(gate) * up, see `Operations.glu`."""
     row = tl.program_id(0)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     own = column < size

@@ -20,8 +20,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from voiceloop.llm.model.attention import FEATURES, Branches, Place, hidden
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, LEAN, Checkpoint, Rotary, Sight
-from voiceloop.llm.model.decoder import chunk
-from voiceloop.llm.model.kernels import GATES
+from voiceloop.llm.model.plain import ACTIVATIONS
 from voiceloop.llm.rules.tree import Tree
 
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -95,7 +94,7 @@ def _rope_types(config: Any) -> set[str]:
 
 def _is_lean(model: PreTrainedModel) -> bool:
     config = cast(Any, model.config)
-    if config.model_type not in LEAN or _activation(config) not in GATES:
+    if config.model_type not in LEAN or _activation(config) not in ACTIVATIONS:
         return False
     return (
         _kinds(config) <= {SLIDING, FULL}
@@ -135,13 +134,16 @@ class TransformersDecoder:
     of every decoder.
     """
 
-    def __init__(self, model: PreTrainedModel, vocab: int, *, features: bool = False) -> None:
-        """With `features`, caches keep what the head is given."""
+    def __init__(
+        self, model: PreTrainedModel, vocab: int, chunk: int, *, features: bool = False
+    ) -> None:
+        """`chunk` is the most tokens of a prompt in one step. With `features`, caches keep the
+        hidden states that the head is given."""
         self.vocab = vocab
         self.parameters = model.num_parameters()
         self.device, self.dtype = model.device, model.dtype
-        self.by_reach = True
-        self.chunk = chunk(model.device)
+        self.attends_bucket = True
+        self.chunk = chunk
         self._model = cast(Any, model.eval())
         config = model.config.get_text_config()
         self._layers: int = config.num_hidden_layers

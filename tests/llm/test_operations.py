@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from voiceloop.llm.model import kernels
-from voiceloop.llm.model.kernels import GATES, LARGE, ROUNDED, Linear, Norm, Plain, linear
+from voiceloop.llm.model import operations
+from voiceloop.llm.model.operations import ROUNDED
+from voiceloop.llm.model.plain import ACTIVATIONS, LARGE, Linear, Norm, Plain, linear
 
 pytestmark = pytest.mark.models
 few = settings(max_examples=20)
@@ -141,26 +142,26 @@ def test_a_raised_norm_multiplies_by_one_more_in_no_less_than_single_precision(
 
 
 def test_nothing_here_knows_of_a_model() -> None:
-    assert "transformers" not in vars(kernels)
+    assert "transformers" not in vars(operations)
 
 
-@pytest.mark.parametrize("activation", GATES)
-@pytest.mark.parametrize("broken", ["none", "product", "normed", "rotated", "gated"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("broken", ["none", "product", "rms_norm", "apply_rotary", "glu"])
 def test_what_gives_nan_anywhere_is_not_taken_for_right(broken: str, activation: str) -> None:
     class Own(Plain):
         def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
             return super().product(weights, x, to) + (torch.nan if broken == "product" else 0)
 
-        def normed(self, norm: Norm, x: Tensor) -> Tensor:
-            return super().normed(norm, x) + (torch.nan if broken == "normed" else 0)
+        def rms_norm(self, norm: Norm, x: Tensor) -> Tensor:
+            return super().rms_norm(norm, x) + (torch.nan if broken == "rms_norm" else 0)
 
-        def rotated(self, x: Tensor, cos: Tensor, sin: Tensor) -> None:
-            super().rotated(x, cos, sin)
-            if broken == "rotated":
+        def apply_rotary(self, x: Tensor, cos: Tensor, sin: Tensor) -> None:
+            super().apply_rotary(x, cos, sin)
+            if broken == "apply_rotary":
                 x[-1] = torch.nan
 
-        def gated(self, x: Tensor, activation: str) -> Tensor:
-            return super().gated(x, activation) * (torch.nan if broken == "gated" else 1)
+        def glu(self, x: Tensor, activation: str) -> Tensor:
+            return super().glu(x, activation) * (torch.nan if broken == "glu" else 1)
 
-    apart = kernels._apart(Own(), torch.device("cpu"), torch.bfloat16, activation)
+    apart = operations._error(Own(), torch.device("cpu"), torch.bfloat16, activation)
     assert bool(apart < ROUNDED) == (broken == "none")

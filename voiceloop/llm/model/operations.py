@@ -1,0 +1,106 @@
+"""What a pass of a decoder asks for, and the choice of who computes it.
+
+`plain` computes these operations with torch, `fused` with one Triton kernel each. Both give the
+same results up to the rounding of their type.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from voiceloop.llm.model.plain import ACTIVATIONS, PLAIN, Linear, Norm, Whole
+
+logger = logging.getLogger(__name__)
+
+ROUNDED = 0.02
+"""The largest `relative_error` of results in 16 bits that is put down to rounding."""
+
+
+class Operations(Protocol):
+    """The arithmetic of one pass over a few rows."""
+
+    def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
+        """Return `to` + x W^T + b [rows, out]; `to` is 0 where it is None.
+
+        `x` is [rows, in] with contiguous rows, `to` is contiguous.
+        """
+        ...
+
+    def rms_norm(self, norm: Norm, x: Tensor) -> Tensor:
+        """Return w x / sqrt(mean(x^2) + eps) for each vector of `x` [rows, size] or
+        [rows, heads, size]; w and eps are those of `norm`."""
+        ...
+
+    def apply_rotary(self, x: Tensor, cos: Tensor, sin: Tensor) -> None:
+        """Rotate the heads of `x` [rows, heads, dim] in place, by rotary position embedding.
+
+        With halves x1, x2 of a head: x1 = x1 cos + x2 sin, x2 = x2 cos + x1 sin. `cos` and `sin`
+        are [rows, 1, dim]; the first half of `sin` is negated already.
+        """
+        ...
+
+    def glu(self, x: Tensor, activation: str) -> Tensor:
+        """Return act(x1) * x2 [rows, size] for the halves x1, x2 of `x` [rows, 2 size].
+
+        `activation` is one of `ACTIVATIONS`: SwiGLU and GeGLU (Shazeer 2020, arXiv 2002.05202).
+        """
+        ...
+
+
+@cache
+def operations(device: torch.device, dtype: torch.dtype) -> Operations:
+    """Choose the operations of captured passes: those of `fused` where they run here and agree with
+    torch's, else torch's.
+
+    The first call for a device and type tries them, and waits for the device.
+    """
+    if device.type != "cuda" or dtype not in (torch.float16, torch.bfloat16):
+        return PLAIN
+    try:
+        from voiceloop.llm.model.fused import Fused
+
+        own = Fused()
+        every = [_error(own, device, dtype, activation) for activation in ACTIVATIONS]
+        worst = float(torch.stack(every).max())  # NaN where there is one
+    except Exception as error:  # no Triton, no compiler, no such GPU: torch's own do it then
+        logger.info("operations are torch's: %s", " ".join(str(error).split()))
+        return PLAIN
+    if worst < ROUNDED:
+        return own
+    logger.warning("operations are torch's: Triton's are wrong here, by %.2g", worst)
+    return PLAIN
+
+
+def _error(own: Operations, device: torch.device, dtype: torch.dtype, activation: str) -> Tensor:
+    """Return the largest `relative_error` of its results against torch's in single precision."""
+    generator = torch.Generator(device).manual_seed(0)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, device=device, dtype=dtype)
+
+    # As aligned as real matrices, and no multiple of what a kernel takes at once.
+    size, columns = 1040, 80
+    x, heads, scale, cos, sin = drawn(3, size), drawn(3, 9, 48), drawn(size), *drawn(2, 3, 1, 48)
+    matrix, bias, to = drawn(columns, size) / size**0.5, drawn(columns), drawn(3, columns)
+
+    def made(do: Operations, kind: torch.dtype) -> list[Tensor]:
+        rows, added, turned = x.to(kind), to.to(kind), heads.to(kind, copy=True)[:, 1:6]
+        alone, biased = Whole(matrix.to(kind), None), Whole(matrix.to(kind), bias.to(kind))
+        products = [do.product(alone, rows[:few]) for few in (1, 3)]
+        products += [do.product(biased, rows[:few], added[:few]) for few in (1, 3)]
+        do.apply_rotary(turned, cos.to(kind), sin.to(kind))
+        normed = do.rms_norm(Norm(scale.to(kind), 1e-5), rows)
+        return [*products, normed, turned, do.glu(rows, activation)]
+
+    pairs = zip(made(own, dtype), made(PLAIN, torch.float32), strict=True)
+    return torch.stack([relative_error(ours, exact) for ours, exact in pairs]).max()
+
+
+def relative_error(found: Tensor, exact: Tensor) -> Tensor:
+    """Return max |found - exact| / (1 + |exact|)."""
+    return ((found - exact).abs() / (1 + exact.abs())).max()

@@ -1,0 +1,185 @@
+"""The operations of a pass by torch alone, on any device.
+
+A pass of a small model over a few rows spends its time on reading weights and on calling torch, so
+this module reads few bytes and makes few calls. All forms of a product give the same result up to
+the rounding of their type. Processors choose the order of a sum by the number of rows, so the
+rounding of a row may depend on how many rows are beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from voiceloop.config import Quantize
+from voiceloop.llm.model.quantized import WeightOnly
+
+LARGE = 2**18
+"""Weights from which on a matrix gains more from half the reading than a slower call loses."""
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu,
+    "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
+}
+"""The activations of gated linear units, by their names in config.json."""
+_PIECE = 4096
+"""Rows of a matrix that are inspected at once."""
+
+
+class Linear(Protocol):
+    """A matrix product with fixed weights."""
+
+    nbytes: int
+    """Bytes of the weights."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return x W^T + b [rows, out] for `x` [rows, in]; b is 0 where there is no bias."""
+        ...
+
+    def add(self, x: Tensor, to: Tensor) -> Tensor:
+        """Return `to` + x W^T + b; `to` is [rows, out]."""
+        ...
+
+
+def halves() -> bool:
+    """Tell whether this processor multiplies 16-bit weights and sums in 32 bits."""
+    return torch.backends.quantized.engine in ("x86", "fbgemm")
+
+
+def linear(weight: Tensor, bias: Tensor | None = None, how: Quantize = "none") -> Linear:
+    """Build the product with `weight` [out, in] and `bias` [out].
+
+    On a processor that multiplies 16-bit weights, single-precision weights are stored in half
+    precision where that loses nothing, which is so for most checkpoints. `how` quantises large
+    matrices, which changes results.
+    """
+    large = weight.numel() >= LARGE
+    if how != "none" and large:
+        return WeightOnly(weight, bias, how)
+    on_cpu = weight.device.type == "cpu"
+    packs = on_cpu and large and weight.dtype == torch.float32 and halves()
+    scale = _half_scale(weight) if packs else None
+    return Whole(weight, bias) if scale is None else _Halved(weight, bias, scale)
+
+
+class Whole:
+    """A product whose weights are stored in the type of the arithmetic."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.weight = weight.detach().t()
+        """[in, out]"""
+        if weight.device.type == "cpu":  # several rows take half as long from this side
+            self.weight = self.weight.contiguous()
+        self.nbytes = weight.nbytes
+        self.bias = None if bias is None else bias.detach()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.bias is None:
+            return torch.mm(x, self.weight)
+        return torch.addmm(self.bias, x, self.weight)
+
+    def add(self, x: Tensor, to: Tensor) -> Tensor:
+        product = torch.addmm(to, x, self.weight)
+        return product if self.bias is None else product.add_(self.bias)
+
+
+class _Halved:
+    """FBGEMM's product of single-precision rows with half-precision weights.
+
+    It sums in single precision and reads half the bytes. What each further row costs is the price
+    of a draft token: for a pass of SmolLM2-135M over one row an AMD EPYC with
+    AVX-512 takes 13 ms, 16 over 4, 20 over 8 and 26 over 12; one with AVX2 alone 26 to 35 ms, 38
+    over 4, 63 over 8 and 82 over 16.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, scale: float) -> None:
+        self.nbytes = 2 * weight.numel()
+        self._inverse = 1 / scale
+        scaled = weight if scale == 1 else weight * scale
+        self._packed = torch.ops.quantized.linear_prepack_fp16(
+            scaled.detach().float(), None if bias is None else bias.detach().float()
+        )
+        # What the operator calls once it has looked for arguments that only tracing has: of a
+        # product that takes 34 us that is two more.
+        self._product = torch.ops.quantized.linear_dynamic_fp16.default.op
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._product(x if self._inverse == 1 else x * self._inverse, self._packed)
+
+    def add(self, x: Tensor, to: Tensor) -> Tensor:
+        return self(x).add_(to)
+
+
+def _half_scale(weight: Tensor) -> float | None:
+    """Find a power of two s, 1 if possible, such that half precision holds s times `weight`.
+
+    Every entry w must satisfy |half(s w) - s w| <= 2^-26 max|s w|, a quarter of the rounding error
+    of single precision at the largest entry. Returns None where no s does. Weights in bfloat16
+    pass: that type has a wider range and fewer digits.
+    """
+    pieces = weight.split(_PIECE)  # or what is compared would take more than what is kept
+    largest = max(float(piece.abs().amax()) for piece in pieces)
+    if not 0 < largest < math.inf:
+        return None
+    # Soon told, and true of most checkpoints.
+    if all(torch.equal(piece.half().float(), piece) for piece in pieces):
+        return 1.0
+    for scale in (1.0, 2.0 ** (14 - math.frexp(largest)[1])):
+        scaled = (piece * scale for piece in pieces)
+        lost = max(float((piece.half().float() - piece).abs().amax()) for piece in scaled)
+        if lost <= largest * scale * 2**-26:
+            return scale
+    return None
+
+
+class Norm:
+    """RMSNorm over the last dimension (Zhang and Sennrich 2019)."""
+
+    def __init__(self, weight: Tensor, eps: float, *, raised: bool = False) -> None:
+        """With `raised` the factor is 1 + `weight`, as in Gemma; 16 bits would not hold the sum."""
+        weight = weight.detach()
+        self._exact = raised and weight.dtype.itemsize < 4
+        self.weight = weight.float() + 1 if self._exact else weight + 1 if raised else weight
+        self.eps = eps
+        self._shape = weight.shape
+        self._fused = weight.device.type != "cpu" or weight.dtype.itemsize < 4
+        # On the CPU torch has no single call for it. Of x w / sqrt(mean(x²) + eps), multiplied by
+        # sqrt(n) above and below, these are the parts that do not change.
+        size = weight.numel()
+        self._scaled = self.weight * math.sqrt(size)
+        self._floor = torch.tensor(math.sqrt(size * eps), dtype=weight.dtype)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Normalise `x` [..., n]; the result has its shape."""
+        if self._exact:
+            return F.rms_norm(x.float(), self._shape, self.weight, self.eps).type_as(x)
+        if self._fused:
+            return F.rms_norm(x, self._shape, self.weight, self.eps)
+        length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        return x.div(length.hypot_(self._floor)).mul_(self._scaled)
+
+
+class Plain:
+    """Implements `operations.Operations` by calls of torch."""
+
+    def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
+        return weights(x) if to is None else weights.add(x, to)
+
+    def rms_norm(self, norm: Norm, x: Tensor) -> Tensor:
+        return norm(x)
+
+    def apply_rotary(self, x: Tensor, cos: Tensor, sin: Tensor) -> None:
+        torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin, out=x)
+
+    def glu(self, x: Tensor, activation: str) -> Tensor:
+        gate, up = x.chunk(2, -1)
+        return ACTIVATIONS[activation](gate).mul_(up)
+
+
+PLAIN = Plain()
