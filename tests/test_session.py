@@ -784,7 +784,7 @@ class ChoosyConversation(ScriptedConversation):
 
     def _chosen(self, steps: Steps[TokenBurst | ToolCall]) -> Steps[TokenBurst | ToolCall]:
         timed: Any = next(steps)
-        told = replace(timed.value, unchosen=9, unchosen_ms=12.3)
+        told = replace(timed.value, facts={"unchosen": 9, "unchosen_ms": 12.3})
         yield cast(Any, replace(timed, value=told))
         yield from steps
 

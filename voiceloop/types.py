@@ -92,12 +92,8 @@ class TokenBurst:
     ends: tuple[int, ...] = ()
     """For each id, characters of `text` up to its end; empty where unknown: then the ids share the
     text evenly."""
-    unchosen: int = field(default=0, repr=False)
-    """Tokens of other replies that were begun so that the best could be chosen."""
-    unchosen_ms: float = field(default=0.0, repr=False)
-    """Milliseconds that went into these."""
-    foreseen: int = field(default=0, repr=False)
-    """Accepted draft tokens that were begun before the user had said what this answers."""
+    facts: Mapping[str, float] = field(default_factory=dict[str, float], repr=False, hash=False)
+    """Further figures of this step for the trace, by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from transformers import (
 
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decode.captured import Captured
+from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafts import ChainDraft, ModelDraft
 from voiceloop.llm.draft.featuredraft import (
@@ -51,7 +52,7 @@ from voiceloop.llm.model.attention import Branches, Place
 from voiceloop.llm.model.cache import CachePool, KvCache
 from voiceloop.llm.model.decoder import CHUNK, Decoder, TargetDecoder, decoder
 from voiceloop.llm.parallel.ahead import Ahead
-from voiceloop.llm.parallel.candidates import BestOf
+from voiceloop.llm.parallel.candidates import BestOf, Candidates
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.tree import Tree
@@ -416,10 +417,12 @@ class Workshop:
         speculator = Speculator(
             *(target, proposes, policy, sampling, cache), captured=captured, ends=template.ends
         )
-        ahead: Ahead | None = None
-        if branches:
-            own, counters = KvCache(capacity), speculator.stats.total
-            ahead = Ahead(target, sampling, template, own, branches, counters)
+        hook: ReplyHook | None = None
+        if best_of is not None:
+            hook = Candidates(speculator, target, sampling, best_of, eos)
+        elif branches:
+            marks = template.user_to_reply
+            hook = Ahead(speculator, target, sampling, marks, eos, branches)
         return SpeculativeConversation(
             speculator,
             template,
@@ -430,8 +433,7 @@ class Workshop:
             system=system,
             max_new_tokens=max_new_tokens,
             stop=stop,
-            best_of=best_of,
-            ahead=ahead,
+            hook=hook,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from voiceloop.llm.decode.captured import Captured, FixedRound, Placed
-from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.draft.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
 from voiceloop.llm.model.cache import KvCache, Slots
@@ -116,7 +116,7 @@ class Reply:
         Can be closed and begun again where it was.
         """
         if not self.ids:
-            begun = yield from self.speculator.revise(self.prompt, old, self.turn, 0)
+            begun = yield from self.speculator.revise(Prompt(self.prompt, self.turn), old)
             self._keep(begun)
         while (position := len(self.ids)) < tokens:
             whole, left = [*self.prompt, *self.ids], tokens + more - position

@@ -30,7 +30,7 @@ from tests.llm.replies import (
     speculator,
 )
 from voiceloop.llm.conversation import LAST_SENTENCE
-from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.draft.drafts import ModelDraft
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CHUNK
@@ -80,7 +80,7 @@ def test_a_reply_that_is_carried_over_is_the_one_that_a_fresh_start_gives(worksh
         made = speculator(target, models[1], sampling, 4)
         say(made, first, 20)
         made.rollback(0)
-        step = run(made.revise(second, old, 1, 0))
+        step = run(made.revise(Prompt(second, 1), old))
         agreed = next(i for i in range(len(old) + 1) if old[: i + 1] != expected[: i + 1])
         assert list(step.tokens) == expected[: agreed + 1]
         assert (step.drafted, step.accepted) == (len(old), agreed)
@@ -97,12 +97,12 @@ def test_a_reply_is_verified_in_one_pass_with_the_rest_of_the_prompt(workshop):
     made = speculator(target, None, GREEDY, None)
     run(made.prefill(prompt[:-3]))
     target.rows.clear()
-    run(made.revise(prompt, expected, 1, 0))
+    run(made.revise(Prompt(prompt, 1), expected))
     assert target.rows == [3 + 30]
     made.rollback(0)
     target.rows.clear()
     wrong = [*expected[:4], (expected[4] + 1) % workshop.vocab, *range(3 * CHUNK)]
-    run(made.revise(prompt, wrong, 1, 0))
+    run(made.revise(Prompt(prompt, 1), wrong))
     assert target.rows == [CHUNK]  # later chunks cannot matter
 
 
@@ -113,7 +113,7 @@ def test_logits_can_be_watched_anywhere_in_what_a_pass_reads(workshop, watched, 
     expected = say(speculator(target, None, GREEDY, None), prompt, 4).ids
     made = speculator(target, None, GREEDY, None, ends=[3, 4, 5])
     run(made.prefill(prompt[:read]))
-    assert run(made.revise(prompt, expected, 1, 0, watched)).accepted == 4
+    assert run(made.revise(Prompt(prompt, 1, watched=watched), expected)).accepted == 4
     found = made.ending(watched)
     logits = target.forward(torch.tensor(prompt[:watched]), KvCache(CAPACITY), 1)[0]
     if watched <= read - 1:
@@ -139,7 +139,9 @@ def carried(samples: int, fault: str = "none") -> tuple[float, LlmCounters]:
             made.rollback(0)
             match fault:
                 case "none":  # somebody began to read another prompt, and was cancelled
-                    cancelled = made.revise([*OTHER[:2], *[1] * CHUNK, *OTHER[2:]], old, turn, 0)
+                    cancelled = made.revise(
+                        Prompt([*OTHER[:2], *[1] * CHUNK, *OTHER[2:]], turn), old
+                    )
                     next(cancelled)
                     cancelled.close()
                     made.rollback(0)
@@ -257,7 +259,7 @@ def test_carrying_over_can_be_cancelled_between_any_two_passes(workshop, samplin
     expected = say(speculator(target, None, sampling, None), prompt, 3 * CHUNK).ids
     for pause in itertools.count(1):
         made = speculator(target, None, sampling, None)
-        steps = made.revise(prompt, expected, 1, 0)
+        steps = made.revise(Prompt(prompt, 1), expected)
         paused = sum(1 for _ in itertools.islice(steps, pause))
         if paused < pause:
             break
@@ -367,7 +369,7 @@ def test_time_is_counted_where_it_went(workshop):
         target, draft, GREEDY, 3, stopwatch=lambda device: Stopwatch(device, lambda: clock[0])
     )
     prompt = list(range(20))
-    steps = made.revise(prompt, [], 1, 0)
+    steps = made.revise(Prompt(prompt, 1), [])
     first = run(steps).tokens
     assert made.stats.counters.target_ms == pytest.approx(30)
     run(made.prefill_draft(prompt))

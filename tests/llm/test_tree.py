@@ -14,7 +14,7 @@ from torch import Tensor
 from tests.llm.conftest import CONTEXT, KINDS, WINDOWED, Trees, Workshop, Wrong, near
 from tests.llm.distributions import Table, p_value
 from tests.llm.replies import run, say
-from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.draft.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.draft.featuredraft import FeatureDraft
 from voiceloop.llm.model.cache import KvCache
@@ -103,7 +103,7 @@ class Second(Wrong):
 def said(speculator: Speculator, prompt: list[int], tokens: int) -> list[int]:
     """The first tokens of a reply."""
     ids = list(prompt)
-    ids += run(speculator.revise(ids, (), 0, 0)).tokens
+    ids += run(speculator.revise(Prompt(ids, 0), ())).tokens
     while len(ids) < len(prompt) + tokens:
         run(speculator.prefill_draft(ids[:-1]))
         ids += run(speculator.round(ids, len(prompt) + tokens - len(ids))).tokens

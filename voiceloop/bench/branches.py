@@ -15,7 +15,7 @@ from math import inf
 from pathlib import Path
 from statistics import mean
 from time import thread_time
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from voiceloop.bench.utterances import Line, Utterance, draw_voice, speak
 from voiceloop.errors import ConfigError
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
+from voiceloop.llm.parallel.ahead import Ahead
 from voiceloop.types import TokenBurst
 
 FOLLOW_UPS = Path(__file__).with_name("followups.txt")
@@ -167,18 +168,18 @@ def _foreseen(llm: SpeculativeLlm, talk: Talk) -> Talked:
     passes = {one: one.counters.target_passes for one in (plain, ahead)}
     reply, same = (_answer(one, text, 2) for one in (plain, ahead))
     passes = {one: one.counters.target_passes - before for one, before in passes.items()}
-    own, cost = ahead.counters, plain.counters
+    own, cost = cast(Ahead, ahead.hook).counters, plain.counters
     found = Talked(
-        hit=own.branch_hits > 0,
+        hit=own.hits > 0,
         guessed=_guesses(plain, reply, GUESSED),
         different=_guesses(plain, reply, DIFFERENT),
         same=reply == same,
         passes=passes[ahead],
         plain_passes=passes[plain],
-        begun=own.branch_tokens,
-        accepted=own.branch_accepted,
-        ahead_ms=own.branch_ms,
-        processor_ms=own.branch_processor_ms,
+        begun=own.tokens,
+        accepted=own.accepted,
+        ahead_ms=own.ms,
+        processor_ms=own.processor_ms,
         models_ms=cost.draft_ms + cost.target_ms,
     )
     for conversation in (plain, ahead):

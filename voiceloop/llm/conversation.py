@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, groupby
 from typing import Any, cast
@@ -18,11 +18,9 @@ from typing import Any, cast
 from voiceloop.calibration.probability import bare
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
-from voiceloop.llm.decode.speculate import Speculator
+from voiceloop.llm.decode.hook import ReplyHook
+from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.model.cache import CachePool, Group
-from voiceloop.llm.parallel.ahead import Ahead
-from voiceloop.llm.parallel.candidates import BestOf
-from voiceloop.llm.parallel.utterance import Utterance
 from voiceloop.llm.rules.stats import LlmCounters, Step
 from voiceloop.llm.text.output import Call, Detokenizer, Output, Speech
 from voiceloop.llm.text.spoken import Echo, sentence_end
@@ -102,12 +100,12 @@ class SpeculativeConversation:
         system: str,
         max_new_tokens: int,
         stop: Sequence[str] = (),
-        best_of: BestOf | None = None,
-        ahead: Ahead | None = None,
+        hook: ReplyHook | None = None,
     ) -> None:
         """`caches` are the speculator's, which `pool` may empty while they are not held. A reply
-        ends before the first of the `stop` strings. With `best_of` it is the best of several;
-        with `ahead` some are begun before they are asked for."""
+        ends before the first of the `stop` strings."""
+        self.hook = hook or ReplyHook()
+        """What else has a say in replies."""
         self._speculator = speculator
         self._template = template
         self._tokenizer = tokenizer
@@ -115,9 +113,7 @@ class SpeculativeConversation:
         self._caches = caches
         self._eos = eos
         self._stop = tuple(stop)
-        self._best_of = best_of
         self._max_new_tokens = max_new_tokens
-        self._ahead = ahead
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
         """Where each exchange's user text begins; the last is the current one's."""
@@ -215,15 +211,11 @@ class SpeculativeConversation:
 
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         """See `Conversation.ahead`."""
-        if self._ahead is None or self._call:
+        if self._call:
             return None
-        before, carried = self._before(turn)
-        said, cache = f"{carried} {text}".strip(), self._speculator.cache
-        words = self._template.content(said)
-        earlier = self._earlier(words, None if turn == self._asked.turn else self._reply)
-        follow = partial(self._utterance, clause=True)
-        steps = self._ahead.grow(before, said, turn, self._ids, cache, earlier, follow)
-        return self._look_ahead(steps, turn)
+        prompt = partial(self._prompt_ahead, text, turn)
+        steps = self.hook.ahead(turn, prompt, self._output)
+        return None if steps is None else self._look_ahead(steps, turn)
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
@@ -342,6 +334,15 @@ class SpeculativeConversation:
         bursts = tuple(TokenBurst(turn, one.ids, one.text, ends=one.ends) for one in said)
         return Begun(bursts, whole)
 
+    def _prompt_ahead(self, text: str, turn: int) -> tuple[Prompt, int]:
+        """Return the prompt up to `text`, which is not all that the user says in `turn`, and the
+        number of its ids that are those of the conversation."""
+        before, carried = self._before(turn)
+        words = self._template.content(f"{carried} {text}".strip())
+        earlier = self._earlier(words, None if turn == self._asked.turn else self._reply)
+        ids = [*before, *words]
+        return Prompt(ids, turn, earlier=earlier), common(ids, self._ids)
+
     def _before(self, turn: int) -> tuple[list[int], str]:
         """The ids before what the user says in `turn` if the last reply is heard to its end, and
         what earlier turns without one contribute to it."""
@@ -353,8 +354,7 @@ class SpeculativeConversation:
 
     def _begin(self, turn: int) -> None:
         """Go on with the user's `turn`, or close the exchange before it."""
-        if self._ahead is not None:
-            self._ahead.begin(turn)
+        self.hook.begin(turn)
         reply, self._reply = self._reply, None
         asked = self._asked
         if turn == asked.turn:
@@ -483,8 +483,11 @@ class SpeculativeConversation:
             yield from _deliver(items, step, reply, base)
             if reply.finished:
                 return
-            if guess := self._begun_ahead(reply)[: left - 1]:
-                step = self._offer(guess)
+            further: Step | None = None
+            if not (reply.returned or reply.call):
+                further = self.hook.further(self._ids, reply.own, left)
+            if further is not None:
+                step = further
                 continue
             if not ready:
                 yield from self._speculator.prefill_draft(self._ids[:-1])
@@ -492,21 +495,18 @@ class SpeculativeConversation:
             step = yield from self._speculator.round(self._ids, left)
 
     def _first(self, reply: _Reply, most: int) -> Generator[None, None, Step]:
-        """The first step of a reply, of which `most` tokens are left."""
-        ids, watched, how = self._ids, self._asked.bare, self._best_of
-        words = ids[self._starts[-1] : reply.asked]
+        """Take the first step of a reply, of which `most` tokens are left."""
+        words = self._ids[self._starts[-1] : reply.asked]
         earlier = self._earlier(words, reply if reply.returned else None)
-        if how is None:
-            # The last id leaves room for the target's own token after the old ones.
-            old = () if reply.returned else self._asked.old[: most - 1]
-            return self._speculator.revise(
-                ids, old, reply.turn, reply.chosen, watched, earlier, reply.avoided
-            )
-
-        follow = partial(self._utterance, reply.call, clause=how.clause)
-        return self._speculator.begin_best(
-            ids, how, follow, reply.turn, reply.chosen, most, watched, earlier
+        prompt = Prompt(
+            *(self._ids, reply.turn, reply.chosen, self._asked.bare, earlier, reply.avoided)
         )
+        first = self.hook.first(prompt, most, partial(self._output, reply.call))
+        if first is not None:
+            return first
+        # The last id leaves room for the target's own token after the old ones.
+        old = () if reply.returned else self._asked.old[: most - 1]
+        return self._speculator.revise(prompt, old)
 
     def _spoken(self, reply: _Reply) -> frozenset[int]:
         """The tokens that have left in bursts, and were heard as far as is known."""
@@ -522,23 +522,6 @@ class SpeculativeConversation:
         output = Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
         output.push(begun)
         return output
-
-    def _utterance(self, begun: Sequence[int] = (), *, clause: bool) -> Utterance:
-        """What follows a reply that has `begun` so, or its first clause, token by token."""
-        return Utterance(self._output(begun), self._eos, clause=clause)
-
-    def _begun_ahead(self, reply: _Reply) -> Sequence[int]:
-        """How a branch goes on that begins like the reply; empty where there is none."""
-        if self._ahead is None or reply.returned or reply.call:
-            return ()
-        return self._ahead.after(reply.own)
-
-    def _offer(self, branch: Sequence[int]) -> Step:
-        """One step with the rest of a branch as its draft."""
-        assert self._ahead is not None
-        step = self._speculator.offer(self._ids, branch)
-        self._ahead.verified(len(branch), step.accepted)
-        return replace(step, foreseen=step.accepted)
 
     def _end(self, ids: Sequence[int]) -> int:
         """How many of `ids` come before the end of the reply."""
@@ -585,19 +568,14 @@ def _deliver(
     """Hand out what one step gave; what it has cost is told with the first words."""
     if not items:
         yield None
-    drafted, accepted, foreseen = step.drafted, step.accepted, step.foreseen
-    unchosen, unchosen_ms = step.unchosen, step.unchosen_ms
+    drafted, accepted, facts = step.drafted, step.accepted, step.facts
     for item in items:
         if isinstance(item, Speech):
             reply.text += item.text
             reply.spoken += [base + place for place in item.places]
             among = min(accepted, len(item.ids))
-            yield TokenBurst(
-                *(reply.turn, item.ids, item.text, drafted, among, item.ends),
-                *(unchosen, unchosen_ms, min(foreseen, among)),
-            )
-            drafted = accepted = unchosen = foreseen = 0
-            unchosen_ms = 0.0
+            yield TokenBurst(reply.turn, item.ids, item.text, drafted, among, item.ends, facts)
+            drafted, accepted, facts = 0, 0, {}
         else:
             reply.calls += 1
             call_id = f"call_{reply.turn}_{reply.calls}"

@@ -20,6 +20,7 @@ from voiceloop.errors import ConfigError, EngineError, ModelCorrupt
 from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
 from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, Placed
 from voiceloop.llm.decode.graphs import Capture, CudaGraphs
+from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafters import (
     Drafter,
@@ -45,7 +46,7 @@ from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder, installed
 from voiceloop.llm.model.loading import Loaded, explained, load_model
 from voiceloop.llm.model.quantized import check_quantize
 from voiceloop.llm.parallel.ahead import Ahead
-from voiceloop.llm.parallel.candidates import BestOf
+from voiceloop.llm.parallel.candidates import BestOf, Candidates
 from voiceloop.llm.parallel.scorers import scorer
 from voiceloop.llm.rules.draftpolicy import EVERY, DraftPolicy
 from voiceloop.llm.rules.sampling import Penalties, Sampling
@@ -211,18 +212,20 @@ class SpeculativeLlm:
             system=system,
             max_new_tokens=config.max_new_tokens,
             stop=config.stop,
-            best_of=self._best_of,
-            ahead=self._ahead(sampling, speculator),
+            hook=self._hook(sampling, speculator),
         )
 
-    def _ahead(self, sampling: Sampling, speculator: Speculator) -> Ahead | None:
-        """What begins replies ahead, if anything is to and can: one that is chosen among several is
-        not the one that was begun, and in rejection sampling none is."""
-        if not self._config.branches or self._best_of is not None or sampling.rejects:
-            return None
-        cache, counters = KvCache(self._capacity), speculator.stats.total
-        most, template = self._config.branches, self._template
-        return Ahead(self._target, sampling, template, cache, most, counters)
+    def _hook(self, sampling: Sampling, speculator: Speculator) -> ReplyHook | None:
+        """Build what the configuration adds to replies. The best of several excludes replies begun
+        ahead, since the one that is chosen is not the one that was begun; in rejection sampling
+        none are begun."""
+        common = speculator, self._target, sampling
+        if self._best_of is not None:
+            return Candidates(*common, self._best_of, self._eos)
+        if self._config.branches and not sampling.rejects:
+            marks = self._template.user_to_reply
+            return Ahead(*common, marks, self._eos, self._config.branches)
+        return None
 
     def _drafts(
         self,

@@ -178,9 +178,6 @@ class Thinking:
             self._recorder.span(Lane.DECODE, f"call {item.name}", begun, now)
             return
         facts = {"tokens": len(item.ids), "drafted": item.drafted, "accepted": item.accepted}
-        if item.unchosen:
-            facts |= {"unchosen": item.unchosen, "unchosen_ms": round(item.unchosen_ms)}
-        if item.foreseen:
-            facts["foreseen"] = item.foreseen
+        facts |= {name: round(value) for name, value in item.facts.items() if value}
         self.counts.update(facts)
         self._recorder.span(Lane.DECODE, "round", begun, now, **facts, text=item.text)

@@ -6,11 +6,11 @@
     verify    p_1, …, p_k+1 from the target, all in one pass
     settle    x_1, …, x_n are accepted, a token of the target's own follows, the rest is forgotten
 
-What is proposed may also be a tree: several tokens for one place, of which one path is accepted.
+The draft tokens may also form a tree, with several tokens for one position: one path is accepted.
 
-The lines of it that accept are `verify.rejection`; `verify.coupled`, which stands there by default,
-accepts by another rule with the same law. What a round has cost is in `stats`. What tokens mean,
-which turns they belong to and when a reply is over, this module does not know.
+`verify.rejection` is the part of Algorithm 1 that accepts; `verify.coupled`, the default, is
+another rule with the same distribution. `stats` has what each round cost. This module does not know
+what tokens mean, which turns they belong to and when a reply is over.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from voiceloop.llm.model.attention import followed
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CHUNK, Decoder, feed
 from voiceloop.llm.model.stopwatch import Stopwatch
-from voiceloop.llm.parallel.candidates import BestOf, Candidates, Followed, Guess
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.rules.stats import Stats, Step
@@ -42,66 +41,82 @@ CARRIED = CHUNK // 2
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What one pass of the target is to compute for one conversation, and what it is to decide.
+class Prompt:
+    """What a reply answers."""
 
-    The pass needs the first four, and may serve the plans of several conversations at once;
-    `Speculator.settle` needs the rest, and the logits. Good until the conversation's next plan.
+    ids: Sequence[int]
+    """All ids before the reply."""
+    turn: int
+    """The number of the user's turn."""
+    position: int = 0
+    """How many tokens were decided in this turn before the reply: its noise begins there."""
+    watched: int | None = None
+    """`Speculator.ending` is wanted after so many of the ids; None where it is not."""
+    earlier: Set[int] = frozenset()
+    """The tokens of earlier replies and of the user's words, for the repetition penalty."""
+    avoided: int | None = None
+    """A token that the reply may not begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One pass of the target for one conversation, and what its logits decide.
+
+    The pass needs the first four fields, and may compute the plans of several conversations at
+    once. `Speculator.settle` needs the other fields and the logits. A plan is valid until the
+    conversation's next one.
     """
 
     tokens: Tensor
-    """A row for each: what the target has not seen of the ids, then the draft tokens; int64."""
+    """The tokens to compute, int64: those ids that the target has not seen, then the draft's."""
     start: int
-    """Position of the first row."""
+    """The position of the first of them."""
     slot: KvCache
-    """Where the rows go; it holds all that are before them."""
+    """The cache that holds all rows before them, and gets theirs."""
     keep: int
-    """Logits are wanted after so many of the rows, the last ones."""
+    """Logits are wanted after so many of the tokens, the last ones."""
     x: DraftTokens
     noise: Tensor | None
     """Gumbel noise for the tokens that are decided, see `Verifier.noise`."""
     position: int
-    """Which of the turn's tokens is decided first."""
+    """The number of the first token that is decided, among the turn's tokens."""
     watched: int | None
-    """None, or after how many ids the first of the logits are, which tell `Speculator.ending`."""
+    """The first row of logits follows so many ids and is for `Speculator.ending`; None: it is
+    not."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """Where a reply begins."""
+    """The place of a reply; the fields but the first are those of its `Prompt`."""
 
     start: int = 0
-    """In the ids: the length of its prompt."""
+    """The length of its prompt."""
     first: int = 0
-    """Among the turn's tokens: how many were decided before."""
     avoided: int | None = None
-    """The token that it may not begin with."""
 
     def position(self, length: int) -> int:
-        """Which of the turn's tokens comes after so many ids."""
+        """Return the number, among the turn's tokens, of the one that follows so many ids."""
         return self.first + length - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class _Watches:
-    """How long each model takes."""
+    """Stopwatches of the two models."""
 
     draft: Stopwatch
     target: Stopwatch
 
 
 class Speculator:
-    """Both models' caches over one sequence of ids, which the caller owns and passes in.
+    """Decides the tokens of one conversation, whose ids the caller owns and passes in.
 
-    The caches always hold rows of a beginning of that sequence; whoever cuts or changes the
-    sequence calls `rollback` first. All generators here pause between passes of a model and may be
-    closed at any pause, which leaves the caches as they have to be for the sequence that was
-    passed in.
+    The caches of both models always hold rows of a prefix of these ids; the caller calls `rollback`
+    before it cuts or changes them. All generators pause between passes of a model. They may be
+    closed at any pause, and leave the caches valid for the ids that were passed in.
 
-    A reply depends on seed, turn and prompt alone; in rejection sampling also on the draft and on
-    the numbers of draft tokens, so that it repeats only where those are fixed. This is up to
-    rounding: where two tokens score as alike as that, the number of rows in a pass may decide
-    between them.
+    A reply depends on seed, turn and prompt alone. In rejection sampling it also depends on the
+    draft and on the numbers of draft tokens, and repeats only where those are fixed. Both hold up
+    to rounding: between two tokens of nearly equal scores the number of rows in a pass may decide.
     """
 
     def __init__(
@@ -115,10 +130,9 @@ class Speculator:
         captured: Captured | None = None,
         ends: Sequence[int] = (),
     ) -> None:
-        """`cache` is the target's, empty; `policy` may be that of other conversations, too.
-        `ends` are the tokens whose probability `ending` tells.
-
-        Rounds are those that are `captured`, for as long as there is a slot for the conversation.
+        """`cache` is the target's and is empty; conversations may share a `policy`. `ending` adds
+        up the probabilities of the tokens `ends`. Where there are `captured` rounds, they are
+        replayed for as long as the conversation has a slot.
         """
         self.cache = cache
         self.stats = Stats()
@@ -131,20 +145,20 @@ class Speculator:
         self._reply = _Reply()
         self._ends = list(ends)
         self._ending: tuple[int, float] | None = None
-        """After how many ids one of them comes next, and how likely."""
+        """After how many ids `ending` is known, and what it is."""
         self._watches = _Watches(stopwatch(target.device), stopwatch(target.device))
 
     @cached_property
     def _rows(self) -> Tensor:
-        """What the target is fed in a pass. It is made when a step first wants it, on the model's
-        own thread and stream; conversations are begun on another."""
+        """The buffer for the tokens of a pass. The first step makes it, on the model's own thread
+        and stream; a conversation begins on another thread."""
         return torch.empty(self.cache.capacity, dtype=torch.long, device=self._target.device)
 
     @torch.inference_mode()
     def round(self, ids: Sequence[int], limit: int) -> Generator[None, None, Step]:
-        """Continue the reply that `revise` began by at least one token and at most `limit`.
+        """Continue the reply by at least one token and at most `limit`.
 
-        `ids` ends with the reply's last token, which is all that the target has not seen yet.
+        `ids` ends with the reply's last token, the only one that the target has not seen yet.
         """
         position = self._reply.position(len(ids))
         tree = chain(0) if self._draft is None else self._policy.next(position).cut(limit - 1)
@@ -152,7 +166,9 @@ class Speculator:
             steps = self._replayed(rounds, ids, len(tree), position)
         else:
             steps = self._round(ids, tree, position)
-        step = Step(start=self.cache.length)  # all there is if this is closed at a pause, or fails
+        step = Step(
+            start=self.cache.length
+        )  # what is counted if this is closed at a pause, or fails
         try:
             step = yield from steps
         finally:
@@ -164,9 +180,9 @@ class Speculator:
         return step
 
     def _round(self, ids: Sequence[int], tree: Tree, position: int) -> Generator[None, None, Step]:
-        """The algorithm. Names are those of Leviathan et al. 2023, but that x may be a tree.
+        """Run Algorithm 1 with the names of Leviathan et al. 2023; x may be a tree.
 
-        The reply's token number `position` follows the ids.
+        `position` is the number of the token that follows the ids, among the turn's tokens.
         """
         x, noise = DraftTokens(self._rows[:0]), None
         # Propose: x_1, …, x_k from the draft, one pass each.
@@ -187,36 +203,21 @@ class Speculator:
     def _proposed(
         self, draft: Draft, ids: Sequence[int], tree: Tree, noise: Tensor | None
     ) -> Generator[None, None, DraftTokens]:
-        """What the draft proposes to follow `ids`, see `Draft.propose`."""
+        """Let the draft propose what follows `ids`, see `Draft.propose`."""
         yield from self._catch_up(draft, ids)
         self._penalties.count(ids, self._reply.start)
         proposal = draft.propose(ids, tree, noise, self._penalties)
         return (yield from self._watches.draft.steps(proposal))
 
     def _catch_up(self, draft: Draft, ids: Sequence[int]) -> Steps[None]:
-        """Have the draft read what rounds without draft tokens have left it."""
+        """Let the draft read the tokens that rounds without it have added."""
         if draft.length < len(ids) - draft.lag:
             yield from self.prefill_draft(ids[:-1])
-
-    def _guess(self, ids: Sequence[int], limit: int) -> Generator[None, None, Guess]:
-        """The same for several replies at once, all of which begin with `ids`, as it is for the
-        first of them: at most `limit` tokens in a chain. Waits for the device."""
-        position, start, draft = self._reply.position(len(ids)), self._reply.start, self._draft
-        depth = 0 if draft is None else self._policy.next(position).cut(limit).depth
-        if draft is None or depth == 0:
-            return [], 0.0
-        noise = self._verifier.noise(position, depth, drafting=True) if draft.draws else None
-        x = yield from self._proposed(draft, ids, chain(depth), noise)
-        tokens: list[int] = cast(Any, x.tokens).tolist()
-        draft.rollback(len(ids))
-        self._penalties.rollback(start)
-        self._penalties.count(ids[:start], start)
-        return tokens, self._watches.draft.take()
 
     def _replayed(
         self, rounds: Rounds, ids: Sequence[int], k: int, position: int
     ) -> Generator[None, None, Step]:
-        """The same, by what was captured: what is asked for at once cannot be paused within."""
+        """Run the round by the captured graphs, between which nothing can pause."""
         if k > 0 and self._draft is not None:
             yield from self._catch_up(self._draft, ids)
         k = yield from rounds.begin(ids, k, self._reply.start, position)
@@ -236,10 +237,10 @@ class Speculator:
         noise: Tensor | None = None,
         watched: int | None = None,
     ) -> Plan:
-        """The pass over what the target has not seen of `ids`, and over the draft tokens `x`.
+        """Plan the pass over the ids that the target has not seen and the draft tokens `x`.
 
-        `noise` is what the draft was given to choose them with, if any. Logits after the first
-        `watched` ids are wanted too, if these end among the rows.
+        `noise` is the noise that the draft chose them with, if any. The logits after the first
+        `watched` ids are kept too, if that place is among the rows of the pass.
         """
         start, position = self.cache.length, self._reply.position(len(ids))
         unseen = torch.tensor(ids[start:])
@@ -256,9 +257,9 @@ class Speculator:
 
     @torch.inference_mode()
     def settle(self, plan: Plan, logits: Tensor) -> Step:
-        """Decide by the logits that the planned pass gave, [plan.keep, vocab].
+        """Decide tokens by the logits of the planned pass, [plan.keep, vocab].
 
-        The target's cache is left without the rows of rejected tokens.
+        The rows of rejected tokens leave the target's cache.
         """
         x, known = plan.x, plan.start + len(plan.tokens) - len(plan.x)
         follows = None if x.branches is None else followed(x.branches, logits.device)
@@ -281,51 +282,29 @@ class Speculator:
         )
 
     @torch.inference_mode()
-    def revise(
-        self,
-        ids: Sequence[int],
-        old: Sequence[int],
-        turn: int,
-        position: int,
-        watched: int | None = None,
-        earlier: Set[int] = frozenset(),
-        avoided: int | None = None,
-    ) -> Generator[None, None, Step]:
-        """Begin a reply to the prompt `ids`, keeping what still fits of `old`, an earlier reply.
+    def revise(self, prompt: Prompt, old: Sequence[int]) -> Generator[None, None, Step]:
+        """Begin a reply to `prompt`, keeping what still fits of `old`, an earlier reply.
 
-        The target verifies the old reply as if it had just been drafted: in one pass where it fits
-        into a chunk, else in several up to the first token that is rejected. Without one, the
-        target's first token comes straight from the prefill. The tokens are numbers `position`,
-        `position + 1`, … of the turn's; after them there has to be room for one more. The step's
-        rows and time are those of the last pass.
+        The target verifies the old reply like draft tokens: in one pass where it fits into a chunk,
+        else in several, up to the first token that is rejected. Without an old reply its first
+        token comes from the pass over the end of the prompt. There has to be room for one token
+        after the old ones. The step's rows and time are those of the last pass.
 
-        In coupled verification the result is what starting over gives. In rejection sampling it
-        has the same distribution: each old token is verified against the distribution that it was
-        drawn from, and only the first `CARRIED` of the turn are. `old` then has to be all that was
-        decided, the token that ended the reply included; to leave one out for what it is would be
-        a bias.
-
-        `ending` is told after the first `watched` ids too, unless they were known before.
-        `earlier` replies of the conversation and what this one answers consist of these tokens.
-        `avoided` is no token to begin with.
+        In coupled verification the result is the same as that of starting over. In rejection
+        sampling it has the same distribution: each old token is verified against the distribution
+        that it was drawn from, which is kept for the first `CARRIED` of the turn. `old` then has to
+        be all that was decided, with the token that ended the reply; leaving one out would be a
+        bias.
         """
-        offered = self._begin(ids, old, turn, position, earlier, avoided)
+        ids = prompt.ids
         whole, kept, done, step = [*ids, *old], 0, False, Step()
         try:
-            self._forget(len(ids) - 1)  # the last row's logits are needed
-            # What is left of the prompt goes into one pass with what is offered.
+            offered = yield from self._begin(prompt, old)
             most = self._target.chunk
-            room = max(1, most - min(len(offered), CARRIED))
-            yield from self._extend(ids[: max(0, len(ids) - room)])
             while not done:
                 known = whole[: len(ids) + kept]
                 x = offered[kept : kept + most - (len(known) - self.cache.length)]
-                plan = self.plan(known, x, watched=watched)
-                with self._watches.target:
-                    logits = self._logits(plan)
-                    step = self.settle(plan, logits)
-                step = replace(step, target_ms=self._watches.target.take())
-                self.stats.target_pass(step)
+                step = self._verified(known, x, prompt.watched)
                 kept += step.accepted
                 done = step.accepted < len(x) or kept == len(offered)
                 if not done:
@@ -339,74 +318,65 @@ class Speculator:
         return replace(step, tokens=tokens, tree=chain(len(offered)), path=range(kept))
 
     @torch.inference_mode()
-    def begin_best(
-        self,
-        ids: Sequence[int],
-        how: BestOf,
-        follow: Callable[[], Followed],
-        turn: int,
-        position: int,
-        limit: int,
-        watched: int | None = None,
-        earlier: Set[int] = frozenset(),
-    ) -> Generator[None, None, Step]:
-        """Begin a reply to the prompt `ids` by the best of several, see `Candidates.decode`.
+    def offer(self, ids: Sequence[int], draft: Sequence[int]) -> Step:
+        """Continue the reply by those of the `draft` tokens that are accepted and one more.
 
-        The rest is as `revise` has it, but that nothing is kept of an earlier reply: behind another
-        prompt another candidate may be the best, and all of them are needed to tell.
+        This is a round in one step, with draft tokens of the caller's. In rejection sampling they
+        must not depend on the random numbers that verify them.
         """
-        x, done = self._begin(ids, (), turn, position, earlier), False
-        try:
-            self._forget(len(ids) - 1)  # the last row's logits are needed
-            yield from self._extend(ids[: max(0, len(ids) - self._target.chunk)])
-            plan = self.plan(ids, x, watched=watched)
-            with self._watches.target:
-                logits = self._logits(plan)
-                if plan.watched is not None:
-                    self._watch(plan.watched, logits[0])
-            rows, ms = len(plan.tokens), self._watches.target.take()
-            self.stats.target_pass(Step(start=plan.start, rows=rows, prompt=rows, target_ms=ms))
-            self.stats.total.target_passes += 1  # the first tokens come of it
-            target, watch = self._target, self._watches.target
-            candidates = Candidates(
-                target, self.cache, self._verifier, self._penalties, self.stats, watch
-            )
-            step = yield from candidates.decode(
-                *(logits[-1:], position, limit, how, follow),
-                lambda said: self._guess([*ids, *said], limit - len(said) - 1),
-            )
-            done = True
-        finally:
-            if not done:
-                self.rollback(len(ids))
-        if self._draft is not None:
-            self._draft.rollback(len(ids))  # what it has seen may be another candidate's
-        return step
+        return self._verified(ids, DraftTokens(torch.tensor(draft, device=self._target.device)))
 
     @torch.inference_mode()
-    def offer(self, ids: Sequence[int], guess: Sequence[int]) -> Step:
-        """Continue the reply by as much of `guess` as stands, and one token of the target's own.
-
-        Like a round, but for draft tokens that somebody else has, and in one step. In rejection
-        sampling they must not depend on the numbers by which they are verified.
-        """
-        x = DraftTokens(torch.tensor(guess, dtype=torch.long, device=self._target.device))
-        plan = self.plan(ids, x)
-        with self._watches.target:
-            step = self.settle(plan, self._logits(plan))
-        step = replace(step, target_ms=self._watches.target.take())
+    def read(self, prompt: Prompt) -> Generator[None, None, Tensor]:
+        """Begin a reply whose first tokens the caller decides: returns the logits behind `prompt`,
+        [1, vocab]."""
+        x = yield from self._begin(prompt, ())
+        plan, watch = self.plan(prompt.ids, x, watched=prompt.watched), self._watches.target
+        with watch:
+            logits = self._logits(plan)
+            if plan.watched is not None:
+                self._watch(plan.watched, logits[0])
+        rows = len(plan.tokens)
+        step = Step(start=plan.start, rows=rows, prompt=rows, target_ms=watch.take())
         self.stats.target_pass(step)
-        return step
+        self.stats.total.target_passes += 1  # it gives the first tokens
+        return logits[-1:]
+
+    @torch.inference_mode()
+    def propose(
+        self, ids: Sequence[int], limit: int
+    ) -> Generator[None, None, tuple[list[int], float]]:
+        """Return at most `limit` draft tokens behind `ids`, and the milliseconds that they took.
+
+        They are for the caller to verify. This waits for the device.
+        """
+        position, start, draft = self._reply.position(len(ids)), self._reply.start, self._draft
+        depth = 0 if draft is None else self._policy.next(position).cut(limit).depth
+        if draft is None or depth == 0:
+            return [], 0.0
+        noise = self._verifier.noise(position, depth, drafting=True) if draft.draws else None
+        x = yield from self._proposed(draft, ids, chain(depth), noise)
+        tokens: list[int] = cast(Any, x.tokens).tolist()
+        draft.rollback(len(ids))
+        self._penalties.rollback(start)
+        self._penalties.count(ids[:start], start)
+        return tokens, self._watches.draft.take()
+
+    def follow(self, seed: int) -> None:
+        """Draw the rest of the reply, whose first tokens the caller has decided, by this seed."""
+        self._verifier.follow(seed)
+        if self._draft is not None:
+            self._draft.rollback(self._reply.start)  # it may have read other tokens
 
     @torch.inference_mode()
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """Compute both models' rows for all of `ids`."""
+        """Compute the rows of all `ids` in both caches."""
         yield from self._extend(ids)
         yield from self.prefill_draft(ids)
 
     @torch.inference_mode()
     def prefill_draft(self, ids: Sequence[int]) -> Steps[None]:
-        """Compute the draft's rows for all of `ids`."""
+        """Compute the rows of all `ids` in the draft's cache."""
         draft, watch = self._draft, self._watches.draft
         if draft is None or draft.length >= len(ids):
             return
@@ -418,12 +388,12 @@ class Speculator:
         yield None
 
     def ending(self, length: int) -> float | None:
-        """Probability that one of the `ends` follows the first `length` ids; None unless these were
-        just computed."""
+        """Return the probability that one of the `ends` follows the first `length` ids; None unless
+        the last pass over them computed it."""
         return self._ending[1] if self._ending is not None and self._ending[0] == length else None
 
     def rollback(self, length: int) -> None:
-        """Forget everything from position `length` on."""
+        """Remove everything from position `length` on from both caches."""
         self._forget(length)
         self._penalties.rollback(length)
         if self._rounds is not None:
@@ -434,7 +404,7 @@ class Speculator:
             self._ending = None
 
     def release(self) -> None:
-        """Free both caches."""
+        """Free the memory of both caches."""
         self.cache.release()
         self._verifier.forget()
         if self._draft is not None:
@@ -443,27 +413,34 @@ class Speculator:
 
     @property
     def seed(self) -> int | None:
-        """Seed of the tokens that are drawn; None for greedy decoding, which draws none."""
+        """The seed of the noise; None in greedy decoding, which uses none."""
         sampling = self._verifier.sampling
         return sampling.seed if sampling.temperature else None
 
-    def _begin(
-        self,
-        ids: Sequence[int],
-        old: Sequence[int],
-        turn: int,
-        position: int,
-        earlier: Set[int],
-        avoided: int | None = None,
-    ) -> DraftTokens:
-        """A reply to the prompt `ids` begins; what can be verified of the `old` one."""
+    def _begin(self, prompt: Prompt, old: Sequence[int]) -> Generator[None, None, DraftTokens]:
+        """Begin a reply: read what of `prompt` does not fit into one pass with what can be verified
+        of the `old` reply, which is returned."""
+        ids = prompt.ids
         self.stats.total.reused += min(self.cache.length, len(ids))
-        self._reply = _Reply(len(ids), position, avoided)
-        self._penalties.begin(earlier)
-        return self._verifier.begin(turn, old, position)
+        self._reply = _Reply(len(ids), prompt.position, prompt.avoided)
+        self._penalties.begin(prompt.earlier)
+        offered = self._verifier.begin(prompt.turn, old, prompt.position)
+        self._forget(len(ids) - 1)  # the last row's logits are needed
+        room = max(1, self._target.chunk - min(len(offered), CARRIED))
+        yield from self._extend(ids[: max(0, len(ids) - room)])
+        return offered
+
+    def _verified(self, ids: Sequence[int], x: DraftTokens, watched: int | None = None) -> Step:
+        """Verify draft tokens that are not the draft's, in one pass."""
+        plan, watch = self.plan(ids, x, watched=watched), self._watches.target
+        with watch:
+            step = self.settle(plan, self._logits(plan))
+        step = replace(step, target_ms=watch.take())
+        self.stats.target_pass(step)
+        return step
 
     def _extend(self, ids: Sequence[int]) -> Steps[None]:
-        """Compute the target's rows for all of `ids`, and pause if there was anything to do."""
+        """Compute the rows of all `ids` in the target's cache; pause if some were missing."""
         start, watch = self.cache.length, self._watches.target
         if start >= len(ids):
             return
@@ -479,18 +456,17 @@ class Speculator:
         yield None
 
     def _logits(self, plan: Plan) -> Tensor:
-        """The pass that is planned."""
+        """Compute the planned pass."""
         if (tree := plan.x.branches) is None:
             return self._target.forward(plan.tokens, plan.slot, plan.keep)
         return self._target.forward_tree(plan.tokens, plan.slot, tree, plan.keep)
 
     def _watch(self, length: int, logits: Tensor) -> None:
-        """Know what `ending` tells: now, because it takes a wait for the device, and whoever asks
-        is on another thread."""
+        """Compute what `ending` returns: now, because that waits for the device."""
         if self._ends:
             self._ending = length, float(logits.float().softmax(-1)[self._ends].sum())
 
     def _forget(self, length: int) -> None:
-        """Roll the target's cache back."""
+        """Remove the rows from `length` on from the target's cache."""
         self.stats.rolled_back(length, self.cache.length)
         self.cache.rollback(length)

@@ -1,39 +1,28 @@
-"""Several replies to one prompt at once, of which the best one stays.
+"""The best of several replies to one prompt.
 
 Each candidate chooses its tokens with the noise of a seed of its own, so it is what a conversation
-with that seed would say. All of them are lines of one tree behind the prompt; as long as they say
-the same, they share a draft as well. What tokens mean and which candidate is the best, this module
-is told.
+with that seed would say. All of them are lines of one tree behind the prompt; as long as all have
+the same tokens, they share a draft as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from torch import Tensor
+import torch
 
-from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.decode.hook import ReplyHook
+from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.model.decoder import Decoder
 from voiceloop.llm.model.stopwatch import Stopwatch
 from voiceloop.llm.parallel.lines import Chooser, Line, Nodes
 from voiceloop.llm.parallel.scorers import Candidate, Scorer, best
-from voiceloop.llm.rules.sampling import Penalties, seeds
-from voiceloop.llm.rules.stats import Stats, Step
+from voiceloop.llm.parallel.utterance import Utterance
+from voiceloop.llm.rules.sampling import Sampling, seeds
+from voiceloop.llm.rules.stats import Step
 from voiceloop.llm.rules.tree import ROOT, chain
-from voiceloop.llm.rules.verify import Verifier
-
-
-class Followed(Protocol):
-    """What becomes of a candidate's tokens, see `voiceloop.llm.parallel.utterance`."""
-
-    text: str
-    complete: bool
-
-    def push(self, token: int) -> bool:
-        """Go on by a token; whether the candidate has come far enough to be judged."""
-        ...
+from voiceloop.llm.text.output import Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,90 +30,119 @@ class BestOf:
     """How a reply is chosen among several."""
 
     count: int
-    """Candidates: two or more."""
+    """The number of candidates, at least two."""
     score: Scorer
     clause: bool
-    """The first clause of each is enough to choose it by."""
+    """Candidates are compared after their first clause, not after the whole reply."""
 
 
-Guess = tuple[Sequence[int], float]
-"""Draft tokens, and the milliseconds they took."""
+class Candidates(ReplyHook):
+    """Begins each reply of a conversation by the best of several candidates.
 
-
-class Candidates:
-    """The candidates for the replies of one conversation, in the target's cache."""
+    Nothing is kept of an earlier reply: behind another prompt another candidate may be the best,
+    and all of them are needed to tell.
+    """
 
     def __init__(
         self,
+        speculator: Speculator,
         target: Decoder,
-        cache: KvCache,
-        verifier: Verifier,
-        penalties: Penalties,
-        stats: Stats,
-        watch: Stopwatch,
+        sampling: Sampling,
+        how: BestOf,
+        ends: frozenset[int],
     ) -> None:
-        """All of them are the conversation's own; `watch` tells how long the target takes."""
-        self._target, self._cache = target, cache
-        self._verifier, self._chooser = verifier, Chooser(verifier, penalties)
-        self._stats, self._watch = stats, watch
+        """`speculator`, `target` and `sampling` are the conversation's; `ends` end a reply."""
+        self._speculator, self._target = speculator, target
+        self._how, self._ends = how, ends
+        self._chooser, self._seeds = Chooser(target, sampling), seeds(sampling.seed, how.count)
+        self._watch = Stopwatch(target.device)
+
+    def first(
+        self, prompt: Prompt, limit: int, output: Callable[[], Output]
+    ) -> Generator[None, None, Step]:
+        """Decode the candidates and keep the best one. The facts of the step are the tokens that
+        were computed of the others, and the milliseconds that they took."""
+        return self.decode(
+            prompt, limit, lambda: Utterance(output(), self._ends, clause=self._how.clause)
+        )
 
     def decode(
-        self,
-        logits: Tensor,
-        position: int,
-        limit: int,
-        how: BestOf,
-        follow: Callable[[], Followed],
-        draft: Callable[[Sequence[int]], Generator[None, None, Guess]],
+        self, prompt: Prompt, limit: int, follow: Callable[[], Utterance]
     ) -> Generator[None, None, Step]:
         """Decode all candidates until each is done or has `limit` tokens, and keep the best.
 
-        The cache holds the prompt, and `logits` [1, vocab] are those behind it; the first token is
-        number `position` of the turn's. As long as all say the same, `draft` guesses what follows
-        the tokens that it is given. Pauses before each pass. In the end the cache holds all but the
-        last of the chosen tokens, and what follows them is drawn by their seed. Where it has no
-        room for another token of each, they are judged as they are.
+        A new `follow` says of each candidate when it is done. In the end the cache holds the prompt
+        and all but the last of the chosen tokens, and the rest of the reply is drawn by their seed.
+        Where the cache has no room for another token of each, they are compared as they are.
         """
-        cache, nodes = self._cache, Nodes(self._cache.length)
-        drawn = seeds(self._verifier.sampling.seed, how.count)
-        said = [follow() for _ in drawn]
-        lines = [Line(seed, limit, one.push) for seed, one in zip(drawn, said, strict=True)]
-        self._chooser.walk(lines, nodes, logits, position)
+        done = False
+        try:
+            step = yield from self._decoded(prompt, limit, follow)
+            done = True
+        finally:
+            if not done:
+                self._speculator.rollback(len(prompt.ids))
+        return step
+
+    @torch.inference_mode()
+    def _decoded(
+        self, prompt: Prompt, limit: int, follow: Callable[[], Utterance]
+    ) -> Generator[None, None, Step]:
+        logits = yield from self._speculator.read(prompt)
+        cache = self._speculator.cache
+        nodes, said = Nodes(cache.length), [follow() for _ in self._seeds]
+        lines = [Line(seed, limit, one.push) for seed, one in zip(self._seeds, said, strict=True)]
+        self._chooser.begin(prompt.turn, prompt.earlier)
+        self._chooser.walk(lines, nodes, logits, prompt.position)
         while going := [line for line in lines if not line.done]:
             room = cache.capacity - cache.length - len(going)
             if room < 0:
                 break
-            guess: Guess = [], 0.0
+            drafted, draft_ms = list[int](), 0.0
             if nodes.tree.is_chain and len({(line.node, line.tokens[-1]) for line in going}) == 1:
-                guess = yield from draft(going[0].tokens)
+                begun = going[0].tokens
+                drafted, draft_ms = yield from self._speculator.propose(
+                    [*prompt.ids, *begun], limit - len(begun) - 1
+                )
             yield None
             nodes.add(going)
-            self._pass(going, nodes, (guess[0][:room], guess[1]), position)
-        line = lines[best(list(map(_candidate, lines, said)), how.score)]
-        path = () if line.node == ROOT else nodes.tree.paths[line.node]
-        unchosen, unchosen_ms = self._stats.chosen(nodes.root, path)
-        cache.keep(nodes.root, path)
-        self._verifier.follow(line.seed)
-        return Step(tuple(line.tokens), unchosen=unchosen, unchosen_ms=unchosen_ms)
+            self._pass(going, nodes, drafted[:room], draft_ms, prompt.position)
+        return self._best(lines, said, nodes)
 
-    def _pass(self, lines: Sequence[Line], nodes: Nodes, guess: Guess, position: int) -> None:
-        """Compute what the cache has not seen of `nodes`, and what is guessed to follow the last of
-        them; the rows of what was guessed wrongly are forgotten."""
-        cache, start, sure = self._cache, self._cache.length, len(nodes.x)
-        guessed, draft_ms = guess
-        nodes.follow(sure - 1, guessed)
+    def _best(self, lines: Sequence[Line], said: Sequence[Utterance], nodes: Nodes) -> Step:
+        """Keep the rows of the best candidate alone."""
+        line = lines[best(list(map(_candidate, lines, said)), self._how.score)]
+        path = () if line.node == ROOT else nodes.tree.paths[line.node]
+        unchosen, unchosen_ms = self._speculator.stats.chosen(nodes.root, path)
+        self._speculator.cache.keep(nodes.root, path)
+        self._speculator.follow(line.seed)
+        return Step(tuple(line.tokens), facts={"unchosen": unchosen, "unchosen_ms": unchosen_ms})
+
+    def _pass(
+        self,
+        lines: Sequence[Line],
+        nodes: Nodes,
+        drafted: Sequence[int],
+        draft_ms: float,
+        position: int,
+    ) -> None:
+        """Compute the nodes that the cache lacks and the draft tokens behind the last of them; the
+        rows of rejected ones are removed."""
+        cache, stats = self._speculator.cache, self._speculator.stats
+        start, sure = cache.length, len(nodes.x)
+        nodes.follow(sure - 1, drafted)
         with self._watch:
             logits = nodes.compute(self._target, cache)
             self._chooser.walk(lines, nodes, logits, position)
         accepted = max(0, max(line.node for line in lines) + 1 - sure)
         end = nodes.root + sure + accepted
-        self._stats.rolled_back(end, cache.length)
+        stats.rolled_back(end, cache.length)
         cache.rollback(end)
         nodes.cut(sure + accepted)
-        self._stats.round(
+        stats.round(
             Step(
                 tokens=tuple(line.tokens[-1] for line in lines),
-                tree=chain(len(guessed)),
+                tree=chain(len(drafted)),
                 path=range(accepted),
                 start=start,
                 rows=end - start,
@@ -134,5 +152,5 @@ class Candidates:
         )
 
 
-def _candidate(line: Line, said: Followed) -> Candidate:
+def _candidate(line: Line, said: Utterance) -> Candidate:
     return Candidate(said.text, tuple(line.tokens), tuple(line.logprobs), said.complete)

@@ -1,4 +1,4 @@
-"""What one of several candidates has said so far, and whether that is far enough to judge it.
+"""What one of several replies has said so far, and whether that is its first clause or its whole.
 
 This module knows no models and no scores.
 """
@@ -11,27 +11,28 @@ from collections.abc import Sequence
 from voiceloop.llm.text.output import Output, Speech
 
 CLAUSE_WORDS = 3
-"""A mark ends the first clause if there are so many words before it."""
+"""The number of words from which on a punctuation mark ends the first clause."""
 CLAUSE_MOST_WORDS = 8
-"""So many words are a clause without a mark."""
+"""The number of words that are a clause without a mark."""
 _MARK = re.compile(r"[,;:.!?…。！？，][\"'”’»)\]]*$")  # noqa: RUF001
 
 
 class Utterance:
-    """Follows one candidate token by token."""
+    """Follows one reply token by token."""
 
     def __init__(self, output: Output, eos: frozenset[int], *, clause: bool) -> None:
-        """`output` is new; where a `clause` is enough, the candidate is judged by its first."""
+        """`output` is a new one; `eos` tokens end a reply; with `clause` its first clause counts,
+        else the whole reply."""
         self.text = ""
-        """What would be spoken of it, as far as it is certain."""
+        """What would be spoken of it, as far as that is certain."""
         self.complete = False
-        """The reply is over."""
+        """Whether the reply is over."""
         self._output = output
         self._eos = eos
         self._clause = clause
 
     def push(self, token: int) -> bool:
-        """Go on by a token; whether that is far enough."""
+        """Add a token; returns whether the clause or the reply is over."""
         if token in self._eos:
             self._add(self._output.finish())
             self.complete = True
@@ -45,10 +46,10 @@ class Utterance:
 
 
 def ends_clause(text: str) -> bool:
-    """Whether a reply that begins with `text` has come to the end of a first clause, about.
+    """Tell roughly whether `text` reaches the end of a reply's first clause.
 
-    What is spoken is cut elsewhere, with more care: here candidates only have to have said as much
-    as that, so that a mark which does not end a clause does no harm.
+    The clauses that are spoken are cut elsewhere, with more care. Here candidates only have to have
+    said about as much, so a mark that does not end a clause does no harm.
     """
     words = len(text.split())
     if words > CLAUSE_MOST_WORDS:  # the last of them may not be complete

@@ -5,8 +5,8 @@ This module knows neither models nor clocks: both are in the steps that are pass
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from voiceloop.llm.rules.tree import Tree, chain
 
@@ -32,12 +32,8 @@ class Step:
     """Those among them that belong to the prompt."""
     draft_ms: float = 0.0
     target_ms: float = 0.0
-    unchosen: int = 0
-    """Tokens that the target has computed of candidates which were not chosen."""
-    unchosen_ms: float = 0.0
-    """Milliseconds that went into these."""
-    foreseen: int = 0
-    """Accepted draft tokens that were a branch's."""
+    facts: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Further figures for the trace, by name."""
 
     @property
     def drafted(self) -> int:
@@ -86,25 +82,10 @@ class LlmCounters:
     """Milliseconds of both that went into draft tokens that were not accepted, and into what was
     rolled back. A pass takes about as long without its rejected rows: it counts for those that
     stay."""
-    unchosen: int = 0
-    """Tokens that the target has computed of candidates which were not chosen; `wasted` does not
-    count them."""
-    unchosen_ms: float = 0.0
-    """Milliseconds that went into these; the rows of a pass share its time."""
     dropped_turns: int = 0
     """Exchanges that were forgotten because the context was full."""
     evictions: int = 0
     """Times the caches were given up to another conversation."""
-    branch_hits: int = 0
-    """Replies that began with all of one that was begun before the user had said what it is to."""
-    branch_accepted: int = 0
-    """Tokens of those that stand, or of the beginning of one."""
-    branch_tokens: int = 0
-    """Tokens of all that were begun so; what was not accepted of them was for nothing."""
-    branch_ms: float = 0.0
-    """Milliseconds that this took, with the search for what the user may say."""
-    branch_processor_ms: float = 0.0
-    """Milliseconds of processor time that it took on the model's thread."""
 
 
 class Stats:
@@ -151,16 +132,11 @@ class Stats:
         self.total.draft_ms += ms
 
     def chosen(self, start: int, rows: Sequence[int]) -> tuple[int, float]:
-        """Of the candidates' rows, which are all from `start` on, these stay, counted from there.
-
-        Returns how many went, and what they took.
-        """
+        """Of the rows from `start` on keep only `rows`, which count from there; `wasted` does not
+        count the others. Returns how many these are, and the milliseconds that they took."""
         took = self._row_ms[start:]
         kept = self._row_ms[start:] = [took[row] for row in rows]
-        count, ms = len(took) - len(kept), sum(took) - sum(kept)
-        self.total.unchosen += count
-        self.total.unchosen_ms += ms
-        return count, ms
+        return len(took) - len(kept), sum(took) - sum(kept)
 
     def rolled_back(self, length: int, known: int) -> None:
         """Of `known` rows in the target's cache, those from `length` on were for nothing."""
