@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,20 @@ ORDER = (
 )
 """A module imports only from the rows above its own, or from its own folder."""
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
+
+LLM = (
+    ("rules", "text"),
+    ("model", "remote"),
+    ("draft",),
+    ("decode",),
+    ("parallel",),
+    ("conversation",),
+    ("engine",),
+)
+"""The folders and modules of llm/ in order; again each imports only from the rows above."""
+LLM_RANK = {name: rank for rank, row in enumerate(LLM) for name in row}
+MOST_MODULES = 16
+"""Of a folder of llm/."""
 
 ROOMS = {
     "torch": (
@@ -257,6 +273,51 @@ def test_imports_point_up_the_list_of_modules(file: str) -> None:
             other = room(name.removeprefix("voiceloop.").split(".")[0])
             if other in RANK:  # else a name of voiceloop/__init__.py
                 assert other == own or RANK[other] < RANK[own], f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.startswith("llm/")][1:])
+def test_imports_within_llm_point_up_its_list(file: str) -> None:
+    own = room(file.removeprefix("llm/"))
+    assert own in LLM_RANK, f"{file} has no place in the list"
+    for name in imports(parse(file)):
+        if name.startswith("voiceloop.llm."):
+            other = name.split(".")[2]
+            assert other == own or LLM_RANK[other] < LLM_RANK[own], f"{file} imports {name}"
+
+
+def test_no_folder_of_llm_has_too_many_modules() -> None:
+    inside = [file.split("/")[1] for file in FILES if re.match("llm/.+/(?!__init__)", file)]
+    assert max(Counter(inside).values()) <= MOST_MODULES
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions count, those for a type checker alone do not."""
+    modules = {file.removesuffix(".py").replace("/", ".") for file in FILES}
+    graph = {
+        file.removesuffix(".py").replace("/", "."): set(_modules(_running(parse(file)), modules))
+        for file in FILES
+        if not file.endswith("__init__.py")
+    }
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def _running(tree: ast.Module) -> ast.Module:
+    """The code that runs: without what stands under `if TYPE_CHECKING`."""
+
+    class Typing(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+            self.generic_visit(node)
+            return node.orelse if ast.unparse(node.test) == "TYPE_CHECKING" else node
+
+    return Typing().visit(tree)
+
+
+def _modules(tree: ast.Module, modules: set[str]) -> Iterator[str]:
+    """The modules of the package that `tree` imports, also by the name of their folder."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            yield from {name.removeprefix("voiceloop.") for name in names} & modules
 
 
 def test_the_package_itself_imports_nothing_but_the_environment_it_sets() -> None:
