@@ -1,61 +1,60 @@
-"""One conversation: whose turn it is, which token ids it consists of, and what was heard of them.
+"""One conversation: whose turn it is, its token ids, and what was heard of them.
 
-The ids are the truth: replies keep the ids the model chose, and only what the user says is
-tokenised. The sequence is `opening, text, user_to_reply, reply, reply_to_user, text, …`; an
-exchange is what lies between the beginnings of two user texts. This module knows neither how
-tokens are decided nor what becomes of them.
+Only what the user says is tokenised; replies keep the ids that the model chose. The sequence is
+`opening, text, user_to_reply, reply, reply_to_user, text, …`, and an exchange reaches from the
+beginning of one user text to that of the next. This module knows neither how tokens are decided nor
+what becomes of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate, groupby
-from typing import Any, cast
+from itertools import accumulate
+from typing import Any
 
 from voiceloop.calibration.probability import bare
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
 from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
-from voiceloop.llm.model.cache import CachePool, Group
+from voiceloop.llm.model.cache import MEMORY_HINT, CachePool, Group
 from voiceloop.llm.rules.stats import LlmCounters, Step
-from voiceloop.llm.text.output import Call, Detokenizer, Output, Speech
-from voiceloop.llm.text.spoken import Echo, sentence_end
+from voiceloop.llm.text.output import Call, Detokenizer, Output, Speech, to_sentence_end
+from voiceloop.llm.text.spoken import Echo
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import common
 from voiceloop.llm.text.wording import BROKEN_OFF
 from voiceloop.placement import memory_for
 from voiceloop.schema import nearest
-from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall, spaced
+from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
 
 LAST_SENTENCE = 0.6
-"""Of the tokens that a reply may have at most: the sentence that they lie in is its last."""
-MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"
+"""The share of `max_new_tokens` after which a reply ends with its sentence."""
 
 
 @dataclass(slots=True)
 class _Asked:
-    """What the user says, as far as it has come."""
+    """The user's current turn, as far as it is known."""
 
     turn: int | None = None
-    """The number of their current turn; None before the first."""
+    """Its number; None before the first turn."""
     before: str = ""
-    """What earlier turns without a reply contributed to it."""
+    """The text of earlier turns that got no reply; the current one continues it."""
     said: str = ""
-    """All that they say in it, that included."""
+    """The whole text, `before` included."""
     bare: int = 0
-    """How many ids there are up to the end of their words, without punctuation."""
+    """The number of ids up to the end of the text without its last punctuation."""
     old: Sequence[int] = ()
-    """The ids of the reply to this turn that was taken out last."""
+    """The ids of the last reply to this turn that was taken back."""
 
 
 @dataclass(slots=True)
 class _Reply:
-    """The reply to the last user turn, as far as it has come: its fields are where it stands, how
-    it has to begin, and what it is so far."""
+    """The reply to the last user turn, so far. Its fields are its place in the ids, how it has to
+    begin, and what it consists of."""
 
     turn: int
     asked: int
@@ -63,30 +62,30 @@ class _Reply:
     start: int
     """Index of the reply's first token."""
     chosen: int = 0
-    """Tokens that the target has decided on in this turn."""
+    """The number of tokens that the target has decided in this turn."""
     own: list[int] = field(default_factory=list[int])
-    """Those among them that came before any tool's result, the end of the reply included."""
+    """Those of them before any tool's result, the token that ended the reply included."""
     spoken: list[int] = field(default_factory=list[int])
-    """Index in the ids of each token that left in a burst."""
+    """The index in the ids of each token that left in a burst."""
     calls: int = 0
     text: str = ""
-    """What it says, as far as that has left in bursts."""
+    """Its text, as far as that has left in bursts."""
     avoided: int | None = None
-    """The token that it may not begin with: with that one it was an echo."""
+    """The token that it may not begin with: a reply that did was an echo of the user."""
     call: Sequence[int] = ()
-    """What it begins with where it has to be a call, and goes on with once a tool has returned."""
+    """The ids that it begins with where it has to be a call, also after a tool's result."""
     returned: bool = False
     """A tool has returned something."""
     finished: bool = False
     limited: bool = False
-    """It is finished because it has had as many tokens as it may."""
+    """It is finished because it reached the limit of tokens."""
     cut: bool = False
-    """The user did not hear it to its end."""
+    """The user did not hear its end."""
 
 
 class SpeculativeConversation:
-    """See `voiceloop.engines.Conversation`. Half of its attributes are the model's, and the others
-    are the dialogue as it stands."""
+    """A conversation whose replies are decoded speculatively. Half of its attributes belong to the
+    model, the others are the state of the dialogue."""
 
     def __init__(
         self,
@@ -102,10 +101,10 @@ class SpeculativeConversation:
         stop: Sequence[str] = (),
         hook: ReplyHook | None = None,
     ) -> None:
-        """`caches` are the speculator's, which `pool` may empty while they are not held. A reply
-        ends before the first of the `stop` strings."""
+        """`pool` may take the memory of `caches`, the speculator's, except while a step runs. A
+        reply ends before the first of the `stop` strings. `hook` may change how replies are
+        decided."""
         self.hook = hook or ReplyHook()
-        """What else has a say in replies."""
         self._speculator = speculator
         self._template = template
         self._tokenizer = tokenizer
@@ -116,65 +115,58 @@ class SpeculativeConversation:
         self._max_new_tokens = max_new_tokens
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
-        """Where each exchange's user text begins; the last is the current one's."""
+        """The index of each exchange's user text; the last is that of the current exchange."""
         self._said: list[frozenset[int]] = []
-        """The tokens that each exchange's reply consists of, but for the current one's."""
+        """The tokens of the reply of each exchange but the current one."""
         self._asked = _Asked()
         self._reply: _Reply | None = None
         self._required: Sequence[str] = ()
-        """Tools of which each reply has to call one; none where it may say something."""
+        """Each reply has to call one of these tools; empty where it may be text."""
         self._call: Sequence[int] = ()
-        """What all such calls begin with."""
+        """The ids that all such calls begin with."""
 
     @property
     def _capacity(self) -> int:
-        """Ids that fit."""
+        """The number of ids that fit."""
         return self._speculator.cache.capacity
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Everything the models are to see, from the system prompt on."""
+        """All ids, from the system prompt on."""
         return tuple(self._ids)
 
     @property
     def counters(self) -> LlmCounters:
-        """What the conversation has cost so far."""
+        """A copy of what the conversation has cost so far."""
         return self._speculator.stats.counters
 
     @property
     def exchanges(self) -> int:
-        """See `Conversation.exchanges`."""
         return len(self._starts) - 1
 
     @property
     def limited(self) -> bool:
-        """See `Conversation.limited`."""
         return self._reply is not None and self._reply.limited
 
     @property
     def tokens_read(self) -> int:
-        """See `Conversation.tokens_read`."""
         return self._speculator.stats.total.prefilled
 
     @property
     def seed(self) -> int | None:
-        """See `Conversation.seed`."""
         return self._speculator.seed
 
     def end_of_turn_probability(self) -> float | None:
-        """How likely the user's turn ends after the text that `prefill` was last given: the
-        probability of what closes it and of the marks that end a sentence, together.
+        """Return the probability that the user's turn ends after the text that `prefill` was last
+        given: the sum over the tokens that close a turn and the marks that end a sentence.
 
         None unless that call computed the text's last token.
         """
         return self._speculator.ending(self._asked.bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
-        """See `Conversation.prefill`.
-
-        All of the text is computed, its last tokens too: if later text tokenises them in another
-        way, they are rolled back for nothing, and P(end of turn) needs them.
-        """
+        """Compute all of the text, its last tokens too: P(end of turn) needs them. If later text
+        tokenises them in another way, only they are rolled back."""
         with self._held():
             self._begin(turn)
             self._ask(text, suffix=[])
@@ -182,23 +174,22 @@ class SpeculativeConversation:
             yield from self._speculator.prefill(self._ids)
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """See `Conversation.reply`."""
         with self._held():
             self._begin(turn)
             self._asked.old = ()
             yield from self._answer_to(text, turn)
 
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """See `Conversation.revise`: the old reply is the draft of the new one."""
+        """Answer anew, with the old reply as the draft of the new one."""
         with self._held():
             self._begin(turn)
             yield from self._answer_to(text, turn)
 
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
-        """See `Conversation.recite`; of a reply that does not fit, the beginning is said."""
+        """Answer with `reply`, or with as much of it as fits into the context."""
         self._begin(turn)
         recited = self._asks(text, turn)
-        ids = self._template.encode(self._template.harmless(reply))
+        ids = self._template.words([reply])
         ids = ids[: self._capacity - len(self._ids)]
         recited.spoken = list(range(recited.start, recited.start + len(ids)))
         recited.finished = True
@@ -210,17 +201,14 @@ class SpeculativeConversation:
         yield TokenBurst(turn, tuple(ids), "".join(pieces), ends=ends)
 
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
-        """See `Conversation.ahead`."""
         if self._call:
             return None
-        prompt = partial(self._prompt_ahead, text, turn)
-        steps = self.hook.ahead(turn, prompt, self._output)
-        return None if steps is None else self._look_ahead(steps, turn)
+        return self.hook.ahead(turn, partial(self._prompt_ahead, text, turn), self._output)
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """See `Conversation.tool_results`. Nothing comes where the turn's reply is gone."""
+        """Continue the reply behind what its tools returned; nothing comes where it is gone."""
         reply = self._reply
         if reply is None or reply.turn != turn or len(self._ids) <= reply.start:
             return
@@ -234,7 +222,7 @@ class SpeculativeConversation:
             yield from self._answer(reply)
 
     def heard(self, tokens: int) -> str:
-        """See `Conversation.heard`. Counts the tokens of bursts, in the order they came."""
+        """Cut the last reply; `tokens` counts the tokens of bursts in their order."""
         reply = self._reply
         if reply is None:
             return ""
@@ -254,19 +242,12 @@ class SpeculativeConversation:
         tools: Sequence[Tool] = (),
         required: Collection[str] = (),
     ) -> None:
-        """See `Conversation.rewrite`."""
         template = self._template
         self._required, self._call = tuple(required), template.call_of(required)
         opening = template.opening(system, tools)
         words = [[part for part in one.replied if isinstance(part, str)] for one in past]
-        replies = [template.encode(template.harmless(spaced(own))) for own in words]
-        turns = [
-            template.content(one.said)
-            + template.user_to_reply
-            + self._replied(one)
-            + template.reply_to_user
-            for one in past
-        ]
+        replies = [template.words(own) for own in words]
+        turns = [template.exchange(one) for one in past]
         while turns and len(opening) + sum(map(len, turns)) > self._capacity // 2:
             del turns[0], replies[0]
             self._speculator.stats.total.dropped_turns += 1
@@ -280,59 +261,27 @@ class SpeculativeConversation:
         self._starts, self._said = starts, [frozenset(reply) for reply in replies]
         self._asked, self._reply = _Asked(), None
 
-    def _replied(self, past: Past) -> list[int]:
-        """The ids of a reply, with its calls as the model writes them and what they returned."""
-        template, ids = self._template, list[int]()
-        for spoken, parts in groupby(past.replied, lambda part: isinstance(part, str)):
-            if spoken:
-                ids += template.encode(template.harmless(spaced(cast("Iterable[str]", parts))))
-                continue
-            called = list(cast("Iterable[tuple[ToolCall, str]]", parts))
-            if written := template.calls([call for call, _ in called]):
-                returned = [(call.name, result) for call, result in called]
-                ids += written + template.tool_results(returned)
-        return ids
-
     def calls(self, tools: Sequence[Tool]) -> bool:
-        """See `Conversation.calls`."""
         return bool(self._template.call_of([tool.name for tool in tools]))
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
-        """See `Conversation.opening`: a quarter of the context is for what is said."""
+        """Return the tokens of the opening and how many it may have: three quarters of the
+        context, the rest is for what is said."""
         return len(self._template.opening(system, tools)), self._capacity * 3 // 4
 
     def close(self) -> None:
-        """See `Conversation.close`."""
         self._speculator.release()
         self._pool.forget(self._caches)
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Hold the caches' buffers while the models compute."""
+        """Keep the memory of the caches while the models compute."""
         memory = memory_for("what a conversation computes", MEMORY_HINT)
         with self._pool.hold(self._caches) as evicted, memory:
             if evicted:
                 self._speculator.rollback(0)
                 self._speculator.stats.total.evictions += 1
             yield
-
-    def _look_ahead(
-        self, steps: Generator[int, None, Sequence[Sequence[int]]], turn: int
-    ) -> Steps[int | Begun]:
-        with memory_for("what a conversation begins ahead", MEMORY_HINT):
-            begun = yield from steps
-        yield from (self._begun(ids, turn) for ids in begun)
-
-    def _begun(self, ids: Sequence[int], turn: int) -> Begun:
-        """What is spoken of a reply that begins with `ids`."""
-        output, end = self._output(), self._end(ids)
-        items = output.push(ids[:end])
-        whole = end < len(ids) or output.stopped is not None
-        if whole:
-            items += output.finish()
-        said = (item for item in items if isinstance(item, Speech))
-        bursts = tuple(TokenBurst(turn, one.ids, one.text, ends=one.ends) for one in said)
-        return Begun(bursts, whole)
 
     def _prompt_ahead(self, text: str, turn: int) -> tuple[Prompt, int]:
         """Return the prompt up to `text`, which is not all that the user says in `turn`, and the
@@ -344,8 +293,8 @@ class SpeculativeConversation:
         return Prompt(ids, turn, earlier=earlier), common(ids, self._ids)
 
     def _before(self, turn: int) -> tuple[list[int], str]:
-        """The ids before what the user says in `turn` if the last reply is heard to its end, and
-        what earlier turns without one contribute to it."""
+        """Return the ids before the user's text of `turn`, if the last reply is heard to its end,
+        and the text of earlier turns that got no reply."""
         reply, asked = self._reply, self._asked
         if turn != asked.turn and reply is not None and len(self._ids) > reply.start:
             return self._ids + self._template.reply_to_user, ""
@@ -353,12 +302,12 @@ class SpeculativeConversation:
         return self._ids[: self._starts[-1]], asked.before if goes_on else asked.said
 
     def _begin(self, turn: int) -> None:
-        """Go on with the user's `turn`, or close the exchange before it."""
+        """Continue the user's `turn`, or close the exchange before it if the turn is a new one."""
         self.hook.begin(turn)
         reply, self._reply = self._reply, None
         asked = self._asked
         if turn == asked.turn:
-            if reply is not None and reply.own:  # one that said nothing replaces no other
+            if reply is not None and reply.own:  # an empty reply replaces no earlier one
                 asked.old = reply.own
             return
         before = asked.before
@@ -374,7 +323,7 @@ class SpeculativeConversation:
         self._asked = _Asked(turn, before)
 
     def _ask(self, text: str, suffix: list[int]) -> None:
-        """Make the ids end with the user's turn and `suffix`, keeping all rows that still fit."""
+        """Make the ids end with the user's turn and `suffix`; rows that still fit are kept."""
         said = f"{self._asked.before} {text}".strip()
         tail = self._template.content(said) + suffix
         self._make_room(len(tail) + len(self._template.user_to_reply) + len(self._call))
@@ -385,10 +334,10 @@ class SpeculativeConversation:
         self._ids += tail[same:]
 
     def _make_room(self, tokens: int) -> None:
-        """Where `tokens` more and a reply do not fit, forget the older half of the exchanges.
+        """Forget the older exchanges if `tokens` more and a reply do not fit.
 
-        What is left has to be read again, so more is forgotten than is needed: with room for one
-        turn alone, every turn to come would read the whole context.
+        The rest has to be read again, so half of the context is emptied: with room for one turn
+        only, each later turn would read the whole context.
         """
         wanted = tokens + min(self._max_new_tokens, self._capacity // 4)
         if self._starts[0] + tokens >= self._capacity:
@@ -429,14 +378,14 @@ class SpeculativeConversation:
         yield from self._again(_Reply(turn, reply.asked, reply.start, avoided=reply.own[0]))
 
     def _again(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
-        """Answer once more, with `reply` in place of the one that begins where it does."""
+        """Answer again, with `reply` in the place of the last one."""
         self._truncate(reply.start)
         self._asked.old, self._reply = (), reply
         yield from self._answer(reply)
 
     def _call_by(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
-        """Let the target call one of the required tools. Where it calls another, it calls the one
-        of the nearest name instead."""
+        """Let the target call a tool. If it is none of the required ones, the required one of the
+        nearest name is called instead."""
         answer = self._answer(reply)
         for item in answer:
             if isinstance(item, ToolCall) and item.name not in self._required:
@@ -450,7 +399,7 @@ class SpeculativeConversation:
         yield from self._again(_Reply(reply.turn, reply.asked, reply.start, call=call))
 
     def _asks(self, text: str, turn: int) -> _Reply:
-        """Where the reply to the user's whole turn begins: at the end of the ids."""
+        """Put the user's whole turn at the end of the ids; returns the reply that begins there."""
         self._ask(text, suffix=self._template.user_to_reply)
         start, said = len(self._ids), self._starts[-1]
         words = self._template.content(bare(self._asked.said))
@@ -459,9 +408,10 @@ class SpeculativeConversation:
         return _Reply(turn, start - len(self._template.user_to_reply), start, call=self._call)
 
     def _answer(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
-        """Let the target go on from the ids until the reply is over."""
+        """Continue the ids until the reply is over."""
         reply.finished = False
         base, last = len(self._ids), reply.chosen + self._max_new_tokens
+        late = round(self._max_new_tokens * LAST_SENTENCE)
         output = self._output(reply.call)
         self._ids += reply.call
         most = min(self._max_new_tokens, self._capacity - len(self._ids))
@@ -473,7 +423,7 @@ class SpeculativeConversation:
             ended = len(kept) < len(step.tokens)
             reply.finished = ended or left <= 0
             items = output.push(kept)
-            items, end = _ended(items, reply.text, round(self._max_new_tokens * LAST_SENTENCE))
+            items, end = to_sentence_end(items, reply.text, late)
             if (stopped := output.stopped if end is None else end) is not None:
                 self._truncate(base + stopped)
                 reply.finished = True
@@ -509,26 +459,26 @@ class SpeculativeConversation:
         return self._speculator.revise(prompt, old)
 
     def _spoken(self, reply: _Reply) -> frozenset[int]:
-        """The tokens that have left in bursts, and were heard as far as is known."""
+        """Return the tokens that left in bursts and were not cut as unheard."""
         return frozenset(self._ids[place] for place in reply.spoken)
 
     def _earlier(self, words: Sequence[int], reply: _Reply | None) -> frozenset[int]:
-        """The tokens of all replies so far, that of `reply` included, and of the user's `words`."""
+        """Return the tokens of all closed exchanges' replies, of `reply` and of `words`."""
         return frozenset(words).union(*self._said, () if reply is None else self._spoken(reply))
 
     def _output(self, begun: Sequence[int] = ()) -> Output:
-        """What a reply's tokens go through, behind those that it has `begun` with."""
+        """Make what turns a reply's tokens into text, behind those that it has `begun` with."""
         thinking, call = self._template.thinks_first, self._template.call
         output = Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
         output.push(begun)
         return output
 
     def _end(self, ids: Sequence[int]) -> int:
-        """How many of `ids` come before the end of the reply."""
+        """Return how many of `ids` come before the token that ends the reply."""
         return next((i for i, token in enumerate(ids) if token in self._eos), len(ids))
 
     def _keep(self, ids: Sequence[int], reply: _Reply) -> Sequence[int]:
-        """Add what comes before the end of the reply to the conversation."""
+        """Add the ids before the end of the reply to the conversation; returns them."""
         end = self._end(ids)
         reply.chosen += min(end + 1, len(ids))
         if not reply.returned:
@@ -538,34 +488,10 @@ class SpeculativeConversation:
         return ids[:end]
 
 
-def _ended(
-    items: list[Speech | Call], said: str, last: int
-) -> tuple[list[Speech | Call], int | None]:
-    """`items`, which go on what was `said`, up to the end of the sentence that the token at place
-    `last` lies in, and the place of the first that is left out; all of them and None before."""
-    for number, item in enumerate(items):
-        if not isinstance(item, Speech):
-            continue
-        # The mark may have come before, and what follows it now.
-        before, ends = len(said), [0, *item.ends]
-        said += item.text
-        start = next((at for at, place in enumerate(item.places) if place >= last), None)
-        end = None if start is None else sentence_end(said, before + ends[start])
-        if end is None:
-            continue
-        kept = sum(before + stop <= end for stop in item.ends)
-        if kept < len(item.places):
-            cut = Speech(
-                item.ids[:kept], item.places[:kept], item.text[: ends[kept]], item.ends[:kept]
-            )
-            return [*items[:number], *([cut] if kept else [])], item.places[kept]
-    return items, None
-
-
 def _deliver(
     items: Sequence[Speech | Call], step: Step, reply: _Reply, base: int
 ) -> Steps[TokenBurst | ToolCall]:
-    """Hand out what one step gave; what it has cost is told with the first words."""
+    """Yield what one step gave; its figures go with the first burst."""
     if not items:
         yield None
     drafted, accepted, facts = step.drafted, step.accepted, step.facts

@@ -17,7 +17,7 @@ from voiceloop.calibration.keeping import cache_folder, of_family, recall
 from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig, Quantize
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt
-from voiceloop.llm.conversation import MEMORY_HINT, SpeculativeConversation
+from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, Placed
 from voiceloop.llm.decode.graphs import Capture, CudaGraphs
 from voiceloop.llm.decode.hook import ReplyHook
@@ -38,7 +38,7 @@ from voiceloop.llm.draft.featuredraft import (
     load_head,
     shipped_head,
 )
-from voiceloop.llm.model.cache import MIB, CachePool, KvCache, Slots
+from voiceloop.llm.model.cache import MEMORY_HINT, MIB, CachePool, KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.footprint import slots_for

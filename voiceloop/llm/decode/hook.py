@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 
+from voiceloop.engines import Steps
 from voiceloop.llm.decode.speculate import Prompt
 from voiceloop.llm.rules.stats import Step
 from voiceloop.llm.text.output import Output
+from voiceloop.types import Begun
 
 
 class ReplyHook:
@@ -37,11 +39,10 @@ class ReplyHook:
 
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
-    ) -> Generator[int, None, Sequence[Sequence[int]]] | None:
+    ) -> Steps[int | Begun] | None:
         """Begin replies to a `turn` of which the user has said only the beginning; None: nothing is
         begun ahead.
 
         The first step calls `prompt` for the ids up to what they have said, and the number of them
-        that are the conversation's own. Each step gives how many tokens there are so far. Returns
-        the beginnings, likeliest first.
+        that are the conversation's own. The steps are those of `Conversation.ahead`.
         """

@@ -21,6 +21,7 @@ from torch import Tensor
 from voiceloop.errors import OutOfMemory
 
 MIB = 2**20
+MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"
 
 
 class Slots:

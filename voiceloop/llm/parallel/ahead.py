@@ -19,9 +19,10 @@ from time import thread_time
 import torch
 from torch import Tensor
 
+from voiceloop.engines import Steps
 from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
-from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.cache import MEMORY_HINT, KvCache
 from voiceloop.llm.model.decoder import Decoder, feed
 from voiceloop.llm.model.stopwatch import Stopwatch
 from voiceloop.llm.parallel.likely import AT_ONCE, Found, Tokens, most_likely
@@ -29,7 +30,9 @@ from voiceloop.llm.parallel.lines import Chooser, Line, Nodes
 from voiceloop.llm.parallel.utterance import Utterance
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.stats import Step
-from voiceloop.llm.text.output import Output
+from voiceloop.llm.text.output import Output, Speech
+from voiceloop.placement import memory_for
+from voiceloop.types import Begun, TokenBurst
 
 ROWS = 48
 """The rows that a search for the user's text may compute."""
@@ -115,11 +118,31 @@ class Ahead(ReplyHook):
 
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
-    ) -> Generator[int, None, Sequence[Tokens]]:
-        """Begin replies; the next `begin` or `ahead` ends that, and nothing is returned then."""
+    ) -> Steps[int | Begun]:
+        """Begin replies; the next `begin` or `ahead` ends that, and then none are told."""
         self._looking = looking = object()
-        steps = self._grow(prompt, output)
-        return self._measured(steps, turn, looking)
+        return self._told(turn, self._measured(self._grow(prompt, output), turn, looking), output)
+
+    def _told(
+        self,
+        turn: int,
+        steps: Generator[int, None, Sequence[Tokens]],
+        output: Callable[[], Output],
+    ) -> Steps[int | Begun]:
+        with memory_for("what a conversation begins ahead", MEMORY_HINT):
+            begun = yield from steps
+        yield from (self._begun(turn, ids, output()) for ids in begun)
+
+    def _begun(self, turn: int, ids: Sequence[int], output: Output) -> Begun:
+        """Return what is spoken of a reply that begins with `ids`."""
+        end = next((at for at, token in enumerate(ids) if token in self._ends), len(ids))
+        items = output.push(ids[:end])
+        whole = end < len(ids) or output.stopped is not None
+        if whole:
+            items += output.finish()
+        said = (item for item in items if isinstance(item, Speech))
+        bursts = tuple(TokenBurst(turn, one.ids, one.text, ends=one.ends) for one in said)
+        return Begun(bursts, whole)
 
     def _after(self, reply: Sequence[int]) -> Tokens:
         """Return how a branch that begins with `reply` goes on; empty where there is none."""

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from voiceloop.llm.text.parts import MARKS, Part, Parts
+from voiceloop.llm.text.spoken import sentence_end
 from voiceloop.llm.text.template import special_tokens
 
 
@@ -194,3 +195,30 @@ def _joined(items: Sequence[Speech | Call]) -> Iterator[Speech | Call]:
 def _both(a: Speech, b: Speech) -> Speech:
     ends = a.ends + tuple(len(a.text) + end for end in b.ends)
     return Speech(a.ids + b.ids, a.places + b.places, a.text + b.text, ends)
+
+
+def to_sentence_end(
+    items: list[Speech | Call], said: str, last: int
+) -> tuple[list[Speech | Call], int | None]:
+    """Cut `items` behind the sentence that the token at place `last` is in.
+
+    `said` is the text before them. Returns what is left, and the place of the first token that is
+    not; None where nothing is cut.
+    """
+    for number, item in enumerate(items):
+        if not isinstance(item, Speech):
+            continue
+        # The mark may have come before, and only now what follows it.
+        before, ends = len(said), [0, *item.ends]
+        said += item.text
+        start = next((at for at, place in enumerate(item.places) if place >= last), None)
+        end = None if start is None else sentence_end(said, before + ends[start])
+        if end is None:
+            continue
+        kept = sum(before + stop <= end for stop in item.ends)
+        if kept < len(item.places):
+            cut = Speech(
+                item.ids[:kept], item.places[:kept], item.text[: ends[kept]], item.ends[:kept]
+            )
+            return [*items[:number], *([cut] if kept else [])], item.places[kept]
+    return items, None

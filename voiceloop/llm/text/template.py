@@ -8,15 +8,15 @@ between two contents. Contents keep the ids they have. This module knows no cach
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import takewhile
-from typing import Any
+from itertools import groupby, takewhile
+from typing import Any, cast
 
 from voiceloop.errors import EngineError
 from voiceloop.llm.text.parts import THOUGHTS
 from voiceloop.llm.text.rendering import Rendering
-from voiceloop.types import Tool, ToolCall
+from voiceloop.types import Past, Tool, ToolCall, spaced
 
 MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
 """Marks that end a sentence, in any script."""
@@ -141,6 +141,26 @@ class ChatTemplate:
             return []
         text = self._reply_in(text)
         return self.encode(text) if all(call.name in text for call in calls) else []
+
+    def words(self, texts: Iterable[str]) -> list[int]:
+        """Return the ids of what was said in a reply, in pieces."""
+        return self.encode(self.harmless(spaced(texts)))
+
+    def exchange(self, past: Past) -> list[int]:
+        """Return the ids of what the user said and of the reply, with the tokens that follow each.
+
+        The reply's calls are as the model writes them, with what they returned.
+        """
+        ids = self.content(past.said) + self.user_to_reply
+        for spoken, parts in groupby(past.replied, lambda part: isinstance(part, str)):
+            if spoken:
+                ids += self.words(cast("Iterable[str]", parts))
+                continue
+            called = list(cast("Iterable[tuple[ToolCall, str]]", parts))
+            if written := self.calls([call for call, _ in called]):
+                returned = [(call.name, result) for call, result in called]
+                ids += written + self.tool_results(returned)
+        return ids + self.reply_to_user
 
     def call_of(self, names: Collection[str]) -> list[int]:
         """What all calls of tools with these `names` begin with; empty where there is no telling,
