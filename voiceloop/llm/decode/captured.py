@@ -1,11 +1,11 @@
-"""Rounds that are captured: all of a round between two numbers on the host, in shapes that stay.
+"""Rounds of speculative decoding as captured graphs, with fixed shapes and addresses.
 
-`Speculator.round` asks for each operation by itself, and its shapes grow with the sequence. Here
-the same round is two pieces of work for each number of draft tokens, the draft's passes and the
-target's with what is decided by it. They serve every conversation whose caches have slots. What
-differs from round to round (which slots, where the sequence ends, its last two ids, the keys of its
-random numbers) goes to the device in one copy, and what was decided comes back in one, which is all
-that the host waits for.
+`Speculator.round` launches each operation by itself, with shapes that grow with the sequence. Here
+the same round is two graphs for each number of draft tokens: the passes of the draft, and the pass
+of the target with the verification. They serve every conversation whose caches have slots. All that
+differs between rounds (the slots, the end of the sequence, its last two ids, the keys of its random
+numbers) goes to the device in one copy. The result comes back in one copy, the only one that the
+host waits for.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ from voiceloop.llm.rules.tree import chain
 from voiceloop.llm.rules.verify import Verifier, coupled, rejection
 
 LENGTHS = (0, 1, 2, 3, 4, 6, 8)
-"""Draft tokens of a round: each takes a graph of its own."""
+"""Numbers of draft tokens that a round may have; each needs graphs of its own."""
 MOST = LENGTHS[-1]
 USUAL = (0, 4)
-"""Those that nearly every reply begins with, captured before the first."""
+"""The numbers that nearly every reply begins with; they are captured at the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a round begins with."""
+    """The inputs of a round."""
 
     slots: tuple[int, int]
-    """The target's, and the draft's if that is a model."""
+    """The slot of the target, and that of the draft if it is a model."""
     length: int
-    """Ids of the sequence."""
+    """The length of the sequence."""
     start: int
-    """Where the reply begins."""
+    """The position of the reply's first token."""
     recent: tuple[int, int]
     """The last two ids."""
     keys: dict[Stream, list[int]]
-    """Of the random numbers of the next `MOST` + 1 tokens."""
+    """The keys of the random numbers of the next `MOST` + 1 tokens."""
 
 
 class Inputs:
-    """A round's numbers on the device, each at an address that stays."""
+    """A round's inputs on the device, at fixed addresses."""
 
     def __init__(self, device: torch.device) -> None:
         self._on_host = torch.zeros(6 + 3 * (MOST + 1), dtype=torch.long)
@@ -72,7 +72,7 @@ class Inputs:
         self.keys = dict(zip(Stream, numbers[6:].view(3, -1), strict=True))
 
     def load(self, round_: Round) -> None:
-        """Take a round's numbers. Whatever read the last ones has to be over."""
+        """Copy a round's inputs to the device. Work that reads the last ones must be over."""
         keys = [key for stream in Stream for key in round_.keys[stream]]
         told = (*round_.slots, round_.length, round_.start, *round_.recent, *keys)
         self._on_host.copy_(torch.tensor(told))
@@ -81,21 +81,21 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A model, and the slots that its rows go to."""
+    """A model and the slots of its caches."""
 
     decoder: Decoder
     slots: Slots
 
 
 class FixedRound:
-    """What a round computes, without anything that differs from one to the next but numbers.
+    """The work of a round, which depends on nothing but its `Inputs`.
 
-    Neither `draft` nor `verify` reads anything back. Both are the lines of `Speculator.round` that
-    bear the same names, and give what those give.
+    `draft` and `verify` give the same results as these two parts of `Speculator.round`, and read
+    nothing back from the device.
     """
 
     def __init__(self, target: Placed, draft: Placed | None, sampling: Sampling) -> None:
-        """Seeds are the conversations' own."""
+        """The seed of `sampling` is not used: the keys in `Inputs` come from the conversations."""
         self.target, self.draft_model = target, draft
         self.sampling = sampling
         device, vocab = target.decoder.device, target.decoder.vocab
@@ -103,29 +103,29 @@ class FixedRound:
         self.ids = torch.zeros(
             target.slots.spare + 1, target.slots.capacity, dtype=torch.long, device=device
         )
-        """Of the sequences, by slot; only penalties look at them."""
+        """The ids of the sequences, by slot; only penalties read them."""
         counting = Penalties(sampling, vocab, device).counting
         self.earlier = torch.zeros(
             len(self.ids) if counting else 0, vocab, dtype=torch.bool, device=device
         )
-        """Which tokens the earlier replies and what the reply answers consist of, by slot."""
+        """True for the tokens of earlier replies and of the user's words, by slot."""
         self.x = torch.zeros(MOST, dtype=torch.long, device=device)
         """Draft tokens."""
         exact = torch.float64 if target.decoder.dtype == torch.float64 else torch.float32
         rows = MOST + 1 if sampling.rejects else 0
         self.q = torch.zeros(rows, vocab, dtype=exact, device=device)
-        """In rejection sampling, the distributions they were drawn from."""
+        """In rejection sampling, the distributions that they were drawn from."""
         self.p = torch.zeros(rows, vocab, dtype=exact, device=device)
-        """In rejection sampling, the target's."""
+        """In rejection sampling, the distributions of the target."""
         self.decided = torch.zeros(MOST + 2, dtype=torch.long, device=device)
-        """How many draft tokens are accepted, and the tokens that are decided."""
+        """The number of accepted draft tokens, then the tokens that are decided."""
         self._noise = Noise(0, vocab, device)
         self._penalties = Penalties(sampling, vocab, device)
 
     @torch.inference_mode()
     def draft(self, k: int, reach: int) -> None:
-        """Propose x_1, …, x_k. The first pass reads the last two ids: it may have to, and writing a
-        row again changes nothing but rounding."""
+        """Propose x_1, …, x_k. The first pass reads the last two ids: the draft may lack both, and
+        to compute a row again changes nothing but rounding."""
         assert self.draft_model is not None
         given, sampling, x = self.inputs, self.sampling, self.x
         decoder, slots = self.draft_model.decoder, self.draft_model.slots
@@ -141,7 +141,7 @@ class FixedRound:
 
     @torch.inference_mode()
     def verify(self, k: int, reach: int) -> None:
-        """One pass of the target over the last id and the draft tokens, and what it decides."""
+        """Pass the last id and the draft tokens through the target, and verify them."""
         given, sampling, x, slots = self.inputs, self.sampling, self.x[:k], self.target.slots
         rows = torch.cat((given.recent[1:], x))
         place = Place(slots, given.target_slot, given.length - 1, reach)
@@ -159,7 +159,7 @@ class FixedRound:
         self._note(place.positions(k + 1), rows)
 
     def _gumbel(self, rows: int, *, drafting: bool = False) -> Tensor | None:
-        """See `Verifier.noise`."""
+        """Return the noise that `Verifier.noise` gives for these tokens."""
         if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
             return None
         return self._noise.gumbel(self.inputs.keys[Stream.CHOICE][:rows])
@@ -175,22 +175,22 @@ class FixedRound:
         return Said(counted(ids, given.length, given.start, self.target.decoder.vocab), earlier)
 
     def _note(self, positions: Tensor, ids: Tensor) -> None:
-        """Know which ids stand there."""
+        """Store the ids at these positions, for penalties."""
         if self._penalties.counting:
             at = self.inputs.target_slot * self.ids.shape[1] + positions
             self.ids.view(-1).index_copy_(0, at, ids)
 
     @property
     def counting(self) -> bool:
-        """Whether `ids` matter."""
+        """Whether penalties need the ids."""
         return self._penalties.counting
 
 
 class Captured:
-    """The rounds of a pair of models, replayed for any conversation."""
+    """The captured rounds of a pair of models, for all conversations."""
 
     def __init__(self, work: FixedRound, capture: Capture) -> None:
-        """All methods are to be called on one thread."""
+        """All methods must be called on one thread."""
         self.work = work
         self._capture = capture
         self._graphs: dict[tuple[str, int, int], Graph] = {}
@@ -200,12 +200,12 @@ class Captured:
             self._told = self._told.pin_memory()
 
     def prepare(self) -> None:
-        """Capture what is usual; the rest is, when it is first wanted."""
+        """Capture the usual rounds; others are captured when they are first wanted."""
         for k in USUAL:
             self._prepare(k, self._reaching(BUCKETS[0]))
 
     def begin(self, round_: Round, k: int, x: Tensor | None = None) -> None:
-        """A round of `k` draft tokens, one of `LENGTHS`; these are `x` if no model drafts them."""
+        """Load a round of `k` draft tokens, one of `LENGTHS`: `x`, or None if a model drafts."""
         self._reach = self._reaching(round_.length + k)
         self._prepare(k, self._reach)
         self.work.inputs.load(round_)
@@ -213,26 +213,26 @@ class Captured:
             self.work.x[:k].copy_(x)
 
     def note(self, slot: int, start: int, ids: Sequence[int]) -> None:
-        """From `start` on, the sequence in the target's `slot` has these `ids`, if that matters."""
+        """Store the ids of the sequence in the target's `slot` from `start` on, for penalties."""
         if self.work.counting and start < len(ids):
             self.work.ids[slot, start : len(ids)] = torch.tensor(ids[start:])
 
     def note_earlier(self, slot: int, tokens: Set[int]) -> None:
-        """What came earlier in the target's `slot`, as penalties count it, consists of `tokens`."""
+        """Set the earlier `tokens` of the sequence in the target's `slot`, for penalties."""
         if self.work.counting:
             self.work.earlier[slot].zero_()
             self.work.earlier[slot, sorted(tokens)] = True
 
     def draft(self, k: int) -> None:
-        """Propose; nothing waits for it."""
+        """Launch the draft's graph."""
         self._graphs["draft", k, self._reach].replay()
 
     def verify(self, k: int) -> None:
-        """Decide; nothing waits for it."""
+        """Launch the target's graph."""
         self._graphs["verify", k, self._reach].replay()
 
     def decided(self) -> tuple[int, list[int]]:
-        """How many of the draft tokens are accepted, and the tokens that are decided; waits."""
+        """Wait for the number of accepted draft tokens and the tokens that are decided."""
         self._told.copy_(self.work.decided, non_blocking=True)
         if self.work.decided.device.type == "cuda":
             arrived = torch.cuda.Event()
@@ -242,7 +242,7 @@ class Captured:
         return n, tokens[: n + 1]
 
     def _reaching(self, rows: int) -> int:
-        """How far passes reach that look at so many rows."""
+        """Return the bucket of rows that a pass over so many rows attends to."""
         work, capacity = self.work, self.work.target.slots.capacity
         models = [model for model in (work.target, work.draft_model) if model is not None]
         if not any(model.decoder.attends_bucket for model in models):
@@ -250,7 +250,7 @@ class Captured:
         return next((reach for reach in BUCKETS if rows <= reach <= capacity), capacity)
 
     def _prepare(self, k: int, reach: int) -> None:
-        """Capture what is not captured yet. What was loaded is lost."""
+        """Capture the graphs that are missing; this overwrites the inputs."""
         work = self.work
         jobs = {"verify": work.verify}
         if work.draft_model is not None and k > 0:
@@ -279,7 +279,7 @@ class Rounds:
         verifier: Verifier,
         penalties: Penalties,
     ) -> None:
-        """`cache` is the target's."""
+        """`cache` is the target's; the others are the speculator's."""
         self._captured = captured
         self._cache = cache
         self._draft = draft
@@ -287,12 +287,13 @@ class Rounds:
         self._penalties = penalties
         self._position = 0
         self._noted = 0
-        """How many of the conversation's ids lie on the device."""
+        """The number of ids that are stored on the device."""
         self._earlier: Set[int] | None = None
-        """The tokens that came earlier, as they are marked there."""
+        """The earlier tokens that are set there."""
 
     def ready(self, ids: Sequence[int]) -> bool:
-        """Whether the round after `ids` can be one of these: its rows have places that stay."""
+        """Tell whether the round behind `ids` can be a captured one: the caches have slots, and
+        only the last id is missing in the target's."""
         caches = [self._cache]
         if isinstance(self._draft, ModelDraft):
             caches.append(self._draft.cache)
@@ -303,10 +304,11 @@ class Rounds:
     def begin(
         self, ids: Sequence[int], k: int, start: int, position: int
     ) -> Generator[None, None, int]:
-        """The round after `ids`, whose reply begins at `start`, of `k` draft tokens or the next
-        fewer that can be; returns how many. The first is number `position` of the turn's tokens.
+        """Load the round behind `ids`, of `k` draft tokens or the next smaller of `LENGTHS`, which
+        is returned. The reply begins at `start`; the first token that is decided is number
+        `position` of the turn's.
 
-        What is no model has drafted them by then; one has caught up. Nothing waits for the device.
+        A draft that is no model proposes here. One that is must have read up to the last two ids.
         """
         draft, captured, known, x = self._draft, self._captured, len(ids), None
         k, slot = _fitting(k), captured.work.target.slots.spare
@@ -332,29 +334,29 @@ class Rounds:
         return k
 
     def draft(self, k: int) -> None:
-        """Have the model draft the `k` tokens, if it is one that does; nothing waits for it."""
+        """Launch the draft of `k` tokens, if a model drafts."""
         if isinstance(self._draft, ModelDraft) and k > 0:
             self._captured.draft(k)
 
     def verify(self, k: int) -> None:
-        """Pass the `k` draft tokens through the target, and decide; nothing waits for it."""
+        """Launch the target's pass over `k` draft tokens."""
         self._captured.verify(k)
         self._cache.advance(k + 1)
 
     def settle(self) -> tuple[int, list[int]]:
-        """How many of the draft tokens are accepted, and the tokens that are decided; waits."""
+        """Wait for the number of accepted draft tokens and the tokens that are decided."""
         n, tokens = self._captured.decided()
         if self._verifier.sampling.rejects:
             self._verifier.remember(self._position, self._captured.work.p[: n + 1])
         return n, tokens
 
     def rollback(self, length: int) -> None:
-        """The ids from position `length` on are others by now."""
+        """Forget the stored ids from position `length` on."""
         self._noted = min(self._noted, length)
-        if length == 0:  # what comes may have another slot
+        if length == 0:  # the next sequence may have another slot
             self._earlier = None
 
 
 def _fitting(k: int) -> int:
-    """The most draft tokens of a captured round that are no more than `k`."""
+    """Return the largest of `LENGTHS` that is at most `k`."""
     return max(length for length in LENGTHS if length <= k)

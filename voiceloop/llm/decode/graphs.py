@@ -1,7 +1,7 @@
-"""Work that is recorded once and then repeated: the same operations at the same addresses.
+"""Work that is recorded once and then replayed: the same operations at the same addresses.
 
-On a GPU most of a small pass is the time that the processor needs to ask for each of its hundreds
-of operations. A captured graph is asked for at once.
+On a GPU most of the time of a small pass goes into launching its hundreds of kernels one by one. A
+captured graph is launched at once.
 """
 
 from __future__ import annotations
@@ -17,47 +17,50 @@ logger = logging.getLogger(__name__)
 
 
 class Graph(Protocol):
-    """Work that can be repeated."""
+    """Work that can be replayed."""
 
     def replay(self) -> None:
-        """Do it again, on what now lies at the addresses that it reads."""
+        """Run the work again, on the present values at the addresses that it reads."""
         ...
 
 
 Capture = Callable[[Callable[[], None]], Graph]
-"""Makes a graph of work that has been done at least once before. The work reads and writes tensors
-that stay where they are, reads nothing back from the device, and is the same each time."""
+"""Makes a graph of work that has run at least once before. The work reads and writes tensors at
+fixed addresses, reads nothing back from the device, and is the same each time."""
 
 
 class Plainly:
-    """Work that is asked for one operation after the other, each time."""
+    """A graph that runs its work without capturing it."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
 
     def replay(self) -> None:
-        """See `Graph.replay`."""
         self._work()
 
 
 class CudaGraphs:
-    """Captures on the stream and thread that it is called on, with the stream's priority, and with
-    memory for all its graphs in common: they are replayed one after the other, and keep nothing
-    there in between."""
+    """Captures work as CUDA graphs, on the stream and thread that call it.
+
+    All graphs share one pool of memory: they are replayed one after the other and keep nothing in
+    it between replays.
+    """
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
         self._told = False
 
     def __call__(self, work: Callable[[], None]) -> Graph:
-        """See `Capture`. What cannot be captured is done plainly, which is said once."""
+        """Capture `work`. Work that cannot be captured runs uncaptured; that is logged once."""
         graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.current_stream()
-        own = None if stream == torch.cuda.default_stream() else stream  # it can capture nothing
-        torch.cuda.empty_cache()  # as capturing does, or what it takes would be less than nothing
+        own = (
+            None if stream == torch.cuda.default_stream() else stream
+        )  # the default stream cannot capture
+        torch.cuda.empty_cache()  # capturing does so too, and would make the difference negative
         began, held = perf_counter(), torch.cuda.memory_reserved()
         try:
-            # Other threads' models may go on: only this thread's calls are looked at.
+            # Models on other threads may go on: only calls of this thread are checked.
             with torch.cuda.graph(
                 graph, pool=self._pool, stream=own, capture_error_mode="thread_local"
             ):

@@ -103,7 +103,7 @@ class KvCache:
         self.length = min(self.length, length)
 
     def keep(self, start: int, rows: Sequence[int]) -> None:
-        """Of the rows from `start` on keep these alone, counted from there, in ascending order."""
+        """Of the rows from `start` on keep only those at these offsets, in ascending order."""
         moved = next((at for at, row in enumerate(rows) if row != at), len(rows))
         self.length = start + len(rows)
         if moved == len(rows):

@@ -1,9 +1,9 @@
 """One forward pass of a causal language model over a few new tokens.
 
-`LeanDecoder` runs the Llama family from fused weights with a handful of calls for each layer:
-with models of a few million parameters, the layers of Python around the arithmetic cost more than
-the arithmetic. Everything else runs through transformers' own forward, by the decoder in `hf`. Both
-write into a `KvCache` and know nothing of what the tokens mean.
+`LeanDecoder` runs the Llama family from fused weights with a handful of calls for each layer: in
+models of a few million parameters Python costs more than the arithmetic. Other models run through
+transformers' own forward, by the decoder in `hf`. Both write into a `KvCache` and do not know what
+the tokens mean.
 """
 
 from __future__ import annotations
@@ -32,58 +32,61 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 CHUNK = 64
-"""Most tokens of a prompt in one step: a step bounds how long cancellation takes."""
+"""The most tokens of a prompt in one step; cancellation waits for the end of a step."""
 MANY = 24
-"""Rows from which on a pass is large work: more than a round verifies."""
+"""The number of rows from which on a pass runs on all cores; a round verifies fewer."""
 _CHUNKS = {"cuda": 512}
-"""The same on devices that read all weights again for each of these in next to no time."""
+"""Overrides of `CHUNK` for devices on which a pass takes much less time."""
 
 
 class CausalModel(Protocol):
-    """A model that extends a sequence."""
+    """A model that computes the logits of new tokens behind those in a cache."""
 
     vocab: int
-    """Length of a row of logits."""
+    """The length of a row of logits."""
     parameters: int
     pass_bytes: int
-    """Bytes of weights that a pass reads, of large matrices."""
+    """The bytes of large matrices that a pass reads."""
     device: torch.device
     dtype: torch.dtype
-    """Of weights, and of the rows of a cache."""
+    """The type of weights and of the rows of a cache."""
     chunk: int
-    """Most tokens of a prompt in one step."""
+    """The most tokens of a prompt in one step."""
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """Feed `ids` (int64 [rows]) after the tokens that `cache` holds, and add them to it.
+        """Compute `ids` (int64 [rows]) behind the tokens that `cache` holds, and add them to it.
 
-        Returns the logits after each of the last `keep` of them, [keep, vocab].
+        Returns the logits behind each of the last `keep` of them, [keep, vocab].
         """
         ...
 
 
 class Decoder(CausalModel, Protocol):
-    """One that also extends several at once, and at places that stay."""
+    """A model that also computes trees of tokens, and passes of fixed shapes."""
 
     attends_bucket: bool
     """True if a pass at a place attends to its whole bucket of rows, behind a mask; False if a
     kernel reads only the rows that are in use."""
 
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
-        """`forward` where the last of the rows are the nodes of a tree, some of which the cache may
-        hold already, at its end."""
+        """Compute `ids` like `forward`, where the last rows are the nodes of a tree. The cache may
+        hold some of the nodes already, at its end."""
         ...
 
     def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
-        """`forward` at a place: its shapes depend on `len(ids)`, `keep` and `place.reach` alone, it
-        reads nothing back from the device, and no cache learns of the rows."""
+        """Compute `ids` like `forward` at a fixed place, for capture.
+
+        Shapes depend on `len(ids)`, `keep` and `place.reach` alone, nothing is read back from the
+        device, and the length of no cache changes.
+        """
         ...
 
 
 class TargetDecoder(Decoder, Protocol):
-    """One that a draft may have been trained for."""
+    """A model that a draft may have been trained for."""
 
     embedding: Tensor
-    """Of the tokens, [vocab or more, hidden]."""
+    """The embeddings of the tokens, [vocab or more, hidden]."""
 
 
 def decoder(
@@ -94,13 +97,13 @@ def decoder(
     *,
     features: bool = False,
 ) -> TargetDecoder:
-    """The quickest decoder there is for `model`, which may lose its weights to it.
+    """Build the quickest decoder for `model`, which may lose its weights to it.
 
-    Logits are cut to the first `vocab` tokens: what lies beyond is padding. `capacity` is the
-    longest sequence, `how` what matrices are rounded to; with `features`, caches keep what the head
-    is given. Raises EngineError where the model's matrices cannot be rounded.
+    Logits are cut to the first `vocab` tokens: the others are padding. `capacity` is the longest
+    sequence, `how` the quantisation of matrices. With `features`, caches keep the hidden states
+    that the head is given. Raises EngineError where the model's matrices cannot be quantised.
     """
-    if isinstance(model, GgufModel):  # of which nobody asks for trees, places or features
+    if isinstance(model, GgufModel):  # it is never used with trees, places or features
         return cast(TargetDecoder, LlamaDecoder(model, vocab))
     if isinstance(model, Checkpoint):
         return LeanDecoder(model, vocab, capacity, how, features=features)
@@ -114,16 +117,16 @@ def decoder(
 
 
 def chunk(device: torch.device) -> int:
-    """Most tokens of a prompt in one step of a model of torch's there."""
+    """Return the most tokens of a prompt in one step of torch on this device."""
     return _CHUNKS.get(device.type, CHUNK)
 
 
 def feed(
     model: CausalModel, cache: KvCache, ids: Sequence[int]
 ) -> Generator[None, None, Tensor | None]:
-    """Extend `cache` to all of `ids`, whose beginning it holds; pauses between chunks.
+    """Extend `cache`, which holds a prefix of `ids`, to all of them; pauses between chunks.
 
-    Returns the logits after the last of them, [1, vocab], or None where nothing was to be done.
+    Returns the logits behind the last id, [1, vocab], or None if `cache` held all.
     """
     logits: Tensor | None = None
     while cache.length < len(ids):
@@ -139,9 +142,9 @@ class _Layer:
     """One layer; projections of the same input are one."""
 
     window: int | None
-    """Of `checkpoint.Sight`."""
+    """The window of its `checkpoint.Sight`."""
     table: int | None
-    """Which of the tables tells its positions, if any does."""
+    """The index of its table of rotary positions; None if it has none."""
     attention_norm: Norm
     qkv: Linear
     q_norm: Norm | None
@@ -155,10 +158,11 @@ class _Layer:
 
 
 class LeanDecoder:
-    """Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3: RMSNorm, rotary positions in all or most
-    layers, grouped queries, a gate; in some of them windows, and norms of what layers give.
+    """Runs Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3: RMSNorm, rotary positions in all or
+    most layers, grouped-query attention and SwiGLU or GeGLU; some have sliding windows and norms
+    behind their layers.
 
-    Of its attributes eight are those of every decoder; the others are what a pass needs.
+    Eight of its attributes are those of every decoder; the others are what a pass needs.
     """
 
     def __init__(
@@ -170,8 +174,8 @@ class LeanDecoder:
         *,
         features: bool = False,
     ) -> None:
-        """`model` loses its weights; `how` they are kept changes what it says. With `features`,
-        caches keep what the head is given."""
+        """`model` loses its weights; `how` they are quantised changes results. With `features`,
+        caches keep the hidden states that the head is given."""
         self.vocab = vocab
         self.parameters = model.parameters
         self.dtype = model.dtype
@@ -184,7 +188,7 @@ class LeanDecoder:
             taken = _Taken(model, how, told)
             self._layers = [taken.layer(index) for index in range(len(model.sights))]
             self.normed = taken.norm(NORM)
-            """Of what the layers give, what the head is given."""
+            """The norm between the last layer and the head."""
             self.embedding = taken.wide(model.weights.pop(EMBEDDING))
             self.device = self.embedding.device
             self._multiplier = (
@@ -209,21 +213,18 @@ class LeanDecoder:
 
     @torch.inference_mode()
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """See `CausalModel.forward`."""
         logits = self._pass(ids, Following(cache, len(ids)), keep)
         cache.advance(len(ids))
         return logits
 
     @torch.inference_mode()
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
-        """See `Decoder.forward_tree`."""
         logits = self._pass(ids, Branching(cache, len(ids), tree, self.device), keep)
         cache.advance(len(ids))
         return logits
 
     @torch.inference_mode()
     def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
-        """See `Decoder.forward_at`."""
         return self._pass(ids, Placed(place, len(ids)), keep, self._captured)
 
     def _pass(self, ids: Tensor, rows: Rows, keep: int, do: Operations = PLAIN) -> Tensor:
@@ -247,7 +248,7 @@ class LeanDecoder:
         return do.product(self._head, features)[:, : self.vocab]
 
     def through(self, x: Tensor, rows: Rows, do: Operations = PLAIN) -> Tensor:
-        """What all layers make of `x` [rows, hidden]: the same shape."""
+        """Pass `x` [rows, hidden] through all layers; the result has its shape."""
         queries, groups, dim = self._heads
         shape = len(x), queries + 2 * groups, dim
         angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
@@ -268,14 +269,14 @@ class LeanDecoder:
 
 
 def _added(to: Tensor, x: Tensor, weights: Linear, norm: Norm | None, do: Operations) -> Tensor:
-    """The product of `x`, normalised if there is a norm for it, added to `to`."""
+    """Return `to` + `norm`(x W^T + b); without the norm if that is None."""
     if norm is None:
         return do.product(weights, x, to)
     return do.rms_norm(norm, do.product(weights, x)).add_(to)
 
 
 def _rotary_table(sight: Sight, capacity: int) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of layers that tell positions so, [capacity, 1, dim]."""
+    """Return the cosines and sines of rotary positions, [capacity, 1, dim] each."""
     assert sight.rotary is not None
     cos, sin = sight.rotary(capacity)
     # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
@@ -285,8 +286,8 @@ def _rotary_table(sight: Sight, capacity: int) -> tuple[Tensor, Tensor]:
 
 
 def _padded(head: Tensor, vocab: int) -> Tensor:
-    """The rows of `head` for the vocabulary; on CUDA a multiple of 64, which is multiplied faster.
-    More of it may be there, as padding."""
+    """Return the rows of `head` for the vocabulary; on CUDA padded to a multiple of 64, which is
+    multiplied faster. `head` may have more rows than the vocabulary."""
     if head.device.type != "cuda":
         return head[:vocab]
     rows = -(-vocab // 64) * 64
@@ -296,29 +297,28 @@ def _padded(head: Tensor, vocab: int) -> Tensor:
 
 
 class _Taken:
-    """Layers from the weights of a model, which are taken out one layer at a time.
+    """Builds layers from the weights of a model and removes them there, one layer at a time.
 
-    So no two copies of all are held: what is stored in a narrower type is widened where it is
-    fused.
+    So memory never holds two copies of all weights. Weights of a narrower type are widened here.
     """
 
     def __init__(self, model: Checkpoint, how: Quantize, told: Sequence[Sight]) -> None:
-        """`told` are the kinds of layers that tell positions."""
+        """`told` are the kinds of layers with rotary positions."""
         self._model = model
         self._told = told
         self._how: Quantize = how
 
     def wide(self, weight: Tensor) -> Tensor:
-        """A weight in the type that is computed in."""
+        """Return a weight in the type of the arithmetic."""
         return weight.to(self._model.dtype)
 
     def norm(self, name: str) -> Norm:
-        """A norm by the name of its weight."""
+        """Build a norm; its weight has this name."""
         model = self._model
         return Norm(self.wide(model.weights.pop(name)), model.eps, raised=model.raised)
 
     def layer(self, index: int) -> _Layer:
-        """Take a layer's weights out."""
+        """Build a layer."""
         weights, prefix = self._model.weights, f"model.layers.{index}."
         sight = self._model.sights[index]
 
@@ -339,8 +339,8 @@ class _Taken:
         def norm_if_any(name: str) -> Norm | None:
             return norm(name) if f"{prefix}{name}.weight" in weights else None
 
-        # Where what layers give is normalised too, the name of the norm before the second half is
-        # that of the one behind the first.
+        # With norms behind layers, `post_attention_layernorm` is the one behind attention; without,
+        # it is the one before the MLP.
         both = f"{prefix}pre_feedforward_layernorm.weight" in weights
         return _Layer(
             window=sight.window,

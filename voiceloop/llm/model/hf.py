@@ -163,13 +163,11 @@ class TransformersDecoder:
 
     @torch.inference_mode()
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """See `Decoder.forward`."""
         layers = [_Following(cache, index) for index in range(self._layers)]
         return self._followed(ids, cache, layers, keep)
 
     @torch.inference_mode()
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
-        """See `Decoder.forward_tree`."""
         branches = Branches(cache.length, len(ids), tree, self.device)
         layers = [_Following(cache, index) for index in range(self._layers)]
         options = self._seen(branches.positions, branches.places, branches.apart)

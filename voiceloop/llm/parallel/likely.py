@@ -1,9 +1,9 @@
-"""What most likely follows, up to the token that ends it.
+"""A search for the most likely continuations, each up to the token that ends it.
 
-Best-first search: of all beginnings that are known the likeliest are extended first, so that whole
-continuations are found in about the order of their probability (Meister, Vieira and Cotterell 2020,
-Best-First Beam Search), a few at a time, since a pass over several rows takes hardly longer. This
-module knows no models: whoever searches says what follows the nodes of a growing tree.
+It is a best-first search (Meister, Vieira and Cotterell 2020, Best-First Beam Search): the
+likeliest known beginnings are extended first, so whole continuations are found in about the order
+of their probability. A few beginnings are extended in one pass, which takes hardly longer than one.
+This module knows no models: the caller computes the logits of a growing tree.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch import Tensor
 from voiceloop.llm.rules.tree import ROOT
 
 AT_ONCE = 16
-"""Beginnings that are extended in one pass."""
+"""The most beginnings that are extended in one pass."""
 SPREAD = 5.0
-"""Those that are extended with the likeliest are at most e to so much less likely: where the model
-is sure, a pass is over few rows, and more passes can be made."""
+"""The largest difference in log-probability to the likeliest beginning of a pass. Where the model
+is sure, a pass has few rows, and more passes can be made."""
 WIDTH = 8
-"""Tokens with which one is extended: none that is less likely is among the first few."""
+"""The number of likeliest tokens that a beginning is extended by."""
 
 Tokens = tuple[int, ...]
 
@@ -32,22 +32,22 @@ class Found(NamedTuple):
 
     tokens: Tokens
     node: int
-    """The last of them in the tree; `ROOT` where there is none."""
+    """The node of the last token; `ROOT` where there is none."""
 
 
 Extend = Callable[[Sequence[int], Sequence[int]], Tensor]
-"""Adds nodes to the tree, numbered on, by what each follows and its token; gives the logits after
-each, [nodes, vocab]."""
+"""Adds nodes to the tree, by the parent and the token of each; returns the logits behind each,
+[nodes, vocab]."""
 
 
 def most_likely(
     root: Tensor, extend: Extend, end: int, *, count: int, rows: int
 ) -> Generator[None, None, list[Found]]:
-    """At most so many continuations, without the `end` that follows each, likeliest first; none
-    that is but the beginning of a likelier one, as a text is without its full stop.
+    """Return at most `count` continuations without their `end`, likeliest first.
 
-    `root` are the logits after what is continued, [vocab]. It pauses after each pass, and makes
-    some until so many `rows` have been computed; what is known to be whole by then comes last.
+    None is a prefix of a likelier one, such as a text without its full stop. `root` are the logits
+    behind what is continued, [vocab]. The search pauses after each pass. It extends beginnings
+    until `rows` have been computed; those that are known to be whole by then come last.
     """
     beginnings: list[tuple[float, Tokens, int]] = []
     found: list[Found] = []
