@@ -19,8 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import tyro
-
 import voiceloop
 from voiceloop import completion, manual, signals
 from voiceloop.bench import command as bench
@@ -41,7 +39,7 @@ from voiceloop.errors import (
     VoiceloopError,
     tells_of_no_memory,
 )
-from voiceloop.flags import Command, Commands, Help, parse
+from voiceloop.flags import POSITIONAL, Command, Commands, Help, parse, written
 from voiceloop.outputs import keep
 from voiceloop.replay.command import Replay, replay
 from voiceloop.server.command import Serve, serve
@@ -75,13 +73,13 @@ class Ask(Command, frozen=True, kw_only=True):
         "voiceloop ask talk.wav --preset cpu --play --trace trace.json",
     )
 
-    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="IN.wav")]
+    file: Annotated[Path, POSITIONAL, written("IN.wav")]
     """The recording: WAV, FLAC, OGG, AIFF or MP3; any rate from 8 to 192 kHz."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="R.wav")] = None
+    out: Annotated[Path | None, written("R.wav")] = None
     """Write what the speaker plays."""
     play: bool = False
     """Let the replies be heard, where there is a speaker."""
-    trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
+    trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
     """Print one JSON object on one line for each turn."""
@@ -99,13 +97,13 @@ class Talk(Choosing, frozen=True, kw_only=True):
 
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --headphones")
 
-    input: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    input: Annotated[str | None, written("NAME")] = None
     """The microphone by a part of its name, or `list`; none: the system's default."""
-    output: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    output: Annotated[str | None, written("NAME")] = None
     """The speaker, likewise."""
     headphones: bool = False
     """Listen while it speaks, so that you can interrupt; a loudspeaker would do so too."""
-    trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
+    trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
     """Print one JSON object on one line for each turn."""

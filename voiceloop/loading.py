@@ -30,7 +30,7 @@ from voiceloop.engines import (
     Tts,
     TurnModel,
     Vad,
-    check_registered,
+    check,
     load,
 )
 from voiceloop.llm.remote.remote import RemoteLlm
@@ -103,8 +103,8 @@ def open_engines(config: Config) -> Iterator[Engines]:
     bound_threads(config.threads)
     check_voice(config.tts)
     check_recogniser(config.asr)
-    for kind, name in _named(config):
-        check_registered(kind, name)
+    for kind, name, settings in _named(config):
+        check(kind, name, settings)
     if config.llm.engine == "speculative":
         from voiceloop.planning import check_memory  # torch counts threads when it is imported
 
@@ -142,14 +142,14 @@ def open_engines(config: Config) -> Iterator[Engines]:
         yield engines
 
 
-def _named(config: Config) -> Iterator[tuple[Kind, str]]:
-    """The engines that are configured, in the order of a conversation."""
-    yield "vad", config.vad.engine
-    yield "asr", config.asr.engine
-    yield "llm", config.llm.engine
-    yield "tts", config.tts.engine
+def _named(config: Config) -> Iterator[tuple[Kind, str, object]]:
+    """The engines that are configured with their settings, in the order of a conversation."""
+    yield "vad", config.vad.engine, config.vad
+    yield "asr", config.asr.engine, config.asr
+    yield "llm", config.llm.engine, config.llm
+    yield "tts", config.tts.engine, config.tts
     if config.turns.sound != "none":
-        yield "turn", config.turns.sound
+        yield "turn", config.turns.sound, config.turns
 
 
 # Each does its engine's kind of work once, no more than shows what is missing and sets it up.

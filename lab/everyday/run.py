@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
-import tyro
 from msgspec.structs import replace
 
 from lab.everyday.rules import Answer, Ask, Questions, Talk, read, wrong
@@ -31,7 +30,7 @@ from voiceloop.bench.progress import Progress
 from voiceloop.config import Config, TtsConfig
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
-from voiceloop.flags import Command, parse
+from voiceloop.flags import Command, parse, written
 from voiceloop.loading import open_engines
 from voiceloop.outputs import replacing
 from voiceloop.session import Session
@@ -54,7 +53,7 @@ ENDED_S = 1.0
 class Everyday(Command, frozen=True, kw_only=True):
     """Ask the everyday questions, and judge the answers."""
 
-    out: Annotated[Path | None, tyro.conf.arg(metavar="A.json")] = None
+    out: Annotated[Path | None, written("A.json")] = None
     """Write all answers, with what is wrong with them."""
     kinds: tuple[str, ...] = ()
     """Only talks of these kinds."""
