@@ -126,7 +126,7 @@ def meaning(key: str) -> str:
 def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
     """The docstrings under the fields of a module's classes, each in one line."""
     found: dict[str, dict[str, str]] = {}
-    for kind in ast.parse(inspect.getsource(sys.modules[module])).body:
+    for kind in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
         if isinstance(kind, ast.ClassDef):
             found[kind.name] = {
                 ast.unparse(item.target): " ".join(str(ast.literal_eval(text.value)).split())
