@@ -34,7 +34,9 @@ COUNTS = """
 from threadpoolctl import ThreadpoolController
 from voiceloop.config import Config
 from voiceloop.loading import load_asr
+from voiceloop.startup import configure
 
+configure(0)
 load_asr(Config())
 for pool in ThreadpoolController().info():
     print(pool["user_api"], pool["num_threads"])
@@ -252,6 +254,7 @@ def stuck(config):
 
 def test_nothing_that_is_loaded_keeps_a_record_to_send(tmp_path: Path) -> None:
     program = "from voiceloop.config import Config; from voiceloop.loading import open_engines\n"
+    program += "from voiceloop.startup import configure; configure(0)\n"
     program += "with open_engines(Config()): pass"
     environment = {key: value for key, value in os.environ.items() if key not in SILENCES}
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import voiceloop
-from voiceloop import completion, manual, signals
+from voiceloop import completion, manual, signals, startup
 from voiceloop.bench import command as bench
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog import command as catalog
@@ -308,6 +308,7 @@ def voices(command: Voices) -> int:
     """`voiceloop voices`."""
     settings, tts, absent = command.settings.tts, None, None
     with loading(tts_name(settings), sys.stderr):
+        startup.configure(command.settings.threads)
         from voiceloop.engines import registered
         from voiceloop.loading import load_tts
         from voiceloop.voicelist import listed, table

@@ -35,6 +35,7 @@ from voiceloop.loading import open_engines
 from voiceloop.outputs import replacing
 from voiceloop.session import Session
 from voiceloop.skills.known import Voice
+from voiceloop.startup import configure, settled
 from voiceloop.status import engine_names
 from voiceloop.trace.record import Mark
 from voiceloop.turn.skills import Skills
@@ -225,7 +226,8 @@ def main(argv: Sequence[str]) -> int:
     if command.kinds:
         chosen = tuple(talk for talk in questions.talk if talk.kind in command.kinds)
         questions = replace(questions, talk=chosen)
-    with open_engines(config) as engines:
+    configure(config.threads)
+    with settled(open_engines(config)) as engines:
         records = anyio.run(partial(ask_all, engines, config, questions))
     print(*table(records), sep="\n")
     if command.out:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from voiceloop import startup
 from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import POSITIONAL, Command, Commands, written
@@ -285,9 +286,7 @@ def _measured(
 ) -> int:
     """Run a measurement and tell what it found; its report overwrites none of `inputs`."""
     keep(inputs, {"--report": command.report})
-    from voiceloop.threads import bound_threads
-
-    bound_threads(command.settings.threads)
+    startup.configure(command.settings.threads)
     from voiceloop.bench.progress import Progress
     from voiceloop.bench.report import branches, drafts, draw, latency, llm, load, speech
 

@@ -31,7 +31,7 @@ class Say(Command, frozen=True, kw_only=True):
 
 def say(command: Say) -> int:
     """`voiceloop say`."""
-    from voiceloop import saying
+    from voiceloop import saying, startup
     from voiceloop.audio.files import check_wav
 
     # What can be wrong with file or speaker is found before the voice is loaded.
@@ -41,6 +41,7 @@ def say(command: Say) -> int:
     with ExitStack() as stack:
         card = None if command.out else stack.enter_context(saying.speaker(command.output))
         with loading(tts_name(command.settings.tts), sys.stderr):
+            startup.configure(command.settings.threads)
             from voiceloop.loading import load_tts
 
             tts = load_tts(command.settings)

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from voiceloop import startup
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.config import Config
 from voiceloop.errors import AudioError
@@ -63,6 +64,7 @@ def transcribe(command: Transcribe) -> int:
 def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
     """What hears, loaded when there is a file to be heard."""
     with loading(asr_name(settings.asr), sys.stderr):
+        startup.configure(settings.threads)
         from voiceloop.loading import load_asr, load_vad
 
         return load_asr(settings), load_vad(settings)

@@ -13,6 +13,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from voiceloop import startup
 from voiceloop.choosing import Choosing, settle
 from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError
@@ -77,6 +78,7 @@ def serve(command: Serve) -> int:
     command, told = settle(command, looks=True)
     _start_log(command)
     scheme = "https" if secure else "http"
+    startup.configure(command.settings.threads)
     logger.info("loading", extra={"models": engine_names(command.settings)})
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
@@ -86,7 +88,7 @@ def serve(command: Serve) -> int:
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     where = f"{scheme}://{command.host}:{command.port}"
     place, offers = Place(binding, access, site, secure), Offers.of(command)
-    app = App(open_engines(command.settings), command.settings, place, offers)
+    app = App(startup.settled(open_engines(command.settings)), command.settings, place, offers)
 
     def ready() -> None:
         print(f"listening on {where}: open it in a browser, Ctrl-C ends", flush=True)
