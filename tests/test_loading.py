@@ -23,6 +23,8 @@ from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import ConfigError, ModelNotFound
 from voiceloop.loading import open_engines
+from voiceloop.memoryplan import Part
+from voiceloop.planning import check_memory
 from voiceloop.threads import available_cores
 from voiceloop.types import Pcm
 
@@ -241,6 +243,26 @@ def plug_in(folder: Path, name: str, text: str, *points: str) -> None:
 
 def path_with(folder: Path) -> str:
     return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+LARGE = """
+from voiceloop.memoryplan import Part
+
+def footprint(config, device):
+    yield Part(f"a voice on {device}", 7)
+
+def large(config):
+    raise AssertionError("only its size is asked for")
+"""
+
+
+def test_what_an_engine_says_that_it_takes_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plug_in(tmp_path, "large", LARGE, "[voiceloop.tts]", "large = large:large")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = Config(llm=LlmConfig(device="cpu"), tts=TtsConfig(engine="large"))
+    assert Part("a voice on cpu", 7) in check_memory(config).parts
 
 
 STUCK = """

@@ -13,18 +13,30 @@ Engines register by entry point, the built-in ones like anybody's: group `voicel
 `voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`, an object called with the
 matching section of the configuration and returning the engine. Where a recogniser, language model
 or synthesizer has settings of its own, the object has a struct `Options`, a subclass of
-`voiceloop.schema.Object`; what the user has set of it is the second argument. Engines are imported
-only when they are chosen.
+`voiceloop.schema.Object`; what the user has set of it is the second argument. Its module may have a
+function `footprint(config, device)`, which yields a `voiceloop.memoryplan.Part` for each thing that
+takes memory of a device of that type, such as `cpu`. Engines are
+imported only when they are chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
+import sys
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Generator,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from threading import Lock
+from types import ModuleType
 from typing import Any, Literal, Protocol, TypeVar
 
+from voiceloop.config import Config
 from voiceloop.errors import ConfigError
 from voiceloop.schema import TOML, Mistake, Object, hints_of, read, suggestion
 from voiceloop.types import (
@@ -380,6 +392,16 @@ def _entry(kind: Kind, name: str) -> EntryPoint:
     return found[name]
 
 
+def configured(config: Config) -> Iterator[tuple[Kind, str, object]]:
+    """The engines that are configured with their settings, in the order of a conversation."""
+    yield "vad", config.vad.engine, config.vad
+    yield "asr", config.asr.engine, config.asr
+    yield "llm", config.llm.engine, config.llm
+    yield "tts", config.tts.engine, config.tts
+    if config.turns.sound != "none":
+        yield "turn", config.turns.sound, config.turns
+
+
 _importing = Lock()
 """Engines are loaded on a thread each. Where two threads import modules that need one another,
 Python lets one of them see half of a module rather than wait for ever."""
@@ -390,6 +412,12 @@ def _imported(kind: Kind, name: str) -> Any:
     entry = _entry(kind, name)
     with _importing:
         return entry.load()
+
+
+def module_of(kind: Kind, name: str) -> ModuleType:
+    """The module that an engine is registered from."""
+    _imported(kind, name)
+    return sys.modules[_entry(kind, name).module]
 
 
 def options_of(kind: Kind, name: str) -> type[Object] | None:

@@ -30,6 +30,7 @@ from voiceloop.engines import (
     TurnModel,
     Vad,
     check,
+    configured,
     load,
 )
 from voiceloop.llm.remote.remote import RemoteLlm
@@ -100,7 +101,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
     prepare(config)
     check_voice(config.tts)
     check_recogniser(config.asr)
-    for kind, name, settings in _named(config):
+    for kind, name, settings in configured(config):
         check(kind, name, settings)
     if config.llm.engine == "speculative":
         from voiceloop.planning import check_memory  # which imports torch
@@ -132,16 +133,6 @@ def open_engines(config: Config) -> Iterator[Engines]:
             turn_runner=ear,
             vad_runner=vad if window_s > AT_ONCE_S else None,
         )
-
-
-def _named(config: Config) -> Iterator[tuple[Kind, str, object]]:
-    """The engines that are configured with their settings, in the order of a conversation."""
-    yield "vad", config.vad.engine, config.vad
-    yield "asr", config.asr.engine, config.asr
-    yield "llm", config.llm.engine, config.llm
-    yield "tts", config.tts.engine, config.tts
-    if config.turns.sound != "none":
-        yield "turn", config.turns.sound, config.turns
 
 
 # Each does its engine's kind of work once, no more than shows what is missing and sets it up.
