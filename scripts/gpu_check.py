@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from voiceloop.bench.gpu.bare import complete
+from voiceloop.startup import ENVIRONMENT
 
 MINUTES = 7.0
 
@@ -34,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=MINUTES, help="for all of it")
     options = parser.parse_args(argv)
     began = perf_counter()
+    os.environ.update(ENVIRONMENT)
     if options.device == "cuda" and not torch.cuda.is_available():
         print("gpu_check: torch finds no CUDA device here", file=sys.stderr)
         print("hint: --device cpu --pairs tiny tries the script itself", file=sys.stderr)

@@ -25,6 +25,7 @@ LAYERS = {"pure", "virtual", "real", "models", "browser", "audio", "gpu"}
 os.environ["HF_HUB_OFFLINE"] = "1"
 # And before torch: one thread gives the same sums everywhere, and small models lose by sharing.
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 # A busy machine is no defect, so examples have no deadline; CI runs the same ones every time.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -16,6 +16,7 @@ from voiceloop.config import (
     KEYS,
     PRESETS,
     Config,
+    assembled,
     config_files,
     flatten,
     load_config,
@@ -259,3 +260,32 @@ def test_no_key_or_text_escapes_as_anything_but_a_config_error(key: str, text: s
 def test_the_page_of_all_settings_is_up_to_date() -> None:
     shown = Path(__file__, "../../docs/configuration.md").resolve().read_text(encoding="utf-8")
     assert shown == page(), "run: make docs"
+
+
+def test_settings_of_an_engines_own_are_merged_by_name(tmp_path: Path) -> None:
+    weak, strong = tmp_path / "a.toml", tmp_path / "b.toml"
+    weak.write_text('[llm.options]\nmood = "sulky"\nrepeats = 2')
+    strong.write_text("[llm.options]\nrepeats = 3")
+    config, origins = load_config([weak, strong], {"tts.options.pitch": "4"})
+    assert config.llm.options == {"mood": "sulky", "repeats": 3}
+    assert config.tts.options == {"pitch": "4"}
+    assert origins["llm.options.mood"] == str(weak)
+    assert origins["llm.options.repeats"] == str(strong)
+    assert assembled(flatten(config)) == config
+
+
+def test_a_file_that_is_found_may_set_nothing_of_an_engines_own(tmp_path: Path) -> None:
+    (tmp_path / "voiceloop.toml").write_text("[llm.options]\nrepeats = 2")
+    with pytest.raises(ConfigError, match=r"sets llm\.options\.repeats"):
+        config_files(environ={"XDG_CONFIG_HOME": str(tmp_path)}, folder=tmp_path)
+
+
+def test_a_table_of_settings_is_no_setting(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    for text, message in (
+        ("[llm]\noptions = 2", r"llm\.options is a section"),
+        ("[vad.options]\nx = 2", r"vad\.options is not a setting"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ConfigError, match=message):
+            load_config([file])

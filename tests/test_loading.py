@@ -23,6 +23,8 @@ from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import ConfigError, ModelNotFound
 from voiceloop.loading import open_engines
+from voiceloop.memoryplan import Part
+from voiceloop.planning import check_memory
 from voiceloop.threads import available_cores
 from voiceloop.types import Pcm
 
@@ -34,7 +36,9 @@ COUNTS = """
 from threadpoolctl import ThreadpoolController
 from voiceloop.config import Config
 from voiceloop.loading import load_asr
+from voiceloop.startup import configure
 
+configure(0)
 load_asr(Config())
 for pool in ThreadpoolController().info():
     print(pool["user_api"], pool["num_threads"])
@@ -241,6 +245,26 @@ def path_with(folder: Path) -> str:
     return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
+LARGE = """
+from voiceloop.memoryplan import Part
+
+def footprint(config, device):
+    yield Part(f"a voice on {device}", 7)
+
+def large(config):
+    raise AssertionError("only its size is asked for")
+"""
+
+
+def test_what_an_engine_says_that_it_takes_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plug_in(tmp_path, "large", LARGE, "[voiceloop.tts]", "large = large:large")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = Config(llm=LlmConfig(device="cpu"), tts=TtsConfig(engine="large"))
+    assert Part("a voice on cpu", 7) in check_memory(config).parts
+
+
 STUCK = """
 import threading
 
@@ -252,6 +276,7 @@ def stuck(config):
 
 def test_nothing_that_is_loaded_keeps_a_record_to_send(tmp_path: Path) -> None:
     program = "from voiceloop.config import Config; from voiceloop.loading import open_engines\n"
+    program += "from voiceloop.startup import configure; configure(0)\n"
     program += "with open_engines(Config()): pass"
     environment = {key: value for key, value in os.environ.items() if key not in SILENCES}
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}

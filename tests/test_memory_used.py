@@ -25,9 +25,11 @@ from voiceloop.flags import parse
 from voiceloop.languages import language
 from voiceloop.placement import resident_memory
 from voiceloop.planning import check_memory
+from voiceloop.startup import configure
 from voiceloop.tts.clauses import cut
 
 config = parse({name: kind for name, (kind, _) in COMMANDS.items()}, sys.argv[1:]).settings
+configure(config.threads)
 plan = check_memory(config)
 english = language("en")
 hiss = np.random.default_rng(0).normal(0, 0.1, 12 * 16000).astype(np.float32)

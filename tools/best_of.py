@@ -28,7 +28,8 @@ from voiceloop.config import LlmConfig
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.parallel.utterance import ends_clause
-from voiceloop.threads import bound_threads, small_work
+from voiceloop.startup import configure
+from voiceloop.threads import small_work
 from voiceloop.types import TokenBurst
 
 TEMPERATURE = 0.8
@@ -129,7 +130,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4, help="how often each question is asked")
     parser.add_argument("--target", default="starter", help="as llm.target")
     args = parser.parse_args()
-    bound_threads(0)
+    configure(0)
     small_work()
     if args.what == "exact":
         compare_exact(args.count, args.target, args.seeds)

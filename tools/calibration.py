@@ -40,7 +40,7 @@ from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
 from voiceloop.engines import Asr
 from voiceloop.languages import LANGUAGES, Language
 from voiceloop.loading import load_asr
-from voiceloop.threads import bound_threads
+from voiceloop.startup import configure
 from voiceloop.types import Calibration, Pcm
 
 PARTS: tuple[tuple[str, tuple[Kind, ...]], ...] = (
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--system", default="auto", help="the system prompt")
     parser.add_argument("--language", choices=sorted(bundled_requests()), action="append")
     given = parser.parse_args()
-    bound_threads(0)
+    configure(0)
     from voiceloop.llm.engine import speculative
 
     llm = speculative(LlmConfig(target=given.model, draft="none", system=given.system))

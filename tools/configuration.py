@@ -48,6 +48,26 @@ Commands, options and presets are completed at the press of a key once the shell
 | fish | `~/.config/fish/config.fish` | `voiceloop --print-completion fish \\| source` |
 """
 
+ENGINES = """
+## Settings of an engine's own
+
+[An engine of somebody else's](engines.md#an-engine-of-your-own) may have settings that voiceloop
+does not know. They stand in a table of their own, `[asr.options]`, `[llm.options]` or
+`[tts.options]`, or are flags:
+
+```toml
+[llm]
+engine = "parrot"
+
+[llm.options]
+repeats = 3
+```
+
+`voiceloop ask question.wav --llm.engine parrot --llm.options.repeats 3` says the same. The engine
+checks them: a wrong name or value is an error that names the nearest. `voiceloop ask --help-all
+--llm.engine parrot` lists them. The engines that come with voiceloop have none.
+"""
+
 FOUND = """
 ## A file in the current folder
 
@@ -82,8 +102,10 @@ def page() -> str:
             meaning(key),
         )
         text += f"| {' | '.join(cells)} |\n"
+    text += ENGINES
     single = [key for key in config.KEYS if key in config.GUARDED and not key.startswith("server.")]
-    text += f"{FOUND}{', '.join(f'`{key}`' for key in single)}, nor anything in `[server]`.\n"
+    listed = ", ".join(f"`{key}`" for key in single)
+    text += f"{FOUND}{listed}, nor anything in `[server]`, nor settings of an engine's own.\n"
     text += "\n## Presets\n\n| preset | good for | needs | sets |\n|---|---|---|---|\n"
     for preset in reversed(BEST_FIRST):
         settings = config.PRESETS[preset.name].items()

@@ -12,7 +12,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeVar
 
-import tyro
 from msgspec.structs import replace
 
 from voiceloop.catalog.firstpull import ask_terminal, choose
@@ -26,7 +25,7 @@ from voiceloop.catalog.pulled import (
 from voiceloop.catalog.store import Store
 from voiceloop.config import Config, Given, given_in_settings
 from voiceloop.errors import ModelNotFound
-from voiceloop.flags import Command
+from voiceloop.flags import Command, written
 from voiceloop.llm.remote.finding import begin_search
 from voiceloop.llm.remote.localservers import NOWHERE, LocalServer, pick, read_asked
 from voiceloop.placement import gpu_memory, total_memory
@@ -42,7 +41,7 @@ LLM_KEYS: tuple[str, ...] = ("llm.engine", "llm.base_url", "llm.target")
 class Choosing(Command, frozen=True, kw_only=True):
     """A command that chooses what it runs with."""
 
-    llm_server: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    llm_server: Annotated[str | None, written("NAME")] = None
     """A language-model server of this machine that replies. It is one of `ollama`, `lm-studio`,
     `llama.cpp`, `vllm`, a port or an address, and a model may follow (`ollama/llama3.2`); `none`
     looks for nothing."""
@@ -113,11 +112,12 @@ def best_settings(
 
 def with_server(given: Given, server: LocalServer, origin: str) -> dict[str, tuple[object, str]]:
     """What is given, and that the server replies with its first model. A draft of the language
-    model that ran here would be none of the server's: only a flag's is kept, and refused."""
+    model that ran here, and settings of its engine's own, would be none of the server's: only a
+    flag's are kept, and refused."""
     found = {
         key: (value, where)
         for key, (value, where) in given.items()
-        if key != "llm.draft" or where == "flag"
+        if where == "flag" or not (key == "llm.draft" or key.startswith("llm.options."))
     }
     values = (ELSEWHERE, server.url, server.models[0])
     return found | {key: (value, origin) for key, value in zip(LLM_KEYS, values, strict=True)}

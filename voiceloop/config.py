@@ -18,7 +18,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 
 from voiceloop.errors import ConfigError
 from voiceloop.schema import (
@@ -41,6 +41,10 @@ from voiceloop.schema import (
 Quantize = Literal["none", "int8", "int4"]
 """What large matrices of a language model are rounded to."""
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
+
+
+Options = Mapping[str, object]
+"""Settings of an engine's own, which it alone knows: `voiceloop.engines.load` reads them."""
 
 
 class VadConfig(Object, frozen=True):
@@ -77,6 +81,9 @@ class AsrConfig(Object, frozen=True):
     partial_every_ms: Annotated[int, Meta(ge=20)] = 240
     """Least new audio between two partial decodes, in milliseconds; those that take long are
     further apart."""
+    options: Options = field(default_factory=dict[str, object])
+    """Settings of an engine's own, by name: the table `[asr.options]`, or `--asr.options.NAME`. The
+    engines that come with voiceloop have none."""
 
     @property
     def hears_no_people(self) -> bool:
@@ -181,6 +188,9 @@ class LlmConfig(Object, frozen=True):
     `tools`: besides, models whose chat template knows tools are offered these to call. `none`: the
     model answers everything. What a client of the server sets up by instructions or tools of its
     own goes without."""
+    options: Options = field(default_factory=dict[str, object])
+    """Settings of an engine's own, by name: the table `[llm.options]`, or `--llm.options.NAME`. The
+    engines that come with voiceloop have none."""
 
     @property
     def answers_little(self) -> bool:
@@ -214,6 +224,9 @@ class TtsConfig(Object, frozen=True):
     Piper where onnxruntime-gpu is installed. The other engines run on the CPU."""
     speed: Annotated[float, Meta(ge=0.5, le=2.5)] = 1.0
     """Pace of the voice; 1 is its own."""
+    options: Options = field(default_factory=dict[str, object])
+    """Settings of an engine's own, by name: the table `[tts.options]`, or `--tts.options.NAME`. The
+    engines that come with voiceloop have none."""
 
 
 class TurnConfig(Object, frozen=True):
@@ -360,7 +373,7 @@ def _hints(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, hint in hints_of(kind).items():
         if is_struct(hint):
             yield from _hints(hint, f"{prefix}{name}.")
-        else:
+        elif hint != Options:
             yield f"{prefix}{name}", hint
 
 
@@ -368,6 +381,10 @@ KEYS: Mapping[str, Any] = dict(_hints(Config))
 """The type of every setting, by dotted key (`asr.model`)."""
 SECTIONS = tuple(dict.fromkeys(key.partition(".")[0] for key in KEYS if "." in key))
 """The names of the sections that settings stand in."""
+OPTIONS = tuple(
+    f"{section}.options" for section in SECTIONS if "options" in hints_of(hints_of(Config)[section])
+)
+"""The tables of settings of an engine's own."""
 GUARDED = frozenset(
     {key for key in KEYS if key.endswith(".engine") or key.startswith("server.")}
     | {
@@ -384,7 +401,7 @@ GUARDED = frozenset(
 )
 """What a file that merely lies in the current folder may not set: code that is loaded, weights and
 recordings that are read or fetched by a name of the file's own, where what is said is sent, and the
-limits that protect a server."""
+limits that protect a server. Nor may it set what is an engine's own, which may be any of these."""
 MAX_BYTES = 1 << 20
 """Largest file of settings, or scenario."""
 DEFAULT = "default"
@@ -400,17 +417,31 @@ MEANT = {
 """Settings by names that they might well have."""
 
 
+def of_engine(key: str) -> bool:
+    """Whether a dotted key is that of a setting of an engine's own."""
+    table, _, name = key.rpartition(".")
+    return table in OPTIONS and name != ""
+
+
 def flatten(config: Config) -> dict[str, object]:
-    """Every value by dotted key, in the order of `KEYS`."""
-    return {key: attrgetter(key)(config) for key in KEYS}
+    """Every value by dotted key, in the order of `KEYS`; then those of engines' own settings."""
+    own = {
+        f"{table}.{name}": value
+        for table in OPTIONS
+        for name, value in attrgetter(table)(config).items()
+    }
+    return {key: attrgetter(key)(config) for key in KEYS} | own
 
 
 def assembled(values: Mapping[str, object]) -> Config:
     """The settings whose values are given by dotted key; the others are the defaults."""
     found: dict[str, Any] = {}
     for key, value in values.items():
-        section, _, name = key.rpartition(".")
-        (found.setdefault(section, {}) if section else found)[name] = value
+        *tables, name = key.split(".", 2)
+        table = found
+        for step in tables:
+            table = table.setdefault(step, {})
+        table[name] = value
     return msgspec.convert(found, Config)
 
 
@@ -432,7 +463,8 @@ def config_files(
     found = [user] if user.is_file() else []
     local = folder / LOCAL
     if local.is_file() and not (file and file.exists() and file.samefile(local)):
-        refused = [key for key, _ in leaves(toml(local)) if key in GUARDED]
+        set_there = [key for key, _ in leaves(toml(local))]
+        refused = [key for key in set_there if key in GUARDED or of_engine(key)]
         if refused:
             raise ConfigError(
                 f"{local} sets {', '.join(refused)}, which a file that is merely found in the "
@@ -531,14 +563,14 @@ def toml(path: Path, hint: str = "docs/configuration.md has an example") -> dict
         raise ConfigError(f"{path} is not valid TOML: {error}", hint) from error
 
 
-def leaves(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def leaves(table: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
     """The values of a file's table by dotted key."""
     for name, value in table.items():
-        if name in SECTIONS and isinstance(value, dict):
-            section = cast(dict[str, object], value)
-            yield from ((f"{name}.{key}", inner) for key, inner in section.items())
+        key = f"{within}{name}"
+        if key in (*SECTIONS, *OPTIONS) and isinstance(value, dict):
+            yield from leaves(cast(dict[str, object], value), f"{key}.")
         else:
-            yield name, value
+            yield key, value
 
 
 def given_in(table: Mapping[str, Any], path: Path) -> dict[str, object]:
@@ -550,7 +582,9 @@ def given_in(table: Mapping[str, Any], path: Path) -> dict[str, object]:
 
 
 def _checked(key: str, value: object, where: str, *, text: bool) -> object:
-    if key in SECTIONS:
+    if of_engine(key):
+        return value
+    if key in (*SECTIONS, *OPTIONS):
         raise ConfigError(f"{where} is a section and takes no value", f"write it as [{key}]")
     if key not in KEYS:
         near = MEANT.get(key) or nearest(key, {*KEYS, *SECTIONS})

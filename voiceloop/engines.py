@@ -11,20 +11,34 @@ answers are ready before the step is over.
 
 Engines register by entry point, the built-in ones like anybody's: group `voiceloop.vad`,
 `voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`, an object called with the
-matching section of the configuration and returning the engine. They are imported only when they are
-chosen.
+matching section of the configuration and returning the engine. Where a recogniser, language model
+or synthesizer has settings of its own, the object has a struct `Options`, a subclass of
+`voiceloop.schema.Object`; what the user has set of it is the second argument. Its module may have a
+function `footprint(config, device)`, which yields a `voiceloop.memoryplan.Part` for each thing that
+takes memory of a device of that type, such as `cpu`. Engines are
+imported only when they are chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
+import sys
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Generator,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from threading import Lock
-from typing import Literal, Protocol, TypeVar
+from types import ModuleType
+from typing import Any, Literal, Protocol, TypeVar
 
+from voiceloop.config import Config
 from voiceloop.errors import ConfigError
-from voiceloop.schema import suggestion
+from voiceloop.schema import TOML, Mistake, Object, hints_of, read, suggestion
 from voiceloop.types import (
     Begun,
     Calibration,
@@ -364,13 +378,28 @@ class Engines:
 
 def registered(kind: Kind) -> list[str]:
     """The engines that there are, by name."""
-    return sorted({entry.name for entry in entry_points(group=f"voiceloop.{kind}")})
+    return sorted(_entries(kind))
 
 
-def check_registered(kind: Kind, name: str) -> None:
-    """Raise ConfigError for an engine that nobody registered."""
-    if name not in (found := registered(kind)):
+def _entries(kind: Kind) -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=f"voiceloop.{kind}")}
+
+
+def _entry(kind: Kind, name: str) -> EntryPoint:
+    found = _entries(kind)
+    if name not in found:
         raise ConfigError(f"there is no {kind} engine called '{name}'", suggestion(name, found))
+    return found[name]
+
+
+def configured(config: Config) -> Iterator[tuple[Kind, str, object]]:
+    """The engines that are configured with their settings, in the order of a conversation."""
+    yield "vad", config.vad.engine, config.vad
+    yield "asr", config.asr.engine, config.asr
+    yield "llm", config.llm.engine, config.llm
+    yield "tts", config.tts.engine, config.tts
+    if config.turns.sound != "none":
+        yield "turn", config.turns.sound, config.turns
 
 
 _importing = Lock()
@@ -378,13 +407,57 @@ _importing = Lock()
 Python lets one of them see half of a module rather than wait for ever."""
 
 
+def _imported(kind: Kind, name: str) -> Any:
+    """What is called for the engine."""
+    entry = _entry(kind, name)
+    with _importing:
+        return entry.load()
+
+
+def module_of(kind: Kind, name: str) -> ModuleType:
+    """The module that an engine is registered from."""
+    _imported(kind, name)
+    return sys.modules[_entry(kind, name).module]
+
+
+def options_of(kind: Kind, name: str) -> type[Object] | None:
+    """The settings of an engine's own; None where it has none, as those of voiceloop, which are not
+    imported for that."""
+    if _entry(kind, name).module.startswith("voiceloop."):
+        return None
+    return getattr(_imported(kind, name), "Options", None)
+
+
+def check(kind: Kind, name: str, config: object) -> None:
+    """Raise ConfigError for an engine that nobody registered, or wrong settings of its own."""
+    _entry(kind, name)
+    _read_options(kind, name, config)
+
+
 def load(kind: Kind, name: str, config: object) -> object:
     """Build the engine registered as `name` in group `voiceloop.<kind>`.
 
-    Raises ConfigError for a name nobody registered, and whatever EngineError the engine raises.
+    Raises ConfigError for a name nobody registered and for wrong settings of the engine's own, and
+    whatever EngineError the engine raises.
     """
-    check_registered(kind, name)
-    found = {entry.name: entry for entry in entry_points(group=f"voiceloop.{kind}")}
-    with _importing:
-        build = found[name].load()
-    return build(config)
+    build, options = _imported(kind, name), _read_options(kind, name, config)
+    return build(config) if options is None else build(config, options)
+
+
+def _read_options(kind: Kind, name: str, config: object) -> Object | None:
+    """The settings of an engine's own, of its class `Options`; None where it has none."""
+    given = dict(getattr(config, "options", {}))
+    own = options_of(kind, name)
+    if own is None:
+        if given:
+            raise ConfigError(
+                f"{kind}.options is set, and the engine '{name}' has no settings of its own",
+                f"leave out {kind}.options, or set {kind}.engine to the engine that they are for",
+            )
+        return None
+    try:
+        return read(own, given, TOML, text=True)
+    except Mistake as mistake:
+        where = ".".join((f"{kind}.options", *map(str, mistake.path)))
+        hint = mistake.hint or f"'{name}' takes: {', '.join(hints_of(own))}"
+        raise ConfigError(f"{where} {mistake}", hint) from None

@@ -1,33 +1,46 @@
 """The command line: which command, its own arguments, and the settings that it runs with.
 
-tyro takes the command line apart. What is given is then read as a file's values are, so every
-mistake is told in the same words: flags that name a setting (`--asr.model base.en`) are one more
-layer of the configuration. This module does not know what the commands do.
+It is taken apart into texts, which are then read as a file's values are, so every mistake is told
+in the same words: flags that name a setting (`--asr.model base.en`) are one more layer of the
+configuration. This module does not know what the commands do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import make_dataclass
-from itertools import chain, takewhile
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-import tyro
-from msgspec import NODEFAULT, Meta, Struct, field, to_builtins
-from tyro.conf import HelptextFromCommentsOff, Positional, Suppress, UseAppendAction
+from msgspec import NODEFAULT, Meta, Struct, field
 
-from voiceloop.config import KEYS, MEANT, Config, config_files, converted, leaves, load_config
+from voiceloop.config import (
+    KEYS,
+    MEANT,
+    Config,
+    config_files,
+    converted,
+    load_config,
+    of_engine,
+)
 from voiceloop.errors import ConfigError
-from voiceloop.schema import Object, Texts, default_of, hints_of, is_struct, members, nearest
+from voiceloop.schema import Object, Texts, default_of, hints_of, marks, members, nearest
 
 PROGRAM = "voiceloop"
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
-ABSENT = "\0"
-"""What tyro gives for what is not given: no command line can hold it."""
+POSITIONAL = Meta(extra={"positional": True})
+"""Marks an argument that is given by its place."""
+_NUMBER = re.compile(r"-\d*\.?\d+")
 _SETTINGS = {*KEYS, "config"}
 """Options of every command; each takes a value."""
+
+
+def written(metavar: str) -> Meta:
+    """Marks the type of an argument by how help writes its value."""
+    return Meta(extra={"metavar": metavar})
 
 
 class Command(Object, frozen=True, kw_only=True):
@@ -42,13 +55,13 @@ class Command(Object, frozen=True, kw_only=True):
     looks_at_files: ClassVar[bool] = False
     """It looks into files of settings itself, so it runs where they are wrong, without them."""
 
-    config: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    config: Annotated[Path | None, written("FILE")] = None
     """A TOML file of settings, which wins over the user's file and ./voiceloop.toml."""
-    settings: Annotated[Config, tyro.conf.arg(name="")] = Config()
+    settings: Config = Config()
     """All settings, merged."""
-    origins: Suppress[Mapping[str, str]] = field(default_factory=dict[str, str])
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where each setting comes from, by dotted key."""
-    refused: Suppress[tuple[str, ...]] = ()
+    refused: tuple[str, ...] = ()
     """What is wrong with the files of settings, and what to do about it, where it runs without."""
 
 
@@ -68,19 +81,27 @@ class Argument(Struct, frozen=True):
     required: bool
 
     @property
+    def is_flag(self) -> bool:
+        """It takes no value."""
+        return bool in members(self.hint)
+
+    @property
+    def takes_several(self) -> bool:
+        """It takes values until the next option."""
+        return get_origin(members(self.hint)[0]) is tuple
+
+    @property
     def options(self) -> list[str]:
         """The options that give it a value, without their dashes; none where it is positional."""
         name = self.field.rstrip("_").replace("_", "-")  # a keyword is a field with a dash below
-        flag = bool in members(self.hint)
-        return [] if self.positional else [name, f"no-{name}"] if flag else [name]
+        return [] if self.positional else [name, f"no-{name}"] if self.is_flag else [name]
 
     @property
     def usage(self) -> str:
         """How it is written."""
         if self.positional:
             return self.metavar
-        flag = bool in members(self.hint)
-        return f"--{self.options[0]}" if flag else f"--{self.options[0]} {self.metavar}"
+        return f"--{self.options[0]}" + f" {self.metavar}" * (not self.is_flag)
 
 
 class Help(Struct, frozen=True):
@@ -99,11 +120,14 @@ def arguments(kind: type[Command]) -> list[Argument]:
     found: list[Argument] = []
     for name, hint in hints_of(kind).items():
         if name not in Command.__struct_fields__:
-            noted = get_args(hint)[1:]
-            usual = name.upper() if Positional in noted else metavar(hint).removesuffix("|none")
-            written = next((mark.metavar for mark in noted if hasattr(mark, "metavar")), usual)
+            noted: dict[str, Any] = {}
+            for mark in marks(hint):
+                noted |= mark.extra or {}
+            positional = "positional" in noted
+            usual = name.upper() if positional else metavar(hint).removesuffix("|none")
             required = default_of(kind, name) is NODEFAULT
-            found.append(Argument(name, hint, written, Positional in noted, required))
+            shown = noted.get("metavar", usual)
+            found.append(Argument(name, hint, shown, positional, required))
     return found
 
 
@@ -146,22 +170,22 @@ def parse(
     if name not in commands:
         raise _no_command(commands, name, options)
     kind = commands[name]
-    given, more = _taken(name, kind, rest)
+    given = _taken(name, kind, rest)
     refused: tuple[str, ...] = ()
     try:
-        file, settings, origins = _settings(given, files)
+        settings, origins = _settings(given, files)
     except ConfigError as error:
         if not kind.looks_at_files:
             raise
         refused = error.message, error.hint
-        file, settings, origins = _settings(given, [])
-    own = _own(name, kind, given, more)
-    return kind(**own, config=file, settings=settings, origins=origins, refused=refused)
+        settings, origins = _settings(given, [])
+    own = _own(name, kind, given)
+    return kind(**own, config=given.file, settings=settings, origins=origins, refused=refused)
 
 
 def _named(commands: Mapping[str, type[Command]], options: Sequence[str]) -> list[int]:
     """Where among `options` the words stand that name a command: none, one or two."""
-    values = {place + 1 for place, option in enumerate(options) if _key(option) in _SETTINGS}
+    values = {place + 1 for place, option in enumerate(options) if _is_setting(_key(option))}
     places = [
         place
         for place, word in enumerate(options)
@@ -180,6 +204,11 @@ def _key(option: str) -> str:
     return option.removeprefix("--").replace("-", "_") if option.startswith("--") else ""
 
 
+def _is_setting(key: str) -> bool:
+    """Whether an option of every command has this key; each takes a value."""
+    return key in _SETTINGS or of_engine(key)
+
+
 def _name(option: str) -> str:
     """An option's name, as help writes it."""
     return option.removeprefix("--").replace("_", "-")
@@ -190,78 +219,63 @@ def _members(commands: Mapping[str, type[C]], name: str) -> dict[str, type[C]]:
     return {own: kind for own, kind in commands.items() if own.startswith(f"{name} ")}
 
 
-def _texts(kind: Any, asked: Container[str], section: str = "") -> Any:
-    """The class by which tyro reads a `kind`: of texts, which are ABSENT where none is given.
+class _Given(NamedTuple):
+    """What a command line gives, as texts."""
 
-    Of the settings it has only those that are `asked` for: tyro takes its time for each.
-    """
-    fields: list[Any] = []
-    for name, hint in hints_of(kind).items():
-        noted = [mark for mark in get_args(hint)[1:] if not isinstance(mark, Meta)]
-        base = members(hint)[0]
-        taken, default = (str, ABSENT)
-        if is_struct(base):
-            taken = _texts(base, asked, "" if base is Config else f"{name}.")
-            default = taken()
-        elif not issubclass(kind, Command) and section + name not in asked:
-            continue
-        elif base is bool:
-            taken, default = bool, default_of(kind, name)
-        elif hint is Texts:
-            taken, default = UseAppendAction[tuple[str, ...]], ()
-        elif get_origin(base) is tuple:  # all at once, or again
-            every = tuple[str, ...]
-            taken = every if Positional in noted else UseAppendAction[tuple[every, ...]]
-            default = ()
-        fields.append((name, Annotated[(taken, *noted)] if noted else taken, default))
-    # Of such a module tyro does not look for docstrings.
-    return make_dataclass(kind.__name__, fields, frozen=True, namespace={"__module__": "builtins"})
+    own: dict[str, Any]
+    """The values of the command's own options, by field."""
+    settings: dict[str, Any]
+    """The values of settings, by dotted key; a list where the setting is one."""
+    alone: list[str]
+    """What stands by itself."""
+
+    @property
+    def file(self) -> Path | None:
+        """The file of settings that is named."""
+        return Path(self.settings["config"]) if "config" in self.settings else None
 
 
-def _taken(name: str, kind: type[Command], argv: Sequence[str]) -> tuple[Any, list[str]]:
-    """What tyro finds in `argv` for a command, and the arguments that are too many."""
+def _taken(name: str, kind: type[Command], argv: Sequence[str]) -> _Given:
+    """Take apart the words that are given to a command."""
     by_option = {option: argument for argument in arguments(kind) for option in argument.options}
-    for word in takewhile(lambda argument: argument != "--", argv):
+    options = list(takewhile(lambda word: word != "--", argv))
+    given, words = _Given({}, {}, []), deque(options)
+    while words:
+        word = words.popleft()
+        if not _is_option(word):
+            given.alone.append(word)
+            continue
         flag, equals, value = word.partition("=")
-        argument = by_option.get(_name(flag))
-        if equals and argument and bool in members(argument.hint):
-            raise ConfigError(f"{flag} takes no value", f"leave out '={value}'")
-    try:
-        asked = {_key(word.partition("=")[0]) for word in argv}
-        given, unknown = tyro.cli(
-            _texts(kind, asked),
-            args=argv,
-            config=(HelptextFromCommentsOff,),
-            console_outputs=False,
-            return_unknown_args=True,
-        )
-    except SystemExit as ended:
-        if ended.code != 2:
-            raise
-        # Where everything is a text, a value that is not there is all that tyro can refuse.
-        after = zip(argv, [*argv[1:], "--"], strict=True)
-        bare = [word for word, value in after if word.startswith("--") and value.startswith("-")]
-        known = [word for word in bare if _key(word) in _SETTINGS or _name(word) in by_option]
-        flag = next(iter(known), argv[-1])
-        raise ConfigError(f"{flag} needs a value", f"write it as: {flag}=VALUE") from None
-    for word in unknown:
-        if word.startswith("-") and word != "-":
-            raise _no_option(word.partition("=")[0], by_option, _lists(name))
-    return given, unknown
+        key, argument = _key(flag), by_option.get(_name(flag))
+        if argument is None and not _is_setting(key):
+            raise _no_option(flag, by_option, _lists(name))
+        if argument and argument.is_flag:
+            if equals:
+                raise ConfigError(f"{flag} takes no value", f"leave out '={value}'")
+            given.own[argument.field] = _name(flag) == argument.options[0]
+            continue
+        values, several = [value] * bool(equals), argument is not None and argument.takes_several
+        while not equals and words and not _is_option(words[0]) and (several or not values):
+            values.append(words.popleft())
+        if not values:
+            raise ConfigError(f"{flag} needs a value", f"write it as: {flag}=VALUE")
+        found, at = (given.own, argument.field) if argument else (given.settings, key)
+        listed = several or KEYS.get(key) is Texts
+        found[at] = [*found.get(at, []), *values] if listed else values[0]
+    given.alone.extend(argv[len(options) + 1 :])
+    return given
 
 
-def _settings(
-    given: Any, files: Sequence[Path] | None
-) -> tuple[Path | None, Config, dict[str, str]]:
-    """The named file, the settings with what flags and files make of them, and their origins."""
-    file = None if given.config == ABSENT else Path(given.config)
-    flags = {
-        key: [*text] if isinstance(text, tuple) else text
-        for key, text in leaves(to_builtins(given.settings))
-        if text not in (ABSENT, ())
-    }
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-" and not _NUMBER.fullmatch(word)
+
+
+def _settings(given: _Given, files: Sequence[Path] | None) -> tuple[Config, dict[str, str]]:
+    """The settings with what flags and files make of them, and their origins."""
+    file = given.file
+    flags = {key: value for key, value in given.settings.items() if key != "config"}
     found = config_files(file) if files is None else [*files, *([file] if file else [])]
-    return file, *load_config(found, flags)
+    return load_config(found, flags)
 
 
 def _merged(
@@ -270,34 +284,34 @@ def _merged(
     """The settings that help shows."""
     try:
         words = [word for word in argv if word not in (*HELP, HELP_ALL)]
-        given, _ = _taken("", kind or Command, words)
-        return _settings(given, files)[1]
+        return _settings(_taken("", kind or Command, words), files)[0]
     except ConfigError:
         return Config()
 
 
-def _own(name: str, kind: type[Command], given: Any, more: Sequence[str]) -> dict[str, Any]:
+def _own(name: str, kind: type[Command], given: _Given) -> dict[str, Any]:
     """The values of a command's own arguments, by field."""
     values: dict[str, Any] = {}
+    alone = given.alone
     for argument in arguments(kind):
-        value = getattr(given, argument.field)
         where = argument.metavar if argument.positional else f"--{argument.options[0]}"
-        if isinstance(value, tuple) and not argument.positional:
-            if () in value:
-                raise ConfigError(f"{where} needs a value", f"write it as: {where}=VALUE")
-            value = tuple(chain.from_iterable(value))
-        if isinstance(value, bool):
-            values[argument.field] = value
-        elif value not in (ABSENT, ()):
-            texts = list(value) if isinstance(value, tuple) else value
+        if not argument.positional:
+            texts = given.own.get(argument.field)
+        elif argument.takes_several:
+            texts, alone = alone or None, []
+        else:
+            texts, alone = (alone[0] if alone else None), alone[1:]
+        if isinstance(texts, bool):
+            values[argument.field] = texts
+        elif texts is not None:
             found = converted(argument.hint, texts, where, text=True, hint=_lists(name))
             values[argument.field] = found
     required = [argument for argument in arguments(kind) if argument.required]
     usage = f"write it as: {' '.join([PROGRAM, name, *(item.usage for item in required)])}"
     if missing := [argument.usage for argument in required if argument.field not in values]:
         raise ConfigError(f"{name} needs {' and '.join(missing)}", usage)
-    if more:
-        raise ConfigError(f"{name} was given one argument too many: '{more[0]}'", usage)
+    if alone:
+        raise ConfigError(f"{name} was given one argument too many: '{alone[0]}'", usage)
     return values
 
 
@@ -317,7 +331,7 @@ def _no_command(
         return ConfigError(f"there is no command '{name}'", hint)
     known = [o for kind in commands.values() for own in arguments(kind) for o in own.options]
     for flag in (option.partition("=")[0] for option in options if option.startswith("-")):
-        if _key(flag) not in _SETTINGS and _name(flag) not in known:
+        if not _is_setting(_key(flag)) and _name(flag) not in known:
             known += ["version", "print-completion"]
             return _no_option(flag, known, f"`{PROGRAM} --help` lists the commands")
     return ConfigError("no command was given", choices)

@@ -1,14 +1,13 @@
 """Loading: the configured engines with a thread for each, warmed up and ready to converse.
 
-What a model is and how it runs is the engines' own; this module only chooses, bounds threads and
-makes each do its kind of work once, since a first call is many times slower than the next. All of
-that is done on the thread on which the engine will then run: libraries keep what they have set up
-by thread, and on a GPU by the stream that the thread asks for work in.
+What a model is and how it runs is the engines' own; this module only chooses and makes each do its
+kind of work once, since a first call is many times slower than the next. All of that is done on the
+thread on which the engine will then run: libraries keep what they have set up by thread, and on a
+GPU by the stream that the thread asks for work in.
 """
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from concurrent.futures import wait
 from contextlib import ExitStack, contextmanager
@@ -30,14 +29,15 @@ from voiceloop.engines import (
     Tts,
     TurnModel,
     Vad,
-    check_registered,
+    check,
+    configured,
     load,
 )
 from voiceloop.llm.remote.remote import RemoteLlm
 from voiceloop.runner import ModelThread
 from voiceloop.skills.clock import zone
 from voiceloop.skills.understand import grammar
-from voiceloop.threads import bound_threads, small_work
+from voiceloop.threads import small_work
 from voiceloop.tts.known import check_voice
 from voiceloop.types import Clause, Pcm, Span
 
@@ -52,22 +52,22 @@ AT_ONCE_S = 0.001
 
 def load_asr(config: Config) -> Asr:
     """The configured recogniser."""
-    return cast(Asr, _load(config, "asr", config.asr.engine, config.asr))
+    return cast(Asr, _load("asr", config.asr.engine, config.asr))
 
 
 def load_tts(config: Config) -> Tts:
     """The configured synthesizer."""
-    return cast(Tts, _load(config, "tts", config.tts.engine, config.tts))
+    return cast(Tts, _load("tts", config.tts.engine, config.tts))
 
 
 def load_vad(config: Config) -> Vad:
     """The configured voice activity detector."""
-    return cast(Vad, _load(config, "vad", config.vad.engine, config.vad))
+    return cast(Vad, _load("vad", config.vad.engine, config.vad))
 
 
 def load_llm(config: Config) -> Llm:
     """The configured language model."""
-    return cast(Llm, _load(config, "llm", config.llm.engine, config.llm))
+    return cast(Llm, _load("llm", config.llm.engine, config.llm))
 
 
 def open_llm(config: Config) -> Llm:
@@ -77,11 +77,10 @@ def open_llm(config: Config) -> Llm:
 
 def load_turn(config: Config) -> TurnModel:
     """The model that judges the end of a turn by its sound; one is configured."""
-    return cast(TurnModel, _load(config, "turn", config.turns.sound, config.turns))
+    return cast(TurnModel, _load("turn", config.turns.sound, config.turns))
 
 
-def _load(config: Config, kind: Kind, name: str, settings: object) -> object:
-    bound_threads(config.threads)
+def _load(kind: Kind, name: str, settings: object) -> object:
     engine = load(kind, name, settings)
     small_work()
     return engine
@@ -100,13 +99,12 @@ def open_engines(config: Config) -> Iterator[Engines]:
     zone(config.timezone)
     grammar(config.asr.language)
     prepare(config)
-    bound_threads(config.threads)
     check_voice(config.tts)
     check_recogniser(config.asr)
-    for kind, name in _named(config):
-        check_registered(kind, name)
+    for kind, name, settings in configured(config):
+        check(kind, name, settings)
     if config.llm.engine == "speculative":
-        from voiceloop.planning import check_memory  # torch counts threads when it is imported
+        from voiceloop.planning import check_memory  # which imports torch
 
         check_memory(config)
     llm = ModelThread("llm", lambda: open_llm(config))
@@ -123,7 +121,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
         for thread in threads:
             stack.enter_context(thread)
         detector, window_s = vad.model.result()
-        engines = Engines(
+        yield Engines(
             vad=detector,
             asr=asr.model.result(),
             asr_runner=asr,
@@ -135,21 +133,6 @@ def open_engines(config: Config) -> Iterator[Engines]:
             turn_runner=ear,
             vad_runner=vad if window_s > AT_ONCE_S else None,
         )
-        # Many objects that stay: looking through them would stop everything for 0.1 s and more.
-        gc.collect()
-        gc.freeze()
-        stack.callback(gc.unfreeze)
-        yield engines
-
-
-def _named(config: Config) -> Iterator[tuple[Kind, str]]:
-    """The engines that are configured, in the order of a conversation."""
-    yield "vad", config.vad.engine
-    yield "asr", config.asr.engine
-    yield "llm", config.llm.engine
-    yield "tts", config.tts.engine
-    if config.turns.sound != "none":
-        yield "turn", config.turns.sound
 
 
 # Each does its engine's kind of work once, no more than shows what is missing and sets it up.

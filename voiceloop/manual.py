@@ -17,7 +17,7 @@ from functools import cache
 from operator import attrgetter
 from typing import NamedTuple, cast
 
-from voiceloop.config import KEYS, Config
+from voiceloop.config import KEYS, OPTIONS, Config
 from voiceloop.flags import PROGRAM, Command, Help, arguments, metavar
 from voiceloop.schema import Object, default_of, hints_of, is_struct
 
@@ -126,7 +126,7 @@ def meaning(key: str) -> str:
 def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
     """The docstrings under the fields of a module's classes, each in one line."""
     found: dict[str, dict[str, str]] = {}
-    for kind in ast.parse(inspect.getsource(sys.modules[module])).body:
+    for kind in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
         if isinstance(kind, ast.ClassDef):
             found[kind.name] = {
                 ast.unparse(item.target): " ".join(str(ast.literal_eval(text.value)).split())
@@ -168,6 +168,24 @@ def _setting(key: str, settings: Config) -> Entry:
     return Entry(usage, meaning(key), _value(attrgetter(key)(settings)))
 
 
+def _of_engine(section: str, settings: Config) -> Iterable[Entry]:
+    """The settings of an engine's own, where it is none that comes with voiceloop."""
+    config = getattr(settings, section)
+    usual = getattr(Config(), section)
+    if f"{section}.options" not in OPTIONS or config.engine == usual.engine:
+        return
+    from voiceloop.engines import Kind, options_of, registered
+
+    kind = cast(Kind, section)
+    own = options_of(kind, config.engine) if config.engine in registered(kind) else None
+    if own is None:
+        return
+    for name, hint in hints_of(own).items():
+        usage = f"--{section}.options.{name.replace('_', '-')} {metavar(hint)}"
+        value = config.options.get(name, default_of(own, name))
+        yield Entry(usage, meanings(own).get(name, ""), _value(value))
+
+
 def _value(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, cast("tuple[object, ...]", value)))
@@ -184,7 +202,8 @@ def _whole(
         if is_struct(hint) and section in kind.uses:
             about = str(hint.__doc__).split("\n")[0].rstrip(".")
             keys = [key for key in KEYS if key.startswith(f"{section}.")]
-            sections.append((f"{section}: {about}", [_setting(key, settings) for key in keys]))
+            entries = [_setting(key, settings) for key in keys]
+            sections.append((f"{section}: {about}", [*entries, *_of_engine(section, settings)]))
     if kind.uses:
         top = [_setting(key, settings) for key in KEYS if "." not in key]
         sections.insert(1, ("settings, and what they are now", top))

@@ -7,7 +7,9 @@ import textwrap
 from collections.abc import Mapping
 from typing import cast
 
-from voiceloop.config import KEYS, Config, flatten
+import tomlkit
+
+from voiceloop.config import KEYS, OPTIONS, Config, flatten, of_engine
 from voiceloop.manual import meaning
 from voiceloop.schema import TOML, expected, hints_of
 
@@ -26,8 +28,13 @@ def settings_file(settings: Config, origins: Mapping[str, str]) -> str:
         owner, _, name = key.rpartition(".")
         if owner != section:
             section = owner
-            about = str(hints_of(Config)[owner].__doc__).split("\n")[0]
+            about = "Settings of the engine's own."
+            if owner not in OPTIONS:
+                about = str(hints_of(Config)[owner].__doc__).split("\n")[0]
             lines += [f"\n# {about}", f"[{owner}]\n"]
+        if of_engine(key):
+            lines.append(f"{name} = {tomlkit.item(value).as_string()}\n")
+            continue
         takes = expected(KEYS[key], TOML)
         text = f"{meaning(key)} Takes {takes}." if takes != "text" else meaning(key)
         lines += [f"# {line}" for line in textwrap.wrap(text, WIDTH)]

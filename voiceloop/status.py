@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import TextIO
 
 from voiceloop.bundled import EXAMPLES, STARTER_ANSWERS, STARTER_EXAMPLES, STARTER_HEARS
-from voiceloop.config import AsrConfig, Config, TtsConfig
+from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import VoiceloopError
 from voiceloop.terminal import printable, tell
 
@@ -34,10 +34,17 @@ OFTEN_WRONG = (
 def engine_names(config: Config) -> str:
     """What a conversation needs, such as `whisper tiny.en, llm starter, espeak`."""
     sound = [] if config.turns.sound == "none" else [config.turns.sound]
-    llm = f"llm {_last(config.llm.target)}"
+    llm = f"llm {llm_name(config.llm)}"
     if server := config.llm.base_url.partition("//")[2].partition("/")[0].rpartition("@")[2]:
         llm += f" at {server}"
     return ", ".join([asr_name(config.asr), *sound, llm, tts_name(config.tts)])
+
+
+def llm_name(config: LlmConfig) -> str:
+    """A language model by its name, or by its engine where that needs none."""
+    usual = LlmConfig()
+    unnamed = config.engine != usual.engine and config.target == usual.target
+    return config.engine if unnamed else _last(config.target)
 
 
 def asr_name(config: AsrConfig) -> str:

@@ -39,13 +39,12 @@ def bound_threads(threads: int) -> None:
     """Bound those of torch, ctranslate2 and onnxruntime, before any of them is imported: `threads`
     for each, or where that is 0 half of the cores for small work.
 
-    Their own defaults take every core each. Where the user has set OMP_NUM_THREADS that stays, and
-    so does what is said of waiting.
+    Their own defaults take every core each; they stay where this is not called. Where the user has
+    set OMP_NUM_THREADS that stays, and so does what is said of waiting.
     """
     global _share, _all
-    from threadpoolctl import (
-        ThreadpoolController,
-    )  # where only passes are measured, it may be missing
+    import numpy as np  # noqa: F401 -- or there would be no pool of its products to bound yet
+    from threadpoolctl import ThreadpoolController
 
     cores = available_cores()
     if VARIABLE not in os.environ:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
-import tyro
 from msgspec.structs import replace
 
 from lab.everyday.rules import Answer, Ask, Questions, Talk, read, wrong
@@ -31,11 +30,12 @@ from voiceloop.bench.progress import Progress
 from voiceloop.config import Config, TtsConfig
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
-from voiceloop.flags import Command, parse
+from voiceloop.flags import Command, parse, written
 from voiceloop.loading import open_engines
 from voiceloop.outputs import replacing
 from voiceloop.session import Session
 from voiceloop.skills.known import Voice
+from voiceloop.startup import configure, settled
 from voiceloop.status import engine_names
 from voiceloop.trace.record import Mark
 from voiceloop.turn.skills import Skills
@@ -54,7 +54,7 @@ ENDED_S = 1.0
 class Everyday(Command, frozen=True, kw_only=True):
     """Ask the everyday questions, and judge the answers."""
 
-    out: Annotated[Path | None, tyro.conf.arg(metavar="A.json")] = None
+    out: Annotated[Path | None, written("A.json")] = None
     """Write all answers, with what is wrong with them."""
     kinds: tuple[str, ...] = ()
     """Only talks of these kinds."""
@@ -226,7 +226,8 @@ def main(argv: Sequence[str]) -> int:
     if command.kinds:
         chosen = tuple(talk for talk in questions.talk if talk.kind in command.kinds)
         questions = replace(questions, talk=chosen)
-    with open_engines(config) as engines:
+    configure(config.threads)
+    with settled(open_engines(config)) as engines:
         records = anyio.run(partial(ask_all, engines, config, questions))
     print(*table(records), sep="\n")
     if command.out:

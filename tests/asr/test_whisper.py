@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import ctranslate2
 import numpy as np
@@ -21,7 +22,6 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
 from tests.asr.conftest import SPECIALS, WORDS
-from voiceloop import planning
 from voiceloop.asr import encoder, silence
 from voiceloop.asr.agreement import normalise
 from voiceloop.asr.encoder import Encoder, encoder_bytes
@@ -32,6 +32,7 @@ from voiceloop.asr.whisper import (
     Whisper,
     _Spelling,
     _trusted,
+    footprint,
     load,
     open_model,
     whisper,
@@ -300,9 +301,9 @@ def test_large_numbers_and_laughter_are_no_loop(word: str) -> None:
 def test_the_memory_that_is_planned_has_the_encoder_that_is_loaded(
     folder: Path, anylength: Path
 ) -> None:
-    def planned(folder: Path, device: str = "cpu", **settings: float | None) -> int:
-        config = AsrConfig(model=str(folder), compute_type="float16", **settings)  # pyright: ignore
-        return planning._whisper(config, device)
+    def planned(folder: Path, device: Any = "cpu", **settings: float | None) -> int:
+        config = AsrConfig(model=str(folder), device=device, compute_type="float16", **settings)  # pyright: ignore
+        return next(footprint(config, device)).bytes
 
     file = (folder / "model.bin").stat().st_size
     assert planned(anylength) == planned(folder, "cuda") == file

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.models
 
 ROOT = Path(__file__).resolve().parents[2]
 LACKING = """
-msgspec soxr soundfile sentencex num2words ctranslate2 faster_whisper onnxruntime tyro
+msgspec soxr soundfile sentencex num2words ctranslate2 faster_whisper onnxruntime
 espeakng_loader prometheus_client websockets threadpoolctl uvloop sounddevice TTS scipy
 """.split()
 """Packages that a bare machine does not have."""

@@ -7,6 +7,7 @@ This module knows nothing of words.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from voiceloop.catalog.names import find
 from voiceloop.config import TurnConfig
 from voiceloop.engines import TurnModel
 from voiceloop.errors import ModelCorrupt
+from voiceloop.memoryplan import Part
 from voiceloop.types import Pcm
 
 NAME = "smart-turn-v3.2"
@@ -49,6 +51,14 @@ class SmartTurn:
         features = self._log_mel(scaled.astype(np.float32), window // HOP)
         (found,) = self._session.run(None, {self._input: features[None]})
         return float(np.ravel(found)[0])
+
+
+def footprint(config: TurnConfig, device: str) -> Iterator[Part]:
+    """What the model takes on a device of that type: it runs on the CPU alone."""
+    del config
+    if device == "cpu":
+        files = find(NAME, "turn").rglob("*.onnx")
+        yield Part("ear", sum(file.stat().st_size for file in files))
 
 
 def smart_turn(config: TurnConfig) -> TurnModel:

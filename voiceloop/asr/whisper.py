@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -41,6 +41,7 @@ from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, OutOfMemory
 from voiceloop.languages import AUTO
+from voiceloop.memoryplan import Part
 from voiceloop.types import Pcm, Word
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,8 @@ SURE = 0.6
 """Probability that the words of a part must have, on average, which may hold nothing but noise."""
 SPECIALS = ("<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>")
 NEEDED = ("model.bin", "config.json", "tokenizer.json")
+_SHARES = {"int8": 0.5, "float16": 1.0, "float32": 2.0}
+"""Of the bytes that weights take in Whisper's files, which mostly have 16 bits."""
 Opener = Callable[[Path, str, str], WhisperModel]
 """Opens a folder on a device with a compute type."""
 
@@ -437,6 +440,24 @@ def load(
         raise ModelCorrupt(
             f"the model in {folder} cannot be loaded: {reason}", FOLDERS["asr"]
         ) from error
+
+
+def footprint(config: AsrConfig, device: str) -> Iterator[Part]:
+    """What the recogniser takes on a device of that type: its weights and what it computes in."""
+    from voiceloop.asr.encoder import encoder_bytes  # with torch, which models of any length spare
+
+    if whisper_device(config.device) != device:
+        return
+    starter = config.model == "starter"
+    folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
+    path = folder / "model.bin"
+    stored = path.stat().st_size if path.is_file() else 0
+    kept = int(stored * _SHARES[whisper_type(config.compute_type, device)])
+    if is_ours(device, read_windows(folder)):
+        kept += encoder_bytes(path, silence=config.pad_s is not None)
+    yield Part("Whisper", kept)
+    if device == "cpu":  # measured: what it computes in, and what loading leaves
+        yield Part("its work", stored)
 
 
 def _languages(model: WhisperModel) -> tuple[str, ...]:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
-
+from voiceloop import startup
 from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError, VoiceloopError
-from voiceloop.flags import Command, Commands
+from voiceloop.flags import POSITIONAL, Command, Commands, written
 from voiceloop.outputs import keep
 from voiceloop.terminal import tell
 
@@ -32,7 +31,7 @@ class Bench(Command, frozen=True, kw_only=True):
 
     json: bool = False
     """Print one JSON object on one line."""
-    report: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    report: Annotated[Path | None, written("DIR")] = None
     """Write a page with tables and pictures; beside it the JSON, and of `latency` the traces."""
 
 
@@ -46,18 +45,18 @@ class BenchLlm(Bench, frozen=True, kw_only=True):
     )
     docs = "docs/benchmarks.md"
 
-    target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
+    target: Annotated[str | None, written("MODEL")] = None
     """The model that decides; none: llm.target."""
-    draft: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
+    draft: Annotated[str | None, written("MODEL")] = None
     """The model that drafts tokens; none: llm.draft."""
-    synthetic: Annotated[str | None, tyro.conf.arg(metavar="PAIR")] = None
+    synthetic: Annotated[str | None, written("PAIR")] = None
     """Models of these shapes instead; without trained weights: tiny, 120m+8m, 1b+0.1b, 7b+0.5b,
     8b+1b."""
-    acceptance: Annotated[float, tyro.conf.arg(metavar="SHARE")] = 0.7
+    acceptance: Annotated[float, written("SHARE")] = 0.7
     """How often its draft tokens stand."""
-    prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    prompts: Annotated[Path | None, written("FILE")] = None
     """Questions, one on a line; none: held-out ones of the starter models' domain."""
-    max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N")] = 64
+    max_new_tokens: Annotated[int, written("N")] = 64
     """Longest reply, in tokens."""
     drafts: Literal["all"] | None = None
     """Compare every draft that fits the target; what is configured, what was said before, what was
@@ -65,11 +64,11 @@ class BenchLlm(Bench, frozen=True, kw_only=True):
     ahead: bool = False
     """Measure what is begun ahead of the user's words; llm.branches of them, 4 where that is 0: how
     often it is what is replied, and what it takes."""
-    repeats: Annotated[int, tyro.conf.arg(metavar="N")] = 3
+    repeats: Annotated[int, written("N")] = 3
     """Times that each mode answers each prompt; fewer where time is short."""
     sampled: bool = False
     """Draw tokens, at llm.temperature or else 0.8; otherwise replies are greedy."""
-    price_per_hour: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
+    price_per_hour: Annotated[float | None, written("X")] = None
     """What the machine costs; the table then tells the cost of 1,000 tokens."""
 
 
@@ -89,15 +88,15 @@ class BenchLatency(Bench, frozen=True, kw_only=True):
     """What is said; questions of the starter models' domain (`starter`, their default), of any
     kind (`questions`, that of other models), recordings of `people` with silences put in, questions
     with pauses, in noise, interrupted replies, or something added after a silence."""
-    input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    input: Annotated[Path | None, written("DIR")] = None
     """Recordings to hear, each one turn; NAME.txt tells what is said in NAME.wav. With `people`
     silences are put into them; none: those that VOICELOOP_SPEECH names."""
-    turns: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    turns: Annotated[int | None, written("N")] = None
     """Things said, in every mode; none: 24 (all of --input, and 200 silences of `people`), or what
     eleven minutes allow."""
-    modes: Annotated[str | None, tyro.conf.arg(metavar="A,B,…")] = None
+    modes: Annotated[str | None, written("A,B,…")] = None
     """Ways of running a session; such as speculative,streaming; none: those that suit the suite."""
-    seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
+    seed: Annotated[int, written("N")] = 0
     """Draws another suite of the same kind."""
 
 
@@ -108,11 +107,11 @@ class BenchAsr(Bench, frozen=True, kw_only=True):
     examples = ("voiceloop bench asr --preset cpu", "voiceloop bench asr --input recordings --json")
     docs = "docs/benchmarks.md"
 
-    input: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    input: Annotated[Path | None, written("DIR")] = None
     """Recordings of people; none: those that VOICELOOP_SPEECH names, if it does."""
-    clips: Annotated[int, tyro.conf.arg(metavar="N")] = 200
+    clips: Annotated[int, written("N")] = 200
     """Questions that are spoken; half as many again are short ones."""
-    seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
+    seed: Annotated[int, written("N")] = 0
     """Draws other questions and voices."""
 
 
@@ -123,7 +122,7 @@ class BenchTts(Bench, frozen=True, kw_only=True):
     examples = ("voiceloop bench tts --preset cpu", "voiceloop bench tts --recognise --replies 20")
     docs = "docs/benchmarks.md"
 
-    replies: Annotated[int, tyro.conf.arg(metavar="N")] = 50
+    replies: Annotated[int, written("N")] = 50
     """Replies that are spoken."""
     recognise: bool = False
     """Have the recogniser write them down, and count the words that differ."""
@@ -138,16 +137,16 @@ class BenchLoad(Bench, frozen=True, kw_only=True):
 
     suite: Literal["bargein", "questions"] = "bargein"
     """What they say: questions with long answers, or questions of any kind, briefly answered."""
-    speaking: Annotated[int, tyro.conf.arg(metavar="N")] = 4
+    speaking: Annotated[int, written("N")] = 4
     """Clients that ask and are answered, all at the same time; one that is all there is of them
     is measured alone, and nothing else."""
-    quiet: Annotated[int, tyro.conf.arg(metavar="M")] = 20
+    quiet: Annotated[int, written("M")] = 20
     """Clients beside them that send silence."""
-    idle: Annotated[int, tyro.conf.arg(metavar="K")] = 180
+    idle: Annotated[int, written("K")] = 180
     """Clients beside them that send nothing."""
-    turns: Annotated[int, tyro.conf.arg(metavar="N")] = 6
+    turns: Annotated[int, written("N")] = 6
     """Questions of each client that speaks."""
-    leavers: Annotated[int, tyro.conf.arg(metavar="N")] = 100
+    leavers: Annotated[int, written("N")] = 100
     """Clients that vanish in the middle of a turn, after which nothing may be left."""
 
 
@@ -158,9 +157,9 @@ class BenchCompare(Command, frozen=True, kw_only=True):
     examples = ("voiceloop bench compare before.json after.json",)
     docs = "docs/latency.md"
 
-    before: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="A.json")]
+    before: Annotated[Path, POSITIONAL, written("A.json")]
     """What --json printed, or bench.json of a report."""
-    after: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="B.json")]
+    after: Annotated[Path, POSITIONAL, written("B.json")]
     """Another."""
 
 
@@ -287,9 +286,7 @@ def _measured(
 ) -> int:
     """Run a measurement and tell what it found; its report overwrites none of `inputs`."""
     keep(inputs, {"--report": command.report})
-    from voiceloop.threads import bound_threads
-
-    bound_threads(command.settings.threads)
+    startup.configure(command.settings.threads)
     from voiceloop.bench.progress import Progress
     from voiceloop.bench.report import branches, drafts, draw, latency, llm, load, speech
 

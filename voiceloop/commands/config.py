@@ -31,5 +31,5 @@ def show_config(command: ShowConfig) -> int:
         return 0
     for key, value in flatten(settings).items():
         origin = origins.get(key, "default")
-        tell(f"{key:<28} {json.dumps(value):<32} {origin}")
+        tell(f"{key:<28} {json.dumps(value, default=str):<32} {origin}")
     return 0

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from voiceloop import startup
 from voiceloop.config import Config
 from voiceloop.outputs import replacing
 from voiceloop.status import engine_names, loading
@@ -95,10 +96,11 @@ def conversation(
     with ExitStack() as stack:
         trace_file = stack.enter_context(replacing(trace)) if trace else None
         with loading(engine_names(settings), sys.stderr):
+            startup.configure(settings.threads)
             from voiceloop.loading import open_engines
             from voiceloop.trace.view import open_view
 
-            engines = stack.enter_context(open_engines(settings))
+            engines = stack.enter_context(startup.settled(open_engines(settings)))
         with open_view(sys.stdout, sys.stderr, as_json=as_json, timed=timed) as view:
             held = Conversation(engines, settings, view)
             try:

@@ -7,9 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
-from voiceloop.flags import Command
+from voiceloop.flags import POSITIONAL, Command, written
 from voiceloop.outputs import keep
 from voiceloop.status import loading, tts_name
 
@@ -23,17 +21,17 @@ class Say(Command, frozen=True, kw_only=True):
         'voiceloop say "Bom dia." --tts.voice pt --out s.wav',
     )
 
-    text: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")]
+    text: Annotated[str, POSITIONAL, written("TEXT")]
     """What to say."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="S.wav")] = None
+    out: Annotated[Path | None, written("S.wav")] = None
     """Write this file; none: the speaker plays it."""
-    output: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    output: Annotated[str | None, written("NAME")] = None
     """The speaker, by a part of its name; none: the system's default."""
 
 
 def say(command: Say) -> int:
     """`voiceloop say`."""
-    from voiceloop import saying
+    from voiceloop import saying, startup
     from voiceloop.audio.files import check_wav
 
     # What can be wrong with file or speaker is found before the voice is loaded.
@@ -43,6 +41,7 @@ def say(command: Say) -> int:
     with ExitStack() as stack:
         card = None if command.out else stack.enter_context(saying.speaker(command.output))
         with loading(tts_name(command.settings.tts), sys.stderr):
+            startup.configure(command.settings.threads)
             from voiceloop.loading import load_tts
 
             tts = load_tts(command.settings)

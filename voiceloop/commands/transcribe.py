@@ -9,12 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import tyro
-
+from voiceloop import startup
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.config import Config
 from voiceloop.errors import AudioError
-from voiceloop.flags import Command
+from voiceloop.flags import POSITIONAL, Command, written
 from voiceloop.status import asr_name, loading, print_error
 from voiceloop.terminal import tell
 
@@ -33,7 +32,7 @@ class Transcribe(Command, frozen=True, kw_only=True):
         "voiceloop transcribe --json --preset cpu a.wav",
     )
 
-    files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
+    files: Annotated[tuple[Path, ...], POSITIONAL, written("FILES")]
     """Recordings: WAV, FLAC, OGG, AIFF or MP3; any rate from 8 to 192 kHz."""
     json: bool = False
     """Print one JSON object on one line for each file."""
@@ -65,6 +64,7 @@ def transcribe(command: Transcribe) -> int:
 def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
     """What hears, loaded when there is a file to be heard."""
     with loading(asr_name(settings.asr), sys.stderr):
+        startup.configure(settings.threads)
         from voiceloop.loading import load_asr, load_vad
 
         return load_asr(settings), load_vad(settings)

@@ -19,7 +19,7 @@ from typing import cast
 from voiceloop.doctor.case import Case
 from voiceloop.doctor.findings import Finding, of_death, of_error, of_hang
 from voiceloop.processes import deaf_to_ctrl_c
-from voiceloop.threads import bound_threads
+from voiceloop.startup import configure
 
 LIMIT_S = 180.0
 """Between two things that a process tells; loading a large model takes a minute."""
@@ -82,7 +82,7 @@ def _run(case: Case, checks: Mapping[str, Check], pipe: Connection) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
-    bound_threads(case.config.threads)
+    configure(case.config.threads)
     warnings = _Warnings()
     logging.basicConfig(handlers=[warnings], level=logging.WARNING)
     for name, check in checks.items():

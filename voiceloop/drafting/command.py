@@ -10,11 +10,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import tyro
 from msgspec import Meta, structs
 
 from voiceloop.errors import ConfigError
-from voiceloop.flags import Command
+from voiceloop.flags import Command, written
 from voiceloop.terminal import tell
 from voiceloop.threads import available_cores
 
@@ -37,15 +36,15 @@ class TrainDraft(Command, frozen=True, kw_only=True):
     )
     docs = "docs/engines.md"
 
-    target: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
+    target: Annotated[str | None, written("MODEL")] = None
     """The model to draft for; none: `llm.target`."""
-    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
+    out: Annotated[Path, written("FOLDER")]
     """Where the draft goes; what is kept to go on from lies there in `training`."""
-    prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    prompts: Annotated[Path | None, written("FILE")] = None
     """Requests to reply to, one on each line; none: some thousands that are bundled."""
     minutes: Annotated[float, Meta(ge=0.1, le=100_000)] = 120.0
     """How long it takes in all, with what was done before."""
-    tokens: Annotated[int, Meta(ge=16, le=262_144), tyro.conf.arg(metavar="N")] = 6144
+    tokens: Annotated[int, Meta(ge=16, le=262_144), written("N")] = 6144
     """Tokens that the draft chooses among, those that replies are made of most often."""
 
 

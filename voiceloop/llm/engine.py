@@ -159,7 +159,6 @@ class SpeculativeLlm:
 
         What is usual is captured on this thread and its stream, which are to be the model's own.
         """
-        torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each length
         drafter = self._drafter
         models = [self._target, *([drafter.model] if isinstance(drafter, ModelDrafter) else [])]
         group = self._capacity * sum(map(_row_bytes, models))

@@ -7,10 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
 from voiceloop.config import flatten
-from voiceloop.flags import Command
+from voiceloop.flags import POSITIONAL, Command, written
 from voiceloop.outputs import keep, replacing
 
 
@@ -20,13 +18,13 @@ class Replay(Command, frozen=True, kw_only=True):
     examples = ("voiceloop replay bug.toml", "voiceloop replay bug.toml --trace trace.json")
     docs = "docs/replay.md"
 
-    scenario: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SCENARIO.toml")]
+    scenario: Annotated[Path, POSITIONAL, written("SCENARIO.toml")]
     """Who speaks when, what each stage costs, and what is expected; docs/replay.md tells how."""
     json: bool = False
     """Print one JSON object on one line for each event and each turn."""
-    trace: Annotated[Path | None, tyro.conf.arg(metavar="T.json")] = None
+    trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
-    seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
+    seed: Annotated[int, written("N")] = 0
     """Draws the order of tasks that are ready at once, which is to make no difference."""
 
 

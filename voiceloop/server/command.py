@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import tyro
 from msgspec import Meta
 
+from voiceloop import startup
 from voiceloop.choosing import Choosing, settle
 from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError
+from voiceloop.flags import written
 from voiceloop.status import engine_names, notes
 
 logger = logging.getLogger(__name__)
@@ -32,21 +33,21 @@ class Serve(Choosing, frozen=True, kw_only=True):
     )
     docs = "docs/server.md"
 
-    host: Annotated[str, tyro.conf.arg(metavar="HOST")] = "localhost"
+    host: Annotated[str, written("HOST")] = "localhost"
     """Where to listen; anywhere but on this machine wants a key and TLS."""
-    port: Annotated[int, Meta(ge=1, le=65_535), tyro.conf.arg(metavar="N")] = 8765
+    port: Annotated[int, Meta(ge=1, le=65_535), written("N")] = 8765
     """The port of page and socket."""
-    cert: Annotated[Path | None, tyro.conf.arg(metavar="CERT.pem")] = None
+    cert: Annotated[Path | None, written("CERT.pem")] = None
     """Certificate of the server, with those above it."""
-    key: Annotated[Path | None, tyro.conf.arg(metavar="KEY.pem")] = None
+    key: Annotated[Path | None, written("KEY.pem")] = None
     """Its private key."""
     behind_proxy: bool = False
     """A reverse proxy speaks TLS for the server."""
-    api_key_file: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    api_key_file: Annotated[Path | None, written("FILE")] = None
     """API keys, one on a line; or give one in the environment variable VOICELOOP_API_KEY."""
-    allow_host: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME …")] = ()
+    allow_host: Annotated[tuple[str, ...], written("NAME …")] = ()
     """Other names that the server may be called by; it may be given again."""
-    allow_origin: Annotated[tuple[str, ...], tyro.conf.arg(metavar="URL …")] = ()
+    allow_origin: Annotated[tuple[str, ...], written("URL …")] = ()
     """Pages from elsewhere that may connect; likewise, such as https://voice.example.com."""
     log_transcripts: bool = False
     """Log what is said, too."""
@@ -77,6 +78,7 @@ def serve(command: Serve) -> int:
     command, told = settle(command, looks=True)
     _start_log(command)
     scheme = "https" if secure else "http"
+    startup.configure(command.settings.threads)
     logger.info("loading", extra={"models": engine_names(command.settings)})
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
@@ -86,7 +88,7 @@ def serve(command: Serve) -> int:
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     where = f"{scheme}://{command.host}:{command.port}"
     place, offers = Place(binding, access, site, secure), Offers.of(command)
-    app = App(open_engines(command.settings), command.settings, place, offers)
+    app = App(startup.settled(open_engines(command.settings)), command.settings, place, offers)
 
     def ready() -> None:
         print(f"listening on {where}: open it in a browser, Ctrl-C ends", flush=True)

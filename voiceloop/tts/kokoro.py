@@ -19,11 +19,12 @@ from voiceloop.catalog.names import FOLDERS, find, voice_model
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.memoryplan import Part
 from voiceloop.schema import suggestion
 from voiceloop.status import tts_name
 from voiceloop.tts.alignment import PacedWords
 from voiceloop.tts.delivery import deliver, nothing
-from voiceloop.tts.graphs import session
+from voiceloop.tts.graphs import session, voice_part
 from voiceloop.tts.phonemes import phonemes
 from voiceloop.tts.text import middle, sayable
 from voiceloop.types import Clause, Pcm, SpeechChunk
@@ -161,6 +162,11 @@ def kokoro(config: TtsConfig) -> Tts:
     except Exception as error:  # onnxruntime's own exception types are private
         raise _corrupt(voice_model(config), f"{file.name} cannot be read") from error
     return Kokoro(tts_name(config), graph, styles, config.voice, config.speed)
+
+
+def footprint(config: TtsConfig, device: str) -> Iterator[Part]:
+    """What the voice takes on a device of that type."""
+    return voice_part(find(voice_model(config), "kokoro"), device)
 
 
 def check_voice(config: TtsConfig) -> None:

@@ -6,7 +6,7 @@ each. The voices that have been pulled are all at hand, and one is loaded when i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from voiceloop.catalog.store import Store
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.memoryplan import Part
 from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import TimedWords
 from voiceloop.tts.delivery import deliver, nothing
-from voiceloop.tts.graphs import Opener
+from voiceloop.tts.graphs import Opener, voice_part
 from voiceloop.tts.piper_voice import Description, PiperVoice, describe
 from voiceloop.tts.text import sayable
 from voiceloop.types import Clause, SpeechChunk
@@ -94,6 +95,11 @@ def piper(config: TtsConfig) -> Tts:
     not, and EngineError for a device that cannot be used.
     """
     return Piper(*_found(config), config.voice, config.speed, Opener(config.device))
+
+
+def footprint(config: TtsConfig, device: str) -> Iterator[Part]:
+    """What the voice takes on a device of that type."""
+    return voice_part(find(voice_model(config), "piper"), device)
 
 
 def check_voice(config: TtsConfig) -> None:

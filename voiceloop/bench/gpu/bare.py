@@ -51,6 +51,7 @@ def complete() -> list[str]:
         structs.replace, structs.fields = dataclasses.replace, dataclasses.fields
         known: Any = sys.modules["msgspec"]
         known.Struct, known.Meta, known.ValidationError = Struct, Meta, ValidationError
+        known.field = dataclasses.field
         known.NODEFAULT, known.UNSET, known.UnsetType = dataclasses.MISSING, None, type(None)
         known.structs = sys.modules["msgspec.structs"] = structs
     return lacking

@@ -45,6 +45,7 @@ from voiceloop.server.auth import Access
 from voiceloop.server.http import load
 from voiceloop.server.port import LOOP, Binding
 from voiceloop.session import Session
+from voiceloop.startup import settled
 from voiceloop.types import Pcm
 
 RESUME_S = 2.0
@@ -135,7 +136,7 @@ class Load:
         logger.setLevel(logging.INFO)
         logger.addHandler(self._floor)
         try:
-            with open_engines(self._settings) as loaded:
+            with settled(open_engines(self._settings)) as loaded:
                 return anyio.run(self._measure, loaded, backend_options=LOOP)
         finally:
             logger.removeHandler(self._floor)

@@ -1,0 +1,108 @@
+"""The command `voiceloop ask`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from voiceloop import signals
+from voiceloop.bundled import STARTER_HEARS
+from voiceloop.commands.conversation import conversation, report
+from voiceloop.errors import ConfigError, DeviceError
+from voiceloop.flags import POSITIONAL, Command, written
+from voiceloop.outputs import keep
+from voiceloop.terminal import tell
+
+if TYPE_CHECKING:
+    from voiceloop.audio.devices import Speaker
+    from voiceloop.audio.soundcard import SoundcardSpeaker
+
+SPEAKER_RATE = 24_000
+"""Hertz of what `ask` plays, whatever the synthesizer gives."""
+
+
+class Ask(Command, frozen=True, kw_only=True):
+    """Answer the spoken questions of an audio file, as a conversation."""
+
+    examples = (
+        "voiceloop ask question.wav --out reply.wav",
+        "voiceloop ask talk.wav --preset cpu --play --trace trace.json",
+    )
+
+    file: Annotated[Path, POSITIONAL, written("IN.wav")]
+    """The recording: WAV, FLAC, OGG, AIFF or MP3; any rate from 8 to 192 kHz."""
+    out: Annotated[Path | None, written("R.wav")] = None
+    """Write what the speaker plays."""
+    play: bool = False
+    """Let the replies be heard, where there is a speaker."""
+    trace: Annotated[Path | None, written("T.json")] = None
+    """Write a trace of every turn for ui.perfetto.dev."""
+    json: bool = False
+    """Print one JSON object on one line for each turn."""
+    pace: Literal["realtime", "max"] = "realtime"
+    """As time passes, or as fast as possible; then latencies are null, and turns may end
+    elsewhere."""
+    sequential: bool = False
+    """Run each stage after the last; the reference that overlap is measured against."""
+    full_duplex: bool = False
+    """Let the recording go on and interrupt replies."""
+
+
+def ask(command: Ask) -> int:
+    """`voiceloop ask`."""
+    from voiceloop.audio.devices import Centred, FileMicrophone, NullSpeaker, Recorded, WavSpeaker
+    from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL
+
+    keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})
+    timed = command.pace == "realtime"
+    with ExitStack() as stack:
+        # What can be wrong with the files is found before the models are loaded.
+        microphone = stack.enter_context(FileMicrophone(command.file, pace=command.pace))
+        card, unheard = _card(command, stack)
+        speaker: Speaker = card or NullSpeaker(SPEAKER_RATE, pace=command.pace)
+        if command.out:
+            file = stack.enter_context(WavSpeaker(command.out, speaker.rate, pace=command.pace))
+            speaker = Recorded(card, file) if card else file
+        conversing = conversation(
+            command.settings, trace=command.trace, as_json=command.json, timed=timed
+        )
+        asked = stack.enter_context(conversing)
+        overlap = SEQUENTIAL if command.sequential else EVERYTHING
+        try:
+            asked.run(
+                Centred(microphone), speaker, full_duplex=command.full_duplex, overlap=overlap
+            )
+        except KeyboardInterrupt:
+            asked.note("interrupted: the files hold what had sounded and the turns that were over")
+            return signals.status()
+        if microphone.info.warning:
+            asked.note(microphone.info.warning)
+        if all(trace.outcome == "abandoned" for trace in asked.traces):
+            asked.note(f"no speech was heard in {command.file}")
+        if command.settings.asr.hears_no_people:
+            asked.note(STARTER_HEARS)
+    if timed and not command.json:
+        report(asked.traces)
+    if unheard:
+        file = f"open {command.out}" if command.out else "add --out reply.wav and open that file"
+        why = f"nothing could be played here: {unheard.message}; {unheard.hint}"
+        tell(f"voiceloop: {file} to hear the replies; {why}", sys.stderr)
+    return 0
+
+
+def _card(command: Ask, stack: ExitStack) -> tuple[SoundcardSpeaker | None, DeviceError | None]:
+    """The speaker, if replies are to be heard, or why they cannot be."""
+    from voiceloop.audio.soundcard import SoundcardSpeaker
+
+    if not command.play:
+        return None, None
+    if command.pace == "max":
+        raise ConfigError("nothing can be heard at --pace max", "leave out --pace or --play")
+    try:
+        card = stack.enter_context(SoundcardSpeaker())
+        card.start()
+    except DeviceError as error:
+        return None, error
+    return card, None

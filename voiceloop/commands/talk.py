@@ -1,0 +1,83 @@
+"""The command `voiceloop talk`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from voiceloop.choosing import Choosing, settle
+from voiceloop.commands.conversation import conversation
+from voiceloop.flags import written
+from voiceloop.outputs import keep
+from voiceloop.status import engine_names, examples, notes
+from voiceloop.terminal import tell
+
+
+class Talk(Choosing, frozen=True, kw_only=True):
+    """Talk at the microphone and be answered aloud, until Ctrl-C."""
+
+    examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --headphones")
+
+    input: Annotated[str | None, written("NAME")] = None
+    """The microphone by a part of its name, or `list`; none: the system's default."""
+    output: Annotated[str | None, written("NAME")] = None
+    """The speaker, likewise."""
+    headphones: bool = False
+    """Listen while it speaks, so that you can interrupt; a loudspeaker would do so too."""
+    trace: Annotated[Path | None, written("T.json")] = None
+    """Write a trace of every turn for ui.perfetto.dev."""
+    json: bool = False
+    """Print one JSON object on one line for each turn."""
+
+
+def talk(command: Talk) -> int:
+    """`voiceloop talk`."""
+    from voiceloop.audio.devices import Centred
+    from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
+
+    keep([command.config], {"--trace": command.trace})
+    if "list" in (command.input, command.output):
+        return list_devices()
+    command, told = settle(command, looks=sys.stderr.isatty())
+    with (
+        SoundcardMicrophone(command.input) as microphone,
+        SoundcardSpeaker(command.output) as speaker,
+        conversation(
+            command.settings, trace=command.trace, as_json=command.json, timed=True
+        ) as talked,
+    ):
+        talked.note(f"running {engine_names(command.settings)}")
+        for note in (*told.all(), *notes(command.settings)):
+            talked.note(note)
+        talked.note(f"ask for example: {' '.join(examples(command.settings)[:2])}")
+        microphone.start()
+        speaker.start()
+        hint = "" if command.headphones else "; with headphones on, --headphones lets you interrupt"
+        talked.note(f"listening to '{microphone.name}', Ctrl-C ends{hint}")
+        silent = f"hearing only silence from '{microphone.name}': is it muted?"
+        with suppress(KeyboardInterrupt):
+            heard = Centred(microphone, partial(talked.note, silent))
+            talked.run(heard, speaker, lasts=True, full_duplex=command.headphones)
+        if lost := microphone.lost / microphone.device_rate:
+            talked.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
+        if flaws := microphone.overflows + speaker.underflows:
+            talked.note(
+                f"sound broke off {flaws} time{'s' * (flaws != 1)}: the machine was too busy"
+            )
+        talked.note("goodbye")
+    return 0
+
+
+def list_devices() -> int:
+    """Print the microphones and speakers that `talk` can be given."""
+    from voiceloop.audio.portaudio import NAMES, names
+
+    found = {kind: names(kind) for kind in NAMES}
+    for kind, title in NAMES.items():
+        print(f"--{kind}, a {title}:")
+        for name in found[kind]:
+            tell(f"  {name}")
+    return 0

@@ -1,0 +1,102 @@
+"""How much memory the built-in language model needs, and what would need less.
+
+Its files tell. On a GPU contexts of CUDA and captured rounds are not known beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from msgspec.structs import replace
+
+from voiceloop.bundled import bundled
+from voiceloop.catalog.names import find
+from voiceloop.catalog.store import cards
+from voiceloop.config import LlmConfig
+from voiceloop.llm.engine import SHIPPED, STARTER, draft_of, placement, runs_stored
+from voiceloop.llm.model.cache import MIB
+from voiceloop.llm.model.footprint import Footprint, read_footprint, slots_for
+from voiceloop.memoryplan import Change, Part
+
+LEAST_CONTEXT = 512
+"""Tokens under which a conversation is soon forgotten: fewer are not proposed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The language models and where they go."""
+
+    config: LlmConfig
+    target: Footprint | None
+    draft: Footprint | None
+    device: torch.device
+    dtype: torch.dtype | None
+
+    @classmethod
+    def of(cls, config: LlmConfig) -> Models:
+        """Those that `config` names.
+
+        Raises EngineError for a device that is not there; what `find` raises for a model that is
+        not.
+        """
+        draft, stored = draft_of(config), runs_stored(config)
+        named = draft not in ("none", "ngram", SHIPPED)
+        beside = _footprint(draft, "draft", stored) if named else None
+        return cls(config, _footprint(config.target, "target", stored), beside, *placement(config))
+
+    def parts(self, **settings: object) -> Iterator[Part]:
+        """What they and their caches take, with `settings` in place of the configured ones."""
+        config = replace(self.config, **settings)
+        group, both = 0, (self.target, self.draft)
+        longest = [model.longest for model in both if model and model.longest]
+        for name, model in zip(("target", "draft"), both, strict=True):
+            if model is not None:
+                yield Part(name, model.weights(self.device.type, self.dtype, config.quantize))
+                group += model.row(self.device.type, self.dtype)
+        group *= min(config.context, *longest) if longest else config.context
+        # Elsewhere caches are made when they are needed, and one is needed for certain.
+        slots = slots_for(config.cache_mb * MIB, group) + 1 if self.device.type == "cuda" else 1
+        yield Part("key-value cache", group, slots)
+
+    def changes(self) -> Iterator[Change]:
+        """What could be set otherwise, what does least harm first."""
+
+        def with_(hint: str, **settings: object) -> Change:
+            return Change(hint, tuple(self.parts(**settings)))
+
+        cuda = self.device.type == "cuda"
+        fewer = self.config.cache_mb if cuda else 0
+        while fewer := fewer // 2:
+            yield with_(f"keep fewer conversations: --llm.cache-mb {fewer}", cache_mb=fewer)
+        context = self.config.context
+        while (context := context // 2) >= LEAST_CONTEXT:
+            flags = f"--llm.context {context}" + " --llm.cache-mb 1" * cuda
+            yield with_(f"keep less of a conversation: {flags}", context=context, cache_mb=1)
+        for how in ("int8", "int4") if cuda else ():
+            yield with_(
+                f"round its weights, which changes what it says: --llm.quantize {how}", quantize=how
+            )
+        yield from self._smaller()
+
+    def _smaller(self) -> Iterator[Change]:
+        """Other targets by name, the largest first; a draft of another family goes with the old
+        one."""
+        target, dtype = self.target, self.dtype
+        if target is None:
+            return
+        bytes_of = target.weights(self.device.type, dtype, self.config.quantize)
+        width = 2 if dtype is None else dtype.itemsize
+        named = {card.name: card.memory * width // 2 for card in cards() if card.kind == "llm"}
+        others = [part for part in self.parts() if part.name not in ("target", "draft")]
+        for name, needed in sorted(named.items(), key=lambda item: -item[1]):
+            if needed < bytes_of and name != self.config.target:
+                hint = f"choose a smaller model: --llm.target {name} --llm.draft auto"
+                yield Change(hint, (Part("target", needed), *others))
+
+
+def _footprint(name: str, role: str, stored: bool) -> Footprint | None:
+    """None where nothing tells, as of a trained draft, which is small beside its target."""
+    starter = bundled(STARTER[role]) if name == "starter" else None
+    return read_footprint(starter or find(name, "llm"), as_is=stored)
