@@ -28,8 +28,9 @@ from lab.conversations.utterances import Utterance, speak
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.command import BenchLlm, Found
 from voiceloop.bench.inside import target_of
-from voiceloop.bench.llm import Plan, Progress, chosen
+from voiceloop.bench.llm import Plan, chosen
 from voiceloop.bench.machine import describe
+from voiceloop.bench.modes import Progress
 from voiceloop.bench.record import Record, share
 from voiceloop.bench.spoken import Line, draw_voice
 from voiceloop.errors import ConfigError

@@ -26,15 +26,13 @@ from voiceloop.bench.command import BenchLlm, Found
 from voiceloop.bench.llm import (
     PROMPTS,
     Plan,
-    Progress,
     check,
     chosen,
-    interleave,
     read_prompts,
     refuse_empty,
 )
 from voiceloop.bench.machine import describe
-from voiceloop.bench.modes import Mode, OurMode, Prompt
+from voiceloop.bench.modes import Mode, OurMode, Progress, Prompt, interleave
 from voiceloop.bench.record import Record
 from voiceloop.errors import ConfigError
 
@@ -129,7 +127,7 @@ def compare(subjects: Subjects, texts: Sequence[str], plan: Pairing, progress: P
     for name, mode in modes.items():
         progress(f"warming up {name}")
         mode.answer(prompts[0])
-    answers = interleave(modes, prompts, plan, progress)
+    answers = interleave(modes, prompts * plan.repeats, plan.limit_s, progress)
     refuse_empty(answers)
     found = figures_of(pair, prompts[0], answers, config, plan.price_per_hour, progress)
     return Record(

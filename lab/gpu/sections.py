@@ -18,8 +18,7 @@ from lab.gpu.checks import LITTLE, Size
 from lab.gpu.products import products
 from lab.gpu.rows import Row, Section, at_least, at_most, checked, not_here
 from lab.gpu.together import together
-from voiceloop.bench.llm import Plan, interleave
-from voiceloop.bench.modes import OurMode, Prompt
+from voiceloop.bench.modes import OurMode, Prompt, interleave
 from voiceloop.config import LlmConfig
 
 PROMPT_WORDS = 60
@@ -101,8 +100,8 @@ def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
     if course.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     limit_s = 0.25 * course.left_s / (after + 1)
-    plan = Plan(config, repeats=1 if course.small else 3, limit_s=limit_s)
-    answers = interleave(modes, prompts, plan, course.progress)
+    repeats = 1 if course.small else 3
+    answers = interleave(modes, prompts * repeats, limit_s, course.progress)
     found = figures_of(pair, prompts[0], answers, config, None, course.progress)
     same = all(a.ids == b.ids for a, b in zip(*answers.values(), strict=True))
     yield checked(

@@ -165,6 +165,8 @@ def modes_of(names: str | None, known: Sequence[Mode] = MODES) -> tuple[Mode, ..
 
 def run(command: BenchLatency, progress: Progress) -> Found:
     """Measure what a command asks for; raises what `carry_out` raises."""
+    if command.input and command.suite not in (None, "people"):
+        raise ConfigError("recordings and a suite were named", "give --input or --suite, not both")
     name = command.suite or ("input" if command.input else usual_suite(command.settings))
     folder = of_people(command.input) if name == "people" else command.input
     modes = modes_of(command.modes)

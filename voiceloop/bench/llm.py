@@ -7,7 +7,7 @@ the counters of its conversation.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -28,9 +28,8 @@ from voiceloop.bench.inside import (
     without_draft,
 )
 from voiceloop.bench.machine import describe
-from voiceloop.bench.modes import Mode, OurMode, Prompt
+from voiceloop.bench.modes import OurMode, Progress, Prompt, interleave
 from voiceloop.bench.record import Record, share
-from voiceloop.bench.rotation import rotation
 from voiceloop.catalog.store import Store
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, EngineError, ModelNotFound
@@ -46,7 +45,6 @@ PLAIN, OWN = "none", "speculative"
 CHAIN = " (chain)"
 """Stands behind the name of a draft that may draft trees, and here does not."""
 CONFIDENCE = 0.95
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ def measure(plan: Plan, progress: Progress, *, every: bool = False) -> Record:
         progress(f"warming up {name}")
         mode.answer(prompts[0])
     before = {name: one.counters for name, one in conversations.items()}
-    answers = interleave(modes, prompts, plan, progress)
+    answers = interleave(modes, prompts * plan.repeats, plan.limit_s, progress)
     refuse_empty(answers)
     found: dict[str, dict[str, Any]] = {
         name: figures(own, answers[PLAIN], plan.price_per_hour)
@@ -234,19 +232,6 @@ def read_prompts(path: Path) -> list[str]:
     if not texts:
         raise ConfigError(f"there are no prompts in {path}", hint)
     return texts
-
-
-def interleave(
-    modes: Mapping[str, Mode], prompts: Sequence[Prompt], plan: Plan, progress: Progress
-) -> dict[str, list[Answer]]:
-    """Have every prompt answered in every mode, in rotation, for as long as the plan allows."""
-    answers: dict[str, list[Answer]] = {name: [] for name in modes}
-    turns = [prompt for _ in range(plan.repeats) for prompt in prompts]
-    for done, order in rotation([*modes], len(turns), plan.limit_s):
-        progress(f"answering in {len(modes)} modes: {done + 1} of {len(turns)}")
-        for name in order:
-            answers[name].append(modes[name].answer(turns[done]))
-    return answers
 
 
 def refuse_empty(answers: Mapping[str, Sequence[Answer]]) -> None:

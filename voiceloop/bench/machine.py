@@ -20,10 +20,9 @@ from voiceloop.llm.model.decoder import Decoder
 def describe(model: PreTrainedModel | Decoder) -> dict[str, object]:
     """Describe the machine as `model` meets it, now."""
     device = model.device
-    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
     return surroundings() | {
         "device": device.type,
-        "gpu": gpu,
+        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "dtype": str(model.dtype).removeprefix("torch."),
         "transformers": version("transformers"),
     }

@@ -1,15 +1,19 @@
-"""How one reply is timed: a prompt, and our engine's answer to it."""
+"""Times replies: a prompt, our engine's answer to it, and modes that answer in turn."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from time import perf_counter
 from typing import Protocol
 
 from voiceloop.bench.figures import Answer, Verified
+from voiceloop.bench.rotation import rotation
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.types import TokenBurst
+
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +78,16 @@ class OurMode:
             last, gained = rounds[-1], sum((one.accepted or 0) + 1 for one in rounds)
             rounds[-1] = replace(last, beyond=gained - (tokens - 1))
         return Answer(reply, tokens, end - began, first_s, tuple(rounds), tokens - 1)
+
+
+def interleave(
+    modes: Mapping[str, Mode], prompts: Sequence[Prompt], limit_s: float, progress: Progress
+) -> dict[str, list[Answer]]:
+    """Have every prompt answered in every mode, in rotation; none is begun that would end later
+    than `limit_s` seconds from now."""
+    answers: dict[str, list[Answer]] = {name: [] for name in modes}
+    for done, order in rotation([*modes], len(prompts), limit_s):
+        progress(f"answering in {len(modes)} modes: {done + 1} of {len(prompts)}")
+        for name in order:
+            answers[name].append(modes[name].answer(prompts[done]))
+    return answers

@@ -17,10 +17,6 @@ from voiceloop.errors import VoiceloopError
 
 WIDE = 1000
 """Characters: no table is folded."""
-MOST = 6
-"""Values of a list that are told."""
-
-Rows = Sequence[Sequence[str]]
 
 
 def text(record: Record) -> str:
@@ -55,12 +51,16 @@ def _is_group(value: object) -> bool:
     return isinstance(value, Mapping) and "p50" not in value
 
 
+def _are_runs(value: object) -> bool:
+    return isinstance(value, list) and {*map(type, cast(list[object], value))} == {dict}
+
+
 def _flat(figures: Values, before: str = "") -> Iterator[tuple[str, str]]:
     """Yield each figure with its name; a group's stand behind its name and a dot."""
     for name, value in figures.items():
         if _is_group(value):
             yield from _flat(value, f"{before}{name}.")
-        elif not (isinstance(value, list) and value and isinstance(value[0], Mapping)):  # of runs
+        elif not _are_runs(value):  # which are too many to be told
             yield f"{before}{name}", _cell(value)
 
 
@@ -73,7 +73,7 @@ def _cell(value: object) -> str:
         case Mapping():
             return " / ".join(map(_cell, cast(Mapping[str, Any], value).values()))
         case list() | tuple():
-            return " ".join(map(_cell, cast(Sequence[object], value)[:MOST])) or "-"
+            return " ".join(map(_cell, cast(Sequence[object], value)[:6])) or "-"
         case _:
             return str(value)
 
@@ -82,7 +82,7 @@ def _told(values: Values) -> str:
     return ", ".join(f"{name} {_cell(one)}" for name, one in values.items() if one is not None)
 
 
-def table(header: Sequence[str], rows: Rows) -> str:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Draw a table, in Markdown; the first column says what a row is about."""
     from rich import box
     from rich.console import Console

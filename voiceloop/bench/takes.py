@@ -66,14 +66,14 @@ class Recorded(TurnDetector):
         if self._left is None:
             events = super().feed(frame, probability, hangover_ms)
         else:
-            events = self._due(self._left, frame)
+            events = _due(self._left, frame)
         self.events += events
         return events
 
     def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
         """Decide as `TurnDetector.between` does."""
         if self._left is not None:
-            events = self._due(self._left, rest)
+            events = _due(self._left, rest)
             self.events += events
             return events
         events = super().between(rest, hangover_ms)
@@ -84,11 +84,12 @@ class Recorded(TurnDetector):
         self._looked = rest.end
         return events
 
-    @staticmethod
-    def _due(left: list[TurnEvent], frame: AudioFrame) -> list[TurnEvent]:
-        due = [event for event in left if event.sample <= frame.end]
-        del left[: len(due)]
-        return due
+
+def _due(left: list[TurnEvent], frame: AudioFrame) -> list[TurnEvent]:
+    """Take from `left` what was decided up to the end of a frame."""
+    due = [event for event in left if event.sample <= frame.end]
+    del left[: len(due)]
+    return due
 
 
 @dataclass(frozen=True, slots=True)

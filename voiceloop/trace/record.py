@@ -253,6 +253,13 @@ def to_json(trace: TurnTrace) -> dict[str, Any]:
     }
 
 
+# Perfetto -----------------------------------------------------------------------------------------
+
+_PID = 1
+_ROWS = 100
+"""Thread numbers that a lane may use: spans of one lane that overlap get rows of their own."""
+
+
 def to_perfetto(traces: Sequence[TurnTrace]) -> dict[str, Any]:
     """The traces in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing open.
 
