@@ -134,8 +134,8 @@ def test_what_else_differs_is_told() -> None:
 def test_the_text_tells_each_change_with_its_bounds() -> None:
     before = times(9)
     told = text(compare(record(before), record([value + 100 for value in before])))
-    line = next(line for line in told.splitlines() if line.startswith("voice to voice"))
-    assert "+100 (+100 to +100)  worse, 24 clips, paired" in line
+    line = next(line for line in told.splitlines() if line.startswith("| voice to voice"))
+    assert "+100 (+100 to +100) | worse, 24 clips |" in line
     assert "Worse beyond noise." in told
 
 

@@ -85,9 +85,7 @@ def test_the_configured_draft_is_measured_beside_plain_decoding(tmp_path: Path) 
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-@pytest.mark.parametrize("draft", ["auto", "none"])
 def test_a_target_without_a_draft_is_measured_plain_only(
-    draft: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -98,7 +96,7 @@ def test_a_target_without_a_draft_is_measured_plain_only(
     tokenizer.save_pretrained(tmp_path / "tiny")
     prompts = tmp_path / "prompts.txt"
     prompts.write_text(ASKED)
-    argv = ["bench", "llm", "--target", str(tmp_path / "tiny"), "--draft", draft]
+    argv = ["bench", "llm", "--target", str(tmp_path / "tiny"), "--llm.draft", "none"]
     argv += ["--prompts", str(prompts), "--repeats", "1", "--report", str(tmp_path / "report")]
     assert main(argv) == 0
     told = capsys.readouterr().out

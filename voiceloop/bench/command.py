@@ -100,7 +100,7 @@ class BenchLatency(Bench, frozen=True, kw_only=True):
     """Things said, in every mode; none: 24 (all of --input and of `people`), or what eleven
     minutes allow."""
     modes: Annotated[str | None, tyro.conf.arg(metavar="A,B,…")] = None
-    """Ways of running a session; of sequential,streaming,speculative. None: those of the suite."""
+    """Ways of running a session; of sequential,streaming,speculative; none: those of the suite."""
     seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
     """Draws another suite of the same kind."""
 
