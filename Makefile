@@ -75,12 +75,12 @@ packages:
 
 .venv/base: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing voiceloop into .venv (the first time takes a few minutes)"
-	@$(PIP) install -c constraints.txt -e '.[convert]'
+	@$(PIP) install -c constraints.txt -e '.[bench,convert]'
 	@touch $@
 
 .venv/test: .venv/base
 	@echo "installing the tools for tests into .venv"
-	@$(PIP) install -c constraints.txt -e '.[convert,dev,llama,sphinx,train]'
+	@$(PIP) install -c constraints.txt -e '.[bench,convert,dev,llama,sphinx]'
 	@touch $@
 
 .clients/installed: tests/clients/requirements.txt tests/clients/package.json tests/clients/package-lock.json

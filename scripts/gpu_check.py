@@ -22,7 +22,7 @@ import torch
 # voiceloop need not be installed here.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from voiceloop.bench.gpu.bare import complete
+from scripts.bare import complete
 from voiceloop.startup import ENVIRONMENT
 
 MINUTES = 7.0
@@ -42,8 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("hint: --device cpu --pairs tiny tries the script itself", file=sys.stderr)
         return 2
     complete()
-    from voiceloop.bench.gpu.rows import rows
-    from voiceloop.bench.gpu.sections import Course, sections
+    from lab.gpu.rows import rows
+    from lab.gpu.sections import Course, sections
     from voiceloop.bench.machine import surroundings
     from voiceloop.bench.progress import Progress
 

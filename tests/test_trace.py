@@ -17,7 +17,6 @@ from voiceloop.trace.record import (
     Recorder,
     endpoint_to_sound_ms,
     latency_line,
-    of_json,
     parts_ms,
     percentiles,
     to_json,
@@ -159,16 +158,6 @@ def test_the_latency_line_names_the_whole_its_parts_and_the_draft():
 
 
 # JSON
-
-
-@given(traces())
-def test_a_trace_can_be_read_back_from_its_json(trace: TurnTrace):
-    plain = json.loads(json.dumps(to_json(trace)))
-    again = to_json(of_json(plain))
-    for name in ("turn", "outcome", "heard", "marks", "counters", "seed", "spans"):
-        assert again[name] == plain[name], name
-    if plain["voice_to_voice_ms"] is not None:
-        assert again["voice_to_voice_ms"] == pytest.approx(plain["voice_to_voice_ms"], abs=0.002)
 
 
 def test_json_counts_from_the_first_voiced_sample():

@@ -20,10 +20,10 @@ from tempfile import NamedTemporaryFile
 
 import numpy as np
 
+from lab.conversations.scores import roc_auc
+from lab.conversations.sentences import QUESTIONS, Sentence
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import samples, silence
-from voiceloop.bench.scoring import roc_auc
-from voiceloop.bench.sentences import QUESTIONS, Sentence
 from voiceloop.calibration.fitting import (
     Judged,
     calibrate,

@@ -19,8 +19,7 @@ from voiceloop.asr.features import Features, LogMel
 from voiceloop.asr.silence import Carry, ShortEncoder, likeness, telling
 from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import open_model
-from voiceloop.bench import flite
-from voiceloop.bench.utterances import Line
+from voiceloop.bench.spoken import Line, by_flite
 from voiceloop.bundled import bundled
 from voiceloop.catalog.store import Store
 
@@ -143,7 +142,7 @@ def test_states_of_speech_are_nearer_than_eight_bits_are(
     model, encoder = open_model(path, "cpu", "int8"), read_encoder(path / "model.bin")
     encode, log_mel = ShortEncoder(encoder, QUIET), LogMel(model.feature_extractor.mel_filters)
     for voice in ("rms", "slt"):
-        (pcm,) = flite.speak([Line("How far is the moon from the earth?", voice, 1.0)])
+        (pcm,) = by_flite([Line("How far is the moon from the earth?", voice, 1.0)])
         heard = math.ceil(len(pcm) / 320)
         full = encoder(log_mel(pcm, 3000))[:heard]
         ours = encode(log_mel(pcm, 2 * (heard + 25 + ShortEncoder.BEHIND)))[:heard]

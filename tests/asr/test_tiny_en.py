@@ -14,9 +14,8 @@ from voiceloop.asr.encoding import Encoding, whole_steps
 from voiceloop.asr.whisper import Whisper, whisper
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.bench import flite
 from voiceloop.bench.scoring import word_errors
-from voiceloop.bench.utterances import Line
+from voiceloop.bench.spoken import Line, by_flite
 from voiceloop.catalog.store import Store
 from voiceloop.config import AsrConfig
 from voiceloop.types import Pcm
@@ -48,7 +47,7 @@ def engine(**settings: float | None) -> Whisper:
 def spoken(require_program: Callable[[str], Path]) -> list[Pcm]:
     require_program("flite")
     voices = ("rms", "kal16", "awb", "slt")
-    return flite.speak([Line(text, voices[at % 4], 1.0) for at, text in enumerate(QUESTIONS)])
+    return by_flite([Line(text, voices[at % 4], 1.0) for at, text in enumerate(QUESTIONS)])
 
 
 def heard(asr: Whisper, pcm: Pcm, *, final: bool = True) -> str:

@@ -10,44 +10,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench.made import of_json, read
 from voiceloop.bench.load import figures
 from voiceloop.bench.load.plan import Seen, Turn
-from voiceloop.bench.report.draw import text
-from voiceloop.bench.report.load import report
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
 
-TURN = Turn(
-    0, "what", "item_1", "done", "What?", "That.", 24_000, "", 130.0, 0.0, {}, 128.0, 28.0, 0, 100.0
-)
+TURN = Turn(0, "what", "item_1", "done", "What?", 24_000, 130.0, 0.0, {}, 128.0, 28.0, 0)
 
 
-def test_clients_speak_listen_interrupt_and_vanish(
+def test_clients_speak_listen_and_are_silent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    few = ["--speaking", "2", "--quiet", "1", "--idle", "3", "--turns", "1", "--leavers", "20"]
+    few = ["--speaking", "2", "--quiet", "1", "--idle", "3", "--turns", "1"]
     assert main(["bench", "load", *few, "--json", "--report", str(tmp_path)]) == 0
     found = json.loads(capsys.readouterr().out)
-    page = read((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert "Endpoint to first sound" in page.text and "20 of 20" in page.text
+    assert "| fairness" in (tmp_path / "report.md").read_text(encoding="utf-8")
     for phase, turns in (("alone", 1), ("loaded", 2)):
         assert (found[phase]["turns"], found[phase]["answered"]) == (turns, turns)
         assert found[phase]["endpoint_to_sound_ms"]["p50"] > found[phase]["added_ms"]["p50"] > 0
-    loaded, talk = found["loaded"], found["interruptions"]
+    loaded = found["loaded"]
     assert loaded["same_transcripts"] == 1
     assert loaded["audio_sent_s"] == pytest.approx(loaded["audio_arrived_s"]) != 0
-    assert (talk["turns"], talk["interrupted"]) == (2, 2)
-    # What pauses an answer comes before what decides that it is over.
-    pause, decision = talk["pause_to_last_audio_ms"], talk["decision_to_last_audio_ms"]
-    assert decision["p99"] < pause["p50"]
     assert found["dropped"] == []
-    assert found["vanished"] == 20
-    before, after = found["left_before"], found["left_after"]
-    for name in ("sessions", "conversations", "tasks", "threads"):
-        assert after[name] == before[name], name
-    assert after["sessions"] == 0
 
 
 def test_one_client_has_the_parts_of_its_wait_and_nothing_else(
@@ -56,8 +41,6 @@ def test_one_client_has_the_parts_of_its_wait_and_nothing_else(
     one = ["--speaking", "1", "--quiet", "0", "--idle", "0", "--turns", "2"]
     assert main(["bench", "load", *one, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    told = text(report(of_json(found)))
-    assert "there and back" in told and "2 of 2" in told
     alone = found["alone"]
     assert "loaded" not in found and found["dropped"] == []
     assert (alone["turns"], alone["answered"]) == (2, 2)
@@ -90,9 +73,8 @@ def test_a_load_of_nobody_is_one_line_and_a_hint(
 
 
 def test_what_clients_saw_survives_the_way_between_the_processes() -> None:
-    seen = Seen((TURN, replace(TURN, outcome="lost", voice_to_voice_ms=None)), ("gone",), 3)
-    assert Seen.of(json.loads(json.dumps(seen.to_json()))) == seen
-    assert asdict(seen)["turns"][0]["said"] == "what"
+    seen = Seen((TURN, replace(TURN, outcome="lost", voice_to_voice_ms=None)), ("gone",))
+    assert Seen.of(json.loads(json.dumps(asdict(seen)))) == seen
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(1, 500)), min_size=1, max_size=30))
@@ -104,15 +86,6 @@ def test_nobody_waits_less_than_the_luckiest(waits: list[tuple[int, float]]) -> 
     assert fairness is not None and fairness >= 1
     if len({client for client, _ in waits}) == 1:
         assert fairness == 1
-
-
-def test_stale_audio_is_counted_from_pause_and_decision_of_its_own_answer() -> None:
-    moments = {("paused", "item_1"): 99.99, ("interrupted", "item_1"): 100.4, ("paused", "x"): 1.0}
-    resumed = replace(TURN, item_id="item_2")
-    found = figures.interruptions([TURN, resumed], moments)
-    assert (found["turns"], found["interrupted"]) == (2, 1)
-    assert found["pause_to_last_audio_ms"]["p99"] == pytest.approx(10)
-    assert found["decision_to_last_audio_ms"]["p50"] == pytest.approx(-400)
 
 
 def test_turns_that_were_lost_count_and_have_no_wait() -> None:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench.made import of_json
 from voiceloop.bench.record import Record, share, spread
 
 pytestmark = pytest.mark.pure
@@ -33,8 +32,7 @@ def test_a_share_of_nothing_is_none() -> None:
     assert (share(1, 3), share(0, 3), share(3, 3)) == (0.3333, 0.0, 1.0)
 
 
-def test_a_record_is_printed_flat_and_can_be_read_back() -> None:
-    record = Record("asr", {"cores": 2}, {"seed": 0}, {"windows": {"a": 1}})
+def test_a_record_is_printed_flat() -> None:
+    record = Record("asr", {"cores": 2}, {"seed": 0}, {"windows": {"a": 1}}, {"each": [1]})
     plain = json.loads(json.dumps(record.to_json()))
-    assert [*plain] == ["bench", "machine", "settings", "windows"]
-    assert of_json(plain) == record
+    assert [*plain] == ["bench", "machine", "settings", "windows", "each"]

@@ -10,9 +10,9 @@ import soundfile
 
 from tests.sounds import tone
 from voiceloop.audio.frames import SPEECH_RATE, dbfs
+from voiceloop.bench.background import room
 from voiceloop.bench.clips import Said
 from voiceloop.bench.recordings import LOUDEST, QUIETEST, read_folder
-from voiceloop.bench.sounds import room
 from voiceloop.errors import AudioError
 from voiceloop.types import Pcm
 

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.audio.frames import samples
-from voiceloop.bench.clips import Pause, Said
 from voiceloop.bench.scoring import (
-    LAG_MS,
-    MISSED_MS,
     WordErrors,
-    endpoint_delay,
-    false_cutoffs,
     plain_words,
-    roc_auc,
     word_error_rate,
     word_errors,
 )
@@ -108,70 +100,3 @@ def test_the_rate_counts_every_word_alike(pairs: list[tuple[list[str], list[str]
 def test_where_nothing_was_said_there_is_no_rate() -> None:
     assert word_error_rate([]) is None
     assert word_error_rate([WordErrors(0, 2, 0)]) is None
-
-
-# ---- endpoints
-
-SAID = Said(
-    "a b c",
-    (),
-    1000,
-    50_000,
-    (Pause(1, "a", "incomplete", 8000, 12_000), Pause(2, "a b", "whole", 20_000, 30_000)),
-)
-LAG, MISSED = samples(LAG_MS), samples(MISSED_MS)
-EDGES = (8000, 12_000, 12_000 + LAG, 20_000, 30_000 + LAG, 50_000, 50_000 + MISSED)
-moments = st.one_of(
-    st.integers(0, 100_000), st.sampled_from(EDGES), st.sampled_from([at - 1 for at in EDGES])
-)
-
-
-@given(st.lists(moments, max_size=5))
-def test_an_endpoint_before_the_end_of_speech_is_a_false_cut_off(endpoints: list[int]) -> None:
-    assert SAID.pauses and SAID.end
-    early = [at for at in endpoints if at < SAID.end]
-    found = false_cutoffs(SAID, endpoints)
-    assert len(found) == len(early)
-    for at, pause in zip(early, found, strict=True):
-        inside = [p for p in SAID.pauses if p.start <= at < p.end + LAG]
-        assert ([pause] if pause else []) == inside
-
-
-@given(st.lists(moments, max_size=5))
-def test_the_delay_is_that_of_the_first_endpoint_after_the_end(endpoints: list[int]) -> None:
-    assert SAID.end
-    delays = [at - SAID.end for at in endpoints if SAID.end <= at <= SAID.end + MISSED]
-    assert endpoint_delay(SAID, endpoints) == (min(delays) if delays else None)
-
-
-def test_what_is_not_known_is_not_judged() -> None:
-    with pytest.raises(ValueError, match="not known"):
-        endpoint_delay(Said("a"), [3])
-    with pytest.raises(ValueError, match="known"):
-        false_cutoffs(Said("a", end=3), [3])
-
-
-# ---- scores
-
-scores = st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]), min_size=1, max_size=8)
-
-
-@given(scores, scores)
-def test_the_area_is_the_share_of_pairs_in_the_right_order(
-    positive: list[float], negative: list[float]
-) -> None:
-    pairs = [(p > n) + 0.5 * (p == n) for p, n in product(positive, negative)]
-    assert roc_auc(positive, negative) == pytest.approx(sum(pairs) / len(pairs))
-
-
-@given(scores, scores)
-def test_the_area_of_the_opposite_score_is_the_rest(
-    positive: list[float], negative: list[float]
-) -> None:
-    assert roc_auc(positive, negative) + roc_auc(negative, positive) == pytest.approx(1)
-
-
-@pytest.mark.parametrize(("positive", "negative"), [([], [1.0]), ([1.0], []), ([], [])])
-def test_both_kinds_are_needed(positive: list[float], negative: list[float]) -> None:
-    with pytest.raises(ValueError, match="both kinds"):
-        roc_auc(positive, negative)

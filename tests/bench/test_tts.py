@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 
 from tests.bench.conftest import quiet
-from tests.bench.made import MACHINE
 from tests.fakes import English
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.bench.report.draw import text
-from voiceloop.bench.report.speech import of_tts
+from voiceloop.bench.command import BenchTts
 from voiceloop.bench.scoring import plain_words
-from voiceloop.bench.tts import Loaded, Plan, measure, record, speak, texts
+from voiceloop.bench.tts import measure, run, speak, texts
 from voiceloop.cli import main
-from voiceloop.config import Config
 from voiceloop.engines import Steps
 from voiceloop.errors import ConfigError
 from voiceloop.types import Clause, Pcm, SpeechChunk, Word
@@ -77,21 +74,18 @@ class Parrot(English):
 
 
 def test_figures_are_of_all_clauses_and_words() -> None:
-    plan, tts, asr = Plan(Config(), 4), Hummer(), Parrot()
-    found = measure(plan, Loaded(tts, 0.5, 7.0), asr, quiet)
+    tts, asr = Hummer(), Parrot()
+    found, heard = measure(texts()[:4], tts, asr, quiet)
     words = [len(plain_words(reply)) for reply in texts()[:4]]
     assert found["audio_s"] == pytest.approx(sum(words) / 10)
     assert found["clauses"] == sum(len(speak(tts, reply)) for reply in texts()[:4])
     assert 0 < found["first_share"] <= 1
     assert found["first_audio_ms"]["p50"] <= found["whole_clause_ms"]["p50"]
-    assert (found["load_ms"], found["memory_mb"]) == (500, 7)
+    assert (found["words"], found["errors"]) == (sum(words), 2)
     # A reply is recognised whole, with silence around it.
     assert asr.seconds == pytest.approx([0.6 + count / 10 for count in words])
-    assert [one["errors"] for one in found["recognised"]] == [0, 1, 0, 1]
-    assert [one["words"] for one in found["recognised"]] == words
-    shown = text(of_tts(record(plan, tts, asr, found, MACHINE)))
-    assert f"{2 / sum(words):.1%} of {sum(words)}, heard by parrot" in shown
-    assert shown.count("said: ") == 2
+    assert [one["errors"] for one in heard["recognised"]] == [0, 1, 0, 1]
+    assert [one["words"] for one in heard["recognised"]] == words
 
 
 def test_every_reply_has_words_and_is_there_once() -> None:
@@ -102,7 +96,7 @@ def test_every_reply_has_words_and_is_there_once() -> None:
 @pytest.mark.parametrize("replies", [0, 51])
 def test_a_number_of_replies_that_there_is_not(replies: int) -> None:
     with pytest.raises(ConfigError) as caught:
-        Plan(Config(), replies)
+        run(BenchTts(replies=replies), quiet)
     assert caught.value.hint == "set --replies to 1 to 50"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +9,7 @@ from hypothesis import strategies as st
 from tests.bench.made import BEGAN, END, answered, clip, take
 from voiceloop.bench.clips import Said
 from voiceloop.bench.scoring import word_errors
-from voiceloop.bench.sentences import AdditionKind, added
-from voiceloop.bench.takes import Take
 from voiceloop.bench.turnfigures import (
-    carry_over,
-    cost_ms,
     cpu_ratio,
     mode_figures,
     outcome,
@@ -50,7 +44,7 @@ def test_where_nobody_knows_the_end_the_detected_one_stands_in_and_all_but_one_c
 
 
 def test_an_endpoint_in_a_pause_is_a_cut_off_and_what_was_heard_is_joined() -> None:
-    said = clip(pauses=[("whole", 1.0, 1.4)]).said
+    said = clip().said
     first = answered(1, end=1.0, endpoint=0.1, sound=0.2).trace("interrupted")
     second = answered(2).trace("done")
     found = outcome(take(first, second, ends=[1.1, END + 0.2], heard=["what is", "the time"]), said)
@@ -110,42 +104,7 @@ def test_ratios_and_costs_are_of_the_same_things_said(times: list[tuple[float, f
     slow, fast = [*outcomes(0), silent], [*outcomes(1), outcomes(1)[0]]
     assert len(paired(slow, fast)) == len(times)
     assert ratio(slow, slow) == 1
-    assert cost_ms(slow, slow) == 0
-    assert cost_ms(slow, fast) == pytest.approx(-(cost_ms(fast, slow) or 0))
     assert cpu_ratio(slow, slow) == 1
     assert ratio([silent], [silent]) is None
-    assert cost_ms([], []) is None
     doubled = ratio(outcomes(0, 2), outcomes(0))
     assert doubled == pytest.approx(2, abs=0.002)
-
-
-def counted(**counters: int) -> Take:
-    recorder = answered()
-    for name, count in counters.items():
-        recorder.count(name, count)
-    return take(recorder.trace("done"))
-
-
-def test_carry_over_counts_the_clauses_kept_of_replies_begun_too_early() -> None:
-    def of(kind: AdditionKind):
-        addition = added(kind, "What is it?", "please?")
-        return replace(clip(), addition=addition)
-
-    found = carry_over(
-        [
-            (of("please"), counted(replies_dropped=1, clauses_kept=1)),
-            (of("please"), counted()),
-            (of("now"), counted(replies_dropped=2)),
-            (of("now"), counted(clauses_kept=1)),
-            (of("more"), counted(replies_dropped=1)),
-        ]
-    )
-    assert found["please"] == {
-        "clips": 2,
-        "begun_too_early": 1,
-        "first_clause_kept": 1,
-        "share": 1.0,
-    }
-    assert found["same answer"]["share"] == 0.5
-    assert found["more"]["share"] == 0.0
-    assert "corrected" not in found

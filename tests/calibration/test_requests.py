@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
+from lab.conversations.sentences import LONG_ANSWERS, QUESTIONS
 from models.train.domain import utterance
 from models.train.domain.talk import TALKS
-from voiceloop.bench.sentences import LONG_ANSWERS, QUESTIONS
 from voiceloop.calibration.probability import bare
 from voiceloop.calibration.requests import bundled_requests, request
 from voiceloop.languages import LANGUAGES

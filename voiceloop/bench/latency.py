@@ -6,118 +6,33 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from msgspec import structs
 
-from voiceloop.bench import people
 from voiceloop.bench.clips import Clip
-from voiceloop.bench.endings import cut_offs, endpointing, own_pauses, silences
-from voiceloop.bench.interruptions import interruptions, reaction
+from voiceloop.bench.command import BenchLatency, Found
+from voiceloop.bench.inside import without_draft
 from voiceloop.bench.machine import engines, most_memory_mb, surroundings
-from voiceloop.bench.pair import without_draft
 from voiceloop.bench.record import Record
-from voiceloop.bench.recordings import SPEECH, read_folder
+from voiceloop.bench.recordings import SPEECH, of_people, read_folder
 from voiceloop.bench.rotation import rotation
 from voiceloop.bench.scoring import WordErrors, word_error_rate, word_errors
-from voiceloop.bench.suites import SuiteName, build
-from voiceloop.bench.takes import MODES, Mode, Studio, Take
-from voiceloop.bench.turnfigures import (
-    Outcome,
-    carry_over,
-    cost_ms,
-    cpu_ratio,
-    mode_figures,
-    outcome,
-    ratio,
-)
+from voiceloop.bench.suites import build
+from voiceloop.bench.takes import FOLLOWED, MODES, Mode, Studio, Take
+from voiceloop.bench.turnfigures import Outcome, cpu_ratio, mode_figures, outcome, ratio
 from voiceloop.config import Config
 from voiceloop.errors import ConfigError
 from voiceloop.loading import open_engines
-from voiceloop.schema import nearest
+from voiceloop.schema import suggestion
 from voiceloop.startup import settled
 from voiceloop.trace.record import to_json, to_perfetto
 from voiceloop.types import Calibration, TurnTrace
 
 Progress = Callable[[str], None]
-FOLLOWED = "speculative"
-"""The mode whose endpoint decisions the others replay."""
-POLICIES = tuple(name for name, mode in MODES.items() if mode.endpoint)
-INPUT = "input"
-"""Stands for recordings where a suite is named."""
-PEOPLE = "people"
-OVERLAPS = ("sequential", "streaming", FOLLOWED)
 TURNS, LIMIT_S = 24, 630.0
 """Things said, and the time for them, where nobody says how many."""
 REPLY_TOKENS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """How what is said in a suite is heard and answered."""
-
-    modes: tuple[str, ...]
-    """Where nobody says in which."""
-    brief: bool = False
-    """Any models answer it, and theirs are as long as the longest allowed: `REPLY_TOKENS`."""
-    turns: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Settings of `turns`."""
-
-    def settings(self, config: Config) -> Config:
-        """What sessions are configured with."""
-        most = min(REPLY_TOKENS, config.llm.max_new_tokens)
-        llm = structs.replace(config.llm, max_new_tokens=most) if self.brief else config.llm
-        return structs.replace(config, llm=llm, turns=structs.replace(config.turns, **self.turns))
-
-
-SUITES: Mapping[str, Suite] = {
-    "starter": Suite(tuple(MODES)),
-    "questions": Suite(OVERLAPS, brief=True),
-    PEOPLE: Suite((FOLLOWED,), brief=True),
-    "pauses": Suite((FOLLOWED, "no-carry-over", *POLICIES)),
-    "bargein": Suite((FOLLOWED,)),
-    "noise": Suite(OVERLAPS),
-    # No pause in what is said ends a turn.
-    "additions": Suite(
-        (FOLLOWED, "no-carry-over"), turns={"endpoint": "fixed", "hangover_ms": 800}
-    ),
-    INPUT: Suite((*OVERLAPS, *POLICIES)),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to measure."""
-
-    config: Config
-    suite: str = "starter"
-    """One of `SUITES`."""
-    turns: int | None = None
-    """None is `TURNS`, or as many as `LIMIT_S` allows."""
-    modes: tuple[str, ...] = ()
-    """None are those of the suite."""
-    seed: int = 0
-
-    @property
-    def chosen(self) -> list[Mode]:
-        """The modes, in the order of `MODES`."""
-        names = self.modes or SUITES[self.suite].modes
-        return [mode for name, mode in MODES.items() if name in names]
-
-    @property
-    def clips(self) -> int:
-        """Things to say."""
-        return TURNS if self.turns is None else self.turns
-
-    @property
-    def limit_s(self) -> float:
-        """No clip is begun that would probably end later than this."""
-        return LIMIT_S if self.turns is None and self.suite != PEOPLE else math.inf
-
-    @property
-    def settings(self) -> Config:
-        """What sessions are configured with."""
-        return SUITES[self.suite].settings(self.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,65 +45,151 @@ class Measured:
     words: Mapping[str, WordErrors]
     """Of each mode; nothing where nobody knows what was said."""
     whole: WordErrors | None
-    """Of the recogniser that was given the clip as a whole; None likewise."""
+    """Of the recogniser that was given the whole clip; None where nobody knows what was said."""
 
 
-def check(plan: Plan) -> None:
-    """Raises ConfigError for a plan that cannot be carried out."""
-    for name in plan.modes:
-        if name not in MODES:
-            near = nearest(name, MODES)
-            raise ConfigError(
-                f"there is no mode '{name}'",
-                f"did you mean '{near}'?" if near else f"choose from: {', '.join(MODES)}",
-            )
-    if plan.clips < 1:
-        raise ConfigError("nothing is measured in no turns", "set --turns to 1 or more")
+Figures = Callable[["Plan", Sequence[Measured], Calibration | None], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What is said, and how it is heard and answered."""
+
+    name: str
+    clips: Callable[[Plan], Sequence[Clip]]
+    modes: Sequence[Mode] = MODES
+    """Where nobody says in which."""
+    brief: bool = False
+    """Any models answer it, and theirs are as long as the longest allowed: `REPLY_TOKENS`."""
+    timed: bool = True
+    """Without a number of turns it ends after `LIMIT_S`."""
+    turns: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Settings of `turns`."""
+    follows: bool = True
+    """Modes replay the endpoint decisions of `FOLLOWED`."""
+    studio: type[Studio] = Studio
+    figures: Figures = lambda *_: {}
+    """What is told besides, from all takes and the calibration of the language model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure."""
+
+    config: Config
+    suite: Suite
+    folder: Path | None = None
+    """Recordings, for suites of such."""
+    turns: int | None = None
+    """None is `TURNS`, or as many as `LIMIT_S` allows."""
+    modes: tuple[Mode, ...] = ()
+    """None are those of the suite."""
+    seed: int = 0
+
+    @property
+    def chosen(self) -> Sequence[Mode]:
+        """The modes, in the order of their columns."""
+        return self.modes or self.suite.modes
+
+    @property
+    def clips(self) -> int:
+        """Things to say."""
+        return TURNS if self.turns is None else self.turns
+
+    @property
+    def limit_s(self) -> float:
+        """No clip is begun that would probably end later than this."""
+        return LIMIT_S if self.turns is None and self.suite.timed else math.inf
+
+    @property
+    def settings(self) -> Config:
+        """What sessions are configured with."""
+        config = brief(self.config) if self.suite.brief else self.config
+        return structs.replace(config, turns=structs.replace(config.turns, **self.suite.turns))
+
+
+def brief(config: Config) -> Config:
+    """Return settings with replies of at most `REPLY_TOKENS`."""
+    most = min(REPLY_TOKENS, config.llm.max_new_tokens)
+    return structs.replace(config, llm=structs.replace(config.llm, max_new_tokens=most))
+
+
+def _recordings(plan: Plan) -> Sequence[Clip]:
+    assert plan.folder is not None, "a folder is named"
+    return read_folder(plan.folder)[: plan.turns]
+
+
+def _people(plan: Plan) -> Sequence[Clip]:
+    return read_folder(folder_of(plan))[: plan.turns]
+
+
+def folder_of(plan: Plan) -> Path:
+    """Return the folder of people's recordings; raises ConfigError where none is known."""
     asr = plan.config.asr
-    if plan.suite == PEOPLE and asr.engine == "whisper" and asr.model == "starter":
+    if asr.engine == "whisper" and asr.model == "starter":
         raise ConfigError(
             "the starter recogniser cannot tell the words of people", "name another: --asr.model"
         )
+    if plan.folder is None:
+        raise ConfigError(
+            "no recordings of people are known", f"name their folder with --input, or in {SPEECH}"
+        )
+    return plan.folder
 
 
-def usual_suite(config: Config) -> SuiteName:
-    """What is said where nobody says what: the starter models know their own domain alone."""
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite("starter", lambda plan: build("starter", plan.clips, plan.seed)),
+        Suite("questions", lambda plan: build("questions", plan.clips, plan.seed), brief=True),
+        Suite("people", _people, (FOLLOWED,), brief=True, timed=False),
+        Suite("input", _recordings),
+    )
+}
+
+
+def usual_suite(config: Config) -> str:
+    """Return the suite where nobody names one: starter models know their own domain alone."""
     own = config.asr.model == config.llm.target == "starter"
     return "starter" if own else "questions"
 
 
-def clips(plan: Plan, folder: Path | None = None) -> Sequence[Clip]:
-    """What is said: recordings in `folder`, or else the suite.
+def modes_of(names: str | None, known: Sequence[Mode] = MODES) -> tuple[Mode, ...]:
+    """Return the modes of a list of names with commas between; raises ConfigError."""
+    by_name = {mode.name: mode for mode in known}
+    wanted = list(filter(None, map(str.strip, (names or "").split(","))))
+    for name in wanted:
+        if name not in by_name:
+            raise ConfigError(f"there is no mode '{name}'", suggestion(name, by_name))
+    return tuple(mode for mode in known if mode.name in wanted)
 
-    Raises AudioError for recordings that cannot be used, ConfigError where there are to be some and
-    are none, EngineError without the synthesizer that speaks a suite.
+
+def run(command: BenchLatency, progress: Progress) -> Found:
+    """Measure what a command asks for; raises what `carry_out` raises."""
+    if command.input and command.suite not in (None, "people"):
+        raise ConfigError("recordings and a suite were named", "give --input or --suite, not both")
+    name = command.suite or ("input" if command.input else usual_suite(command.settings))
+    folder = of_people(command.input) if name == "people" else command.input
+    modes = modes_of(command.modes)
+    return carry_out(
+        Plan(command.settings, SUITES[name], folder, command.turns, modes, command.seed), progress
+    )
+
+
+def carry_out(plan: Plan, progress: Progress) -> Found:
+    """Measure; returns the record, and for its report the traces of each mode, by file.
+
+    Raises ConfigError for a plan that cannot be carried out, AudioError for recordings that cannot
+    be used, EngineError without the synthesizer that speaks a suite, and what loading raises.
     """
-    if plan.suite == PEOPLE:
-        if folder is None:
-            raise ConfigError(
-                "no recordings of people are known",
-                f"name their folder with --input, or in {SPEECH}",
-            )
-        return people.build(folder, plan.config, plan.seed)[: plan.turns]
-    if folder is not None:
-        return read_folder(folder)[: plan.turns]
-    return build(cast(SuiteName, plan.suite), plan.clips, plan.seed)
-
-
-def run(
-    plan: Plan, folder: Path | None, progress: Progress
-) -> tuple[Record, dict[str, dict[str, Any]]]:
-    """Measure: the record, and for its report the traces of each mode, by file.
-
-    Raises what `check` and `clips` raise, and what loading raises.
-    """
-    check(plan)
+    if plan.clips < 1:
+        raise ConfigError("nothing is measured in no turns", "set --turns to 1 or more")
     machine = surroundings()
     progress("preparing what is said")
-    said = clips(plan, folder)
+    said = plan.suite.clips(plan)
     progress("loading the models")
     with settled(open_engines(plan.settings)) as loaded:
-        studio = Studio(loaded, without_draft(loaded.llm), plan.settings)
+        studio = plan.suite.studio(loaded, without_draft(loaded.llm), plan.settings)
         measured = measure(studio, plan, said, progress)
         calibration = loaded.llm.calibrations.get("en")  # what is said is English
     found = record(plan, measured, planned=len(said), machine=machine, calibration=calibration)
@@ -203,14 +204,13 @@ def measure(
     measured: list[Measured] = []
     for index, modes in rotation(plan.chosen, len(clips), plan.limit_s):
         progress(f"{clips[index].name}: {index + 1} of {len(clips)}, in {len(modes)} modes")
-        measured.append(_measure_clip(studio, clips[index], modes))
+        measured.append(_measure_clip(studio, plan.suite.follows, clips[index], modes))
     return measured
 
 
-def _measure_clip(studio: Studio, clip: Clip, modes: Sequence[Mode]) -> Measured:
-    # When an interruption comes depends on the answer, so no other take's decisions fit it.
-    alone = clip.interruption is not None or all(decides(mode) for mode in modes)
-    decided = None if alone else studio.take(MODES[FOLLOWED], clip).events
+def _measure_clip(studio: Studio, follows: bool, clip: Clip, modes: Sequence[Mode]) -> Measured:
+    alone = not follows or all(map(decides, modes))
+    decided = None if alone else studio.take(FOLLOWED, clip).events
     takes = {
         mode.name: studio.take(mode, clip, None if mode.endpoint else decided) for mode in modes
     }
@@ -223,8 +223,8 @@ def _measure_clip(studio: Studio, clip: Clip, modes: Sequence[Mode]) -> Measured
 
 
 def decides(mode: Mode) -> bool:
-    """Whether the endpoint decisions in a mode's takes are its own, whoever takes them."""
-    return bool(mode.endpoint) or mode.name == FOLLOWED
+    """Tell whether the endpoint decisions in a mode's takes are its own, whoever takes them."""
+    return bool(mode.endpoint) or mode == FOLLOWED
 
 
 def record(
@@ -235,101 +235,51 @@ def record(
     machine: Mapping[str, object],
     calibration: Calibration | None = None,
 ) -> Record:
-    """Of as many clips as were `planned`, on such a `machine`, with a language model of this
-    `calibration`, if it has one."""
+    """Make the record of as many clips as were `planned`, on such a `machine`."""
 
     def outcomes(name: str) -> list[Outcome]:
         return [one.outcomes[name] for one in measured]
 
-    names = [mode.name for mode in plan.chosen]
+    names, fast = [mode.name for mode in plan.chosen], FOLLOWED.name
     known = [one for one in measured if one.whole is not None]
     whole = [one.whole for one in known if one.whole is not None]
     modes = {
         name: mode_figures(outcomes(name), [one.words[name] for one in known], whole)
         for name in names
     }
-    ratios = {
-        f"{slow}_over_{FOLLOWED}": ratio(outcomes(slow), outcomes(FOLLOWED))
-        if {slow, FOLLOWED} <= modes.keys()
-        else None
-        for slow in ("sequential", "streaming")
-    }
-    costs = {
-        name: cost_ms(outcomes(name), outcomes(FOLLOWED))
-        for name in names
-        if name.startswith("no-") and FOLLOWED in modes
-    }
-    cpu = {
-        name: cpu_ratio(outcomes(name), outcomes("streaming"))
-        for name in names
-        if name != "streaming" and "streaming" in modes
-    }
-    settings = _settings(plan) | {"turns": len(measured), "turns_planned": planned}
+    both = {slow: {slow, fast} <= modes.keys() for slow in ("sequential", "streaming")}
     found = {
         "modes": modes,
         "whole_clip_wer": word_error_rate(whole),
-        "ratios": ratios,
-        "cost_ms_without": costs,
-        "cpu_over_streaming": cpu,
+        "ratios": {
+            f"{slow}_over_{fast}": ratio(outcomes(slow), outcomes(fast)) if there else None
+            for slow, there in both.items()
+        },
+        "cpu_over_streaming": {
+            name: cpu_ratio(outcomes(name), outcomes("streaming"))
+            for name in names
+            if name != "streaming" and "streaming" in modes
+        },
         "memory_mb": most_memory_mb(),
-        **_special(plan, measured, calibration),
-        "clips": [_about(one) for one in measured],
-        "turns": _turns([one for one in measured if FOLLOWED in one.outcomes]),
+        **plan.suite.figures(plan, measured, calibration),
     }
-    return Record("latency", machine, settings, found)
+    single = {
+        "clips": [_about(one) for one in measured],
+        "turns": _turns([one for one in measured if fast in one.outcomes]),
+    }
+    settings = _settings(plan) | {"turns": len(measured), "turns_planned": planned}
+    return Record("latency", machine, settings, found, single)
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
     turns = plan.settings.turns
     names = ("endpoint", "hangover_ms", "complete_ms", "incomplete_ms")
     policy = {name: getattr(turns, name) for name in names}
-    return {"suite": plan.suite, "seed": plan.seed, **engines(plan.settings), **policy}
-
-
-def _special(
-    plan: Plan, measured: Sequence[Measured], calibration: Calibration | None
-) -> dict[str, Any]:
-    """What can be said where clips have pauses, interruptions or additions."""
-    found: dict[str, Any] = {}
-    own = [(one.clip, one.takes[FOLLOWED]) for one in measured if FOLLOWED in one.takes]
-    if any(clip.said.pauses for clip, _ in own):
-        cuts = {
-            mode.name: [cut for one in measured for cut in cut_offs(one.clip, one.takes[mode.name])]
-            for mode in plan.chosen
-            if decides(mode)
-        }
-        silent = [silence for clip, take in own for silence in silences(clip, take)]
-        found["endpointing"] = endpointing(silent, cuts, plan.settings.turns, calibration)
-    if plan.suite == PEOPLE and own:
-        found["people"] = _whole_recordings([one for one in measured if FOLLOWED in one.takes])
-    if any(clip.interruption for clip, _ in own):
-        reactions = [reaction(clip, take) for clip, take in own]
-        found["interruptions"] = interruptions([one for one in reactions if one])
-    if any(clip.addition for clip, _ in own):
-        found["carry_over"] = {
-            mode.name: carry_over([(one.clip, one.takes[mode.name]) for one in measured])
-            for mode in plan.chosen
-        }
-    return found
-
-
-def _whole_recordings(measured: Sequence[Measured]) -> dict[str, int]:
-    """Of recordings into which no silence was put, as counts: there are few of them."""
-    whole = [one for one in measured if not one.clip.said.pauses]
-    pauses = [own_pauses(one.clip, one.takes[FOLLOWED]) for one in whole]
-    words = [one.words[FOLLOWED] for one in whole if one.words]
-    return {
-        "recordings": len(whole),
-        "own_pauses": sum(own["pauses"] for own in pauses),
-        "own_pauses_that_ended_a_turn": sum(own["ended"] for own in pauses),
-        "with_text": len(words),
-        "words": sum(own.words for own in words),
-        "word_errors": sum(own.errors for own in words),
-    }
+    return {"suite": plan.suite.name, "seed": plan.seed, **engines(plan.settings), **policy}
 
 
 def _about(one: Measured) -> dict[str, Any]:
-    """A clip and what came of it in each mode."""
+    """Return a clip and what came of it in each mode."""
     return {
         "name": one.clip.name,
         "text": one.clip.said.text,
@@ -354,10 +304,10 @@ def _about(one: Measured) -> dict[str, Any]:
 
 
 def _turns(measured: Sequence[Measured]) -> dict[str, Any]:
-    """The median and the worst turn of `FOLLOWED`; none where none was answered."""
+    """Return the median and the worst turn of `FOLLOWED`, if any was answered."""
     answered: list[tuple[float, str, TurnTrace]] = []
     for one in measured:
-        found = one.outcomes[FOLLOWED]
+        found = one.outcomes[FOLLOWED.name]
         if found.voice_to_voice_ms is not None and found.trace is not None:
             answered.append((found.voice_to_voice_ms, one.clip.name, found.trace))
     if not answered:
@@ -370,31 +320,13 @@ def _turns(measured: Sequence[Measured]) -> dict[str, Any]:
 
 
 def played(measured: Sequence[Measured]) -> dict[str, list[TurnTrace]]:
-    """All traces of each mode, as if its takes had been made one directly after the other."""
-    return {name: _joined([one.takes[name] for one in measured]) for name in measured[0].takes}
-
-
-def _joined(takes: Sequence[Take]) -> list[TurnTrace]:
-    joined: list[TurnTrace] = []
-    at = 0.0
-    for take in takes:
-        end = at
-        for trace in take.traces:
-            moved = _moved(trace, at - take.began, len(joined) + 1)
-            moments = [*moved.marks.values(), *(span.end for span in moved.spans)]
-            end = max([end, *moments])
-            joined.append(moved)
-        at = end
-    return joined
-
-
-def _moved(trace: TurnTrace, seconds: float, turn: int) -> TurnTrace:
-    return replace(
-        trace,
-        turn=turn,
-        marks={mark: at + seconds for mark, at in trace.marks.items()},
-        spans=tuple(
-            replace(span, start=span.start + seconds, end=span.end + seconds)
-            for span in trace.spans
-        ),
-    )
+    """Return all traces of each mode, numbered; those of other modes fill the time between."""
+    return {
+        name: [
+            replace(trace, turn=number)
+            for number, trace in enumerate(
+                (trace for one in measured for trace in one.takes[name].traces), start=1
+            )
+        ]
+        for name in measured[0].takes
+    }

@@ -1,37 +1,50 @@
-"""`voiceloop bench llm`: ways of decoding, side by side in one process, as one record."""
+"""`voiceloop bench llm`: a target decoded plainly and with drafts, side by side, as one record.
+
+Each draft has an engine of its own; all answer the same prompts in turn. What a draft costs is in
+the counters of its conversation.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
+from statistics import median
+from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
 
-from voiceloop.bench.figures import Answer
-from voiceloop.bench.gpu.decoding import figures_of
+from voiceloop.bench.command import BenchLlm, Found
+from voiceloop.bench.compare import bootstrap
+from voiceloop.bench.figures import Answer, edges, figures, paired, rounded
+from voiceloop.bench.inside import (
+    as_chain,
+    drafts,
+    prompt_of,
+    target_of,
+    trained,
+    without_draft,
+)
 from voiceloop.bench.machine import describe
-from voiceloop.bench.modes import Mode, OurMode, Prompt, TransformersMode
-from voiceloop.bench.pair import Subjects, load_subjects
-from voiceloop.bench.record import Record
-from voiceloop.bench.rotation import rotation
-from voiceloop.bench.synthetic import synthetic_prompts, vocabulary
+from voiceloop.bench.modes import OurMode, Progress, Prompt, interleave
+from voiceloop.bench.record import Record, share
+from voiceloop.catalog.store import Store
 from voiceloop.config import LlmConfig
-from voiceloop.errors import ConfigError, EngineError
+from voiceloop.errors import ConfigError, EngineError, ModelNotFound
+from voiceloop.llm.engine import SpeculativeLlm, load_pair
+from voiceloop.llm.rules.stats import LlmCounters
 
 PROMPTS = Path(__file__).with_name("prompts.txt")
 """Questions of the starter models' domain which they were not trained on."""
-LENGTHS = (4, 5, 3, 6, 2, 8, 1)
-"""Constant draft lengths among which transformers' best is looked for, in this order."""
-LONGER = (12, 16)
-"""More of them, each tried while the longest so far is the best."""
-SEARCHED = 3
-"""Prompts that each of them answers."""
 TEMPERATURE = 0.8
 """With --sampled, where `llm.temperature` is 0."""
-Progress = Callable[[str], None]
+PLAIN, OWN = "none", "speculative"
+"""What the target without a draft, and the engine as configured, are called."""
+CHAIN = " (chain)"
+"""Stands behind the name of a draft that may draft trees, and here does not."""
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,40 +53,27 @@ class Plan:
 
     config: LlmConfig = field(default_factory=LlmConfig)
     prompts: Path | None = None
-    """Questions, one on a line; None is `PROMPTS`, or drawn words for synthetic models."""
-    synthetic: str | None = None
-    """Name of a pair of shapes; its models take the place of the configured ones."""
-    acceptance: float = 0.7
-    """Probability that a draft token of the synthetic draft stands."""
+    """Questions, one on a line; None is `PROMPTS`."""
     repeats: int = 3
     """Times that every prompt is answered in every mode."""
     limit_s: float = 240.0
-    """No prompt is begun that would probably end later than this.
-
-    A quarter of it may be spent on the search for transformers' best draft length.
-    """
+    """No prompt is begun that would probably end later than this."""
     price_per_hour: float | None = None
     """Of the machine, in any currency."""
 
 
-def chosen(
-    config: LlmConfig,
-    *,
-    target: str | None,
-    draft: str | None,
-    max_new_tokens: int,
-    sampled: bool,
-) -> LlmConfig:
-    """The settings with what the command says in place of what they say.
+def chosen(command: BenchLlm) -> LlmConfig:
+    """Return the settings with what the command says in place of what they say.
 
-    Penalties and stop texts are left out: transformers has no such ones, or does them elsewhere.
+    Penalties and stop texts are left out, so that replies are as long as they may be.
     """
+    config = command.settings.llm
     return replace(
         config,
-        target=target or config.target,
-        draft=draft or config.draft,
-        max_new_tokens=max_new_tokens,
-        temperature=(config.temperature or TEMPERATURE) if sampled else 0.0,
+        target=command.target or config.target,
+        draft=command.draft or config.draft,
+        max_new_tokens=command.max_new_tokens,
+        temperature=(config.temperature or TEMPERATURE) if command.sampled else 0.0,
         seed=0 if config.seed == "auto" else config.seed,  # all modes are to say the same
         repetition_penalty=1.0,
         presence_penalty=0.0,
@@ -82,85 +82,128 @@ def chosen(
     )
 
 
-def measure(plan: Plan, progress: Progress) -> Record:
-    """Load the models of `plan` and measure them.
+def run(command: BenchLlm, progress: Progress) -> Found:
+    """Measure what a command asks for; raises what `measure` raises."""
+    if (engine := command.settings.llm.engine) != "speculative":
+        raise ConfigError(
+            f"llm.engine is {engine}, and bench llm measures how models decode in this process",
+            "`bench latency` measures conversations with any engine",
+        )
+    price = command.price_per_hour
+    plan = Plan(chosen(command), command.prompts, command.repeats, price_per_hour=price)
+    return measure(plan, progress, every=command.drafts is not None), {}
+
+
+def measure(plan: Plan, progress: Progress, *, every: bool = False) -> Record:
+    """Load what there is for the target of `plan` and measure it, with `every` draft that fits.
 
     Raises what loading raises, and ConfigError for a plan that cannot be carried out.
     """
     check(plan)
-    texts = _texts(plan)
-    progress("loading the models")
-    return compare(
-        load_subjects(plan.config, plan.synthetic, plan.acceptance), texts, plan, progress
-    )
-
-
-def compare(subjects: Subjects, texts: Sequence[str], plan: Plan, progress: Progress) -> Record:
-    """Measure loaded models on `texts`."""
-    pair, config = subjects.pair, plan.config
-    prompts = [Prompt(text, pair.prompt(text)) for text in texts]
-    machine = describe(subjects.target)
-
-    def transformers(length: int | None, *, draft: bool = True) -> TransformersMode:
-        assistant = subjects.draft if draft else None
-        tokenizers = subjects.tokenizers if draft else None
-        return TransformersMode(subjects.target, assistant, length, config, pair.eos, tokenizers)
-
-    took: dict[int, float] = {}
-
-    modes: dict[str, Mode] = {
-        "plain": OurMode(pair.plain().conversation(), config.max_new_tokens),
-        "speculative": OurMode(pair.conversation(), config.max_new_tokens),
-        "hf_plain": transformers(None, draft=False),
-    }
-    if subjects.draft is not None:  # else transformers knows no such draft
-        took = try_lengths(transformers, prompts[:SEARCHED], plan.limit_s / 4, progress)
-        assisted = transformers(best_length(took))
-        modes |= {"hf_assisted": assisted, "hf_assisted_default": transformers(None)}
+    texts = read_prompts(plan.prompts or PROMPTS)
+    refused: dict[str, str] = {}
+    engines = _every(plan.config, refused, progress) if every else _own(plan.config, progress)
+    first, most = engines[PLAIN], plan.config.max_new_tokens
+    prompts = [Prompt(text, prompt_of(first, text)) for text in texts]
+    conversations = {name: llm.conversation() for name, llm in engines.items()}
+    modes = {name: OurMode(one, most) for name, one in conversations.items()}
     for name, mode in modes.items():
         progress(f"warming up {name}")
         mode.answer(prompts[0])
-    answers = interleave(modes, prompts, plan, progress)
-    if max(answer.tokens for own in answers.values() for answer in own) < 2:
-        raise EngineError(
-            "every reply ended with its first token, so there is no round to measure",
-            "ask something else with --prompts, or choose a model that was trained to chat",
-        )
-    found = figures_of(pair, prompts[0], answers, config, plan.price_per_hour, progress)
-    return Record(
-        "llm",
-        machine,
-        {
-            "target": subjects.names[0],
-            "draft": subjects.names[1],
-            "target_parameters": subjects.target.num_parameters(),
-            "draft_parameters": subjects.draft_parameters,
-            "synthetic_acceptance": plan.acceptance if plan.synthetic else None,
-            "num_speculative_tokens": config.num_speculative_tokens,
-            "hf_draft_length": best_length(took) if took else None,
-            "hf_draft_lengths_tried": sorted(took),
-            "prompts": len(prompts),
-            "replies": len(answers["plain"]),
-            "replies_planned": len(prompts) * plan.repeats,
-            "max_new_tokens": config.max_new_tokens,
-            "temperature": config.temperature,
-            "price_per_hour": plan.price_per_hour,
-        },
-        found,
-    )
+    before = {name: one.counters for name, one in conversations.items()}
+    answers = interleave(modes, prompts * plan.repeats, plan.limit_s, progress)
+    refuse_empty(answers)
+    found: dict[str, dict[str, Any]] = {
+        name: figures(own, answers[PLAIN], plan.price_per_hour)
+        | _over_plain(own, answers[PLAIN])
+        | _models(own, before[name], conversations[name].counters)
+        for name, own in answers.items()
+    }
+    plain_ms = found[PLAIN]["models_ms_per_token"]
+    for own in found.values():
+        own["predicted"] = round(plain_ms / own["models_ms_per_token"], 4)
+    settings = {
+        "target": plan.config.target,
+        "draft": plan.config.draft,
+        "target_parameters": target_of(first).parameters,
+        "num_speculative_tokens": plan.config.num_speculative_tokens,
+        "prompts": len(prompts),
+        "replies": len(answers[PLAIN]),
+        "replies_planned": len(prompts) * plan.repeats,
+        "max_new_tokens": most,
+        "temperature": plan.config.temperature,
+        "price_per_hour": plan.price_per_hour,
+    }
+    machine = describe(target_of(first))
+    if OWN in found:
+        return Record("llm", machine, settings, _modes(found, answers, plan.config))
+    best = max(found, key=lambda name: found[name]["over_plain"])
+    return Record("drafts", machine, settings, {"drafts": found, "best": best, "refused": refused})
+
+
+def _modes(
+    found: Mapping[str, Any], answers: Mapping[str, Sequence[Answer]], config: LlmConfig
+) -> dict[str, Any]:
+    """Return the figures of plain decoding beside those of the configured draft."""
+    ratio = paired(answers[OWN], answers[PLAIN])
+    same = [one.ids for one in answers[OWN]] == [one.ids for one in answers[PLAIN]]
+    return {
+        "modes": {"plain": found[PLAIN], OWN: found[OWN]},
+        "ratios": {"speculative_over_plain": rounded(ratio.middle)},
+        "spreads": {"speculative_over_plain": edges(ratio)},
+        "greedy_equal": same if config.temperature == 0 else None,
+    }
+
+
+# --- engines -------------------------------------------------------------------------------------
+
+
+def _own(config: LlmConfig, progress: Progress) -> dict[str, SpeculativeLlm]:
+    """Load the engine as configured, and give it a twin without its draft."""
+    progress("loading the models")
+    llm = SpeculativeLlm(*load_pair(config), config)
+    return {PLAIN: without_draft(llm), **({OWN: llm} if drafts(llm) else {})}
+
+
+def _every(
+    config: LlmConfig, refused: dict[str, str], progress: Progress
+) -> dict[str, SpeculativeLlm]:
+    """Load an engine for each draft, plain decoding first; `refused` gets why others are none."""
+    engines: dict[str, SpeculativeLlm] = {}
+    for name in _names(config):
+        progress(f"loading the draft {name}" if name != PLAIN else "loading the target")
+        own = replace(config, draft=name)
+        try:
+            llm = SpeculativeLlm(*load_pair(own), own)
+        except EngineError as error:
+            if name == PLAIN:
+                raise
+            if not isinstance(error, ModelNotFound):  # else it is no language model
+                refused[name] = error.message
+            continue
+        if name == "auto" and not trained(llm):
+            continue  # none ships for the target, and n-grams are there
+        engines[name] = llm
+        if chained := as_chain(llm):
+            engines[f"{name}{CHAIN}"] = chained
+    return engines
+
+
+def _names(config: LlmConfig) -> list[str]:
+    """Return what might draft for the target: what is configured, and all that is here."""
+    here = [model.name for model in Store().models() if (model.folder / "config.json").is_file()]
+    named = [PLAIN, "ngram", config.draft, "auto", "starter", *here]
+    if config.target == "starter":  # whose own is "auto"
+        named = [name for name in named if name != "auto"]
+    # A target drafts nothing for itself; the starter's draft only has its name.
+    return [name for name in dict.fromkeys(named) if name == "starter" or name != config.target]
+
+
+# --- prompts and answers -------------------------------------------------------------------------
 
 
 def check(plan: Plan) -> None:
     """Raise ConfigError for a plan that cannot be carried out."""
-    if plan.synthetic and plan.prompts:
-        raise ConfigError(
-            "synthetic models know no words, so they cannot be given prompts",
-            "leave out --prompts, or name models with --target and --draft",
-        )
-    if not 0 <= plan.acceptance <= 1:
-        raise ConfigError(
-            f"an acceptance of {plan.acceptance:g} is no probability", "choose one from 0 to 1"
-        )
     if plan.config.max_new_tokens < 2:
         raise ConfigError(
             "a reply of one token has no round to measure", "set --max-new-tokens to 2 or more"
@@ -173,14 +216,8 @@ def check(plan: Plan) -> None:
         )
 
 
-def _texts(plan: Plan) -> list[str]:
-    if plan.synthetic:
-        return synthetic_prompts(vocabulary(plan.synthetic), 24)
-    return read_prompts(plan.prompts or PROMPTS)
-
-
 def read_prompts(path: Path) -> list[str]:
-    """The lines of a file that are not empty.
+    """Return the lines of a file that are not empty.
 
     Raises ConfigError for a file that cannot be read or has none.
     """
@@ -197,36 +234,38 @@ def read_prompts(path: Path) -> list[str]:
     return texts
 
 
-def try_lengths(
-    mode: Callable[[int], Mode], prompts: Sequence[Prompt], limit_s: float, progress: Progress
-) -> dict[int, float]:
-    """Seconds a token that transformers takes to answer `prompts`, by constant draft length."""
-    took: dict[int, float] = {}
-    mode(LENGTHS[0]).answer(prompts[0])  # warms up
-    began = perf_counter()
-    for length in LENGTHS + LONGER:
-        late = perf_counter() - began > limit_s
-        if took and (late or (length in LONGER and best_length(took) != max(took))):
-            break
-        progress(f"looking for transformers' best draft length: {length}")
-        own = [mode(length).answer(prompt) for prompt in prompts]
-        took[length] = sum(answer.seconds for answer in own) / sum(one.tokens for one in own)
-    return took
+def refuse_empty(answers: Mapping[str, Sequence[Answer]]) -> None:
+    """Raise EngineError where some mode has no reply of two tokens."""
+    if min(max(answer.tokens for answer in own) for own in answers.values()) < 2:
+        raise EngineError(
+            "every reply ended with its first token, so there is no round to measure",
+            "ask something else with --prompts, or choose a model that was trained to chat",
+        )
 
 
-def best_length(took: Mapping[int, float]) -> int:
-    """The draft length with the least seconds a token."""
-    return min(took, key=took.__getitem__)
+# --- costs ---------------------------------------------------------------------------------------
 
 
-def interleave(
-    modes: Mapping[str, Mode], prompts: Sequence[Prompt], plan: Plan, progress: Progress
-) -> dict[str, list[Answer]]:
-    """Every prompt in every mode, in rotation, for as long as the plan allows."""
-    answers: dict[str, list[Answer]] = {name: [] for name in modes}
-    turns = [prompt for _ in range(plan.repeats) for prompt in prompts]
-    for done, order in rotation([*modes], len(turns), plan.limit_s):
-        progress(f"answering in {len(modes)} modes: {done + 1} of {len(turns)}")
-        for name in order:
-            answers[name].append(modes[name].answer(turns[done]))
-    return answers
+def _models(
+    own: Sequence[Answer], before: LlmCounters, after: LlmCounters
+) -> dict[str, float | None]:
+    """Return what the models' own work took between two readings."""
+    drafted = after.drafted - before.drafted
+    draft_ms = after.draft_ms - before.draft_ms
+    models_ms = draft_ms + after.target_ms - before.target_ms
+    return {
+        "draft_step_ms": round(draft_ms / drafted, 3) if drafted else None,
+        "models_ms_per_token": round(models_ms / sum(answer.tokens for answer in own), 4),
+    }
+
+
+def _over_plain(own: Sequence[Answer], plain: Sequence[Answer]) -> dict[str, Any]:
+    """Return the median ratio of rates, its interval, and the share of equal replies."""
+    ratios = [one.rate / other.rate for one, other in zip(own, plain, strict=True)]
+    low, high = bootstrap(np.array(ratios), np.median, CONFIDENCE)
+    same = sum(one.ids == other.ids for one, other in zip(own, plain, strict=True))
+    return {
+        "over_plain": round(median(ratios), 4),
+        "interval": [round(low, 4), round(high, 4)],
+        "same_text": share(same, len(own)),
+    }

@@ -1,4 +1,4 @@
-"""What figures are figures of: machine, threads, type of the weights, versions, and engines."""
+"""Tells what figures are figures of: machine, threads, type of weights, versions, engines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import platform
 import resource
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -18,21 +18,18 @@ from voiceloop.llm.model.decoder import Decoder
 
 
 def describe(model: PreTrainedModel | Decoder) -> dict[str, object]:
-    """The machine as `model` meets it, now."""
+    """Describe the machine as `model` meets it, now."""
     device = model.device
-    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
     return surroundings() | {
         "device": device.type,
-        "gpu": gpu,
+        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "dtype": str(model.dtype).removeprefix("torch."),
         "transformers": version("transformers"),
-        # transformers' default drafting adapts to the text only where this is installed.
-        "scikit_learn": _installed("scikit-learn"),
     }
 
 
 def surroundings() -> dict[str, object]:
-    """The machine as any program meets it, now."""
+    """Describe the machine as any program meets it, now."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -46,7 +43,7 @@ def surroundings() -> dict[str, object]:
 
 
 def engines(config: Config) -> dict[str, object]:
-    """What listens and answers."""
+    """Name what listens and answers."""
     return {
         "asr": f"{config.asr.engine} {config.asr.model}",
         "target": config.llm.target,
@@ -57,7 +54,7 @@ def engines(config: Config) -> dict[str, object]:
 
 
 def most_memory_mb() -> float:
-    """What the process has held at the most, in MB."""
+    """Return the most memory that the process has held, in MB."""
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round((held if sys.platform == "darwin" else 1024 * held) / 2**20, 1)
 
@@ -69,10 +66,3 @@ def _processor() -> str:
         return platform.processor()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
-
-
-def _installed(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

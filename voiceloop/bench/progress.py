@@ -1,9 +1,8 @@
-"""What is being done, on one line of a terminal that is written over, or in few lines of a log."""
+"""Shows what is being done: on one line of a terminal, or in few lines of a log."""
 
 from __future__ import annotations
 
 from time import perf_counter
-from types import TracebackType
 from typing import TextIO
 
 PAUSE_S = 10.0
@@ -28,12 +27,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._stream.isatty():
             self._write("\r\x1b[K")
 

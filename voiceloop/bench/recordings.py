@@ -13,8 +13,8 @@ import numpy as np
 
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples
+from voiceloop.bench.background import room
 from voiceloop.bench.clips import Clip, Said
-from voiceloop.bench.sounds import room
 from voiceloop.errors import AudioError
 from voiceloop.types import Pcm
 

@@ -21,8 +21,8 @@ from voiceloop.bench.room import BriefSpeaker, Room
 from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Engines, Llm
 from voiceloop.session import Session
-from voiceloop.turn.overlap import EVERYTHING, OVERLAPS, Overlap
-from voiceloop.types import AudioFrame, Clause, Event, Transcript, TurnTrace
+from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
+from voiceloop.types import AudioFrame, Event, Transcript, TurnTrace
 
 SPEAKER_RATE = 24_000
 HEARD_S = 0.2
@@ -45,76 +45,56 @@ class Mode:
     """Settings of `turns` that differ; such a mode decides for itself where turns end."""
 
 
-MODES = {
-    mode.name: mode
-    for mode in (
-        *(Mode(name, overlap, drafts=overlap.stages) for name, overlap in OVERLAPS.items()),
-        Mode("no-draft", drafts=False),
-        Mode("fixed-600", endpoint={"endpoint": "fixed", "hangover_ms": 600}),
-        Mode("trailing-words", endpoint={"endpoint": "trailing-words"}),
-        Mode("p-eot", endpoint={"endpoint": "p-eot"}),
-    )
-}
-"""All there are. `speculative` decides where turns end; the others follow it, but for the policies
-of endpointing at the end."""
+FOLLOWED = Mode("speculative")
+"""The mode whose endpoint decisions the others replay."""
+MODES = (Mode("sequential", SEQUENTIAL, drafts=False), Mode("streaming", STREAMING), FOLLOWED)
 
 
 class Recorded(TurnDetector):
-    """Decides as it is configured to, and remembers."""
+    """Decides as it is configured to, or what was decided before, and remembers."""
 
-    def __init__(self, config: TurnConfig) -> None:
+    def __init__(self, config: TurnConfig, replay: Sequence[TurnEvent] | None = None) -> None:
         super().__init__(config)
         self.events: list[TurnEvent] = []
+        self._left = None if replay is None else list(replay)
         self._looked = 0
 
     def feed(
         self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
     ) -> list[TurnEvent]:
-        """See `TurnDetector.feed`."""
-        events = super().feed(frame, probability, hangover_ms)
+        """Decide as `TurnDetector.feed` does."""
+        if self._left is None:
+            events = super().feed(frame, probability, hangover_ms)
+        else:
+            events = _due(self._left, frame)
         self.events += events
         return events
 
     def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
-        """See `TurnDetector.between`."""
-        events = super().between(rest, hangover_ms)
-        if rest.end == self._looked:
-            # Nothing more was heard; it was the hangover that became shorter, some time after that
-            # frame. A replay cannot know when, and decides with the next one.
-            self.events += [replace(event, sample=event.sample + 1) for event in events]
-        else:
+        """Decide as `TurnDetector.between` does."""
+        if self._left is not None:
+            events = _due(self._left, rest)
             self.events += events
+            return events
+        events = super().between(rest, hangover_ms)
+        # Where nothing more was heard, it was the hangover that became shorter, some time after
+        # that frame. A replay cannot know when, and decides with the next one.
+        later = int(rest.end == self._looked)
+        self.events += [replace(event, sample=event.sample + later) for event in events]
         self._looked = rest.end
         return events
 
 
-class Replayed(Recorded):
-    """Decides what was decided before."""
-
-    def __init__(self, config: TurnConfig, events: Sequence[TurnEvent]) -> None:
-        super().__init__(config)
-        self._left = list(events)
-
-    def feed(
-        self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
-    ) -> list[TurnEvent]:
-        """See `TurnDetector.feed`."""
-        return self._due(frame)
-
-    def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
-        """See `TurnDetector.between`."""
-        return self._due(rest)
-
-    def _due(self, frame: AudioFrame) -> list[TurnEvent]:
-        due = [event for event in self._left if event.sample <= frame.end]
-        self._left = self._left[len(due) :]
-        self.events += due
-        return due
+def _due(left: list[TurnEvent], frame: AudioFrame) -> list[TurnEvent]:
+    """Take from `left` what was decided up to the end of a frame."""
+    due = [event for event in left if event.sample <= frame.end]
+    del left[: len(due)]
+    return due
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """What came of it."""
+    """What came of a clip in one mode."""
 
     mode: str
     events: tuple[TurnEvent, ...]
@@ -123,7 +103,7 @@ class Take:
     transcripts: tuple[Transcript, ...]
     """The final ones."""
     interrupted: int | None
-    """Sample of the room's stream at which the interruption's sound began, where one was made."""
+    """Sample of the room's stream at which another sound began, where the room made one."""
     began: float
     """When sample 0 was recorded, in seconds of the loop's clock."""
     cpu_s: float
@@ -140,19 +120,19 @@ class Studio:
     config: Config
 
     def take(self, mode: Mode, clip: Clip, replay: Sequence[TurnEvent] | None = None) -> Take:
-        """Let a session hear `clip`.
-
-        `replay` are the decisions of another take. A clip's interruption is made while the reply
-        plays, which then plays to its end; otherwise only its first moments take their time.
-        """
+        """Let a session hear `clip`; `replay` are the decisions of another take."""
         return anyio.run(self._take, mode, clip, replay)
 
     def whole(self, clip: Clip) -> str:
-        """What the recogniser makes of `clip` when it hears all of it at once."""
+        """Return what the recogniser makes of `clip` when it hears all of it at once."""
         asr = self.engines.asr
         limit = round(asr.max_window_s * SPEECH_RATE)
         parts = [clip.pcm[at : at + limit] for at in range(0, len(clip.pcm), limit)]
         return " ".join(word.text for part in parts for word in asr.transcribe(part, final=True))
+
+    def stage(self, clip: Clip) -> tuple[Room, NullSpeaker]:
+        """Return where a session hears `clip`, and where it answers."""
+        return Room(clip), BriefSpeaker(SPEAKER_RATE, HEARD_S)
 
     async def _take(self, mode: Mode, clip: Clip, replay: Sequence[TurnEvent] | None) -> Take:
         turns = structs.replace(self.config.turns, **mode.endpoint)
@@ -163,26 +143,18 @@ class Studio:
         llm = self.engines.llm if mode.drafts else self.plain
         engines = replace(self.engines, llm=llm)
         engines.vad.reset()
-        detector = Recorded(config.turns) if replay is None else Replayed(config.turns, replay)
-        sound = clip.interruption
-        room = Room(clip, more=sound is not None)
-        speaker = (
-            BriefSpeaker(SPEAKER_RATE, HEARD_S) if sound is None else NullSpeaker(SPEAKER_RATE)
-        )
+        detector = Recorded(config.turns, replay)
+        room, speaker = self.stage(clip)
         traces: list[TurnTrace] = []
         finals: list[Transcript] = []
-        made: list[int] = []
 
         def show(event: Event) -> None:
+            room.see(event)
             match event:
                 case TurnTrace():
                     traces.append(event)
-                    room.expect_nothing()  # what was not answered cannot be interrupted
                 case Transcript() if event.final:
                     finals.append(event)
-                case Clause() if sound is not None and not made:
-                    delay_s = sound.delay_ms / 1000 - sound.start / SPEECH_RATE
-                    made.append(room.play(sound.pcm, delay_s))
                 case _:
                     pass
 
@@ -204,7 +176,7 @@ class Studio:
             tuple(detector.events),
             tuple(traces),
             tuple(finals),
-            made[0] if made else None,
+            room.interrupted,
             room.recorded(0),
             time.process_time() - used,
         )

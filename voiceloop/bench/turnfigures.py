@@ -1,7 +1,7 @@
 """From takes of known speech to figures: latency with its parts, endpoints, words, waste.
 
 What a turn took is counted from the true last voiced sample where it is known, not from what the
-voice detector took for it. Knows neither engines nor clocks.
+voice detector took for it. This module knows neither engines nor clocks.
 """
 
 from __future__ import annotations
@@ -9,19 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from statistics import median
-from typing import Any, get_args
+from typing import Any
 
 from voiceloop.asr.turns import TurnEnded
-from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.bench.clips import Clip, Said
-from voiceloop.bench.partials import Behind, behind, partial_figures
+from voiceloop.audio.frames import SPEECH_RATE, samples
+from voiceloop.bench.clips import Said
 from voiceloop.bench.record import share, spread
-from voiceloop.bench.scoring import WordErrors, endpoint_delay, false_cutoffs
-from voiceloop.bench.sentences import AdditionKind
+from voiceloop.bench.scoring import WordErrors
 from voiceloop.bench.takes import Take
-from voiceloop.trace.record import Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
+from voiceloop.trace.record import Lane, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.types import TurnTrace
+
+MISSED_MS = 1500.0
+"""An endpoint that comes later than this after the end of speech was missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """How far a partial transcript is behind the speaker, in milliseconds."""
+
+    begun: float
+    """When its decode begins; more than a window of the voice detector is a backlog of audio."""
+    arrived: float
+    """When it is there."""
+    replaced: float | None
+    """When the next transcript is there; None where the turn's last one is this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +69,19 @@ class Outcome:
 
 
 def outcome(take: Take, said: Said) -> Outcome:
-    """What came of a take in which `said` was said.
+    """Judge a take in which `said` was said.
 
     Where nobody knows when that ended, the detected end stands in for it. What came after an
     interruption is left out.
     """
-    ends = [one for one in take.events if isinstance(one, TurnEnded)]
     until = math.inf if take.interrupted is None else take.interrupted
     over = take.began + until / SPEECH_RATE
     answered = [one for one in take.traces if one.marks.get(Mark.FIRST_SOUND, math.inf) < over]
     trace = answered[-1] if answered else None
-    if said.end is None or said.pauses is None:
-        cut_off = max(0, len(ends) - 1)
-        delay = ends[-1].sample - ends[-1].speech_end if ends else None
-    else:
-        decided = [end.sample for end in ends]
-        cut_off = len(false_cutoffs(said, decided))
-        delay = endpoint_delay(said, decided)
-        if trace is not None:
-            true = take.began + said.end / SPEECH_RATE
-            trace = replace(trace, marks={**trace.marks, Mark.SPEECH_END: true})
+    cut_offs, delay = _endpoints(take, said)
+    if trace is not None and said.end is not None:
+        true = take.began + said.end / SPEECH_RATE
+        trace = replace(trace, marks={**trace.marks, Mark.SPEECH_END: true})
     last_turn = math.inf if take.interrupted is None or trace is None else trace.turn
     finals = sorted(
         (one for one in take.transcripts if one.turn <= last_turn), key=lambda one: one.turn
@@ -88,7 +95,7 @@ def outcome(take: Take, said: Said) -> Outcome:
         endpoint_to_sound_ms(trace) if trace else None,
         None if delay is None else delay / SPEECH_RATE * 1000,
         (parts_ms(trace) if trace else None) or {},
-        cut_off,
+        cut_offs,
         " ".join(one.text for one in finals if one.text),
         total("retracted_words"),
         total("replies_dropped"),
@@ -100,10 +107,44 @@ def outcome(take: Take, said: Said) -> Outcome:
     )
 
 
+def _endpoints(take: Take, said: Said) -> tuple[int, int | None]:
+    """Return how many came before the end of speech, and the samples from it to the one after."""
+    ends = [event for event in take.events if isinstance(event, TurnEnded)]
+    if said.end is None:
+        return max(0, len(ends) - 1), ends[-1].sample - ends[-1].speech_end if ends else None
+    delays = [end.sample - said.end for end in ends]
+    delay = min((delay for delay in delays if delay >= 0), default=math.inf)
+    cut_offs = sum(delay < 0 for delay in delays)
+    return cut_offs, int(delay) if delay <= samples(MISSED_MS) else None
+
+
+def behind(take: Take) -> list[Behind]:
+    """Return how far each partial transcript of a take is behind the speaker.
+
+    What it tells ends where its audio ends, so it is behind by the time since that was recorded:
+    least when it arrives, most just before the next one does.
+    """
+    found: list[Behind] = []
+    for trace in take.traces:
+        decodes = [span for span in trace.spans if span.lane == Lane.ASR]
+        decodes.sort(key=lambda span: span.end)
+        for span, following in zip_longest(decodes, decodes[1:]):
+            if span.name == "partial":
+                recorded = take.began + float(span.args["until_s"])
+                found.append(
+                    Behind(
+                        1000 * (span.start - recorded),
+                        1000 * (span.end - recorded),
+                        1000 * (following.end - recorded) if following else None,
+                    )
+                )
+    return found
+
+
 def mode_figures(
     outcomes: Sequence[Outcome], words: Sequence[WordErrors], whole: Sequence[WordErrors]
 ) -> dict[str, Any]:
-    """Figures of one mode.
+    """Return the figures of one mode.
 
     `words` are the errors where what was said is known, `whole` those of the same recordings
     decoded as a whole.
@@ -116,6 +157,7 @@ def mode_figures(
     ]
     said, wrong = sum(one.words for one in words), sum(one.errors for one in words)
     names = next((tuple(one.parts_ms) for one in outcomes if one.parts_ms), ())
+    partials = [partial for one in outcomes for partial in one.partials]
     return {
         "turns": len(outcomes),
         "answered": len(voice),
@@ -137,40 +179,17 @@ def mode_figures(
         "wasted_tokens": sum(one.wasted_tokens for one in outcomes),
         "cpu_s_per_turn": round(median(one.cpu_s for one in outcomes), 3) if outcomes else None,
         "underruns": sum(one.underruns for one in outcomes),
-        "partials": partial_figures([partial for one in outcomes for partial in one.partials]),
-    }
-
-
-def carry_over(takes: Sequence[tuple[Clip, Take]]) -> dict[str, Any]:
-    """What became of first clauses where the user went on after a reply had been begun.
-
-    By kind of addition, and for all that leave the answer as it was.
-    """
-    kinds: tuple[AdditionKind, ...] = get_args(AdditionKind)
-    found: dict[str, list[Take]] = {
-        kind: [take for clip, take in takes if clip.addition and clip.addition.kind == kind]
-        for kind in kinds
-    }
-    found["same answer"] = [take for kind in kinds if kind != "more" for take in found[kind]]
-    return {kind: _kept(own) for kind, own in found.items() if own}
-
-
-def _kept(takes: Sequence[Take]) -> dict[str, float | None]:
-    def counts(name: str, own: Sequence[Take]) -> list[Take]:
-        return [one for one in own if any(trace.counters.get(name) for trace in one.traces)]
-
-    dropped = counts("replies_dropped", takes)
-    kept = counts("clauses_kept", dropped)
-    return {
-        "clips": len(takes),
-        "begun_too_early": len(dropped),
-        "first_clause_kept": len(kept),
-        "share": share(len(kept), len(dropped)),
+        "partials": {
+            "partials": len(partials),
+            "backlog_ms": spread(one.begun for one in partials),
+            "behind_ms": spread(one.arrived for one in partials),
+            "before_the_next_ms": spread(one.replaced for one in partials),
+        },
     }
 
 
 def paired(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> list[tuple[float, float]]:
-    """Voice-to-voice times of the same things said, where both were answered."""
+    """Return voice-to-voice times of the same things said, where both were answered."""
     return [
         (one.voice_to_voice_ms, other.voice_to_voice_ms)
         for one, other in zip(slow, fast, strict=True)
@@ -179,7 +198,7 @@ def paired(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> list[tuple[float
 
 
 def ratio(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> float | None:
-    """How many times as long the median of `slow` is as that of `fast`."""
+    """Return how many times as long the median of `slow` is as that of `fast`."""
     both = paired(slow, fast)
     if not both:
         return None
@@ -187,12 +206,6 @@ def ratio(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> float | None:
 
 
 def cpu_ratio(one: Sequence[Outcome], other: Sequence[Outcome]) -> float | None:
-    """How many times the processor time of `other` the same things said take in `one`."""
+    """Return the median ratio of processor times for the same things said."""
     both = [a.cpu_s / b.cpu_s for a, b in zip(one, other, strict=True) if b.cpu_s]
     return round(median(both), 3) if both else None
-
-
-def cost_ms(without: Sequence[Outcome], whole: Sequence[Outcome]) -> float | None:
-    """What leaving something out costs: the median difference between the same things said."""
-    both = paired(without, whole)
-    return round(median(one - other for one, other in both), 2) if both else None

@@ -253,16 +253,6 @@ def to_json(trace: TurnTrace) -> dict[str, Any]:
     }
 
 
-def of_json(plain: Mapping[str, Any]) -> TurnTrace:
-    """The trace that `to_json` gave; its clock begins with the turn."""
-    spans = (
-        StageSpan(span["lane"], span["name"], span["start"], span["end"], span.get("args", {}))
-        for span in plain["spans"]
-    )
-    about = plain["turn"], plain["marks"], plain["counters"], plain["heard"], plain["outcome"]
-    return TurnTrace(*about, tuple(spans), seed=plain["seed"])
-
-
 # Perfetto -----------------------------------------------------------------------------------------
 
 _PID = 1

@@ -1,4 +1,4 @@
-"""The clients of the load: they speak, are silent, say nothing at all, or vanish.
+"""The clients of the load: they speak, are silent, or say nothing at all.
 
     python -m voiceloop.bench.load.callers < CALLS.json
 
@@ -9,16 +9,14 @@ clients like any other: all that they know of the server came through their sock
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import math
 import random
 import sys
-import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import anyio
@@ -36,10 +34,6 @@ PATIENCE_S = 30.0
 """An answer that has not ended by then is lost."""
 BETWEEN_S = (0.3, 1.0)
 """Silence of a client between an answer and what it says next."""
-INTERRUPT_AFTER_S = 0.7
-"""From an answer's first audio to the interruption."""
-LEAVING_AT_ONCE = 8
-"""Clients that come and vanish at the same time."""
 
 Event = dict[str, Any]
 
@@ -61,12 +55,16 @@ def frames(pcm: bytes) -> list[str]:
 
 
 @asynccontextmanager
-async def connected(url: str, **extensions: bool) -> AsyncIterator[ClientConnection]:
-    """A session that tells its user's words, and what else is asked for."""
+async def connected(url: str, *, resume: bool = False) -> AsyncIterator[ClientConnection]:
+    """Open a session that tells its user's words and traces."""
     async with connect(url, compression=None, max_size=None) as socket:
         await socket.recv()
         audio = {"input": {"transcription": {}, "turn_detection": {"type": "semantic_vad"}}}
-        session = {"type": "realtime", "audio": audio, "voiceloop": extensions}
+        session = {
+            "type": "realtime",
+            "audio": audio,
+            "voiceloop": {"traces": True, "resume": resume},
+        }
         await socket.send(json.dumps({"type": "session.update", "session": session}))
         while json.loads(await socket.recv())["type"] != "session.updated":
             pass
@@ -74,35 +72,34 @@ async def connected(url: str, **extensions: bool) -> AsyncIterator[ClientConnect
 
 
 @dataclass(slots=True)
-class Answer:
+class HeardAnswer:
     """What arrives of one answer."""
 
-    pcm: list[bytes] = field(default_factory=list[bytes])
+    samples: int = 0
     first_audible: float | None = None
-    last: float = 0.0
     plays_until: float = 0.0
+    last: float = 0.0
+    """When the last of it arrived."""
     underruns: int = 0
 
     def add(self, pcm: bytes, now: float) -> None:
         """More audio has arrived `now`."""
-        if self.pcm and now > self.plays_until:
+        if self.samples and now > self.plays_until:
             self.underruns += 1
         if self.first_audible is None:
             loud = np.flatnonzero(np.abs(np.frombuffer(pcm, "<i2")) >= AUDIBLE * 32768)
             if len(loud):
                 self.first_audible = max(now, self.plays_until) + float(loud[0]) / RATE
         self.plays_until = max(now, self.plays_until) + len(pcm) / 2 / RATE
-        self.last = now
-        self.pcm.append(pcm)
+        self.samples, self.last = self.samples + len(pcm) // 2, now
 
 
 class Received:
     """What a client's server has told it."""
 
     def __init__(self) -> None:
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, HeardAnswer] = {}
         self.transcripts: dict[str, str] = {}
-        self.replies: dict[str, str] = {}
         self.items: dict[str, str] = {}
         """The message of each response."""
         self.traces: list[Event] = []
@@ -112,12 +109,10 @@ class Received:
         """An event has arrived `now`."""
         match event["type"]:
             case "response.output_audio.delta":
-                answer = self.answers.setdefault(event["item_id"], Answer())
+                answer = self.answers.setdefault(event["item_id"], HeardAnswer())
                 answer.add(base64.b64decode(event["delta"]), now)
             case "conversation.item.input_audio_transcription.completed":
                 self.transcripts[event["item_id"]] = event["transcript"]
-            case "response.output_audio_transcript.done":
-                self.replies[event["item_id"]] = event["transcript"]
             case "response.output_item.added":
                 self.items.setdefault(event["response_id"], event["item"]["id"])
             case "voiceloop.trace":
@@ -134,19 +129,18 @@ class Caller:
     def __init__(self, number: int, calls: Calls) -> None:
         self._number = number
         self._says = calls.speaking[number] if number < len(calls.speaking) else ()
-        self._sounds = {name: frames(base64.b64decode(pcm)) for name, pcm in calls.sounds.items()}
+        self.sounds = {name: frames(base64.b64decode(pcm)) for name, pcm in calls.sounds.items()}
         self._ends = calls.ends
-        self._interruption = calls.interruption
         self._rng = random.Random(number)
-        self._sending: deque[str] = deque()
+        self.sending: deque[str] = deque()
         self._sent: list[float] = []
         """When each frame was sent."""
-        self._received = Received()
+        self.received = Received()
         self.turns: list[Turn] = []
 
     async def call(self, url: str, ready: anyio.Semaphore, go: anyio.Event) -> None:
         """Connect, tell that, and speak or be silent until there is no more to say."""
-        async with connected(url, traces=True) as socket:
+        async with connected(url) as socket:
             ready.release()
             await go.wait()
             async with anyio.create_task_group() as tasks:
@@ -155,7 +149,7 @@ class Caller:
                 if self._says:
                     for name in self._says:
                         await anyio.sleep(self._rng.uniform(*BETWEEN_S))
-                        self.turns.append(await self._ask(name))
+                        self.turns.append(await self.ask(name))
                     tasks.cancel_scope.cancel()
 
     async def _stream(self, socket: ClientConnection) -> None:
@@ -164,52 +158,36 @@ class Caller:
         while True:
             await anyio.sleep_until(begun + len(self._sent) * FRAME_MS / 1000)
             self._sent.append(anyio.current_time())
-            await socket.send(self._sending.popleft() if self._sending else SILENCE)
+            await socket.send(self.sending.popleft() if self.sending else SILENCE)
 
     async def _read(self, socket: ClientConnection) -> None:
         async for message in socket:
-            self._received.take(json.loads(message), anyio.current_time())
+            self.received.take(json.loads(message), anyio.current_time())
 
-    async def _ask(self, name: str) -> Turn:
-        turn, told, known = (
-            Turn(self._number, name),
-            len(self._received.traces),
-            set(self._received.answers),
-        )
-        begun = len(self._sent) + len(self._sending)
-        self._sending.extend(self._sounds[name])
-        end = begun * FRAME + self._ends[name]
+    async def ask(self, name: str) -> Turn:
+        """Say something, and return what came of it."""
+        told = len(self.received.traces)
+        begun = len(self._sent) + len(self.sending)
+        self.sending.extend(self.sounds[name])
+        turn = Turn(self._number, name)
         with anyio.move_on_after(PATIENCE_S):
-            if self._interruption:
-                await anyio.sleep_until(await self._sounds_since(known) + INTERRUPT_AFTER_S)
-                self._sending.extend(self._sounds[self._interruption])
-            trace, told = await self._over(told)
-            if self._interruption:
-                await self._over(told)
-            return self._told(turn, trace, end)
+            trace = await self.over(told)
+            return self._told(turn, trace, begun * FRAME + self._ends[name])
         return turn
 
-    async def _sounds_since(self, known: set[str]) -> float:
-        """When the next answer, which is none of the `known`, began to be heard."""
+    async def over(self, told: int) -> Event:
+        """Wait for the trace of a turn that was answered, behind as many as were `told`."""
         while True:
-            for item_id, answer in self._received.answers.items():
-                if item_id not in known and answer.first_audible is not None:
-                    return answer.first_audible
-            await self._received.changed.wait()
-
-    async def _over(self, told: int) -> tuple[Event, int]:
-        """The next trace of a turn that was answered, and how many were told up to it."""
-        while True:
-            for at, event in enumerate(self._received.traces[told:], told + 1):
+            for event in self.received.traces[told:]:
                 if event["response_id"] is not None:
-                    return event, at
-            await self._received.changed.wait()
+                    return event
+            await self.received.changed.wait()
 
     def _told(self, turn: Turn, event: Event, end: int) -> Turn:
         """`turn` with what its trace says; its voice ended before sample `end` of the stream."""
-        item_id = self._received.items.get(event["response_id"], "")
-        answer = self._received.answers.get(item_id, Answer())
-        trace, pcm = event["trace"], b"".join(answer.pcm)
+        item_id = self.received.items.get(event["response_id"], "")
+        answer = self.received.answers.get(item_id, HeardAnswer())
+        trace = event["trace"]
         ended_ms, first, elapsed, late = trace["speech_end_ms"], answer.first_audible, None, 0.0
         if ended_ms is not None and first is not None:
             true, found = self._said_at(end), self._said_at(round(ended_ms * PER_MS))
@@ -218,17 +196,14 @@ class Caller:
             turn,
             item_id=item_id,
             outcome=trace["outcome"],
-            transcript=self._received.transcripts.get(event["item_id"] or "", ""),
-            reply=self._received.replies.get(item_id, ""),
-            samples=len(pcm) // 2,
-            digest=hashlib.sha256(pcm).hexdigest(),
+            transcript=self.received.transcripts.get(event["item_id"] or "", ""),
+            samples=answer.samples,
             voice_to_voice_ms=elapsed,
             found_late_ms=late,
             parts_ms={part["name"]: part["ms"] for part in trace["parts"]},
             served_voice_to_voice_ms=trace["voice_to_voice_ms"],
             served_endpoint_to_sound_ms=trace["endpoint_to_sound_ms"],
             underruns=answer.underruns,
-            last_audio=answer.last + time.time() - anyio.current_time(),
         )
 
     def _said_at(self, sample: int) -> float:
@@ -245,7 +220,6 @@ class Clients:
         self._ready = anyio.Semaphore(0)
         self._go = anyio.Event()
         self._dropped: list[str] = []
-        self._left = 0
 
     async def run(self) -> Seen:
         """Let them come, tell that they are there, and wait until the speaking ones are done."""
@@ -263,11 +237,9 @@ class Clients:
                     await self._ready.acquire()
                 print("ready", flush=True)
                 self._go.set()
-                for number in range(LEAVING_AT_ONCE):
-                    speaking.start_soon(self._leave, range(number, calls.leavers, LEAVING_AT_ONCE))
             waiting.cancel_scope.cancel()
         turns = [turn for caller in callers for turn in caller.turns]
-        return Seen(tuple(turns), tuple(self._dropped), self._left)
+        return Seen(tuple(turns), tuple(self._dropped))
 
     async def _call(self, caller: Caller) -> None:
         try:
@@ -284,41 +256,12 @@ class Clients:
         except ConnectionClosed as broken:
             self._dropped.append(str(broken))
 
-    async def _leave(self, numbers: range) -> None:
-        """Come, begin something, and vanish; with the right to come back, which nobody uses."""
-        for number in numbers:
-            async with connected(self._calls.url, resume=True) as socket:
-                if number % 2:
-                    await self._speak_half(socket)
-                else:
-                    await self._write(socket)
-                socket.transport.abort()
-            self._left += 1
-
-    async def _speak_half(self, socket: ClientConnection) -> None:
-        sound = frames(base64.b64decode(next(iter(self._calls.sounds.values()))))
-        for frame in sound[: 2 * len(sound) // 3]:
-            await socket.send(frame)
-        await _told_of(socket, "input_audio_buffer.speech_started")
-
-    async def _write(self, socket: ClientConnection) -> None:
-        content = [{"type": "input_text", "text": "Why is the sky blue?"}]
-        item = {"type": "message", "role": "user", "content": content}
-        await socket.send(json.dumps({"type": "conversation.item.create", "item": item}))
-        await socket.send(json.dumps({"type": "response.create"}))
-        await _told_of(socket, "response.created")
-
-
-async def _told_of(socket: ClientConnection, kind: str) -> None:
-    while json.loads(await socket.recv())["type"] != kind:
-        pass
-
 
 def main() -> None:
     """Read a plan, carry it out, and print what was seen."""
     calls = Calls(**json.loads(sys.stdin.readline()))
     seen = anyio.run(Clients(calls).run, backend_options=LOOP)
-    print(json.dumps(seen.to_json()), flush=True)
+    print(json.dumps(asdict(seen)), flush=True)
 
 
 if __name__ == "__main__":

@@ -57,28 +57,3 @@ def fairness(turns: Sequence[Turn]) -> float | None:
             own[turn.client].append(turn.endpoint_to_sound_ms)
     medians = [median(values) for values in own.values()]
     return round(max(medians) / min(medians), 2) if medians and min(medians) > 0 else None
-
-
-def interruptions(
-    turns: Sequence[Turn], moments: Mapping[tuple[str, str], float]
-) -> dict[str, Any]:
-    """How long audio of an answer still arrived after the server had decided to end it.
-
-    `moments` tells when each answer was paused and interrupted, by what happened and its item.
-    Less than nothing: the last audio had arrived before that.
-    """
-    ended = [turn for turn in turns if ("interrupted", turn.item_id) in moments]
-    stale = {
-        change: _spread(
-            (turn.last_audio - moments[change, turn.item_id]) * 1000
-            for turn in ended
-            if (change, turn.item_id) in moments
-        )
-        for change in ("paused", "interrupted")
-    }
-    return {
-        "turns": len(turns),
-        "interrupted": len(ended),
-        "pause_to_last_audio_ms": stale["paused"],
-        "decision_to_last_audio_ms": stale["interrupted"],
-    }

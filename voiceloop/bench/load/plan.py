@@ -1,9 +1,9 @@
-"""What the clients of the load are to do, and what they saw; both cross to another process."""
+"""Says what the clients of the load are to do, and what they saw; both cross to another process."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 RATE = 24_000
@@ -19,14 +19,10 @@ class Calls:
     url: str
     speaking: tuple[tuple[str, ...], ...] = ()
     """Names of what each client says, one after the other's answer."""
-    interruption: str = ""
-    """Said into every answer, where it is not empty."""
     quiet: int = 0
     """Clients that send silence."""
     idle: int = 0
     """Clients that send nothing."""
-    leavers: int = 0
-    """Clients that vanish in mid-turn, one after the other."""
     sounds: Mapping[str, str] = field(default_factory=dict[str, str])
     """PCM16 in base64, by name."""
     ends: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -47,11 +43,8 @@ class Turn:
     outcome: str = "lost"
     """The trace's; `lost` where none came in time."""
     transcript: str = ""
-    reply: str = ""
     samples: int = 0
     """Audio of the answer that arrived."""
-    digest: str = ""
-    """Of that audio."""
     voice_to_voice_ms: float | None = None
     """From the true last of the client's voice, as its microphone had it, to the arrival of the
     first audible sample."""
@@ -65,12 +58,10 @@ class Turn:
     """The part of that which is behind the server's decision that the turn is over."""
     underruns: int = 0
     """Times that a client that plays at once had nothing to play in mid-answer."""
-    last_audio: float = 0.0
-    """When the last audio of the answer arrived."""
 
     @property
     def added_ms(self) -> float | None:
-        """What the way to the server and back adds to what the session takes itself."""
+        """Milliseconds that the way to the server and back adds to what the session takes."""
         if self.voice_to_voice_ms is None or self.served_voice_to_voice_ms is None:
             return None
         return self.voice_to_voice_ms - self.found_late_ms - self.served_voice_to_voice_ms
@@ -90,15 +81,9 @@ class Seen:
     turns: tuple[Turn, ...]
     dropped: tuple[str, ...]
     """Connections that ended before their clients wanted, with the reason."""
-    left: int = 0
-    """Clients that have vanished as they should."""
-
-    def to_json(self) -> dict[str, Any]:
-        """For the way between the processes."""
-        return asdict(self)
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Seen:
-        """Back from there."""
+        """Read what came from the clients' process."""
         turns = tuple(Turn(**turn) for turn in found["turns"])
-        return cls(turns, tuple(found["dropped"]), found["left"])
+        return cls(turns, tuple(found["dropped"]))

@@ -1,0 +1,214 @@
+"""Measures conversations in the lab's suites and modes: pauses, interruptions, noise, additions.
+
+    python -m lab.conversations.run --suite bargein --turns 60
+    python -m lab.conversations.run --suite pauses --modes speculative,fixed-600
+    python -m lab.conversations.run --preset cpu --suite people --input recordings
+
+It measures as `voiceloop bench latency` does and leaves the same record, with what only these
+suites try: `endpointing`, `people`, `interruptions`, `carry_over` and `cost_ms_without`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, Literal, cast, get_args
+
+from lab.command import carry_out
+from lab.conversations import people
+from lab.conversations.clips import LabClip
+from lab.conversations.endings import cut_offs, endpointing, own_pauses, silences
+from lab.conversations.interruptions import interruptions, reaction
+from lab.conversations.sentences import AdditionKind
+from lab.conversations.studio import InterruptedStudio
+from lab.conversations.suites import build
+from voiceloop.bench import latency
+from voiceloop.bench.command import Bench, Found
+from voiceloop.bench.latency import Measured, Plan, Suite, folder_of
+from voiceloop.bench.progress import Progress
+from voiceloop.bench.record import share
+from voiceloop.bench.recordings import of_people
+from voiceloop.bench.takes import FOLLOWED, MODES, Mode, Take
+from voiceloop.bench.turnfigures import paired
+from voiceloop.config import Config
+from voiceloop.flags import written
+from voiceloop.turn.overlap import OVERLAPS
+from voiceloop.types import Calibration
+
+WITHOUT = tuple(Mode(name, own) for name, own in OVERLAPS.items() if name.startswith("no-"))
+POLICIES = (
+    Mode("fixed-600", endpoint={"endpoint": "fixed", "hangover_ms": 600}),
+    Mode("trailing-words", endpoint={"endpoint": "trailing-words"}),
+    Mode("p-eot", endpoint={"endpoint": "p-eot"}),
+)
+ALL = (*MODES, Mode("no-draft", drafts=False), *WITHOUT, *POLICIES)
+"""All modes there are. The policies of endpointing decide for themselves where turns end."""
+NO_CARRY_OVER = next(mode for mode in WITHOUT if mode.name == "no-carry-over")
+SuiteName = Literal["starter", "questions", "pauses", "bargein", "noise", "additions", "people"]
+
+
+class Conversations(Bench, frozen=True, kw_only=True):
+    """Measure conversations in the lab's suites and modes."""
+
+    suite: SuiteName = "starter"
+    """What is said."""
+    input: Annotated[Path | None, written("DIR")] = None
+    """Recordings of people; none: those that VOICELOOP_SPEECH names."""
+    turns: Annotated[int | None, written("N")] = None
+    """Things said, in every mode; none: 24, or what eleven minutes allow."""
+    modes: Annotated[str | None, written("A,B,…")] = None
+    """Ways of running a session; none: those of the suite."""
+    seed: int = 0
+    """Draws another suite of the same kind."""
+
+
+def figures(
+    plan: Plan, measured: Sequence[Measured], calibration: Calibration | None
+) -> dict[str, Any]:
+    """Tell what can be told of pauses, interruptions and additions, and what parts are worth."""
+    found: dict[str, Any] = {"cost_ms_without": _costs(measured)}
+    own = [
+        (cast(LabClip, one.clip), one.takes[FOLLOWED.name])
+        for one in measured
+        if FOLLOWED.name in one.takes
+    ]
+    lab = [(clip, take) for clip, take in own if isinstance(clip, LabClip)]
+    if any(clip.said.pauses for clip, _ in lab):
+        cuts = {
+            mode.name: [
+                cut
+                for one in measured
+                for cut in cut_offs(cast(LabClip, one.clip), one.takes[mode.name])
+            ]
+            for mode in plan.chosen
+            if latency.decides(mode)
+        }
+        silent = [silence for clip, take in lab for silence in silences(clip, take)]
+        found["endpointing"] = endpointing(silent, cuts, plan.settings.turns, calibration)
+    if plan.suite.name == "people" and lab:
+        found["people"] = _whole_recordings(measured)
+    if any(clip.interruption for clip, _ in lab):
+        reactions = [reaction(clip, take) for clip, take in lab]
+        found["interruptions"] = interruptions([one for one in reactions if one])
+    if any(clip.addition for clip, _ in lab):
+        found["carry_over"] = {
+            mode.name: carry_over(
+                [(cast(LabClip, one.clip), one.takes[mode.name]) for one in measured]
+            )
+            for mode in plan.chosen
+        }
+    return found
+
+
+def _costs(measured: Sequence[Measured]) -> dict[str, float | None]:
+    """Return what leaving something out costs: the median difference of the same things said."""
+    found: dict[str, float | None] = {}
+    for name in measured[0].outcomes if measured else ():
+        if name.startswith("no-") and FOLLOWED.name in measured[0].outcomes:
+            both = paired(
+                [one.outcomes[name] for one in measured],
+                [one.outcomes[FOLLOWED.name] for one in measured],
+            )
+            differences = [slow - fast for slow, fast in both]
+            found[name] = round(median(differences), 2) if differences else None
+    return found
+
+
+def _whole_recordings(measured: Sequence[Measured]) -> dict[str, int]:
+    """Count over recordings into which no silence was put: there are few of them."""
+    whole = [
+        (one, clip)
+        for one in measured
+        if isinstance(clip := one.clip, LabClip) and not clip.said.pauses
+    ]
+    pauses = [own_pauses(clip, one.takes[FOLLOWED.name]) for one, clip in whole]
+    words = [one.words[FOLLOWED.name] for one, _ in whole if one.words]
+    return {
+        "recordings": len(whole),
+        "own_pauses": sum(own["pauses"] for own in pauses),
+        "own_pauses_that_ended_a_turn": sum(own["ended"] for own in pauses),
+        "with_text": len(words),
+        "words": sum(own.words for own in words),
+        "word_errors": sum(own.errors for own in words),
+    }
+
+
+def carry_over(takes: Sequence[tuple[LabClip, Take]]) -> dict[str, Any]:
+    """Tell what became of first clauses where the user went on after a reply had been begun.
+
+    By kind of addition, and for all that leave the answer as it was.
+    """
+    kinds: tuple[AdditionKind, ...] = get_args(AdditionKind)
+    found: dict[str, list[Take]] = {
+        kind: [take for clip, take in takes if clip.addition and clip.addition.kind == kind]
+        for kind in kinds
+    }
+    found["same answer"] = [take for kind in kinds if kind != "more" for take in found[kind]]
+    return {kind: _kept(own) for kind, own in found.items() if own}
+
+
+def _kept(takes: Sequence[Take]) -> dict[str, float | None]:
+    def counts(name: str, own: Sequence[Take]) -> list[Take]:
+        return [one for one in own if any(trace.counters.get(name) for trace in one.traces)]
+
+    dropped = counts("replies_dropped", takes)
+    kept = counts("clauses_kept", dropped)
+    return {
+        "clips": len(takes),
+        "begun_too_early": len(dropped),
+        "first_clause_kept": len(kept),
+        "share": share(len(kept), len(dropped)),
+    }
+
+
+def _people(plan: Plan) -> Sequence[LabClip]:
+    return people.build(folder_of(plan), plan.config, plan.seed)[: plan.turns]
+
+
+def _suite(name: str, modes: Sequence[Mode], **others: Any) -> Suite:
+    def clips(plan: Plan) -> Sequence[LabClip]:
+        return build(name, plan.clips, plan.seed)
+
+    return Suite(name, clips, modes, figures=figures, **others)
+
+
+SUITES: Mapping[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite("starter", latency.SUITES["starter"].clips, ALL, figures=figures),
+        Suite("questions", latency.SUITES["questions"].clips, ALL, brief=True, figures=figures),
+        Suite("people", _people, (FOLLOWED,), brief=True, timed=False, figures=figures),
+        _suite("pauses", (FOLLOWED, NO_CARRY_OVER, *POLICIES)),
+        # When an interruption comes depends on the answer, so no other take's decisions fit it.
+        _suite("bargein", (FOLLOWED,), follows=False, studio=InterruptedStudio),
+        _suite("noise", MODES),
+        # No pause in what is said ends a turn.
+        _suite(
+            "additions",
+            (FOLLOWED, NO_CARRY_OVER),
+            turns={"endpoint": "fixed", "hangover_ms": 800},
+        ),
+    )
+}
+
+
+def plan_of(command: Conversations) -> Plan:
+    """Return what a command asks for; raises ConfigError."""
+    modes = latency.modes_of(command.modes, ALL)
+    folder, config = of_people(command.input), cast(Config, command.settings)
+    return Plan(config, SUITES[command.suite], folder, command.turns, modes, command.seed)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure, and print or keep what was found."""
+
+    def run(command: Conversations, progress: Progress) -> Found:
+        return latency.carry_out(plan_of(command), progress)
+
+    return carry_out(Conversations, run, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,162 @@
+"""Recordings of which the truth is known, made by a recipe: the suites of the lab.
+
+    pauses     questions with one or two silences of 200 to 700 ms between words
+    bargein    questions with long answers, and a sound to make while the answer plays
+    noise      questions among talkers, in hum or in hiss, at 20, 10 and 5 dB
+    additions  questions that go on after a silence, most with words that leave the answer as it was
+
+Clips are drawn as those of voiceloop.bench.suites are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import islice, product
+from typing import get_args
+
+import numpy as np
+
+from lab.conversations.clips import Interruption, InterruptionKind, LabClip, NoiseKind
+from lab.conversations.sentences import (
+    ADDITIONS,
+    BACKCHANNELS,
+    INTERRUPTIONS,
+    LONG_ANSWERS,
+    QUESTIONS,
+    Sentence,
+    sentence,
+)
+from lab.conversations.sounds import babble, cough, hiss, hum, throat_clearing
+from lab.conversations.utterances import Utterance, place, speak
+from voiceloop.audio.frames import SPEECH_RATE, samples
+from voiceloop.bench.background import rms
+from voiceloop.bench.clips import audible
+from voiceloop.bench.spoken import Line, draw_voice
+from voiceloop.bench.suites import BACKGROUND_S, LEAD_MS, SPEECH_DBFS, Drawn, in_room
+from voiceloop.types import Pcm
+
+PAUSE_MS = (200.0, 700.0)
+DELAY_MS = (400.0, 1500.0)
+"""From the first audible sample of an answer to that of an interruption."""
+COUGH_PEAK = (0.3, 0.6)
+"""Amplitude of the loudest sample of a cough."""
+SNR_DB = (20.0, 10.0, 5.0)
+TALKERS, TABLES = 10, 4
+"""Voices of a babble, and from how many places each is heard at once: as many people as a canteen
+holds, whom a VAD does not take for one voice."""
+
+_Plan = tuple[list[Line], Callable[[list[Utterance]], LabClip]]
+"""What a clip needs to have spoken, and how it is made of that."""
+
+
+def build(name: str, count: int, seed: int = 0) -> tuple[LabClip, ...]:
+    """Make the first `count` clips of a suite; raises EngineError without a working espeak-ng."""
+    plans = [RECIPES[name](Drawn.of(name, index, seed)) for index in range(count)]
+    spoken = iter(speak([line for lines, _ in plans for line in lines]))
+    return tuple(make(list(islice(spoken, len(lines)))) for lines, make in plans)
+
+
+def _pauses(drawn: Drawn) -> _Plan:
+    asked = drawn.pick(QUESTIONS)
+
+    def make(spoken: list[Utterance]) -> LabClip:
+        places = [word for word, distinct in enumerate(spoken[0].distinct) if word and distinct]
+        count = min(len(places), drawn.rng.integers(1, 3))
+        chosen = drawn.rng.choice(places, count, replace=False)
+        return _clip(
+            drawn, spoken[0], asked, {int(word): drawn.uniform(PAUSE_MS) for word in chosen}
+        )
+
+    return [drawn.line(asked.text)], make
+
+
+def _bargein(drawn: Drawn) -> _Plan:
+    """With words, a backchannel and a cough in turn; every other cough is a cleared throat."""
+    asked = drawn.pick(LONG_ANSWERS)
+    kind = get_args(InterruptionKind)[drawn.index % 3]
+    pool = {"words": INTERRUPTIONS, "backchannel": BACKCHANNELS}.get(kind)
+    text = drawn.pick(pool, every=3) if pool else ""
+    clearing = not text and drawn.index // 3 % 2 == 1
+
+    def make(spoken: list[Utterance]) -> LabClip:
+        clip = _clip(drawn, spoken[0], asked)
+        voiced: int | None = 0
+        if text:
+            pcm, _ = place(spoken[1], sentence(text), {}, 0, drawn.uniform(SPEECH_DBFS))
+        else:
+            pcm, voiced = (throat_clearing if clearing else cough)(drawn.rng)
+            pcm *= np.float32(drawn.uniform(COUGH_PEAK))
+        start, end = audible(pcm)
+        voiced = None if voiced is None else max(start, voiced)
+        delay_ms = drawn.uniform(DELAY_MS)
+        sound = Interruption(kind, text, pcm, start, end, delay_ms, voiced)
+        return replace(clip, interruption=sound)
+
+    return [drawn.line(one) for one in (asked.text, text) if one], make
+
+
+def _noise(drawn: Drawn) -> _Plan:
+    """Every kind of noise at every level in turn."""
+    asked = drawn.pick(QUESTIONS)
+    kinds: tuple[NoiseKind, ...] = get_args(NoiseKind)
+    kind, snr_db = list(product(kinds, SNR_DB))[drawn.index % (len(kinds) * len(SNR_DB))]
+    crowd = [
+        Line(QUESTIONS[drawn.rng.integers(len(QUESTIONS))].text, *draw_voice(drawn.rng))
+        for _ in range(TALKERS if kind == "babble" else 0)
+    ]
+
+    def make(spoken: list[Utterance]) -> LabClip:
+        length = BACKGROUND_S * SPEECH_RATE
+        match kind:
+            case "babble":
+                talkers = [utterance.pcm for utterance in spoken[1:]]
+                noise = babble(drawn.rng, length, 0, talkers * TABLES)
+            case "hum":
+                noise = hum(drawn.rng, length, 0)
+            case "hiss":
+                noise = hiss(drawn.rng, length, 0)
+        return replace(_clip(drawn, spoken[0], asked, {}, noise, snr_db), noise=kind, snr_db=snr_db)
+
+    return [drawn.line(asked.text), *crowd], make
+
+
+def _additions(drawn: Drawn) -> _Plan:
+    addition = drawn.pick(ADDITIONS)
+    asked = addition.sentence
+    pause = {asked.standings.index("whole") + 1: drawn.uniform(PAUSE_MS)}
+
+    def make(spoken: list[Utterance]) -> LabClip:
+        return replace(_clip(drawn, spoken[0], asked, pause), addition=addition)
+
+    return [drawn.line(asked.text)], make
+
+
+RECIPES: Mapping[str, Callable[[Drawn], _Plan]] = {
+    "pauses": _pauses,
+    "bargein": _bargein,
+    "noise": _noise,
+    "additions": _additions,
+}
+
+
+def _clip(
+    drawn: Drawn,
+    utterance: Utterance,
+    asked: Sentence,
+    pauses: Mapping[int, float] | None = None,
+    noise: Pcm | None = None,
+    snr_db: float = 0.0,
+) -> LabClip:
+    """What is asked, in a quiet room to which `noise` comes, as long as a background is."""
+    lead, dbfs = samples(drawn.uniform(LEAD_MS)), drawn.uniform(SPEECH_DBFS)
+    sound, said = place(utterance, asked, pauses or {}, lead, dbfs)
+    quiet = in_room(drawn, sound, said)
+    if noise is None:
+        return LabClip(quiet.name, quiet.pcm, quiet.background, said)
+    speaking = slice(said.start, said.end)
+    ratio = rms(sound[speaking]) / rms(np.resize(noise, len(sound))[speaking])
+    louder: Pcm = noise * np.float32(ratio * 10 ** (-snr_db / 20))
+    pcm = np.asarray(quiet.pcm + np.resize(louder, len(quiet.pcm)), np.float32)
+    background = np.asarray(quiet.background + louder, np.float32)
+    return LabClip(quiet.name, pcm, background, said)

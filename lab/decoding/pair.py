@@ -1,0 +1,200 @@
+"""What is measured: our engine with its decoders in reach, and transformers' copies of the models.
+
+This module measures nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from msgspec.structs import replace
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from lab.decoding.captures import Captures
+from lab.decoding.synthetic import synthetic_pair
+from voiceloop.bench.inside import another, prompt_of, without_draft
+from voiceloop.config import LlmConfig
+from voiceloop.errors import ConfigError, OutOfMemory
+from voiceloop.llm.decode.captured import Captured
+from voiceloop.llm.decode.graphs import Capture, CudaGraphs
+from voiceloop.llm.draft.drafters import LayerDrafter, ModelDrafter, TranslatedDrafter
+from voiceloop.llm.draft.featuredraft import FeatureModel, LoadedHead
+from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.decoder import CausalModel, Decoder, chunk
+from voiceloop.llm.model.loading import Loaded
+
+
+class NoDraft(ConfigError):
+    """Nothing with weights drafts for the target."""
+
+
+class Pair(SpeculativeLlm):
+    """The engine over a target and a draft, and a way to each of them alone."""
+
+    def __init__(
+        self,
+        target: Loaded,
+        draft: Loaded | LoadedHead,
+        config: LlmConfig,
+        capture: Capture | None = None,
+    ) -> None:
+        """`target` and `draft` give up their weights; raises as `SpeculativeLlm` does."""
+        on_gpu = cast(PreTrainedModel, target.model).device.type == "cuda"
+        same = isinstance(draft, Loaded) and _vocabulary(target) == _vocabulary(draft)
+        if capture is None and on_gpu and same:
+            capture = CudaGraphs()
+        self.captures = capture and Captures(capture)
+        """What was captured; None where rounds are not."""
+        # What is predicted, and what transformers does beside it, are chains.
+        super().__init__(target, draft, replace(config, draft_tree="off"), self.captures)
+        self.eos = self._eos
+        match self._drafter:
+            case ModelDrafter(model=model):
+                drafts: CausalModel = model
+            case TranslatedDrafter(model=model):
+                drafts = Foreign(model, self._target.vocab)
+            case LayerDrafter(model=layer):
+                drafts = Alone(layer)
+            case _:
+                raise AssertionError("a model drafts")
+        self.decoders: tuple[Decoder, CausalModel] = self._target, drafts
+
+    def plain(self) -> SpeculativeLlm:
+        """The same target without a draft."""
+        return without_draft(self)
+
+    @property
+    def translates(self) -> bool:
+        """Whether the draft has another vocabulary."""
+        return isinstance(self._drafter, TranslatedDrafter)
+
+    @property
+    def captured(self) -> Captured | None:
+        """The rounds of fixed shape."""
+        return self._captured
+
+    def prompt(self, text: str) -> tuple[int, ...]:
+        """Token ids of a conversation up to where the reply to `text` begins."""
+        return prompt_of(self, text)
+
+
+class Foreign:
+    """A draft with another vocabulary, which is given what ids there are."""
+
+    def __init__(self, draft: CausalModel, vocab: int) -> None:
+        """`vocab` is the target's."""
+        self.vocab, self.parameters, self.pass_bytes = vocab, draft.parameters, draft.pass_bytes
+        self.device, self.dtype, self.chunk = draft.device, draft.dtype, draft.chunk
+        self._draft = draft
+
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        """See `Decoder.forward`."""
+        return self._draft.forward(ids % self._draft.vocab, cache, keep)[:, : self.vocab]
+
+
+class Alone:
+    """A trained layer as a decoder, beside features of nothing: it takes as long as with those of
+    its target, and says nothing of use."""
+
+    def __init__(self, layer: FeatureModel) -> None:
+        self.vocab, self.parameters, self.pass_bytes = (
+            layer.vocab,
+            layer.parameters,
+            layer.pass_bytes,
+        )
+        self.device, self.dtype, self.chunk = layer.device, layer.dtype, chunk(layer.device)
+        self._layer = layer
+
+    def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
+        """See `Decoder.forward`; `keep` is 1."""
+        features = torch.zeros(len(ids), self._layer.hidden, dtype=self.dtype, device=self.device)
+        return self._layer.forward(ids, features, cache)[0]
+
+
+def without_graphs(pair: Pair) -> Pair:
+    """Return the same models, whose rounds are asked for one operation after the other."""
+    plainly = another(pair)
+    plainly._captured = None
+    return plainly
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """The same weights, twice."""
+
+    pair: Pair
+    target: PreTrainedModel
+    """As transformers runs it."""
+    draft: PreTrainedModel | None
+    """None where transformers has no such draft."""
+    draft_parameters: int
+    tokenizers: tuple[Any, Any] | None
+    """Of target and draft, where they differ."""
+    names: tuple[str, str]
+    """What the target and the draft are called."""
+
+
+def load_subjects(config: LlmConfig, synthetic: str | None, acceptance: float) -> Subjects:
+    """Load or build target and draft, and a second copy of both for transformers.
+
+    Raises what `load_models` raises, and OutOfMemory where one copy fits and two do not.
+    """
+    return subjects(*load_models(config, synthetic, acceptance), config)
+
+
+def load_models(
+    config: LlmConfig, synthetic: str | None, acceptance: float
+) -> tuple[Loaded, Loaded | LoadedHead]:
+    """Load target and draft, or build those of a `synthetic` pair.
+
+    Raises what loading raises, ConfigError where nothing is to be drafted, and NoDraft.
+    """
+    if config.num_speculative_tokens == 0:
+        raise ConfigError(
+            "llm.num_speculative_tokens is 0, so there is nothing to compare",
+            "leave it at auto, or set it to a number above 0",
+        )
+    if synthetic is not None:
+        device, dtype = placement(config)
+        return synthetic_pair(synthetic, acceptance, device, dtype or torch.bfloat16)
+    nothing = NoDraft(
+        f"no model is named that drafts for '{config.target}'",
+        "name one with --draft: a small model of the same family",
+    )
+    if draft_of(config) in ("ngram", "none"):
+        raise nothing
+    target, draft = load_pair(config, whole=True)
+    if draft is None:  # none ships for it
+        raise nothing
+    return target, draft
+
+
+def subjects(target: Loaded, draft: Loaded | LoadedHead, config: LlmConfig) -> Subjects:
+    """Both engines over a loaded pair, which gives up its weights."""
+    try:
+        copies = _copy(target), _copy(draft) if isinstance(draft, Loaded) else None
+        pair = Pair(target, draft, config)
+    except (torch.OutOfMemoryError, OutOfMemory) as error:
+        raise OutOfMemory(
+            f"'{target.name}' and '{draft.name}' do not fit into memory twice",
+            "choose smaller models: transformers' modes need a copy of their own",
+        ) from error
+    tokenizers: tuple[Any, Any] | None = None
+    if isinstance(draft, Loaded) and pair.translates:
+        tokenizers = target.tokenizer, draft.tokenizer
+    names = target.name, draft.name
+    return Subjects(pair, *copies, pair.decoders[1].parameters, tokenizers, names)
+
+
+def _vocabulary(loaded: Loaded) -> dict[str, int]:
+    return loaded.tokenizer.get_vocab()
+
+
+def _copy(loaded: Loaded) -> PreTrainedModel:
+    assert isinstance(loaded.model, PreTrainedModel)
+    return copy.deepcopy(loaded.model)

@@ -1,0 +1,178 @@
+"""Compares ways of decoding in one process: our engine's, and transformers' on the same weights.
+
+    python -m lab.decoding.run
+    python -m lab.decoding.run --synthetic 8b+1b --acceptance 0.7
+
+Beside the figures of `voiceloop bench llm` it tells what single passes cost, what speculation
+should gain by that, and which share of the speed of memory plain decoding reaches.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Annotated
+
+from lab.command import carry_out
+from lab.decoding.costs import figures_of
+from lab.decoding.pair import Subjects, load_subjects
+from lab.decoding.synthetic import synthetic_prompts, vocabulary
+from lab.decoding.transformers import TransformersMode
+from voiceloop.bench.command import BenchLlm, Found
+from voiceloop.bench.llm import (
+    PROMPTS,
+    Plan,
+    check,
+    chosen,
+    read_prompts,
+    refuse_empty,
+)
+from voiceloop.bench.machine import describe
+from voiceloop.bench.modes import Mode, OurMode, Progress, Prompt, interleave
+from voiceloop.bench.record import Record
+from voiceloop.errors import ConfigError
+from voiceloop.flags import written
+
+LENGTHS = (4, 5, 3, 6, 2, 8, 1)
+"""Constant draft lengths among which transformers' best is looked for, in this order."""
+LONGER = (12, 16)
+"""More of them, each tried while the longest so far is the best."""
+SEARCHED = 3
+"""Prompts that each of them answers."""
+
+
+class Decoding(BenchLlm, frozen=True, kw_only=True):
+    """Compare ways of decoding."""
+
+    synthetic: Annotated[str | None, written("PAIR")] = None
+    """Models of these shapes instead; without trained weights: tiny, 120m+8m, 1b+0.1b, 7b+0.5b,
+    8b+1b."""
+    acceptance: Annotated[float, written("SHARE")] = 0.7
+    """How often its draft tokens stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing(Plan):
+    """What to measure; a quarter of its time may be spent on transformers' best draft length."""
+
+    synthetic: str | None = None
+    """Name of a pair of shapes; its models take the place of the configured ones."""
+    acceptance: float = 0.7
+    """Probability that a draft token of the synthetic draft stands."""
+
+
+def run(command: Decoding, progress: Progress) -> Found:
+    """Measure what a command asks for; raises what `measure` raises."""
+    config, price = chosen(command), command.price_per_hour
+    plan = Pairing(
+        config,
+        command.prompts,
+        command.repeats,
+        price_per_hour=price,
+        synthetic=command.synthetic,
+        acceptance=command.acceptance,
+    )
+    return measure(plan, progress), {}
+
+
+def measure(plan: Pairing, progress: Progress) -> Record:
+    """Load the models of `plan` and measure them.
+
+    Raises what loading raises, and ConfigError for a plan that cannot be carried out.
+    """
+    check(plan)
+    if plan.synthetic and plan.prompts:
+        raise ConfigError(
+            "synthetic models know no words, so they cannot be given prompts",
+            "leave out --prompts, or name models with --target and --draft",
+        )
+    if not 0 <= plan.acceptance <= 1:
+        raise ConfigError(
+            f"an acceptance of {plan.acceptance:g} is no probability", "choose one from 0 to 1"
+        )
+    if plan.synthetic:
+        texts = synthetic_prompts(vocabulary(plan.synthetic), 24)
+    else:
+        texts = read_prompts(plan.prompts or PROMPTS)
+    progress("loading the models")
+    subjects = load_subjects(plan.config, plan.synthetic, plan.acceptance)
+    return compare(subjects, texts, plan, progress)
+
+
+def compare(subjects: Subjects, texts: Sequence[str], plan: Pairing, progress: Progress) -> Record:
+    """Measure loaded models on `texts`."""
+    pair, config = subjects.pair, plan.config
+    prompts = [Prompt(text, pair.prompt(text)) for text in texts]
+    machine = describe(subjects.target)
+
+    def transformers(length: int | None, *, draft: bool = True) -> TransformersMode:
+        assistant = subjects.draft if draft else None
+        tokenizers = subjects.tokenizers if draft else None
+        return TransformersMode(subjects.target, assistant, length, config, pair.eos, tokenizers)
+
+    took: dict[int, float] = {}
+
+    modes: dict[str, Mode] = {
+        "plain": OurMode(pair.plain().conversation(), config.max_new_tokens),
+        "speculative": OurMode(pair.conversation(), config.max_new_tokens),
+        "hf_plain": transformers(None, draft=False),
+    }
+    if subjects.draft is not None:  # else transformers knows no such draft
+        took = try_lengths(transformers, prompts[:SEARCHED], plan.limit_s / 4, progress)
+        assisted = transformers(best_length(took))
+        modes |= {"hf_assisted": assisted, "hf_assisted_default": transformers(None)}
+    for name, mode in modes.items():
+        progress(f"warming up {name}")
+        mode.answer(prompts[0])
+    answers = interleave(modes, prompts * plan.repeats, plan.limit_s, progress)
+    refuse_empty(answers)
+    found = figures_of(pair, prompts[0], answers, config, plan.price_per_hour, progress)
+    return Record(
+        "llm",
+        machine,
+        {
+            "target": subjects.names[0],
+            "draft": subjects.names[1],
+            "target_parameters": subjects.target.num_parameters(),
+            "draft_parameters": subjects.draft_parameters,
+            "synthetic_acceptance": plan.acceptance if plan.synthetic else None,
+            "num_speculative_tokens": config.num_speculative_tokens,
+            "hf_draft_length": best_length(took) if took else None,
+            "hf_draft_lengths_tried": sorted(took),
+            "prompts": len(prompts),
+            "replies": len(answers["plain"]),
+            "replies_planned": len(prompts) * plan.repeats,
+            "max_new_tokens": config.max_new_tokens,
+            "temperature": config.temperature,
+            "price_per_hour": plan.price_per_hour,
+        },
+        found,
+    )
+
+
+def try_lengths(
+    mode: Callable[[int], Mode], prompts: Sequence[Prompt], limit_s: float, progress: Progress
+) -> dict[int, float]:
+    """Seconds a token that transformers takes to answer `prompts`, by constant draft length."""
+    took: dict[int, float] = {}
+    mode(LENGTHS[0]).answer(prompts[0])  # warms up
+    began = perf_counter()
+    for length in LENGTHS + LONGER:
+        late = perf_counter() - began > limit_s
+        if took and (late or (length in LONGER and best_length(took) != max(took))):
+            break
+        progress(f"looking for transformers' best draft length: {length}")
+        own = [mode(length).answer(prompt) for prompt in prompts]
+        took[length] = sum(answer.seconds for answer in own) / sum(one.tokens for one in own)
+    return took
+
+
+def best_length(took: Mapping[int, float]) -> int:
+    """The draft length with the least seconds a token."""
+    return min(took, key=took.__getitem__)
+
+
+if __name__ == "__main__":
+    sys.exit(carry_out(Decoding, run, sys.argv[1:]))

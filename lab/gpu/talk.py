@@ -1,0 +1,84 @@
+"""Voice to voice without trained models: questions to a real session, each model of a real shape.
+
+Everything but the models is the program's own: the session, its threads, the bench's room and
+loudspeaker, and what is read from the traces. What is asked sounds at real-time pace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from statistics import median
+
+from msgspec import structs
+
+from lab.gpu.cast import Cast
+from lab.gpu.rows import Row, at_most, checked
+from lab.gpu.standins import LevelVad, quiet, spoken
+from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.rotation import rotation
+from voiceloop.bench.takes import FOLLOWED, MODES, Studio
+from voiceloop.bench.turnfigures import Outcome, outcome
+from voiceloop.config import Config, LlmConfig
+from voiceloop.engines import Engines
+from voiceloop.runner import ModelThread
+
+WAYS = {
+    "speculative": "as the program is",
+    "streaming": "nothing begun before the end of the turn",
+}
+"""Modes of `takes`, and what they are."""
+MOST_MS = 200.0
+"""Voice to voice beside the wait for the endpoint, at the median."""
+
+
+def talk(cast: Cast, config: LlmConfig, times: int, limit_s: float) -> Iterator[Row]:
+    """Rows of what `times` questions took in each of `WAYS`, or as many as `limit_s` allows."""
+    clip = question(cast)
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in WAYS}
+    with ExitStack() as stack:
+        threads = {
+            name: stack.enter_context(ModelThread(name, lane.enter))
+            for name, lane in cast.lanes.items()
+        }
+        engines = Engines(
+            LevelVad(), cast.asr, threads["asr"], cast.llm, threads["llm"], cast.tts, threads["tts"]
+        )
+        studio = Studio(engines, cast.llm.plain(), structs.replace(Config(), llm=config))
+        studio.take(FOLLOWED, clip)  # warms up
+        modes = {mode.name: mode for mode in MODES}
+        for _, names in rotation([*WAYS], times, limit_s):
+            for name in names:
+                outcomes[name].append(outcome(studio.take(modes[name], clip), clip.said))
+    for name, own in outcomes.items():
+        yield from _rows(WAYS[name], own, clip)
+
+
+def question(cast: Cast) -> Clip:
+    """The question as it sounds."""
+    before, sound = quiet(300), spoken(len(cast.question.split()))
+    begin, end = len(before), len(before) + len(sound)
+    said = Said(cast.question, begin, end)
+    pcm = before.copy()
+    pcm.resize(end)
+    pcm[begin:] = sound
+    return Clip("question", pcm, quiet(100), said)
+
+
+def _rows(way: str, outcomes: list[Outcome], clip: Clip) -> Iterator[Row]:
+    answered = [one for one in outcomes if one.voice_to_voice_ms is not None]
+    right = sum(one.text == clip.said.text for one in answered)
+    yield checked(
+        f"questions understood and answered, {way}",
+        right == len(outcomes),
+        f"{right} of {len(outcomes)}",
+    )
+    if not answered:
+        return
+    whole = median(one.voice_to_voice_ms or 0.0 for one in answered)
+    parts = {name: median(one.parts_ms[name] for one in answered) for name in answered[0].parts_ms}
+    wait = parts.pop("endpoint wait")
+    beside = median(sum(one.parts_ms.values()) - one.parts_ms["endpoint wait"] for one in answered)
+    told = ", ".join(f"{name} {took:.0f}" for name, took in parts.items())
+    yield Row(f"voice to voice, {way}", f"{whole:.0f} ms, of which the endpoint's wait {wait:.0f}")
+    yield at_most(f"  beside the endpoint's wait, {way}", beside, MOST_MS, f"{{:.0f}} ms: {told}")

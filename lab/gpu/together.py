@@ -1,0 +1,87 @@
+"""What each model loses while the other two work, too: all three, one after the other and at once.
+
+The two work without a pause, which they do not in a conversation; so this is the worst that may
+come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from threading import Event
+from time import perf_counter
+
+from lab.gpu.cast import Cast
+from lab.gpu.rows import Row, at_most
+from lab.gpu.standins import RATE, spoken
+from voiceloop.bench.modes import OurMode, Prompt
+from voiceloop.config import LlmConfig
+from voiceloop.types import Clause, Span
+
+SLOWED = 1.25
+"""How many times as long a token of the language model may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Work of one model that can be done over and over."""
+
+    unit: str
+    """What the work is counted in."""
+    work: Callable[[], float]
+    """Does it once; returns how much that was."""
+
+
+def loads(cast: Cast, config: LlmConfig) -> dict[str, Load]:
+    """What each of the models does, by its lane."""
+    mode = OurMode(cast.llm.conversation(), config.max_new_tokens)
+    prompt = Prompt(cast.question, cast.llm.prompt(cast.question))
+    sound = spoken(len(cast.question.split()))
+    text = cast.question
+    clause = Clause(0, 0, text, text, (Span(0, len(text), 1),), last=True)
+
+    def speak() -> float:
+        chunks = filter(None, cast.tts.synthesize(clause))
+        return sum(len(chunk.pcm) for chunk in chunks) / RATE
+
+    return {
+        "llm": Load("tokens", lambda: mode.answer(prompt).tokens),
+        "asr": Load("windows", lambda: float(bool(cast.asr.transcribe(sound, final=True)))),
+        "tts": Load("seconds spoken", speak),
+    }
+
+
+def together(cast: Cast, config: LlmConfig, seconds: float) -> Iterator[Row]:
+    """Rows of what each does in a second, alone and beside the others, each for `seconds`."""
+    each = loads(cast, config)
+    for name, load in each.items():
+        cast.lanes[name].do(load.work)  # warms up
+    alone = {name: rates(cast, {name: load}, seconds)[name] for name, load in each.items()}
+    beside = rates(cast, each, seconds)
+    for name, load in each.items():
+        times = alone[name] / beside[name]
+        form = f"{{:.2f}} times as long: {alone[name]:.1f} {load.unit}/s alone, {beside[name]:.1f}"
+        label = f"{name} beside the other two"
+        if name == "llm":
+            yield at_most(f"{label}, a token", times, SLOWED, form)
+        else:
+            yield Row(label, form.format(times))
+
+
+def rates(cast: Cast, each: Mapping[str, Load], seconds: float) -> dict[str, float]:
+    """What is done in a second of each load, while all of them are."""
+    over = Event()
+
+    def rate(load: Load) -> float:
+        began, done = perf_counter(), 0.0
+        while not done or not over.is_set():
+            done += load.work()
+        return done / (perf_counter() - began)
+
+    running: dict[str, Future[float]] = {
+        name: cast.lanes[name].begin(lambda load=load: rate(load)) for name, load in each.items()
+    }
+    over.wait(seconds)
+    over.set()
+    return {name: future.result() for name, future in running.items()}

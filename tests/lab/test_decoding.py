@@ -1,0 +1,133 @@
+"""The record of a comparison of ways of decoding, on tiny models, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab.decoding.run import Pairing, best_length, compare, measure, try_lengths
+from lab.decoding.synthetic import synthetic_prompts
+from tests.bench.conftest import quiet
+from tests.lab.conftest import TOKENS, VOCAB, drawn
+from voiceloop.bench.figures import Answer
+from voiceloop.bench.llm import PROMPTS
+from voiceloop.bench.modes import Prompt
+from voiceloop.config import LlmConfig
+from voiceloop.errors import ConfigError
+
+pytestmark = pytest.mark.models
+
+MODES = ["plain", "speculative", "hf_plain", "hf_assisted", "hf_assisted_default"]
+RATIOS = {
+    "speculative_over_plain",
+    "speculative_over_hf_plain",
+    "speculative_over_hf_assisted",
+    "plain_over_hf_plain",
+    "measured_over_predicted",
+}
+
+
+def test_the_record_holds_what_was_promised(record: dict[str, Any]) -> None:
+    assert list(record["modes"]) == MODES
+    for name, mode in record["modes"].items():
+        assert mode["tokens"] == 4 * TOKENS, name
+        assert mode["tokens_per_s"] > 0
+        assert mode["ttft_ms"] > 0
+        assert mode["tokens_per_round"] >= 1
+        assert mode["equal_to_plain"] == 1
+    assert set(record["ratios"]) == RATIOS == set(record["spreads"])
+    assert all(value > 0 for value in record["ratios"].values())
+    assert record["greedy_equal"] is True
+
+
+def test_the_guesses_of_each_mode_are_counted(record: dict[str, Any]) -> None:
+    for name, mode in record["modes"].items():
+        if name in ("plain", "hf_plain"):
+            assert mode["drafted"] == 0
+            assert mode["acceptance"] is None
+            assert mode["tokens_per_round"] == 1
+        else:
+            assert mode["drafted"] > 0, name
+            assert 0 < mode["acceptance"] <= 1
+            shares, tested = mode["acceptance_by_position"], mode["tested_by_position"]
+            assert tested == sorted(tested, reverse=True)
+            stood = sum(share * count for share, count in zip(shares, tested, strict=True))
+            assert mode["acceptance"] == pytest.approx(stood / sum(tested), rel=1e-3)
+
+
+def test_the_record_is_one_line_of_json(record: dict[str, Any]) -> None:
+    line = json.dumps(record, allow_nan=False)
+    assert "\n" not in line
+    assert json.loads(line) == record
+
+
+def test_cost_and_floor_follow_from_the_other_figures(record: dict[str, Any]) -> None:
+    for mode in record["modes"].values():  # 3.6 an hour is a thousandth a second
+        assert mode["cost_per_1000_tokens"] == pytest.approx(1 / mode["tokens_per_s"], rel=1e-3)
+    bandwidth = record["bandwidth"]
+    floor_ms = bandwidth["mb_per_pass"] / bandwidth["gb_per_s"]
+    assert bandwidth["floor_ms"] == pytest.approx(floor_ms, rel=1e-3)
+    token = record["modes"]["plain"]["ms_per_token_after_first"]
+    assert bandwidth["share_reached"] == pytest.approx(floor_ms / token, rel=1e-3)
+
+
+def test_the_prediction_stands_beside_what_was_measured(record: dict[str, Any]) -> None:
+    speedup = record["speedup_after_first_token"]
+    share = speedup["measured"] / speedup["predicted"]
+    # A median of ratios is not the ratio of two medians.
+    assert record["ratios"]["measured_over_predicted"] == pytest.approx(share, rel=0.2)
+    rows = {int(count) for count in record["steps"]["target_pass_ms"]}
+    assert {1, 2} <= rows
+
+
+def test_drawn_replies_are_equal_in_both_of_our_modes() -> None:
+    config = LlmConfig(context=256, device="cpu", max_new_tokens=TOKENS, temperature=0.8, seed=0)
+    own = compare(drawn(config), synthetic_prompts(VOCAB, 2), Pairing(config, repeats=1), quiet)
+    assert own.figures["greedy_equal"] is None
+    assert own.figures["modes"]["speculative"]["equal_to_plain"] == 1
+
+
+class Drafting:
+    """A mode that takes as long as a function of its draft length says."""
+
+    def __init__(self, length: int, seconds: Callable[[int], float]) -> None:
+        self.seconds = seconds(length)
+
+    def answer(self, prompt: Prompt) -> Answer:
+        return Answer((), 2, self.seconds, 0.5, (), 1)
+
+
+@pytest.mark.parametrize(
+    ("best", "tried"), [(1, 7), (3, 7), (6, 7), (8, 8), (12, 9), (16, 9), (100, 9)]
+)
+def test_the_best_draft_length_is_found_where_it_is(best: int, tried: int) -> None:
+    def seconds(length: int) -> float:
+        return 1.0 + abs(length - best)
+
+    prompts = [Prompt("", ())]
+    took = try_lengths(lambda length: Drafting(length, seconds), prompts, math.inf, quiet)
+    assert len(took) == tried
+    assert best_length(took) == min(best, 16)
+    assert len(try_lengths(lambda length: Drafting(length, seconds), prompts, -1.0, quiet)) == 1
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Pairing(acceptance=1.5),
+        Pairing(acceptance=math.nan),
+        Pairing(LlmConfig(num_speculative_tokens=0)),
+        Pairing(LlmConfig(draft="none")),
+        Pairing(synthetic="huge"),
+        Pairing(synthetic="tiny", prompts=PROMPTS),
+    ],
+    ids=str,
+)
+def test_a_plan_that_cannot_be_carried_out_is_refused(plan: Pairing) -> None:
+    with pytest.raises(ConfigError) as refused:
+        measure(plan, quiet)
+    assert refused.value.hint

@@ -1,0 +1,154 @@
+"""The modes answer alike, and what they tell of their rounds is what happened."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from transformers import PreTrainedModel
+
+from lab.decoding.pair import Subjects
+from lab.decoding.transformers import TransformersMode, verified
+from tests.lab.conftest import TOKENS, drawn, prompts_for
+from voiceloop.bench.figures import Verified, acceptance
+from voiceloop.bench.inside import without_draft
+from voiceloop.bench.modes import Mode, OurMode
+from voiceloop.config import LlmConfig
+from voiceloop.llm.engine import SpeculativeLlm, speculative
+from voiceloop.types import TokenBurst
+
+pytestmark = pytest.mark.models
+
+CONFIG = LlmConfig(max_new_tokens=TOKENS, num_speculative_tokens=3, context=256, device="cpu")
+ASSISTED = ("hf_assisted", "hf_assisted_default")
+
+
+COUNTS = st.integers(0, 6).flatmap(lambda most: st.tuples(st.just(most), st.integers(0, most)))
+"""What a round drafted and accepted."""
+
+
+@given(st.integers(1, 50), st.lists(COUNTS, min_size=1, max_size=10))
+def test_rounds_are_read_off_the_lengths_of_the_cache(
+    prompt: int, rounds: list[tuple[int, int]]
+) -> None:
+    passes: list[tuple[int, int]] = []
+    known = prompt
+    for index, (drafted, accepted) in enumerate(rounds):
+        cached = known - 1 if index else 0
+        passes.append((cached, known - cached + drafted))
+        known += accepted + 1
+    found = verified(passes, prompt, known - prompt)
+    *before, (drafted, accepted) = rounds
+    last = Verified(drafted, accepted if accepted == drafted else None)
+    assert found == (*(Verified(*one) for one in before), last)
+
+
+@pytest.fixture(scope="module")
+def both() -> Subjects:
+    return drawn(CONFIG)
+
+
+def modes(both: Subjects) -> dict[str, Mode]:
+    """All five, as the bench sets them up."""
+
+    def transformers(length: int | None, draft: PreTrainedModel | None) -> TransformersMode:
+        return TransformersMode(both.target, draft, length, CONFIG, both.pair.eos)
+
+    return {
+        "plain": OurMode(both.pair.plain().conversation(), CONFIG.max_new_tokens),
+        "speculative": OurMode(both.pair.conversation(), CONFIG.max_new_tokens),
+        "hf_plain": transformers(None, None),
+        "hf_assisted": transformers(3, both.draft),
+        "hf_assisted_default": transformers(None, both.draft),
+    }
+
+
+def test_all_modes_say_the_same_and_count_the_same_tokens(both: Subjects) -> None:
+    for prompt in prompts_for(both, 3):
+        answers = {name: mode.answer(prompt) for name, mode in modes(both).items()}
+        said = answers["plain"].ids
+        assert len(set(said)) > 3, "the reply depends on nothing"
+        for name, answer in answers.items():
+            assert answer.ids == said, name
+            assert answer.tokens == CONFIG.max_new_tokens
+            assert answer.first_s > 0
+            assert answer.seconds > 0
+
+
+def test_rounds_give_the_tokens_they_are_said_to_give(both: Subjects) -> None:
+    for name, mode in modes(both).items():
+        answer = mode.answer(prompts_for(both, 1)[0])
+        assert answer.round_tokens == answer.tokens - (name not in ASSISTED), name
+        gained = [
+            1 + (one.drafted if one.accepted is None else one.accepted) for one in answer.rounds
+        ]
+        if name in ("plain", "hf_plain"):
+            assert gained == [1] * (answer.tokens - 1)
+        else:
+            assert sum(one.drafted for one in answer.rounds) > 0, name
+            # What a last round gave beyond the end of the reply is not known to transformers.
+            assert sum(gained[:-1]) < answer.round_tokens <= sum(gained), name
+
+
+def test_asked_again_a_mode_begins_with_empty_caches(both: Subjects) -> None:
+    conversation = both.pair.conversation()
+    mode = OurMode(conversation, CONFIG.max_new_tokens)
+    first, second = prompts_for(both, 2)
+    once = mode.answer(first)
+    for prompt in (first, second):
+        before = conversation.counters
+        mode.answer(prompt)
+        after = conversation.counters
+        assert after.prefilled - before.prefilled == len(prompt.ids)
+        assert after.reused == before.reused
+    assert mode.answer(first).ids == once.ids
+
+
+def test_constant_drafting_drafts_as_many_every_time(both: Subjects) -> None:
+    for length in (1, 4):
+        mode = TransformersMode(both.target, both.draft, length, CONFIG, both.pair.eos)
+        answer = mode.answer(prompts_for(both, 1)[0])
+        # Near the end of the reply there is no room for as many.
+        assert {one.drafted for one in answer.rounds[: -length - 1]} == {length}
+        assert sum(one.accepted or 0 for one in answer.rounds) > 0
+
+
+def test_a_perfect_draft_has_all_its_guesses_stand(both: Subjects) -> None:
+    mode = TransformersMode(both.target, copy.deepcopy(both.target), 3, CONFIG, both.pair.eos)
+    answer = mode.answer(prompts_for(both, 1)[0])
+    assert acceptance(answer.rounds) == 1
+    assert answer.round_tokens / len(answer.rounds) == 4
+
+
+@pytest.mark.parametrize("place", [0, 1, 6])
+def test_a_reply_ends_where_the_model_ends_it(both: Subjects, place: int) -> None:
+    whole = modes(both)["plain"].answer(prompts_for(both, 1)[0]).ids
+    ending = drawn(CONFIG, end=whole[place])
+    cut = whole[: whole.index(whole[place])]
+    for name, mode in modes(ending).items():
+        answer = mode.answer(prompts_for(ending, 1)[0])
+        assert answer.ids == cut, name
+        assert answer.tokens == len(cut) + 1, name
+        if name in ("plain", "speculative") and answer.rounds:
+            gained = sum(1 + (one.accepted or 0) - one.beyond for one in answer.rounds)
+            assert gained == answer.round_tokens
+
+
+@pytest.mark.parametrize("draft", ["auto", "ngram"])
+def test_without_a_draft_nothing_is_guessed_and_nothing_is_forgotten_of_drafts(draft: str) -> None:
+    config = replace(CONFIG, draft=draft, context=LlmConfig().context)
+    llm = speculative(config)
+    plain = without_draft(llm)
+
+    def drafted(engine: SpeculativeLlm) -> int:
+        items = engine.conversation().reply("What is the capital of Australia?", 0)
+        return sum(one.drafted for one in items if isinstance(one, TokenBurst))
+
+    assert drafted(llm) > 0
+    known = pickle.dumps(llm._policy)
+    assert drafted(plain) == 0
+    assert pickle.dumps(llm._policy) == known

@@ -1,0 +1,227 @@
+"""The suites of the lab: the same each time, and what they say of themselves is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from lab.conversations.clips import LabClip, Pause
+from lab.conversations.sentences import sentence
+from lab.conversations.suites import DELAY_MS, PAUSE_MS, SNR_DB, build
+from lab.conversations.utterances import Utterance, place, speak
+from voiceloop.asr.silero import silero
+from voiceloop.asr.turns import SpeechStarted, TurnDetector, TurnEvent
+from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, samples
+from voiceloop.audio.playback import AUDIBLE
+from voiceloop.bench.background import ROOM_DBFS, rms
+from voiceloop.bench.spoken import Line
+from voiceloop.bench.suites import LEAD_MS, SPEECH_DBFS
+from voiceloop.config import TurnConfig, VadConfig
+from voiceloop.types import Pcm
+
+pytestmark = pytest.mark.models
+
+COUNTS = {
+    "pauses": 24,
+    "bargein": 60,
+    "noise": 18,
+    "additions": 12,
+}
+ROUNDING = 1e-6
+"""The speech is known as what was heard less the background."""
+
+
+@cache
+def suite(name: str) -> tuple[LabClip, ...]:
+    return build(name, COUNTS[name])
+
+
+def speech(clip: LabClip) -> Pcm:
+    """What is said in `clip`, without the background."""
+    return clip.pcm - np.resize(clip.background, len(clip.pcm))
+
+
+def pauses(clip: LabClip) -> Sequence[Pause]:
+    return clip.said.pauses
+
+
+def bounds(clip: LabClip) -> tuple[int, int]:
+    assert clip.said.start is not None and clip.said.end is not None
+    return clip.said.start, clip.said.end
+
+
+every_suite = pytest.mark.parametrize("name", COUNTS)
+
+
+# ---- the recipe
+
+
+@pytest.mark.parametrize("name", ["pauses", "bargein"])
+def test_the_same_seed_gives_the_same_samples_and_more_clips_the_same_first_ones(
+    name: str,
+) -> None:
+    first = suite(name)[:3]
+    for clip, again in zip(first, build(name, 3), strict=True):
+        assert clip.pcm.tobytes() == again.pcm.tobytes()
+        assert clip.background.tobytes() == again.background.tobytes()
+        assert clip.said == again.said
+
+
+# ---- what is said, and when
+
+
+@every_suite
+def test_speech_is_audible_from_its_first_sample_to_its_last_and_nowhere_else(
+    name: str,
+) -> None:
+    for clip in suite(name):
+        start, end = bounds(clip)
+        level = np.abs(speech(clip))
+        assert min(level[start], level[end - 1]) >= AUDIBLE - ROUNDING
+        assert max(level[:start].max(), level[end:].max()) < AUDIBLE + ROUNDING
+        assert samples(LEAD_MS[0]) <= start <= samples(LEAD_MS[1])
+        assert np.abs(clip.pcm).max() < 1
+
+
+@every_suite
+def test_words_are_in_order_and_all_that_is_audible_belongs_to_one(name: str) -> None:
+    for clip in suite(name):
+        words = clip.said.words
+        assert " ".join(word.text for word in words) == clip.said.text
+        assert (words[0].start, words[-1].end) == bounds(clip)
+        assert all(one.start < one.end <= other.start for one, other in pairwise(words))
+        level = np.abs(speech(clip))
+        for word in words:
+            level[word.start : word.end] = 0
+        assert level.max() < AUDIBLE + ROUNDING
+
+
+@pytest.mark.parametrize("name", ["pauses", "additions"])
+def test_pauses_are_silent_between_words_and_as_long_as_drawn(
+    name: str,
+) -> None:
+    for clip in suite(name):
+        words, level = clip.said.words, np.abs(speech(clip))
+        assert pauses(clip)
+        for pause in pauses(clip):
+            assert words[pause.words - 1].end == pause.start
+            assert words[pause.words].start == pause.end
+            assert samples(PAUSE_MS[0]) <= pause.end - pause.start <= samples(PAUSE_MS[1])
+            assert level[pause.start : pause.end].max() < AUDIBLE + ROUNDING
+            # Past the margin it is the room and nothing else, at the room's own level.
+            inner = clip.pcm[pause.start + samples(6) : pause.end - samples(6)]
+            assert np.abs(inner).max() < AUDIBLE
+            assert dbfs(inner) == pytest.approx(ROOM_DBFS, abs=1.5)
+
+
+@given(st.integers(1, 3), st.floats(40, 700), st.integers(0, 9000), st.floats(-40, -20), st.data())
+def test_a_pause_in_a_steady_sound_makes_no_click(
+    words: int, length_ms: float, lead: int, dbfs: float, data: st.DataObject
+) -> None:
+    count = 8000
+    starts = sorted(data.draw(st.lists(st.integers(800, 7200), min_size=3, max_size=3)))
+    assume(min(b - a for a, b in pairwise([0, *starts, count])) > samples(40))
+    steady = np.sin(np.arange(count) * 0.3).astype(np.float32)
+    said = Utterance("a b c d", steady, (0, *starts), (True,) * 4)
+    sound, truth = place(said, sentence("a b c d"), {words: length_ms}, lead, dbfs)
+    assert truth.pauses and truth.start is not None
+    (pause,) = truth.pauses
+    assert pause.words == words and pause.end - pause.start == samples(length_ms)
+    assert abs(pause.start - truth.start - starts[words - 1]) < samples(25)
+    loudest = np.abs(sound).max()
+    assert np.abs(np.diff(sound)).max() <= 0.3 * loudest
+    audible = np.flatnonzero(np.abs(sound) >= AUDIBLE)
+    assert (truth.start, truth.end) == (audible[0], audible[-1] + 1)
+    assert not ((audible >= pause.start) & (audible < pause.end)).any()
+    assert truth.start >= lead
+
+
+def test_one_or_two_pauses_lie_anywhere_between_words() -> None:
+    clips = suite("pauses")
+    assert {len(pauses(clip)) for clip in clips} == {1, 2}
+    places = {pause.words for clip in clips for pause in pauses(clip)}
+    assert {1, 2, 3, 4} <= places
+    lengths = [pause.end - pause.start for clip in clips for pause in pauses(clip)]
+    assert min(lengths) < samples(300) and max(lengths) > samples(600)
+
+
+def test_an_addition_comes_after_a_pause() -> None:
+    for clip in suite("additions"):
+        assert clip.addition is not None
+        (pause,) = pauses(clip)
+        assert pause.standing == "whole"
+        assert pause.prefix == clip.addition.first.rstrip(".?")
+        assert clip.said.text == clip.addition.longer
+
+
+# ---- what the voice detector makes of it
+
+
+def events(pcm: Pcm) -> list[TurnEvent]:
+    vad = silero(VadConfig())
+    detector = TurnDetector(TurnConfig(endpoint="fixed", hangover_ms=1200))
+    frames = Framer(size=512).feed(pcm)
+    return [e for frame in frames for e in detector.feed(frame, vad.probability(frame.pcm))]
+
+
+def test_of_20_backchannels_and_20_coughs_at_least_30_are_taken_for_a_voice() -> None:
+    taken = {"words": 0, "backchannel": 0, "cough": 0}
+    for clip in suite("bargein"):
+        sound = clip.interruption
+        assert sound is not None
+        heard = clip.read(len(clip.pcm), len(sound.pcm) + 2 * SPEECH_RATE)
+        heard[SPEECH_RATE : SPEECH_RATE + len(sound.pcm)] += sound.pcm
+        taken[sound.kind] += any(isinstance(event, SpeechStarted) for event in events(heard))
+    assert taken["words"] == 20
+    assert taken["backchannel"] + taken["cough"] >= 30
+
+
+# ---- interruptions and noise
+
+
+def test_interruptions_are_sounds_of_known_beginning() -> None:
+    clips = suite("bargein")
+    kinds = [clip.interruption.kind for clip in clips if clip.interruption]
+    assert kinds == ["words", "backchannel", "cough"] * 20
+    for clip in clips:
+        sound = clip.interruption
+        assert sound is not None
+        loud = np.flatnonzero(np.abs(sound.pcm) >= AUDIBLE)
+        assert (sound.start, sound.end) == (loud[0], loud[-1] + 1)
+        assert DELAY_MS[0] <= sound.delay_ms <= DELAY_MS[1]
+        assert bool(sound.text) == (sound.kind != "cough")
+        if sound.text:
+            assert sound.voiced == sound.start
+        assert sound.voiced is None or sound.start <= sound.voiced < sound.end
+
+
+def test_noise_is_as_loud_as_said_and_never_stops() -> None:
+    clips = suite("noise")
+    assert len({(clip.noise, clip.snr_db) for clip in clips}) == 9
+    for clip in clips:
+        start, end = bounds(clip)
+        said, noise = speech(clip)[start:end], np.resize(clip.background, end)[start:]
+        assert clip.snr_db in SNR_DB
+        assert 20 * np.log10(rms(said) / rms(noise)) == pytest.approx(clip.snr_db, abs=0.2)
+        assert SPEECH_DBFS[0] - 2 < dbfs(said) < SPEECH_DBFS[1] + 2
+        after = [dbfs(clip.read(end + at, SPEECH_RATE)) for at in range(8000, 160_000, SPEECH_RATE)]
+        assert max(after) - min(after) < 4
+
+
+# ---- the synthesizer's own word boundaries
+
+
+def spoken(text: str) -> Utterance:
+    return speak([Line(text, "en-us")])[0]
+
+
+def test_no_pause_is_put_where_the_synthesizer_runs_words_together() -> None:
+    said = spoken("Tell me the length of the day on Mars.")
+    joined = [i for i, distinct in enumerate(said.distinct) if not distinct]
+    assert joined == [said.text.split().index("of") + 1]

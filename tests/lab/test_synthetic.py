@@ -1,0 +1,89 @@
+"""The synthetic draft is right as often as asked, and all weights take part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from lab.decoding.pair import Subjects
+from lab.decoding.synthetic import PAIRS, synthetic_pair, vocabulary
+from lab.decoding.transformers import TransformersMode
+from tests.lab.conftest import CPU, prompts_for
+from voiceloop.bench.figures import acceptance
+from voiceloop.bench.modes import OurMode
+from voiceloop.config import LlmConfig
+from voiceloop.errors import ConfigError
+
+pytestmark = pytest.mark.models
+
+VOCAB = vocabulary("tiny")
+WORDS = torch.arange(1, VOCAB)
+
+
+@torch.inference_mode()
+def next_words(model: Any, contexts: torch.Tensor) -> torch.Tensor:
+    return model(contexts).logits[:, -1].argmax(-1)
+
+
+@pytest.mark.parametrize("asked", [0.0, 0.35, 0.9, 1.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_the_draft_is_right_about_the_chosen_share_of_words(
+    asked: float, dtype: torch.dtype
+) -> None:
+    target, draft = synthetic_pair("tiny", asked, CPU, dtype)
+    before = torch.randint(1, VOCAB, (len(WORDS), 12), generator=torch.Generator().manual_seed(0))
+    contexts = torch.cat((before, WORDS.unsqueeze(1)), 1)
+    says = next_words(target.model, contexts)
+    assert says.tolist() == [*range(2, VOCAB), 1], "the context changed a word"
+    right = (next_words(draft.model, contexts) == says).double().mean()
+    assert float(right) == pytest.approx(asked, abs=0.012)
+
+
+def test_guesses_stand_as_often_as_asked(oracle: Subjects) -> None:
+    config = LlmConfig(max_new_tokens=64, device="cpu", context=256)
+    modes = {
+        "ours": OurMode(oracle.pair.conversation(), 64),
+        "theirs": TransformersMode(oracle.target, oracle.draft, 4, config, oracle.pair.eos),
+    }
+    prompts = prompts_for(oracle, 12)
+    for name, mode in modes.items():
+        answers = [mode.answer(prompt) for prompt in prompts]
+        rounds = [one for answer in answers for one in answer.rounds]
+        assert sum(one.drafted for one in rounds) > 800
+        assert acceptance(rounds) == pytest.approx(0.6, abs=0.06), name
+        assert all(answer.tokens == 64 for answer in answers)
+
+
+def test_every_weight_changes_the_logits(oracle: Subjects) -> None:
+    ids = torch.tensor([prompts_for(oracle, 1)[0].ids])
+    called = oracle.target
+    with torch.inference_mode():
+        before = called(ids).logits.clone()
+        for name, weight in called.named_parameters():
+            if name == "model.embed_tokens.weight":
+                continue
+            kept = weight.clone()
+            weight *= 1.01
+            assert not torch.equal(called(ids).logits, before), name
+            weight.copy_(kept)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_are_called_what_a_pass_of_them_reads(name: str) -> None:
+    vocab, *shapes = PAIRS[name]
+    for shape, size in zip(shapes, name.split("+"), strict=False):
+        rows = shape.heads + 2 * shape.key_value_heads
+        attention = shape.hidden * shape.head_dim * (rows + shape.heads)
+        layer = attention + 3 * shape.hidden * shape.feed_forward
+        read = shape.layers * layer + vocab * shape.hidden
+        if size != "tiny":
+            named = float(size[:-1]) * {"b": 1e9, "m": 1e6}[size[-1]]
+            assert read == pytest.approx(named, rel=0.25)
+
+
+def test_an_unknown_pair_is_refused() -> None:
+    with pytest.raises(ConfigError) as refused:
+        vocabulary("8b-1b")
+    assert "8b+1b" in refused.value.hint

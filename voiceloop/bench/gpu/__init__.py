@@ -1,1 +1,0 @@
-"""What is checked and measured on a GPU: see docs/benchmarks.md."""

@@ -1,0 +1,126 @@
+"""Draws a record as text with Markdown tables, for a terminal and for a file.
+
+A row is a figure, by the name that it has in the JSON and in the documentation; a column is a mode,
+a draft or whatever else was compared. Of percentiles the median stands first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any, cast
+
+from voiceloop.bench.record import Record, Values
+from voiceloop.errors import VoiceloopError
+
+WIDE = 1000
+"""Characters: no table is folded."""
+
+
+def text(record: Record) -> str:
+    """Draw a record: what was measured, the figures in tables, and the machine."""
+    parts = [
+        f"bench {record.bench}: {_told(record.settings)}",
+        *_tables(record.figures),
+        _told(record.machine),
+    ]
+    return "\n\n".join(parts)
+
+
+def _tables(figures: Values) -> Iterator[str]:
+    """Draw the figures that stand alone, and then each group of them."""
+    groups = {name: value for name, value in figures.items() if _is_group(value)}
+    alone = {name: value for name, value in figures.items() if name not in groups}
+    if alone:
+        yield table(("figure", ""), [*_flat(alone)])
+    for name, group in groups.items():
+        parts: dict[str, dict[str, str]] = {
+            part: dict(_flat(own)) if _is_group(own) else {} for part, own in group.items()
+        }
+        rows = list(dict.fromkeys(row for own in parts.values() for row in own))
+        if rows and all(map(_is_group, group.values())):
+            cells = [(row, *(own.get(row, "-") for own in parts.values())) for row in rows]
+            yield table((name, *parts), cells)
+        elif group:
+            yield table((name, ""), [*_flat(group)])
+
+
+def _is_group(value: object) -> bool:
+    return isinstance(value, Mapping) and "p50" not in value
+
+
+def _are_runs(value: object) -> bool:
+    return isinstance(value, list) and {*map(type, cast(list[object], value))} == {dict}
+
+
+def _flat(figures: Values, before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each figure with its name; a group's stand behind its name and a dot."""
+    for name, value in figures.items():
+        if _is_group(value):
+            yield from _flat(value, f"{before}{name}.")
+        elif not _are_runs(value):  # which are too many to be told
+            yield f"{before}{name}", _cell(value)
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case float():
+            return f"{value:.4g}"
+        case Mapping():
+            return " / ".join(map(_cell, cast(Mapping[str, Any], value).values()))
+        case list() | tuple():
+            return " ".join(map(_cell, cast(Sequence[object], value)[:6])) or "-"
+        case _:
+            return str(value)
+
+
+def _told(values: Values) -> str:
+    return ", ".join(f"{name} {_cell(one)}" for name, one in values.items() if one is not None)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Draw a table, in Markdown; the first column says what a row is about."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    drawn = Table(box=box.MARKDOWN)
+    for column, name in enumerate(header):
+        drawn.add_column(name, justify="right" if column else "left")
+    for row in rows:
+        drawn.add_row(*row)
+    written = StringIO()
+    console = Console(file=written, width=WIDE, markup=False, emoji=False, highlight=False)
+    console.print(drawn)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines() if line.strip())
+
+
+def open_folder(path: Path) -> Path:
+    """Make the folder of a report, before hours of work are lost for want of it.
+
+    Raises VoiceloopError where it cannot be made or written to.
+    """
+    probe = path / ".voiceloop"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise VoiceloopError(
+            f"no report can be written to {path}: {error.strerror}",
+            "give --report a folder that you may write to",
+        ) from error
+    return path
+
+
+def write(folder: Path, record: Record, beside: Mapping[str, object]) -> None:
+    """Write `report.md` and `bench.json` into `folder`, and `beside` them other JSON by name."""
+    (folder / "report.md").write_text(text(record) + "\n", encoding="utf-8")
+    known = json.dumps(record.to_json(), indent=1)
+    (folder / "bench.json").write_text(known + "\n", encoding="utf-8")
+    for name, content in beside.items():
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
