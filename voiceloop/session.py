@@ -104,8 +104,6 @@ class Session:
         )
         self._work: dict[int, Work] = {}
         """What runs, by the turn that it is for."""
-        self._told: deque[inputs.Input] = deque()
-        self._deciding = False
         self._answering: int | None = None
         """The turn that a client's last request was about."""
         self._tasks: TaskGroup | None = None
@@ -117,7 +115,7 @@ class Session:
             self._tasks = tasks
             tasks.start_soon(self._report, play(self._resources))
             tasks.start_soon(self._report, self._resources.skills.ringing())
-            self._tell(inputs.CaughtUp())  # what was told before has been done
+            self._tell(inputs.Settled())
             await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
@@ -207,19 +205,12 @@ class Session:
     # ---- deciding: what is reported goes to the core, and what it answers with is done
 
     def _tell(self, told: inputs.Input) -> None:
-        """Report something, and do what follows from it before anything else is reported."""
-        self._told.append(told)
-        if self._deciding:
-            return
-        self._deciding = True
-        try:
-            while self._told:
-                for action in self._decide(self._told.popleft()):
-                    self._act(action)
-                if not self._told and not self._core.caught_up and self._tasks is not None:
-                    self._told.append(inputs.CaughtUp())
-        finally:
-            self._deciding = False
+        """Report something, do what follows from it, and report what comes of that at once."""
+        reports = deque([told])
+        while reports:
+            for action in self._decide(reports.popleft()):
+                if (found := self._act(action)) is not None:
+                    reports.append(found)
 
     def _decide(self, told: inputs.Input) -> Sequence[actions.Action]:
         """What is to be done; what runs of each turn learns what the core makes of it by now."""
@@ -237,8 +228,9 @@ class Session:
         return Played(player.turn, player.heard().words, first_sound, player.said_a_clause)
 
     @singledispatchmethod
-    def _act(self, action: actions.Action) -> None:
-        """Do one of the things that the core asks for."""
+    def _act(self, action: actions.Action) -> inputs.Input | None:
+        """Do one of the things that the core asks for. Returns what is to be reported of it at
+        once, if anything."""
         raise AssertionError(f"nobody does {action}")
 
     @_act.register
@@ -254,8 +246,8 @@ class Session:
         self._tasks.start_soon(self._run, work)
 
     @_act.register
-    def _end_after(self, action: actions.EndAfter) -> None:
-        self._told.extend(self._listener.end_after(action.turn, action.silence_ms))
+    def _end_heard_turn(self, action: actions.EndTurn) -> inputs.Detected:
+        return self._listener.end_turn()
 
     @_act.register
     def _begin_judging(self, action: actions.JudgeSound) -> None:
@@ -333,7 +325,7 @@ class Session:
             self._resources.player.stop()
 
     @_act.register
-    def _finish(self, action: actions.Finish) -> None:
+    def _finish(self, action: actions.Finish) -> inputs.Settled:
         work = self._work.pop(action.turn)
         outcome, heard = self._history.settle(work.reply, action)
         self._note(work.reply, outcome, heard)
@@ -342,6 +334,7 @@ class Session:
         work.recorder.seed = self._resources.conversation.seed
         work.wake()
         self._resources.show(work.recorder.trace(outcome, heard))
+        return inputs.Settled()
 
     @_act.register
     def _show_event(self, action: actions.Show) -> None:

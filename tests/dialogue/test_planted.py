@@ -54,8 +54,8 @@ PLANTED = {
         "one.rival == rival.id",
     ),
     "a turn ends without any silence": (
-        "silence_ms = policy.hangover_ms\n",
-        "silence_ms = 0\n",
+        "if waits else policy.hangover_ms\n",
+        "if waits else 0\n",
     ),
     "a user who has just paused is taken for one who has not": (
         "resumes=resumes(at, self.state.fell_silent)",

@@ -24,6 +24,7 @@ RARE = {
     ("hearing", "committed", "TurnEnded"),
     ("guessing", "stopping", "Cancel"),
     ("committed", "done", "Replied"),
+    ("contested", "speaking", "Frame"),
 }
 """What so few conversations may not bring about, or where every reply sounds."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.asr.turns import SilenceLasts, SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.core import Abilities, Core
@@ -31,6 +31,7 @@ class Live:
 
     number: int
     heard: bool
+    announces: bool = False
     text: str = ""
     silent: bool = False
     ended: bool = False
@@ -74,9 +75,13 @@ class World:
         self.hearing: int | None = None
         self.fell_silent = -math.inf
         """When a turn ended in which something was said to listen to."""
+        self.speech_end = 0
+        self.lasts: SilenceLasts | None = None
+        """The silence that was reported last."""
+        self.ending = False
+        """The core has ended the turn that is heard."""
         self.model: actions.ModelWork | None = None
         self.ear: actions.JudgeSound | None = None
-        self.ends_after: actions.EndAfter | None = None
         self.rewrite: object | None = None
         self.left = False
         """What is read while nobody says anything is to be left."""
@@ -103,7 +108,7 @@ class World:
             if self.hearing is not None:
                 live = self.live.get(self.hearing)
                 if live is None or live.silent:
-                    self._end()
+                    self._last()
                 else:
                     self._pause()
                 continue
@@ -123,8 +128,10 @@ class World:
             return [*moves, self._speak, self._speak]
         live = self.live.get(self.hearing)
         if live is None:
-            return [*moves, self._end]
-        return [*moves, self._say, self._resume if live.silent else self._pause, self._end]
+            return [*moves, self._last, self._end]
+        if live.silent:
+            return [*moves, self._say, self._resume, self._last, self._last, self._end]
+        return [*moves, self._say, self._pause, self._end]
 
     def _decodes(self) -> list[Callable[[], None]]:
         waiting = [
@@ -212,17 +219,20 @@ class World:
     def _pause(self) -> None:
         assert self.hearing is not None
         live = self.live[self.hearing]
-        live.silent = True
-        self.tell(
-            inputs.Detected(
-                SpeechPaused(self.sample, self.sample - 500), self.now, self._words(live)
-            )
-        )
+        live.silent, self.speech_end = True, self.sample - 500
+        paused = SpeechPaused(self.sample, self.speech_end)
+        self.tell(inputs.Detected(paused, self.now, self._words(live)))
+
+    def _last(self) -> None:
+        """The user is still silent, or there is a sound that may be speech."""
+        lasts = SilenceLasts(self.sample, self.speech_end, self.rng.random() < 0.8)
+        self.lasts = lasts
+        self.tell(inputs.Detected(lasts, self.now))
 
     def _resume(self) -> None:
         assert self.hearing is not None
         live = self.live[self.hearing]
-        live.silent = False
+        live.silent, self.lasts = False, None
         self.tell(
             inputs.Detected(SpeechResumed(self.sample, self.sample), self.now, self._words(live))
         )
@@ -230,6 +240,7 @@ class World:
     def _end(self) -> None:
         assert self.hearing is not None
         live, self.hearing = self.live.get(self.hearing), None
+        self.lasts, self.ending = None, False
         if live is None:
             self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now))
             return
@@ -297,7 +308,7 @@ class World:
         self.tell(inputs.SoundJudged(ear.turn, ear.since, self.rng.random()))
 
     def _forget(self) -> None:
-        self.hearing = None
+        self.hearing = self.lasts = None
         self.tell(inputs.Forget())
 
     def _rewrite(self) -> None:
@@ -314,8 +325,10 @@ class World:
         for action in actions:
             self._do(action)
         self._check()
-        if not self.core.caught_up:
-            self.tell(inputs.CaughtUp())
+        if self.ending:
+            self._end()
+        if not self.core.state.settled:
+            self.tell(inputs.Settled())
 
     def _do(self, action: actions.Action) -> None:
         turn = getattr(action, "turn", None)
@@ -325,9 +338,7 @@ class World:
         if isinstance(action, actions.Show):
             self._shown(action.event)
             return
-        assert turn is None or turn in self.live or isinstance(action, actions.EndAfter), (
-            f"{action} is for a turn that is over"
-        )
+        assert turn is None or turn in self.live, f"{action} is for a turn that is over"
         match action:
             case actions.ReadWords() | actions.RewriteHistory() | actions.StartReply():
                 self._work(action)
@@ -358,20 +369,30 @@ class World:
             case actions.CallTool():
                 assert self.live[action.turn].committed, "no guess calls anything"
                 self.called.remove(action.call)
-            case actions.EndAfter():
-                self.ends_after = action
-                assert action.turn == self.core.state.listening, "only a turn that is heard can end"
-                assert action.silence_ms >= self.core.settings.policy.complete_ms
+            case actions.EndTurn():
+                self._ended()
             case _:
                 pass
 
     def _begin(self, action: actions.Begin) -> None:
         assert action.turn not in self.live and action.turn not in self.over, "ids are new"
         heard = action.started is not None
-        self.live[action.turn] = Live(action.number, heard, ended=not heard, final=not heard)
+        turn = self.core.turn(action.turn)
+        announces = turn is not None and bool(turn.announces)
+        self.live[action.turn] = Live(
+            action.number, heard, announces, ended=not heard, final=not heard
+        )
         if heard:
             assert self.hearing is None, "one turn is heard at a time"
             self.hearing = action.turn
+
+    def _ended(self) -> None:
+        turn, policy = self.core.turn(self.hearing), self.core.settings.policy
+        assert self.hearing is not None and self.lasts, "only a turn that is heard can end"
+        assert self.lasts.reaches(policy.complete_ms), "it ends in a silence"
+        if turn and turn.resumes:
+            assert self.lasts.reaches(policy.hangover_ms), "who has just paused may pause again"
+        self.ending = True
 
     def _open(self, work: actions.ReadOpening) -> None:
         assert self.core.settings.thinks, "it is to do nothing"
@@ -429,6 +450,8 @@ class World:
         if lost and live.text and not live.stopping and not failed:
             carried = [other.carried for other in self.core.state.turns]
             assert any(live.text in text for text in carried), "what was said is lost"
+        if live.announces and not failed:
+            assert live.replying is not None or live.stopping, "what rings is told"
         self.over.add(turn)
         if live.committed:
             self.replied.append(live.number)
@@ -450,12 +473,9 @@ class World:
             assert newest or self.left, "what is not to be seen is not read on"
         turns = self.core.state.turns
         for turn in turns:
-            if turn.id == self.core.state.listening and turn.hangover_ms is not None:
-                told = self.ends_after and (self.ends_after.turn, self.ends_after.silence_ms)
-                assert told == (turn.id, turn.hangover_ms), "the detector knows what ends the turn"
-                assert (
-                    not turn.resumes or turn.hangover_ms >= self.core.settings.policy.hangover_ms
-                ), "who has just paused may pause again"
+            if turn.id == self.hearing and turn.hangover_ms is not None and self.lasts:
+                due = self.lasts.reaches(turn.hangover_ms)
+                assert due == self.ending, "a turn ends as soon as it may"
         assert {turn.id for turn in turns} == self.live.keys(), "a turn is over once it is finished"
         assert sum(turn.phase in SPOKEN for turn in turns) <= 1, "one reply is heard at a time"
         for turn in turns:

@@ -7,13 +7,13 @@ later. This module neither judges nor adds up.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import anyio
 from msgspec import structs
 
-from voiceloop.asr.turns import TurnDetector, TurnEvent
+from voiceloop.asr.turns import SilenceLasts, SpeechDetector, TurnEnded, TurnEvent
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.clips import Clip
@@ -59,33 +59,38 @@ MODES = {
 of endpointing at the end."""
 
 
-class Recorded(TurnDetector):
+class Recorded(SpeechDetector):
     """Decides as it is configured to, and remembers."""
 
     def __init__(self, config: TurnConfig) -> None:
         super().__init__(config)
         self.events: list[TurnEvent] = []
-        self._looked = 0
+        self._reporting = False
 
-    def feed(
-        self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
-    ) -> list[TurnEvent]:
-        """See `TurnDetector.feed`."""
-        events = super().feed(frame, probability, hangover_ms)
-        self.events += events
-        return events
+    def feed(self, frame: AudioFrame, probability: float) -> Iterable[TurnEvent]:
+        """See `SpeechDetector.feed`."""
+        return self._remembered(super().feed(frame, probability))
 
-    def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
-        """See `TurnDetector.between`."""
-        events = super().between(rest, hangover_ms)
-        if rest.end == self._looked:
-            # Nothing more was heard; it was the hangover that became shorter, some time after that
-            # frame. A replay cannot know when, and decides with the next one.
-            self.events += [replace(event, sample=event.sample + 1) for event in events]
-        else:
-            self.events += events
-        self._looked = rest.end
-        return events
+    def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
+        """See `SpeechDetector.between`."""
+        return self._remembered(super().between(rest))
+
+    def end(self) -> TurnEnded:
+        """See `SpeechDetector.end`."""
+        ended = super().end()
+        # Where nothing more was heard, the turn was judged some time after that frame. A replay
+        # cannot know when, and decides with the next one.
+        late = 0 if self._reporting else 1
+        self.events.append(replace(ended, sample=ended.sample + late))
+        return ended
+
+    def _remembered(self, events: Iterable[TurnEvent]) -> Iterator[TurnEvent]:
+        for event in events:
+            if not isinstance(event, SilenceLasts):
+                self.events.append(event)
+            self._reporting = True
+            yield event
+            self._reporting = False
 
 
 class Replayed(Recorded):
@@ -95,14 +100,12 @@ class Replayed(Recorded):
         super().__init__(config)
         self._left = list(events)
 
-    def feed(
-        self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
-    ) -> list[TurnEvent]:
-        """See `TurnDetector.feed`."""
+    def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
+        """See `SpeechDetector.feed`."""
         return self._due(frame)
 
-    def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
-        """See `TurnDetector.between`."""
+    def between(self, rest: AudioFrame) -> list[TurnEvent]:
+        """See `SpeechDetector.between`."""
         return self._due(rest)
 
     def _due(self, frame: AudioFrame) -> list[TurnEvent]:

@@ -21,11 +21,9 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
-class EndAfter:
-    """So much silence ends the turn that is being heard."""
-
-    turn: int
-    silence_ms: int
+class EndTurn:
+    """The turn that is being heard is over with the silence that was reported last: report its
+    `TurnEnded`, with what is known of its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,8 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The turn is over: cut its history to what was heard of the reply, and close its record."""
+    """The turn is over: cut its history to what was heard of the reply, close its record, and
+    report `Settled`."""
 
     turn: int
     outcome: Outcome
@@ -194,7 +193,7 @@ ModelWork = ReadOpening | ReadWords | RewriteHistory | StartReply
 
 Action = (
     Begin
-    | EndAfter
+    | EndTurn
     | JudgeSound
     | ReadOpening
     | LeaveOpening

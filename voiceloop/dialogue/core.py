@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.asr.turns import SilenceLasts, SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.calibration.probability import bare
 from voiceloop.dialogue import actions, inputs
@@ -82,12 +82,6 @@ class Core:
         """Another history, which the model is to see before it reads anything else."""
         self._ear: actions.JudgeSound | None = None
         """The silence whose sound is being judged."""
-        self._silence: actions.EndAfter | None = None
-        """What the detector was told last."""
-        self.caught_up = False
-        """Nothing that was asked for may still lead to other reports at this very moment. Where it
-        may, as before the session runs, `CaughtUp` is to follow them, and the model begins nothing
-        until then."""
         self._frame = 0
         """Index of the sample after the last that was heard."""
         self._now = 0.0
@@ -99,8 +93,8 @@ class Core:
         if isinstance(told, Played):
             self.state = replace(self.state, played=told)
             return []  # nothing follows from it alone
-        if isinstance(told, inputs.CaughtUp):
-            self.caught_up = True
+        if isinstance(told, inputs.Settled):
+            self.state = replace(self.state, settled=True)
         elif isinstance(told, inputs.FromUser):
             self._from_user(told)
         elif isinstance(told, inputs.FromModel):
@@ -109,7 +103,7 @@ class Core:
             self._from_reply(told)
         else:
             self._from_client(told)
-        self._tell_silence()
+        self._end_in_silence()
         while self._step():
             pass
         return self._actions
@@ -132,7 +126,11 @@ class Core:
             case inputs.Detected(SpeechStarted() as event):
                 self._begin(event, told.at)
                 return
+            case inputs.Detected(SilenceLasts() as silence):
+                self.state = replace(self.state, silence=silence)
+                return
             case inputs.Detected():
+                self.state = replace(self.state, silence=None)
                 self._go_on(told)
             case inputs.Frame():
                 self._frame = told.end
@@ -246,7 +244,7 @@ class Core:
         event, turn = told.event, self.turn(self.state.listening)
         if turn is None:  # it has failed meanwhile
             if isinstance(event, TurnEnded):
-                self.state = replace(self.state, listening=None)
+                self.state = replace(self.state, listening=None, ending=False)
             return
         self._change(turn.id, words=told.words)
         match event:
@@ -258,8 +256,8 @@ class Core:
                     self._listen_again(turn, event)
             case TurnEnded():
                 self._end(turn, event, told)
-            case SpeechStarted():
-                raise AssertionError("a turn begins once")
+            case SpeechStarted() | SilenceLasts():
+                raise AssertionError("it begins once, and a silence tells nothing new")
 
     def _listen_again(self, turn: Turn, event: SpeechResumed) -> None:
         """What was nothing to listen to goes on, and may be something."""
@@ -279,11 +277,11 @@ class Core:
         self._change(turn.id, ended=True, silence=Silence(since, told.at))
         if not turn.dismissed:
             self._do(actions.Show(TurnHeard(turn.number, event.sample, over=True)))
-        if turn.text and turn.uncontested:
+        if replace(turn, words=told.words).text and turn.uncontested:
             self.state = replace(self.state, fell_silent=told.at)
         if told.words.final and not turn.words.final:
             self._do(actions.Show(told.words.final))
-        self.state = replace(self.state, listening=None)
+        self.state = replace(self.state, listening=None, ending=False)
         if not self._abilities.full_duplex:
             self._do(actions.HoldMicrophone())
 
@@ -431,25 +429,24 @@ class Core:
             facts["sound"] = sound
         self._do(actions.Record(turn.id, "end of turn?", since, facts))
 
-    def _tell_silence(self) -> None:
-        """Tell the detector how long a silence ends the turn, where that has changed.
+    def _end_in_silence(self) -> None:
+        """End the turn that is listened to, if there has been enough silence."""
+        silence = self.state.silence
+        if silence is not None and silence.reaches(self._hangover_ms()):
+            self.state = replace(self.state, silence=None, ending=True)
+            self._do(actions.EndTurn())
+
+    def _hangover_ms(self) -> int:
+        """The silence that ends the turn that is listened to.
 
         Nothing can be answered before the words are known and judged, so there is no hurry until
         then: a recogniser that is slow cuts nobody off.
         """
-        if self.state.listening is None:
-            return
         policy, turn = self.settings.policy, self.turn(self.state.listening)
-        silence_ms = policy.hangover_ms
         if turn and turn.hangover_ms is not None:
-            silence_ms = turn.hangover_ms
-        elif turn and not turn.dismissed and needs_words(policy):
-            if self._abilities.recognises:
-                silence_ms = max(policy.hangover_ms, policy.incomplete_ms)
-        silence = actions.EndAfter(self.state.listening, silence_ms)
-        if silence != self._silence:
-            self._silence, self.caught_up = silence, False
-            self._do(silence)
+            return turn.hangover_ms
+        waits = turn and not turn.dismissed and needs_words(policy) and self._abilities.recognises
+        return max(policy.hangover_ms, policy.incomplete_ms) if waits else policy.hangover_ms
 
     def _ask_ear(self, turn: Turn, ending: Ending) -> None:
         """Have a silence judged by the sound of the voice before it, once there is enough of it."""
@@ -505,7 +502,7 @@ class Core:
     def _step(self) -> bool:
         """Give the model its next work, for the first turn that is not over; False where there is
         none, or where something may come first."""
-        if self._model or not self.caught_up:
+        if self._model or self.state.ending or not self.state.settled:
             return False
         if not self.state.turns:
             return self._read_opening()
@@ -688,7 +685,7 @@ class Core:
 
     def _forget(self) -> None:
         turn = self.turn(self.state.listening)
-        self.state = replace(self.state, listening=None)
+        self.state = replace(self.state, listening=None, silence=None, ending=False)
         if turn is None:
             return
         self._stop(turn, "abandoned")
@@ -728,7 +725,7 @@ class Core:
         if self._ear and self._ear.turn == turn.id:
             self._ear = None
         outcome = "abandoned" if turn.dismissed else outcome
-        self.caught_up = False
+        self.state = replace(self.state, settled=False)
         self._do(actions.Finish(turn.id, outcome, turn.cut_off))
         if not self._abilities.full_duplex:
             self._do(actions.ReleaseMicrophone())

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from voiceloop.asr.turns import SilenceLasts
 from voiceloop.config import TurnConfig
 from voiceloop.languages import Language
 from voiceloop.types import Outcome, ToolCall, Transcript
@@ -293,7 +294,14 @@ class State:
     begun: int = 0
     """Turns so far."""
     numbered: int = 0
+    """Turns of the user so far."""
     unread: bool = False
     """The model has not seen what stands before the next turn."""
-    """Turns of the user so far."""
+    settled: bool = False
+    """The session runs, and all turns that are over have been closed: the language model may begin
+    something."""
+    silence: SilenceLasts | None = None
+    """The silence that there is by now in the turn that is listened to."""
+    ending: bool = False
+    """That turn is over, and what was said up to its end is about to be reported."""
     played: Played = field(default_factory=Played)

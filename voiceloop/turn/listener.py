@@ -16,9 +16,10 @@ from voiceloop.asr.hearing import Hearing, Judged
 from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.asr.turns import (
     Detector,
+    SilenceLasts,
+    SpeechDetector,
     SpeechPaused,
     SpeechStarted,
-    TurnDetector,
     TurnEnded,
     TurnEvent,
 )
@@ -54,7 +55,7 @@ class Listener:
         vad, ear = resources.engines.vad, resources.engines.turn
         self._hearing = Hearing(
             vad,
-            detector or TurnDetector(config.turns),
+            detector or SpeechDetector(config.turns),
             config.turns,
             ear.window_s if ear else 0.0,
         )
@@ -87,15 +88,11 @@ class Listener:
             self._config,
             self._resources.engines.asr.max_window_s,
         )
-        self.work, self._hearing.silence_ms = work, None
+        self.work = work
 
-    def end_after(self, turn: int, silence_ms: int) -> list[inputs.Detected]:
-        """So much silence ends the turn that is being heard; there may be enough of it by now."""
-        self._hearing.silence_ms = silence_ms
-        if self.work is None or self.work.turn != turn:
-            return []
-        now = anyio.current_time()
-        return [self.note(event, now) for event in self._hearing.between()]
+    def end_turn(self) -> inputs.Detected:
+        """The turn that is being heard is over with the silence that was found last."""
+        return self.note(self._hearing.end(), anyio.current_time())
 
     def judge(self, work: Work, since: int) -> Reports:
         """Have the silence that began with `since` judged by the sound of the voice before it."""
@@ -123,7 +120,7 @@ class Listener:
         assert work is not None, "the detector begins a turn before anything happens in it"
         if isinstance(event, TurnEnded):
             self.work = None
-        if work.over:  # it has failed meanwhile
+        if work.over or isinstance(event, SilenceLasts):
             return inputs.Detected(event, now)
         at = now
         if isinstance(event, SpeechPaused | TurnEnded):

@@ -10,7 +10,14 @@ from typing import Any
 import anyio
 
 from voiceloop.asr.stream import StreamingTranscriber
-from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded, TurnEvent
+from voiceloop.asr.turns import (
+    SilenceLasts,
+    SpeechPaused,
+    SpeechResumed,
+    SpeechStarted,
+    TurnEnded,
+    TurnEvent,
+)
 from voiceloop.dialogue.state import Turn, Words
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace.record import Mark, Recorder
@@ -105,8 +112,8 @@ class Work:
                 recorder.speech_end = event.speech_end
                 if final := transcriber.end(event):
                     self.take_down(final, now)
-            case SpeechStarted():
-                raise AssertionError("a turn begins once")
+            case SpeechStarted() | SilenceLasts():
+                raise AssertionError("it begins once, and a silence tells nothing new")
         self.wake()
 
     def write(self, now: float) -> None:
