@@ -27,7 +27,8 @@ from voiceloop.audio.devices import Microphone, Speaker
 from voiceloop.audio.player import Player
 from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import actions, inputs
-from voiceloop.dialogue.core import Abilities, Core
+from voiceloop.dialogue.conversationstate import Abilities, ConversationState
+from voiceloop.dialogue.core import receive
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.dialogue.state import Options, Played, Returned, Settings
 from voiceloop.engines import Conversation, Engines
@@ -42,7 +43,7 @@ from voiceloop.turn.overlap import EVERYTHING, Overlap
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.skills import Skills, begun, wall_time
-from voiceloop.turn.work import Work
+from voiceloop.turn.work import TurnTasks
 from voiceloop.types import Event, Notice, Outcome
 
 logger = logging.getLogger(__name__)
@@ -91,18 +92,18 @@ class Session:
         usual = 0 if engines.llm.metered else MAX_GUESSES
         most = usual if guesses == "auto" else guesses
         reply = Options(skills=config.llm.skills != "none")
-        self._core = Core(
+        self._state = ConversationState(
             Settings(config.turns, language(config.asr.language), reply=reply),
             Abilities(
                 prefills=overlap.prefill,
                 recognises=overlap.stages,
                 guesses=most if overlap.early_reply else 0,
                 full_duplex=full_duplex,
-                ear_ms=engines.turn.silence_ms if engines.turn else None,
+                turn_model_ms=engines.turn.silence_ms if engines.turn else None,
             ),
             engines.llm.calibrations,
         )
-        self._work: dict[int, Work] = {}
+        self._work: dict[int, TurnTasks] = {}
         """What runs, by the turn that it is for."""
         self._answering: int | None = None
         """The turn that a client's last request was about."""
@@ -144,7 +145,7 @@ class Session:
     @property
     def language(self) -> Language:
         """What the user speaks, from the next turn on; `AUTO` until a turn of theirs tells."""
-        return self._core.settings.language
+        return self._state.settings.language
 
     @language.setter
     def language(self, spoken: Language) -> None:
@@ -191,7 +192,7 @@ class Session:
     @property
     def idle(self) -> bool:
         """No turn has begun that is not over."""
-        return not self._core.state.turns
+        return not self._state.turns
 
     def rewrite(self, rewritten: Callable[[], None]) -> None:
         """Before anything else is read, do to the conversation what `rewritten` does."""
@@ -215,11 +216,11 @@ class Session:
     def _decide(self, told: inputs.Input) -> Sequence[actions.Action]:
         """What is to be done; what runs of each turn learns what the core makes of it by now."""
         now = anyio.current_time()
-        if self._core.contested:
-            self._core.receive(self._played(), now)
-        asked = self._core.receive(told, now)
+        if self._state.contested:
+            receive(self._state, self._played(), now)
+        asked = receive(self._state, told, now)
         for turn, work in self._work.items():
-            work.known = self._core.turn(turn)
+            work.known = self._state.turn(turn)
         return asked
 
     def _played(self) -> Played:
@@ -235,7 +236,7 @@ class Session:
 
     @_act.register
     def _begin_turn(self, action: actions.Begin) -> None:
-        work = Work(action.turn, Recorder(action.number), self._core.turn(action.turn))
+        work = TurnTasks(action.turn, Recorder(action.number), self._state.turn(action.turn))
         self._work[action.turn] = self._history.next = work
         if action.started is None:  # nobody speaks
             work.write(anyio.current_time())
@@ -380,7 +381,7 @@ class Session:
 
     # ---- the work of a turn
 
-    async def _run(self, work: Work) -> None:
+    async def _run(self, work: TurnTasks) -> None:
         """Do what is to be done for a turn. A stage that fails ends its turn, never the session."""
         try:
             await work.run()
@@ -392,7 +393,7 @@ class Session:
         if not work.over:
             self._tell(inputs.Stopped(work.turn))
 
-    def _do(self, work: Work, job: Reports) -> None:
+    def _do(self, work: TurnTasks, job: Reports) -> None:
         work.begin(partial(self._report, job))
 
     async def _report(self, job: Reports) -> None:
@@ -401,7 +402,7 @@ class Session:
             async for told in found:
                 self._tell(told)
 
-    async def _reply(self, work: Work, reply: Reply) -> None:
+    async def _reply(self, work: TurnTasks, reply: Reply) -> None:
         async with reply.run(work.voiced) as thought:
             await self._report(thought)
         self._tell(inputs.Replied(work.turn, dropped=reply.gate.scope.cancelled_caught))

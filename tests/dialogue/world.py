@@ -11,9 +11,10 @@ from random import Random
 from voiceloop.asr.turns import SilenceLasts, SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
-from voiceloop.dialogue.core import Abilities, Core
-from voiceloop.dialogue.policy import RESUMED_S
+from voiceloop.dialogue.conversationstate import Abilities, ConversationState
+from voiceloop.dialogue.core import receive
 from voiceloop.dialogue.state import Options, Phase, Played, Settings, Words
+from voiceloop.dialogue.user import RESUMED_S
 from voiceloop.languages import language
 from voiceloop.types import Calibration, FloorChange, ToolCall, Transcript, TurnHeard, Word
 
@@ -22,6 +23,7 @@ CALIBRATION = Calibration(0.5, 0.2, 88)
 SPOKEN = (Phase.COMMITTED, Phase.SPEAKING, Phase.CONTESTED)
 
 
+Receive = Callable[[ConversationState, inputs.Input, float], list[actions.Action]]
 TurnWork = actions.ReadWords | actions.RewriteHistory | actions.StartReply
 
 
@@ -65,10 +67,11 @@ class World:
     abilities: Abilities = field(default_factory=Abilities)
     told: list[tuple[inputs.Input, float]] = field(default_factory=list)
     answers: list[Sequence[actions.Action]] = field(default_factory=list)
-    kind: type[Core] = Core
+    receive: Receive = receive
+    kind: type[ConversationState] = ConversationState
 
     def __post_init__(self) -> None:
-        self.core = self.kind(self.settings, self.abilities, {"en": CALIBRATION})
+        self.state = self.kind(self.settings, self.abilities, {"en": CALIBRATION})
         self.now, self.sample = 1.0, 16_000
         self.live: dict[int, Live] = {}
         self.over: set[int] = set()
@@ -119,8 +122,8 @@ class World:
 
     def check_settled(self) -> None:
         """No turn hangs that is to be answered, nor any where none is."""
-        assert self.core.settings.thinks or not self.core.state.turns
-        assert not [turn.id for turn in self.core.state.turns if turn.request.made]
+        assert self.state.settings.thinks or not self.state.turns
+        assert not [turn.id for turn in self.state.turns if turn.request.made]
 
     def _of_user(self) -> list[Callable[[], None]]:
         moves: list[Callable[[], None]] = [self._frame, self._frame, *self._decodes()]
@@ -204,10 +207,10 @@ class World:
         self.tell(
             inputs.Detected(SpeechStarted(self.sample, self.sample - 500, self.sample), self.now)
         )
-        turn = self.core.turn(self.hearing)
+        turn = self.state.turn(self.hearing)
         assert turn and turn.resumes == (self.now - self.fell_silent < RESUMED_S)
-        if self.core.settings.interruptible:
-            heard = [turn for turn in self.core.state.turns if turn.phase in SPOKEN]
+        if self.state.settings.interruptible:
+            heard = [turn for turn in self.state.turns if turn.phase in SPOKEN]
             assert all(turn.phase is Phase.CONTESTED for turn in heard), "a sound pauses a reply"
 
     def _say(self) -> None:
@@ -247,7 +250,7 @@ class World:
         live.ended = True
         live.final = live.silent and self.rng.random() < 0.5
         words = self._words(live)
-        turn = self.core.turn(self.core.state.listening)
+        turn = self.state.turn(self.state.listening)
         if turn and turn.uncontested and replace(turn, words=words).text:
             self.fell_silent = self.now
         self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now, words))
@@ -320,14 +323,14 @@ class World:
     def tell(self, told: inputs.Input) -> None:
         """Tell the core, do what it asks for, and check that it may ask for that."""
         self.told.append((told, self.now))
-        actions = self.core.receive(told, self.now)
+        actions = self.receive(self.state, told, self.now)
         self.answers.append(actions)
         for action in actions:
             self._do(action)
         self._check()
         if self.ending:
             self._end()
-        if not self.core.state.settled:
+        if not self.state.settled:
             self.tell(inputs.Settled())
 
     def _do(self, action: actions.Action) -> None:
@@ -377,7 +380,7 @@ class World:
     def _begin(self, action: actions.Begin) -> None:
         assert action.turn not in self.live and action.turn not in self.over, "ids are new"
         heard = action.started is not None
-        turn = self.core.turn(action.turn)
+        turn = self.state.turn(action.turn)
         announces = turn is not None and bool(turn.announces)
         self.live[action.turn] = Live(
             action.number, heard, announces, ended=not heard, final=not heard
@@ -387,7 +390,7 @@ class World:
             self.hearing = action.turn
 
     def _ended(self) -> None:
-        turn, policy = self.core.turn(self.hearing), self.core.settings.policy
+        turn, policy = self.state.turn(self.hearing), self.state.settings.policy
         assert self.hearing is not None and self.lasts, "only a turn that is heard can end"
         assert self.lasts.reaches(policy.complete_ms), "it ends in a silence"
         if turn and turn.resumes:
@@ -395,7 +398,7 @@ class World:
         self.ending = True
 
     def _open(self, work: actions.ReadOpening) -> None:
-        assert self.core.settings.thinks, "it is to do nothing"
+        assert self.state.settings.thinks, "it is to do nothing"
         assert self.model is None, "the model does one thing after the other"
         assert not self.live, "nobody says anything"
         assert work.number > self.begun, "it is of the next turn"
@@ -404,10 +407,10 @@ class World:
         self.model, self.left = work, False
 
     def _work(self, work: TurnWork) -> None:
-        assert self.core.settings.thinks, "the model is to do nothing"
+        assert self.state.settings.thinks, "the model is to do nothing"
         assert self.model is None, f"the model does one thing after the other: {self.model}, {work}"
         assert not self.live[work.turn].stopping, "nothing is begun for what is being stopped"
-        assert work.turn == self.core.state.turns[0].id, "turns are answered in order"
+        assert work.turn == self.state.turns[0].id, "turns are answered in order"
         self.model = work
         if isinstance(work, actions.RewriteHistory):
             assert work.rewrite is self.rewrite, "the newest history counts"
@@ -436,7 +439,7 @@ class World:
                 assert not live.committed, "only a guess hesitates"
             case actions.Pause():
                 assert live.committed and not live.stopping, "only what may be heard is paused"
-                assert self.core.settings.interruptible, "the client has not forbidden it"
+                assert self.state.settings.interruptible, "the client has not forbidden it"
                 live.paused = True
             case actions.Resume():
                 assert live.paused and not live.stopping, "what is resumed was paused"
@@ -446,9 +449,9 @@ class World:
         turn = finish.turn
         live = self.live.pop(turn)
         failed = isinstance(self.told[-1][0], inputs.Failed)
-        lost = finish.outcome == "abandoned" and self.core.settings.thinks
+        lost = finish.outcome == "abandoned" and self.state.settings.thinks
         if lost and live.text and not live.stopping and not failed:
-            carried = [other.carried for other in self.core.state.turns]
+            carried = [other.carried for other in self.state.turns]
             assert any(live.text in text for text in carried), "what was said is lost"
         if live.announces and not failed:
             assert live.replying is not None or live.stopping, "what rings is told"
@@ -471,7 +474,7 @@ class World:
         if isinstance(self.model, actions.ReadOpening):
             newest = self.rewrite is None or self.model.rewrite is self.rewrite
             assert newest or self.left, "what is not to be seen is not read on"
-        turns = self.core.state.turns
+        turns = self.state.turns
         for turn in turns:
             if turn.id == self.hearing and turn.hangover_ms is not None and self.lasts:
                 due = self.lasts.reaches(turn.hangover_ms)

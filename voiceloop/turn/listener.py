@@ -31,7 +31,7 @@ from voiceloop.dialogue.inputs import Reports
 from voiceloop.trace.record import Mark
 from voiceloop.turn.jobs import judge_sound
 from voiceloop.turn.resources import Resources
-from voiceloop.turn.work import Work
+from voiceloop.turn.work import TurnTasks
 from voiceloop.types import AudioFrame
 
 
@@ -47,7 +47,7 @@ class Listener:
     ) -> None:
         """`detector` stands in for one with the configured settings."""
         self.microphone = microphone
-        self.work: Work | None = None
+        self.work: TurnTasks | None = None
         """What runs for the turn that is being heard."""
         self._resources = resources
         self._ended = False
@@ -78,7 +78,7 @@ class Listener:
         """Hear no more, but for the turn that is being heard."""
         self._ended = True
 
-    def begin(self, work: Work, started: SpeechStarted) -> None:
+    def begin(self, work: TurnTasks, started: SpeechStarted) -> None:
         """What is heard from now on is of that turn."""
         work.recorder.mark(Mark.SPEECH_START, self._hearing.when(started.speech_start))
         work.transcriber = StreamingTranscriber(
@@ -94,7 +94,7 @@ class Listener:
         """The turn that is being heard is over with the silence that was found last."""
         return self.note(self._hearing.end(), anyio.current_time())
 
-    def judge(self, work: Work, since: int) -> Reports:
+    def judge(self, work: TurnTasks, since: int) -> Reports:
         """Have the silence that began with `since` judged by the sound of the voice before it."""
         model, recent = self._resources.engines.turn, self._hearing.recent
         assert model is not None and work.transcriber is not None, "there is an ear, and a voice"

@@ -29,7 +29,7 @@ Job = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True, eq=False)
-class Work:
+class TurnTasks:
     """What runs for one turn."""
 
     turn: int
