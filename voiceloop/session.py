@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from functools import partial, singledispatchmethod
+from functools import partial
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -44,7 +45,7 @@ from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.skills import Skills, begun, wall_time
 from voiceloop.turn.work import TurnTasks
-from voiceloop.types import Event, Notice, Outcome
+from voiceloop.types import Event, Notice, Outcome, ToolCall
 
 logger = logging.getLogger(__name__)
 
@@ -228,14 +229,74 @@ class Session:
         first_sound = player.recorder.at(Mark.FIRST_SOUND)
         return Played(player.turn, player.heard().words, first_sound, player.said_a_clause)
 
-    @singledispatchmethod
     def _act(self, action: actions.Action) -> inputs.Input | None:
         """Do one of the things that the core asks for. Returns what is to be reported of it at
         once, if anything."""
-        raise AssertionError(f"nobody does {action}")
+        if isinstance(action, actions.ForTurn):
+            return self._act_on_turn(action)
+        if isinstance(action, actions.ForModel):
+            self._let_model(action)
+        elif isinstance(action, actions.ForReply):
+            self._reply_of(action.turn).act(action)
+        else:
+            self._tell_others(action)
+        return None
 
-    @_act.register
-    def _begin_turn(self, action: actions.Begin) -> None:
+    def _act_on_turn(self, action: actions.ForTurn) -> inputs.Input | None:
+        match action:
+            case actions.Begin():
+                self._begin(action)
+            case actions.EndTurn():
+                return self._listener.end_turn()
+            case actions.JudgeSound():
+                work = self._work[action.turn]
+                self._do(work, self._listener.judge(work, action.since))
+            case actions.CallTool():
+                self._call_tool(action.call, self._reply_of(action.turn))
+            case actions.Stop():
+                # First: a reply that is stopped would take itself for played.
+                self._work[action.turn].call_off()
+                if action.audible:
+                    self._resources.player.stop()
+            case actions.Finish():
+                self._finish(action)
+                return inputs.Settled()
+        return None
+
+    def _let_model(self, action: actions.ForModel) -> None:
+        """Have the language model do something, or leave it."""
+        match action:
+            case actions.ReadOpening():
+                self._start(self._report, self._history.read(action))
+            case actions.LeaveOpening():
+                self._history.leave()
+            case actions.ReadWords():
+                work = self._work[action.turn]
+                self._do(work, read(work, self._resources, action))
+            case actions.RewriteHistory():
+                self._do(self._work[action.turn], rewrite(self._resources, action.rewrite))
+            case actions.StartReply():
+                self._start_reply(action, self._work[action.turn])
+
+    def _tell_others(self, action: actions.ForOthers) -> None:
+        """Tell whoever watches, the record of a turn, a client that has asked, or the
+        microphone."""
+        match action:
+            case actions.Show():
+                self._resources.show(action.event)
+            case actions.Record():
+                now, recorder = anyio.current_time(), self._work[action.turn].recorder
+                recorder.span(Lane.VAD, action.name, action.since, now, **action.facts)
+            case actions.Count():
+                self._work[action.turn].recorder.count(action.counter)
+            case actions.Answering():
+                self._answering = action.number
+            case actions.HoldMicrophone():
+                self._listener.microphone.hold()
+            case actions.ReleaseMicrophone():
+                self._listener.microphone.release()
+
+    def _begin(self, action: actions.Begin) -> None:
         work = TurnTasks(action.turn, Recorder(action.number), self._state.turn(action.turn))
         self._work[action.turn] = self._history.next = work
         if action.started is None:  # nobody speaks
@@ -243,90 +304,9 @@ class Session:
         else:
             self._listener.begin(work, action.started)
             self._do(work, recognise(work, self._resources))
-        assert self._tasks is not None, "the session runs"
-        self._tasks.start_soon(self._run, work)
+        self._start(self._run, work)
 
-    @_act.register
-    def _end_heard_turn(self, action: actions.EndTurn) -> inputs.Detected:
-        return self._listener.end_turn()
-
-    @_act.register
-    def _begin_judging(self, action: actions.JudgeSound) -> None:
-        work = self._work[action.turn]
-        self._do(work, self._listener.judge(work, action.since))
-
-    @_act.register
-    def _begin_opening(self, action: actions.ReadOpening) -> None:
-        assert self._tasks is not None, "the session runs"
-        self._tasks.start_soon(self._report, self._history.read(action))
-
-    @_act.register
-    def _leave_opening(self, action: actions.LeaveOpening) -> None:
-        self._history.leave()
-
-    @_act.register
-    def _begin_reading(self, action: actions.ReadWords) -> None:
-        work = self._work[action.turn]
-        self._do(work, read(work, self._resources, action))
-
-    @_act.register
-    def _begin_rewriting(self, action: actions.RewriteHistory) -> None:
-        work = self._work[action.turn]
-        self._do(work, rewrite(self._resources, action.rewrite))
-
-    @_act.register
-    def _start_reply(self, action: actions.StartReply) -> None:
-        work = self._work[action.turn]
-        known = self._resources.skills.answer(action, self._wall_clock())
-        gate = Gate(urgent=work.ended)
-        work.reply = Reply(action, work.recorder, self._resources, gate, known)
-        work.reply.begin()
-        work.begin(partial(self._reply, work, work.reply))
-
-    @_act.register
-    def _call_tool(self, action: actions.CallTool) -> None:
-        reply, call = self._reply_of(action.turn), action.call
-        if call.problem:
-            text = f"the model wrote a call that cannot be read: {call.problem}"
-            self._resources.show(Notice(text))
-        result = self._resources.skills.call(call, self._wall_clock(), reply.asked.language)
-        reply.thinking.returned(call, result)
-
-    @_act.register
-    def _commit(self, action: actions.Commit) -> None:
-        reply, resources = self._reply_of(action.turn), self._resources
-        if reply.thinking.answer is not None:
-            resources.skills.do(reply.thinking.answer)
-            resources.player.gain = resources.skills.voice.gain
-        reply.commit()
-
-    @_act.register
-    def _drop(self, action: actions.Drop) -> None:
-        self._reply_of(action.turn).gate.drop()
-
-    @_act.register
-    def _hesitate(self, action: actions.Hesitate) -> None:
-        self._reply_of(action.turn).gate.hesitate(action.seconds)
-
-    @_act.register
-    def _pause(self, action: actions.Pause) -> None:
-        self._resources.player.pause()
-        self._reply_of(action.turn).gate.suspend()
-
-    @_act.register
-    def _resume(self, action: actions.Resume) -> None:
-        self._reply_of(action.turn).gate.resume()
-        self._resources.player.resume()
-
-    @_act.register
-    def _stop(self, action: actions.Stop) -> None:
-        # First: a reply that is stopped would take itself for played.
-        self._work[action.turn].call_off()
-        if action.audible:
-            self._resources.player.stop()
-
-    @_act.register
-    def _finish(self, action: actions.Finish) -> inputs.Settled:
+    def _finish(self, action: actions.Finish) -> None:
         work = self._work.pop(action.turn)
         outcome, heard = self._history.settle(work.reply, action)
         self._note(work.reply, outcome, heard)
@@ -335,33 +315,20 @@ class Session:
         work.recorder.seed = self._resources.conversation.seed
         work.wake()
         self._resources.show(work.recorder.trace(outcome, heard))
-        return inputs.Settled()
 
-    @_act.register
-    def _show_event(self, action: actions.Show) -> None:
-        self._resources.show(action.event)
+    def _start_reply(self, action: actions.StartReply, work: TurnTasks) -> None:
+        known = self._resources.skills.answer(action, self._wall_clock())
+        gate = Gate(urgent=work.ended)
+        work.reply = Reply(action, work.recorder, self._resources, gate, known)
+        work.reply.begin()
+        work.begin(partial(self._reply, work, work.reply))
 
-    @_act.register
-    def _record(self, action: actions.Record) -> None:
-        now = anyio.current_time()
-        recorder = self._work[action.turn].recorder
-        recorder.span(Lane.VAD, action.name, action.since, now, **action.facts)
-
-    @_act.register
-    def _count(self, action: actions.Count) -> None:
-        self._work[action.turn].recorder.count(action.counter)
-
-    @_act.register
-    def _note_answering(self, action: actions.Answering) -> None:
-        self._answering = action.number
-
-    @_act.register
-    def _hold_microphone(self, action: actions.HoldMicrophone) -> None:
-        self._listener.microphone.hold()
-
-    @_act.register
-    def _release_microphone(self, action: actions.ReleaseMicrophone) -> None:
-        self._listener.microphone.release()
+    def _call_tool(self, call: ToolCall, reply: Reply) -> None:
+        if call.problem:
+            text = f"the model wrote a call that cannot be read: {call.problem}"
+            self._resources.show(Notice(text))
+        result = self._resources.skills.call(call, self._wall_clock(), reply.asked.language)
+        reply.thinking.returned(call, result)
 
     def _note(self, reply: Reply | None, outcome: Outcome, heard: str) -> None:
         """Keep what was said, and end where that was goodbye."""
@@ -392,6 +359,10 @@ class Session:
             self._tell(inputs.Failed(work.turn))
         if not work.over:
             self._tell(inputs.Stopped(work.turn))
+
+    def _start(self, job: Callable[..., Coroutine[Any, Any, None]], argument: object) -> None:
+        assert self._tasks is not None, "the session runs"
+        self._tasks.start_soon(job, argument)
 
     def _do(self, work: TurnTasks, job: Reports) -> None:
         work.begin(partial(self._report, job))

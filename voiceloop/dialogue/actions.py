@@ -191,27 +191,8 @@ class ReleaseMicrophone:
 ModelWork = ReadOpening | ReadWords | RewriteHistory | StartReply
 """What the language model does; one thing after the other."""
 
-Action = (
-    Begin
-    | EndTurn
-    | JudgeSound
-    | ReadOpening
-    | LeaveOpening
-    | ReadWords
-    | RewriteHistory
-    | StartReply
-    | CallTool
-    | Commit
-    | Drop
-    | Hesitate
-    | Pause
-    | Resume
-    | Stop
-    | Finish
-    | Show
-    | Record
-    | Count
-    | Answering
-    | HoldMicrophone
-    | ReleaseMicrophone
-)
+ForModel = ModelWork | LeaveOpening
+ForTurn = Begin | EndTurn | JudgeSound | CallTool | Stop | Finish
+ForReply = Commit | Drop | Hesitate | Pause | Resume
+ForOthers = Show | Record | Count | Answering | HoldMicrophone | ReleaseMicrophone
+Action = ForTurn | ForModel | ForReply | ForOthers

@@ -68,7 +68,7 @@ async def recognise(work: TurnTasks, resources: Resources) -> Reports:
 async def judge_sound(work: TurnTasks, resources: Resources, since: int, pcm: Pcm) -> Reports:
     """Have a silence judged by the sound of the voice before it."""
     model, runner = resources.engines.turn, resources.engines.turn_runner
-    assert model is not None and runner is not None, "there is an ear"
+    assert model is not None and runner is not None, "there is a turn model"
     begun = anyio.current_time()
     probability = await runner.call(
         partial(model.end_of_turn_probability, pcm), priority=work.priority

@@ -1,7 +1,7 @@
 """Listening: a microphone's frames end here, and what is found in them is reported.
 
-The detector hears each of them, and so does the recogniser of the turn that is being heard. Nothing
-here waits but for the next frame, and for a voice activity detection that is slow.
+The speech detector hears each of them, and so does the recogniser of the turn that is being heard.
+Nothing here waits but for the next frame, and for a voice activity detection that is slow.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Listener:
         self._resources = resources
         self._ended = False
         self._config = config.asr
-        vad, ear = resources.engines.vad, resources.engines.turn
+        vad, turn_model = resources.engines.vad, resources.engines.turn
         self._hearing = Hearing(
             vad,
             detector or SpeechDetector(config.turns),
             config.turns,
-            ear.window_s if ear else 0.0,
+            turn_model.window_s if turn_model else 0.0,
         )
 
     async def run(self) -> Reports:
@@ -97,7 +97,9 @@ class Listener:
     def judge(self, work: TurnTasks, since: int) -> Reports:
         """Have the silence that began with `since` judged by the sound of the voice before it."""
         model, recent = self._resources.engines.turn, self._hearing.recent
-        assert model is not None and work.transcriber is not None, "there is an ear, and a voice"
+        assert model is not None and work.transcriber is not None, (
+            "there is a turn model, and a voice"
+        )
         start = max(work.transcriber.start, recent.end - samples(1000 * model.window_s))
         pcm = recent.read(max(start, recent.start), recent.end)
         return judge_sound(work, self._resources, since, pcm)

@@ -59,7 +59,7 @@ class TurnTasks:
                     while self._jobs:
                         tasks.start_soon(self._jobs.popleft())
                     await changed.wait()
-                tasks.cancel_scope.cancel()  # nobody waits for what the ear makes of it
+                tasks.cancel_scope.cancel()  # nobody waits for what the turn model finds
 
     def begin(self, job: Job) -> None:
         """Begin something."""
