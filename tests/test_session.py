@@ -44,7 +44,7 @@ from voiceloop.trace.record import (
     voice_to_voice_ms,
 )
 from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
-from voiceloop.turn.work import Work
+from voiceloop.turn.work import TurnTasks
 from voiceloop.types import (
     Clause,
     Event,
@@ -919,12 +919,12 @@ async def test_marks_are_ordered_whatever_the_pauses(pauses: list[float], start:
 @pytest.mark.slow
 async def test_a_turn_that_is_over_is_forgotten_though_it_was_interrupted() -> None:
     gc.collect()
-    others = {id(thing) for thing in gc.get_objects() if type(thing) is Work}
+    others = {id(thing) for thing in gc.get_objects() if type(thing) is TurnTasks}
     alive: list[int] = []
 
     def count(event: Event) -> None:
         if isinstance(event, TurnTrace):
-            turns = [thing for thing in gc.get_objects() if type(thing) is Work]
+            turns = [thing for thing in gc.get_objects() if type(thing) is TurnTasks]
             alive.append(sum(id(turn) not in others for turn in turns))
 
     said = [Utterance(0.5 + 2.6 * index, "Tell me about the sky") for index in range(8)]

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tests.sounds import chunks, sizes
 from voiceloop.asr.loudness import HUSH_MS, STEP
 from voiceloop.asr.turns import (
+    SilenceLasts,
+    SpeechDetector,
     SpeechPaused,
     SpeechResumed,
     SpeechStarted,
@@ -287,15 +289,16 @@ def test_a_pause_begins_in_mid_window_where_the_network_doubts(
 
 def test_a_sound_in_mid_window_keeps_the_turn_open() -> None:
     pcm = np.concatenate((voice(20 * WINDOW), silence(4 * WINDOW)))
-    detector = TurnDetector(TurnConfig(hangover_ms=3 * 32))
+    detector = SpeechDetector(TurnConfig())
     for frame in Framer(size=WINDOW).feed(pcm[: 22 * WINDOW]):
-        detector.feed(frame, float(np.abs(frame.pcm).max() > 0.05))
+        found = [*detector.feed(frame, float(np.abs(frame.pcm).max() > 0.05))]
     late = 22 * WINDOW
-    sounding = AudioFrame(voice(WINDOW - 1), 16_000, late)
-    assert detector.between(sounding, hangover_ms=64) == []
-    assert detector.between(AudioFrame(silence(0), 16_000, late), hangover_ms=65) == []
-    (ended,) = detector.between(AudioFrame(silence(0), 16_000, late), hangover_ms=64)
-    assert isinstance(ended, TurnEnded) and ended.sample == late
+    assert found == [SilenceLasts(late, 20 * WINDOW)]
+    (loud,) = detector.between(AudioFrame(voice(WINDOW - 1), 16_000, late))
+    assert isinstance(loud, SilenceLasts) and not loud.reaches(64)
+    (quiet,) = detector.between(AudioFrame(silence(0), 16_000, late))
+    assert isinstance(quiet, SilenceLasts) and quiet.reaches(64) and not quiet.reaches(65)
+    assert detector.end().sample == late
 
 
 def test_a_click_shorter_than_min_speech_begins_no_turn() -> None:
@@ -324,17 +327,31 @@ def test_a_pause_and_going_on_within_the_hangover_are_one_turn() -> None:
     assert kinds == [SpeechStarted, SpeechPaused, SpeechResumed, SpeechPaused, TurnEnded]
 
 
-@pytest.mark.parametrize("hangover_ms", [150, 0])
-def test_the_hangover_can_be_chosen_call_by_call(hangover_ms: int) -> None:
-    detector = TurnDetector(TurnConfig(pause_ms=64, hangover_ms=500))
-    series = [0.9] * 10 + [0.0] * 20
-    ended: list[int] = []
-    for i, p in enumerate(series):
-        frame = AudioFrame(silence(WINDOW), 16_000, i * WINDOW)
-        # From the sixth silent window on the transcript is known to be complete.
-        events = detector.feed(frame, p, hangover_ms=hangover_ms if i >= 15 else None)
-        ended += [e.sample for e in events if isinstance(e, TurnEnded)]
-    assert ended == [16 * WINDOW]
+@given(probabilities, configs, st.integers(0, 160), st.integers(0, 300))
+def test_a_turn_ends_in_any_silence_and_the_next_begins_behind_it(
+    series: list[float], config: TurnConfig, at: int, rest: int
+) -> None:
+    frames = Framer(size=WINDOW).feed(silence(len(series) * WINDOW))
+    detector, lasts, taken, ended = SpeechDetector(config), SilenceLasts(0, 0), 0, False
+    for frame, p in zip(frames, series, strict=True):
+        if frame.start >= at * WINDOW and lasts.sample == frame.start and not ended:
+            for event in detector.between(AudioFrame(silence(rest), 16_000, frame.start)):
+                assert isinstance(event, SilenceLasts)
+                if not event.quiet:
+                    break
+                lasts, ended = event, True
+                assert detector.end() == TurnEnded(event.sample, event.speech_end)
+                assert not [*detector.between(AudioFrame(silence(rest), 16_000, frame.start))]
+                taken = event.speech_end
+        for event in detector.feed(frame, p):
+            match event:
+                case SilenceLasts():
+                    assert event.sample == frame.end and event.speech_end >= taken
+                    lasts = event
+                case SpeechStarted():
+                    assert event.start >= taken
+                case _:
+                    pass
 
 
 def test_a_stream_that_stops_ends_the_turn_in_progress_and_only_that() -> None:

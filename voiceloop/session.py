@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from functools import partial, singledispatchmethod
+from functools import partial
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -27,7 +28,8 @@ from voiceloop.audio.devices import Microphone, Speaker
 from voiceloop.audio.player import Player
 from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import actions, inputs
-from voiceloop.dialogue.core import Abilities, Core
+from voiceloop.dialogue.conversationstate import Abilities, ConversationState
+from voiceloop.dialogue.core import receive
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.dialogue.state import Options, Played, Returned, Settings
 from voiceloop.engines import Conversation, Engines
@@ -42,8 +44,8 @@ from voiceloop.turn.overlap import EVERYTHING, Overlap
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.skills import Skills, begun, wall_time
-from voiceloop.turn.work import Work
-from voiceloop.types import Event, Notice, Outcome
+from voiceloop.turn.work import TurnTasks
+from voiceloop.types import Event, Notice, Outcome, ToolCall
 
 logger = logging.getLogger(__name__)
 
@@ -91,21 +93,19 @@ class Session:
         usual = 0 if engines.llm.metered else MAX_GUESSES
         most = usual if guesses == "auto" else guesses
         reply = Options(skills=config.llm.skills != "none")
-        self._core = Core(
+        self._state = ConversationState(
             Settings(config.turns, language(config.asr.language), reply=reply),
             Abilities(
                 prefills=overlap.prefill,
                 recognises=overlap.stages,
                 guesses=most if overlap.early_reply else 0,
                 full_duplex=full_duplex,
-                ear_ms=engines.turn.silence_ms if engines.turn else None,
+                turn_model_ms=engines.turn.silence_ms if engines.turn else None,
             ),
             engines.llm.calibrations,
         )
-        self._work: dict[int, Work] = {}
+        self._work: dict[int, TurnTasks] = {}
         """What runs, by the turn that it is for."""
-        self._told: deque[inputs.Input] = deque()
-        self._deciding = False
         self._answering: int | None = None
         """The turn that a client's last request was about."""
         self._tasks: TaskGroup | None = None
@@ -117,7 +117,7 @@ class Session:
             self._tasks = tasks
             tasks.start_soon(self._report, play(self._resources))
             tasks.start_soon(self._report, self._resources.skills.ringing())
-            self._tell(inputs.CaughtUp())  # what was told before has been done
+            self._tell(inputs.Settled())
             await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
@@ -146,7 +146,7 @@ class Session:
     @property
     def language(self) -> Language:
         """What the user speaks, from the next turn on; `AUTO` until a turn of theirs tells."""
-        return self._core.settings.language
+        return self._state.settings.language
 
     @language.setter
     def language(self, spoken: Language) -> None:
@@ -193,7 +193,7 @@ class Session:
     @property
     def idle(self) -> bool:
         """No turn has begun that is not over."""
-        return not self._core.state.turns
+        return not self._state.turns
 
     def rewrite(self, rewritten: Callable[[], None]) -> None:
         """Before anything else is read, do to the conversation what `rewritten` does."""
@@ -207,28 +207,21 @@ class Session:
     # ---- deciding: what is reported goes to the core, and what it answers with is done
 
     def _tell(self, told: inputs.Input) -> None:
-        """Report something, and do what follows from it before anything else is reported."""
-        self._told.append(told)
-        if self._deciding:
-            return
-        self._deciding = True
-        try:
-            while self._told:
-                for action in self._decide(self._told.popleft()):
-                    self._act(action)
-                if not self._told and not self._core.caught_up and self._tasks is not None:
-                    self._told.append(inputs.CaughtUp())
-        finally:
-            self._deciding = False
+        """Report something, do what follows from it, and report what comes of that at once."""
+        reports = deque([told])
+        while reports:
+            for action in self._decide(reports.popleft()):
+                if (found := self._act(action)) is not None:
+                    reports.append(found)
 
     def _decide(self, told: inputs.Input) -> Sequence[actions.Action]:
         """What is to be done; what runs of each turn learns what the core makes of it by now."""
         now = anyio.current_time()
-        if self._core.contested:
-            self._core.receive(self._played(), now)
-        asked = self._core.receive(told, now)
+        if self._state.contested:
+            receive(self._state, self._played(), now)
+        asked = receive(self._state, told, now)
         for turn, work in self._work.items():
-            work.known = self._core.turn(turn)
+            work.known = self._state.turn(turn)
         return asked
 
     def _played(self) -> Played:
@@ -236,103 +229,83 @@ class Session:
         first_sound = player.recorder.at(Mark.FIRST_SOUND)
         return Played(player.turn, player.heard().words, first_sound, player.said_a_clause)
 
-    @singledispatchmethod
-    def _act(self, action: actions.Action) -> None:
-        """Do one of the things that the core asks for."""
-        raise AssertionError(f"nobody does {action}")
+    def _act(self, action: actions.Action) -> inputs.Input | None:
+        """Do one of the things that the core asks for. Returns what is to be reported of it at
+        once, if anything."""
+        if isinstance(action, actions.ForTurn):
+            return self._act_on_turn(action)
+        if isinstance(action, actions.ForModel):
+            self._let_model(action)
+        elif isinstance(action, actions.ForReply):
+            self._reply_of(action.turn).act(action)
+        else:
+            self._tell_others(action)
+        return None
 
-    @_act.register
-    def _begin_turn(self, action: actions.Begin) -> None:
-        work = Work(action.turn, Recorder(action.number), self._core.turn(action.turn))
+    def _act_on_turn(self, action: actions.ForTurn) -> inputs.Input | None:
+        match action:
+            case actions.Begin():
+                self._begin(action)
+            case actions.EndTurn():
+                return self._listener.end_turn()
+            case actions.JudgeSound():
+                work = self._work[action.turn]
+                self._do(work, self._listener.judge(work, action.since))
+            case actions.CallTool():
+                self._call_tool(action.call, self._reply_of(action.turn))
+            case actions.Stop():
+                # First: a reply that is stopped would take itself for played.
+                self._work[action.turn].call_off()
+                if action.audible:
+                    self._resources.player.stop()
+            case actions.Finish():
+                self._finish(action)
+                return inputs.Settled()
+        return None
+
+    def _let_model(self, action: actions.ForModel) -> None:
+        """Have the language model do something, or leave it."""
+        match action:
+            case actions.ReadOpening():
+                self._start(self._report, self._history.read(action))
+            case actions.LeaveOpening():
+                self._history.leave()
+            case actions.ReadWords():
+                work = self._work[action.turn]
+                self._do(work, read(work, self._resources, action))
+            case actions.RewriteHistory():
+                self._do(self._work[action.turn], rewrite(self._resources, action.rewrite))
+            case actions.StartReply():
+                self._start_reply(action, self._work[action.turn])
+
+    def _tell_others(self, action: actions.ForOthers) -> None:
+        """Tell whoever watches, the record of a turn, a client that has asked, or the
+        microphone."""
+        match action:
+            case actions.Show():
+                self._resources.show(action.event)
+            case actions.Record():
+                now, recorder = anyio.current_time(), self._work[action.turn].recorder
+                recorder.span(Lane.VAD, action.name, action.since, now, **action.facts)
+            case actions.Count():
+                self._work[action.turn].recorder.count(action.counter)
+            case actions.Answering():
+                self._answering = action.number
+            case actions.HoldMicrophone():
+                self._listener.microphone.hold()
+            case actions.ReleaseMicrophone():
+                self._listener.microphone.release()
+
+    def _begin(self, action: actions.Begin) -> None:
+        work = TurnTasks(action.turn, Recorder(action.number), self._state.turn(action.turn))
         self._work[action.turn] = self._history.next = work
         if action.started is None:  # nobody speaks
             work.write(anyio.current_time())
         else:
             self._listener.begin(work, action.started)
             self._do(work, recognise(work, self._resources))
-        assert self._tasks is not None, "the session runs"
-        self._tasks.start_soon(self._run, work)
+        self._start(self._run, work)
 
-    @_act.register
-    def _end_after(self, action: actions.EndAfter) -> None:
-        self._told.extend(self._listener.end_after(action.turn, action.silence_ms))
-
-    @_act.register
-    def _begin_judging(self, action: actions.JudgeSound) -> None:
-        work = self._work[action.turn]
-        self._do(work, self._listener.judge(work, action.since))
-
-    @_act.register
-    def _begin_opening(self, action: actions.ReadOpening) -> None:
-        assert self._tasks is not None, "the session runs"
-        self._tasks.start_soon(self._report, self._history.read(action))
-
-    @_act.register
-    def _leave_opening(self, action: actions.LeaveOpening) -> None:
-        self._history.leave()
-
-    @_act.register
-    def _begin_reading(self, action: actions.ReadWords) -> None:
-        work = self._work[action.turn]
-        self._do(work, read(work, self._resources, action))
-
-    @_act.register
-    def _begin_rewriting(self, action: actions.RewriteHistory) -> None:
-        work = self._work[action.turn]
-        self._do(work, rewrite(self._resources, action.rewrite))
-
-    @_act.register
-    def _start_reply(self, action: actions.StartReply) -> None:
-        work = self._work[action.turn]
-        known = self._resources.skills.answer(action, self._wall_clock())
-        gate = Gate(urgent=work.ended)
-        work.reply = Reply(action, work.recorder, self._resources, gate, known)
-        work.reply.begin()
-        work.begin(partial(self._reply, work, work.reply))
-
-    @_act.register
-    def _call_tool(self, action: actions.CallTool) -> None:
-        reply, call = self._reply_of(action.turn), action.call
-        if call.problem:
-            text = f"the model wrote a call that cannot be read: {call.problem}"
-            self._resources.show(Notice(text))
-        result = self._resources.skills.call(call, self._wall_clock(), reply.asked.language)
-        reply.thinking.returned(call, result)
-
-    @_act.register
-    def _commit(self, action: actions.Commit) -> None:
-        reply, resources = self._reply_of(action.turn), self._resources
-        if reply.thinking.answer is not None:
-            resources.skills.do(reply.thinking.answer)
-            resources.player.gain = resources.skills.voice.gain
-        reply.commit()
-
-    @_act.register
-    def _drop(self, action: actions.Drop) -> None:
-        self._reply_of(action.turn).gate.drop()
-
-    @_act.register
-    def _hesitate(self, action: actions.Hesitate) -> None:
-        self._reply_of(action.turn).gate.hesitate(action.seconds)
-
-    @_act.register
-    def _pause(self, action: actions.Pause) -> None:
-        self._resources.player.pause()
-        self._reply_of(action.turn).gate.suspend()
-
-    @_act.register
-    def _resume(self, action: actions.Resume) -> None:
-        self._reply_of(action.turn).gate.resume()
-        self._resources.player.resume()
-
-    @_act.register
-    def _stop(self, action: actions.Stop) -> None:
-        # First: a reply that is stopped would take itself for played.
-        self._work[action.turn].call_off()
-        if action.audible:
-            self._resources.player.stop()
-
-    @_act.register
     def _finish(self, action: actions.Finish) -> None:
         work = self._work.pop(action.turn)
         outcome, heard = self._history.settle(work.reply, action)
@@ -343,31 +316,19 @@ class Session:
         work.wake()
         self._resources.show(work.recorder.trace(outcome, heard))
 
-    @_act.register
-    def _show_event(self, action: actions.Show) -> None:
-        self._resources.show(action.event)
+    def _start_reply(self, action: actions.StartReply, work: TurnTasks) -> None:
+        known = self._resources.skills.answer(action, self._wall_clock())
+        gate = Gate(urgent=work.ended)
+        work.reply = Reply(action, work.recorder, self._resources, gate, known)
+        work.reply.begin()
+        work.begin(partial(self._reply, work, work.reply))
 
-    @_act.register
-    def _record(self, action: actions.Record) -> None:
-        now = anyio.current_time()
-        recorder = self._work[action.turn].recorder
-        recorder.span(Lane.VAD, action.name, action.since, now, **action.facts)
-
-    @_act.register
-    def _count(self, action: actions.Count) -> None:
-        self._work[action.turn].recorder.count(action.counter)
-
-    @_act.register
-    def _note_answering(self, action: actions.Answering) -> None:
-        self._answering = action.number
-
-    @_act.register
-    def _hold_microphone(self, action: actions.HoldMicrophone) -> None:
-        self._listener.microphone.hold()
-
-    @_act.register
-    def _release_microphone(self, action: actions.ReleaseMicrophone) -> None:
-        self._listener.microphone.release()
+    def _call_tool(self, call: ToolCall, reply: Reply) -> None:
+        if call.problem:
+            text = f"the model wrote a call that cannot be read: {call.problem}"
+            self._resources.show(Notice(text))
+        result = self._resources.skills.call(call, self._wall_clock(), reply.asked.language)
+        reply.thinking.returned(call, result)
 
     def _note(self, reply: Reply | None, outcome: Outcome, heard: str) -> None:
         """Keep what was said, and end where that was goodbye."""
@@ -387,7 +348,7 @@ class Session:
 
     # ---- the work of a turn
 
-    async def _run(self, work: Work) -> None:
+    async def _run(self, work: TurnTasks) -> None:
         """Do what is to be done for a turn. A stage that fails ends its turn, never the session."""
         try:
             await work.run()
@@ -399,7 +360,11 @@ class Session:
         if not work.over:
             self._tell(inputs.Stopped(work.turn))
 
-    def _do(self, work: Work, job: Reports) -> None:
+    def _start(self, job: Callable[..., Coroutine[Any, Any, None]], argument: object) -> None:
+        assert self._tasks is not None, "the session runs"
+        self._tasks.start_soon(job, argument)
+
+    def _do(self, work: TurnTasks, job: Reports) -> None:
         work.begin(partial(self._report, job))
 
     async def _report(self, job: Reports) -> None:
@@ -408,7 +373,7 @@ class Session:
             async for told in found:
                 self._tell(told)
 
-    async def _reply(self, work: Work, reply: Reply) -> None:
+    async def _reply(self, work: TurnTasks, reply: Reply) -> None:
         async with reply.run(work.voiced) as thought:
             await self._report(thought)
         self._tell(inputs.Replied(work.turn, dropped=reply.gate.scope.cancelled_caught))

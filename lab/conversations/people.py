@@ -26,7 +26,14 @@ from lab.conversations.gaps import Gap, background, insert
 from lab.conversations.sentences import Standing
 from lab.conversations.suites import PAUSE_MS
 from voiceloop.asr.agreement import normalise
-from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnDetector, TurnEnded
+from voiceloop.asr.turns import (
+    SilenceLasts,
+    SpeechPaused,
+    SpeechResumed,
+    SpeechStarted,
+    TurnDetector,
+    TurnEnded,
+)
 from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, samples, silence
 from voiceloop.bench.asr import full_windows
 from voiceloop.bench.background import Rng
@@ -208,6 +215,8 @@ def speech(clip: Clip, vad: Vad) -> tuple[int, int, tuple[tuple[int, int], ...]]
                 silences.append((paused, event.speech_start))
             case TurnEnded():
                 end = min(event.speech_end, len(clip.pcm))
+            case SilenceLasts():
+                pass
     if start is None:
         raise AudioError(f"nobody speaks in {clip.name}", "leave it out, or record it louder")
     return start, end, tuple(silences)

@@ -12,7 +12,7 @@ import pytest
 
 from voiceloop.asr.hearing import Hearing
 from voiceloop.asr.silero import Silero
-from voiceloop.asr.turns import TurnDetector, TurnEnded, TurnEvent
+from voiceloop.asr.turns import SilenceLasts, SpeechDetector, TurnEnded, TurnEvent
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE, Framer, silence
 from voiceloop.bundled import bundled
@@ -41,14 +41,16 @@ def clips() -> Sequence[Pcm]:
 
 async def heard(pcm: Pcm, runner: Runner | None) -> list[TurnEvent]:
     """What a stream decides; the silence that ends a turn changes at each event."""
-    hearing = Hearing(Silero(), TurnDetector(TurnConfig()), TurnConfig())
+    hearing = Hearing(Silero(), SpeechDetector(TurnConfig()), TurnConfig())
     found = list[TurnEvent]()
     for frame in Framer(size=FRAME).feed(pcm):
         judge = partial(hearing.judge, frame)
         judged = judge() if runner is None else await runner.call(judge)
         for event in hearing.feed(judged, frame.end / SPEECH_RATE):
-            found.append(event)
-            hearing.silence_ms = 200 + 100 * (len(found) % 4)
+            if not isinstance(event, SilenceLasts):
+                found.append(event)
+            elif event.reaches(200 + 100 * (len(found) % 4)):
+                found.append(hearing.end())
     return found
 
 
@@ -64,12 +66,12 @@ async def test_turns_are_the_same_on_the_event_loop_and_off_it() -> None:
 
 def test_nothing_is_heard_of_a_frame_before_it_is_taken_in() -> None:
     """Or what is decided meanwhile would be about audio that has not arrived."""
-    hearing = Hearing(Silero(), TurnDetector(TurnConfig()), TurnConfig())
+    hearing = Hearing(Silero(), SpeechDetector(TurnConfig()), TurnConfig())
     (pcm, *_) = clips()
     frames = Framer(size=FRAME).feed(pcm)
     for frame in frames:
-        end, before = hearing.recent.end, hearing.between()
+        end = hearing.recent.end
         judged = hearing.judge(frame)
-        assert (hearing.recent.end, hearing.between()) == (end, before)
+        assert hearing.recent.end == end
         list(hearing.feed(judged, 0.0))
         assert hearing.recent.end == frame.end

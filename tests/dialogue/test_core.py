@@ -9,13 +9,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.dialogue.world import CALIBRATION, World, unthinking
-from voiceloop.dialogue.core import Abilities, Core
+from voiceloop.dialogue.conversationstate import Abilities, ConversationState
+from voiceloop.dialogue.core import receive
 
 pytestmark = pytest.mark.pure
 
 ABILITIES = (
     Abilities(),
-    Abilities(ear_ms=200),
+    Abilities(turn_model_ms=200),
     Abilities(guesses=0),
     Abilities(prefills=False, recognises=False, guesses=0),
     Abilities(full_duplex=False),
@@ -57,8 +58,8 @@ def test_where_words_alone_are_wanted_the_model_does_nothing_and_no_turn_stays(
 @pytest.mark.parametrize("seed", range(50))
 def test_the_same_reports_give_the_same_actions(seed: int) -> None:
     world = converse(seed, 100)
-    again = Core(world.settings, world.abilities, {"en": CALIBRATION})
-    assert [again.receive(told, now) for told, now in world.told] == world.answers
+    again = ConversationState(world.settings, world.abilities, {"en": CALIBRATION})
+    assert [receive(again, told, now) for told, now in world.told] == world.answers
 
 
 @pytest.mark.full

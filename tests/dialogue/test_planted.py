@@ -11,121 +11,173 @@ from types import ModuleType
 import pytest
 
 from tests.dialogue.test_core import ABILITIES
-from tests.dialogue.world import World, unthinking
+from tests.dialogue.world import Receive, World, unthinking
 from voiceloop.dialogue import core
 
 pytestmark = pytest.mark.pure
 
+FOLDER = Path(core.__file__).parent
 PLANTED = {
-    "a guess is let out before the user has finished": ("elif turn.words.final:\n", "else:\n"),
-    "a reply to other words is kept": ("if text != turn.reply.text:", "if not text:"),
+    "a guess is let out before the user has finished": (
+        "guess",
+        "elif turn.words.final:\n",
+        "else:\n",
+    ),
+    "a reply to other words is kept": ("guess", "if text != turn.reply.text:", "if not text:"),
     "a sound that is taken back leaves the reply paused": (
-        "        if rival := self.turn(turn.contest.rival):\n            self._give",
-        "        if rival := self.turn(None):\n            self._give",
+        "floor",
+        "    if rival := state.turn(turn.contest.rival):\n        _give",
+        "    if rival := state.turn(None):\n        _give",
     ),
     "the model is given two things to do": (
-        "            self._learn_from_reply(turn, told)\n",
-        "            self._learn_from_reply(turn, told)\n            self._model = None\n",
+        "modelqueue",
+        "        doubt(state, turn, told)\n",
+        "        doubt(state, turn, told)\n        state.model = None\n",
     ),
     "the newest turn is answered first": (
-        "turn = self.state.turns[0]",
-        "turn = self.state.turns[-1]",
+        "modelqueue",
+        "turn = state.turns[0]\n",
+        "turn = state.turns[-1]\n",
     ),
-    "work is called off twice": ("if turn.phase is not Phase.STOPPING:", "if turn:"),
+    "work is called off twice": ("floor", "if turn.phase is not Phase.STOPPING:", "if turn:"),
     "a sound pauses what it may not interrupt": (
-        "if not (self.settings.interruptible and rival.committed):",
+        "floor",
+        "if not (state.settings.interruptible and rival.committed):",
         "if not rival.committed:",
     ),
     "what is being stopped is worked on": (
+        "modelqueue",
         "if turn.phase is Phase.STOPPING or turn.dismissed:",
         "if turn.dismissed:",
     ),
     "a reply is begun before the history is read": (
-        "comes_next = self._rewrite is None and self",
-        "comes_next = self",
+        "modelqueue",
+        "comes_next = state.rewrite is None and state",
+        "comes_next = state",
     ),
     "what a client is to call is called here": (
-        "for one in told.calls if not one.client",
-        "for one in told.calls",
+        "replies",
+        "if not call.client:",
+        "if call:",
     ),
-    "the model is never free again": ("self._model if goes_on else None", "self._model"),
+    "the model is never free again": ("replies", "state.model if goes_on else None", "state.model"),
     "a reply waits for a sound that was nothing": (
+        "floor",
         "one.undecided and one.rival == rival.id",
         "one.rival == rival.id",
     ),
     "a turn ends without any silence": (
-        "silence_ms = policy.hangover_ms\n",
-        "silence_ms = 0\n",
+        "turnend",
+        "if waits else config.hangover_ms\n",
+        "if waits else 0\n",
     ),
     "a user who has just paused is taken for one who has not": (
-        "resumes=resumes(at, self.state.fell_silent)",
+        "user",
+        "resumes=paused is not None and at - paused < RESUMED_S",
         "resumes=False",
     ),
-    "a reply that was paused stays so": ("        self._do(actions.Resume(rival.id))\n", ""),
+    "a reply that was paused stays so": ("floor", "    state.ask(actions.Resume(rival.id))\n", ""),
     "a turn waits for ever to be asked for": (
+        "modelqueue",
         "and not any(other.request.made for other in later)",
         "",
     ),
     "words are carried over to what has no room for them": (
-        "if other.asks and other.outcome",
-        "if other.outcome",
+        "modelqueue",
+        "if turn.asks and turn.outcome",
+        "if turn.outcome",
     ),
     "a timer that rings waits for the user to ask": (
+        "modelqueue",
         "if turn.returned or turn.announces:",
         "if turn.returned:",
     ),
     "a sound does not reach the reply behind a message": (
-        "rival = next((turn for turn in self.state.turns if turn.committed), None)",
-        "rival = self.state.turns[-1] if self.state.turns else None",
+        "user",
+        "rival = next((turn for turn in state.turns if turn.committed), None)",
+        "rival = state.turns[-1] if state.turns else None",
     ),
     "what a client is to bring results for is read over": (
-        "turns=turns, begun=turn.id, unread=False)",
-        "turns=turns, begun=turn.id)",
+        "conversationstate",
+        "        self.unread = False",
+        "        pass",
     ),
     "a history that is not wanted any more is read to its end": (
-        "                    self._do(actions.LeaveOpening())",
-        "                    pass",
-    ),
-    "a reply that failed is still being heard": (
-        '                self._finish(turn, "failed")',
+        "client",
+        "                state.ask(actions.LeaveOpening())",
         "                pass",
     ),
+    "a reply that failed is still being heard": (
+        "replies",
+        '            finish(state, turn, "failed")',
+        "            pass",
+    ),
     "what is said is read where words alone are wanted": (
-        "        if not self.settings.thinks:\n            return self._end_with_words(turn)\n",
+        "modelqueue",
+        "    if not state.settings.thinks:\n        return _end_with_words(state, turn)\n",
         "",
     ),
     "the opening is read where words alone are wanted": (
-        "if not (self.state.unread and self.settings.thinks):",
-        "if not self.state.unread:",
+        "modelqueue",
+        "if not (state.unread and state.settings.thinks):",
+        "if not state.unread:",
     ),
     "a turn stays though its words are known": (
+        "modelqueue",
         "if turn.words.final is None or turn.phase is not Phase.HEARING:",
         "if turn:",
     ),
 }
 
 
+DECIDING = (
+    *("conversationstate", "floor", "turnend", "guess", "user"),
+    *("replies", "client", "modelqueue", "core"),
+)
+"""The modules of the core, each after those that it imports."""
+
+
 @pytest.fixture
-def module() -> Iterator[ModuleType]:
-    """A module of another name to put the core's code in."""
+def package() -> Iterator[ModuleType]:
+    """A package of another name to put the core's code in."""
     made = ModuleType("planted")
-    sys.modules["planted"] = made  # where dataclasses look for it
+    sys.modules["planted"] = made
     yield made
-    del sys.modules["planted"]
+    for name in ("planted", *(f"planted.{name}" for name in DECIDING)):
+        sys.modules.pop(name, None)
+
+
+def planted(package: ModuleType, file: str, right: str, wrong: str) -> Receive:
+    """The core with one of its modules changed."""
+    for name in DECIDING:
+        source = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+        if name == file:
+            assert source.count(right) == 1, "the bug is planted in one place"
+            source = source.replace(right, wrong)
+        for other in DECIDING:
+            source = source.replace(f"voiceloop.dialogue.{other} ", f"planted.{other} ")
+        source = source.replace(TABLE, f"from voiceloop.dialogue import inputs\n{OWN_TABLE}")
+        module = sys.modules[f"planted.{name}"] = ModuleType(f"planted.{name}")
+        exec(compile(source, f"planted/{name}", "exec"), module.__dict__)
+        setattr(package, name, module)
+    return sys.modules["planted.core"].receive
+
+
+TABLE = "from voiceloop.dialogue import client, inputs, modelqueue, replies, user\n"
+OWN_TABLE = "from planted import client, modelqueue, replies, user\n"
 
 
 @pytest.mark.parametrize("bug", PLANTED)
-def test_a_planted_bug_is_found(bug: str, module: ModuleType) -> None:
-    right, wrong = PLANTED[bug]
-    source = Path(core.__file__).read_text(encoding="utf-8")
-    assert source.count(right) == 1, "the bug is planted in one place"
-    exec(compile(source.replace(right, wrong), "planted", "exec"), module.__dict__)
+def test_a_planted_bug_is_found(bug: str, package: ModuleType) -> None:
+    receive = planted(package, *PLANTED[bug])
+    kind = sys.modules["planted.conversationstate"].ConversationState
     with pytest.raises(AssertionError):
         for seed in range(300):
             rng = Random(seed)
-            world = World(rng, abilities=rng.choice(ABILITIES), kind=module.Core)
             if seed % 4 == 3:
-                world = World(rng, unthinking(), rng.choice(ABILITIES), kind=module.Core)
+                world = World(rng, unthinking(), rng.choice(ABILITIES), receive=receive, kind=kind)
+            else:
+                world = World(rng, abilities=rng.choice(ABILITIES), receive=receive, kind=kind)
             for _ in range(20 + seed % 181):
                 world.step()
             world.settle()

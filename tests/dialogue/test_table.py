@@ -11,6 +11,8 @@ import pytest
 
 from tests.dialogue.world import World
 from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.conversationstate import ConversationState
+from voiceloop.dialogue.core import receive
 from voiceloop.dialogue.state import Phase
 
 pytestmark = pytest.mark.pure
@@ -24,6 +26,7 @@ RARE = {
     ("hearing", "committed", "TurnEnded"),
     ("guessing", "stopping", "Cancel"),
     ("committed", "done", "Replied"),
+    ("contested", "speaking", "Frame"),
 }
 """What so few conversations may not bring about, or where every reply sounds."""
 
@@ -48,20 +51,20 @@ class Watched(World):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.seen: dict[Change, set[str]] = defaultdict(set)
-        receive = self.core.receive
+        self.receive = self.watched
 
-        def watched(told: inputs.Input, now: float) -> list[actions.Action]:
-            before = {turn.id: turn.phase.value for turn in self.core.state.turns}
-            actions = receive(told, now)
-            after = {turn.id: turn.phase.value for turn in self.core.state.turns}
-            name = type(told.event if isinstance(told, inputs.Detected) else told).__name__
-            for turn in before.keys() | after.keys():
-                change = before.get(turn, "—"), after.get(turn, "done")
-                if change[0] != change[1]:
-                    self.seen[change].add(name)
-            return actions
-
-        self.core.receive = watched  # type: ignore[method-assign]
+    def watched(
+        self, state: ConversationState, told: inputs.Input, now: float
+    ) -> list[actions.Action]:
+        before = {turn.id: turn.phase.value for turn in state.turns}
+        asked = receive(state, told, now)
+        after = {turn.id: turn.phase.value for turn in state.turns}
+        name = type(told.event if isinstance(told, inputs.Detected) else told).__name__
+        for turn in before.keys() | after.keys():
+            change = before.get(turn, "—"), after.get(turn, "done")
+            if change[0] != change[1]:
+                self.seen[change].add(name)
+        return asked
 
 
 def test_the_table_tells_all_that_can_become_of_a_turn() -> None:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.asr.turns import SilenceLasts, SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
-from voiceloop.dialogue.core import Abilities, Core
-from voiceloop.dialogue.policy import RESUMED_S
+from voiceloop.dialogue.conversationstate import Abilities, ConversationState
+from voiceloop.dialogue.core import receive
 from voiceloop.dialogue.state import Options, Phase, Played, Settings, Words
+from voiceloop.dialogue.user import RESUMED_S
 from voiceloop.languages import language
 from voiceloop.types import Calibration, FloorChange, ToolCall, Transcript, TurnHeard, Word
 
@@ -22,6 +23,7 @@ CALIBRATION = Calibration(0.5, 0.2, 88)
 SPOKEN = (Phase.COMMITTED, Phase.SPEAKING, Phase.CONTESTED)
 
 
+Receive = Callable[[ConversationState, inputs.Input, float], list[actions.Action]]
 TurnWork = actions.ReadWords | actions.RewriteHistory | actions.StartReply
 
 
@@ -31,6 +33,7 @@ class Live:
 
     number: int
     heard: bool
+    announces: bool = False
     text: str = ""
     silent: bool = False
     ended: bool = False
@@ -64,19 +67,24 @@ class World:
     abilities: Abilities = field(default_factory=Abilities)
     told: list[tuple[inputs.Input, float]] = field(default_factory=list)
     answers: list[Sequence[actions.Action]] = field(default_factory=list)
-    kind: type[Core] = Core
+    receive: Receive = receive
+    kind: type[ConversationState] = ConversationState
 
     def __post_init__(self) -> None:
-        self.core = self.kind(self.settings, self.abilities, {"en": CALIBRATION})
+        self.state = self.kind(self.settings, self.abilities, {"en": CALIBRATION})
         self.now, self.sample = 1.0, 16_000
         self.live: dict[int, Live] = {}
         self.over: set[int] = set()
         self.hearing: int | None = None
         self.fell_silent = -math.inf
         """When a turn ended in which something was said to listen to."""
+        self.speech_end = 0
+        self.lasts: SilenceLasts | None = None
+        """The silence that was reported last."""
+        self.ending = False
+        """The core has ended the turn that is heard."""
         self.model: actions.ModelWork | None = None
         self.ear: actions.JudgeSound | None = None
-        self.ends_after: actions.EndAfter | None = None
         self.rewrite: object | None = None
         self.left = False
         """What is read while nobody says anything is to be left."""
@@ -103,7 +111,7 @@ class World:
             if self.hearing is not None:
                 live = self.live.get(self.hearing)
                 if live is None or live.silent:
-                    self._end()
+                    self._last()
                 else:
                     self._pause()
                 continue
@@ -114,8 +122,8 @@ class World:
 
     def check_settled(self) -> None:
         """No turn hangs that is to be answered, nor any where none is."""
-        assert self.core.settings.thinks or not self.core.state.turns
-        assert not [turn.id for turn in self.core.state.turns if turn.request.made]
+        assert self.state.settings.thinks or not self.state.turns
+        assert not [turn.id for turn in self.state.turns if turn.request.made]
 
     def _of_user(self) -> list[Callable[[], None]]:
         moves: list[Callable[[], None]] = [self._frame, self._frame, *self._decodes()]
@@ -123,8 +131,10 @@ class World:
             return [*moves, self._speak, self._speak]
         live = self.live.get(self.hearing)
         if live is None:
-            return [*moves, self._end]
-        return [*moves, self._say, self._resume if live.silent else self._pause, self._end]
+            return [*moves, self._last, self._end]
+        if live.silent:
+            return [*moves, self._say, self._resume, self._last, self._last, self._end]
+        return [*moves, self._say, self._pause, self._end]
 
     def _decodes(self) -> list[Callable[[], None]]:
         waiting = [
@@ -197,10 +207,10 @@ class World:
         self.tell(
             inputs.Detected(SpeechStarted(self.sample, self.sample - 500, self.sample), self.now)
         )
-        turn = self.core.turn(self.hearing)
+        turn = self.state.turn(self.hearing)
         assert turn and turn.resumes == (self.now - self.fell_silent < RESUMED_S)
-        if self.core.settings.interruptible:
-            heard = [turn for turn in self.core.state.turns if turn.phase in SPOKEN]
+        if self.state.settings.interruptible:
+            heard = [turn for turn in self.state.turns if turn.phase in SPOKEN]
             assert all(turn.phase is Phase.CONTESTED for turn in heard), "a sound pauses a reply"
 
     def _say(self) -> None:
@@ -212,17 +222,20 @@ class World:
     def _pause(self) -> None:
         assert self.hearing is not None
         live = self.live[self.hearing]
-        live.silent = True
-        self.tell(
-            inputs.Detected(
-                SpeechPaused(self.sample, self.sample - 500), self.now, self._words(live)
-            )
-        )
+        live.silent, self.speech_end = True, self.sample - 500
+        paused = SpeechPaused(self.sample, self.speech_end)
+        self.tell(inputs.Detected(paused, self.now, self._words(live)))
+
+    def _last(self) -> None:
+        """The user is still silent, or there is a sound that may be speech."""
+        lasts = SilenceLasts(self.sample, self.speech_end, self.rng.random() < 0.8)
+        self.lasts = lasts
+        self.tell(inputs.Detected(lasts, self.now))
 
     def _resume(self) -> None:
         assert self.hearing is not None
         live = self.live[self.hearing]
-        live.silent = False
+        live.silent, self.lasts = False, None
         self.tell(
             inputs.Detected(SpeechResumed(self.sample, self.sample), self.now, self._words(live))
         )
@@ -230,13 +243,14 @@ class World:
     def _end(self) -> None:
         assert self.hearing is not None
         live, self.hearing = self.live.get(self.hearing), None
+        self.lasts, self.ending = None, False
         if live is None:
             self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now))
             return
         live.ended = True
         live.final = live.silent and self.rng.random() < 0.5
         words = self._words(live)
-        turn = self.core.turn(self.core.state.listening)
+        turn = self.state.turn(self.state.listening)
         if turn and turn.uncontested and replace(turn, words=words).text:
             self.fell_silent = self.now
         self.tell(inputs.Detected(TurnEnded(self.sample, self.sample - 500), self.now, words))
@@ -297,7 +311,7 @@ class World:
         self.tell(inputs.SoundJudged(ear.turn, ear.since, self.rng.random()))
 
     def _forget(self) -> None:
-        self.hearing = None
+        self.hearing = self.lasts = None
         self.tell(inputs.Forget())
 
     def _rewrite(self) -> None:
@@ -309,13 +323,15 @@ class World:
     def tell(self, told: inputs.Input) -> None:
         """Tell the core, do what it asks for, and check that it may ask for that."""
         self.told.append((told, self.now))
-        actions = self.core.receive(told, self.now)
+        actions = self.receive(self.state, told, self.now)
         self.answers.append(actions)
         for action in actions:
             self._do(action)
         self._check()
-        if not self.core.caught_up:
-            self.tell(inputs.CaughtUp())
+        if self.ending:
+            self._end()
+        if not self.state.settled:
+            self.tell(inputs.Settled())
 
     def _do(self, action: actions.Action) -> None:
         turn = getattr(action, "turn", None)
@@ -325,9 +341,7 @@ class World:
         if isinstance(action, actions.Show):
             self._shown(action.event)
             return
-        assert turn is None or turn in self.live or isinstance(action, actions.EndAfter), (
-            f"{action} is for a turn that is over"
-        )
+        assert turn is None or turn in self.live, f"{action} is for a turn that is over"
         match action:
             case actions.ReadWords() | actions.RewriteHistory() | actions.StartReply():
                 self._work(action)
@@ -358,23 +372,33 @@ class World:
             case actions.CallTool():
                 assert self.live[action.turn].committed, "no guess calls anything"
                 self.called.remove(action.call)
-            case actions.EndAfter():
-                self.ends_after = action
-                assert action.turn == self.core.state.listening, "only a turn that is heard can end"
-                assert action.silence_ms >= self.core.settings.policy.complete_ms
+            case actions.EndTurn():
+                self._ended()
             case _:
                 pass
 
     def _begin(self, action: actions.Begin) -> None:
         assert action.turn not in self.live and action.turn not in self.over, "ids are new"
         heard = action.started is not None
-        self.live[action.turn] = Live(action.number, heard, ended=not heard, final=not heard)
+        turn = self.state.turn(action.turn)
+        announces = turn is not None and bool(turn.announces)
+        self.live[action.turn] = Live(
+            action.number, heard, announces, ended=not heard, final=not heard
+        )
         if heard:
             assert self.hearing is None, "one turn is heard at a time"
             self.hearing = action.turn
 
+    def _ended(self) -> None:
+        turn, policy = self.state.turn(self.hearing), self.state.settings.policy
+        assert self.hearing is not None and self.lasts, "only a turn that is heard can end"
+        assert self.lasts.reaches(policy.complete_ms), "it ends in a silence"
+        if turn and turn.resumes:
+            assert self.lasts.reaches(policy.hangover_ms), "who has just paused may pause again"
+        self.ending = True
+
     def _open(self, work: actions.ReadOpening) -> None:
-        assert self.core.settings.thinks, "it is to do nothing"
+        assert self.state.settings.thinks, "it is to do nothing"
         assert self.model is None, "the model does one thing after the other"
         assert not self.live, "nobody says anything"
         assert work.number > self.begun, "it is of the next turn"
@@ -383,10 +407,10 @@ class World:
         self.model, self.left = work, False
 
     def _work(self, work: TurnWork) -> None:
-        assert self.core.settings.thinks, "the model is to do nothing"
+        assert self.state.settings.thinks, "the model is to do nothing"
         assert self.model is None, f"the model does one thing after the other: {self.model}, {work}"
         assert not self.live[work.turn].stopping, "nothing is begun for what is being stopped"
-        assert work.turn == self.core.state.turns[0].id, "turns are answered in order"
+        assert work.turn == self.state.turns[0].id, "turns are answered in order"
         self.model = work
         if isinstance(work, actions.RewriteHistory):
             assert work.rewrite is self.rewrite, "the newest history counts"
@@ -415,7 +439,7 @@ class World:
                 assert not live.committed, "only a guess hesitates"
             case actions.Pause():
                 assert live.committed and not live.stopping, "only what may be heard is paused"
-                assert self.core.settings.interruptible, "the client has not forbidden it"
+                assert self.state.settings.interruptible, "the client has not forbidden it"
                 live.paused = True
             case actions.Resume():
                 assert live.paused and not live.stopping, "what is resumed was paused"
@@ -425,10 +449,12 @@ class World:
         turn = finish.turn
         live = self.live.pop(turn)
         failed = isinstance(self.told[-1][0], inputs.Failed)
-        lost = finish.outcome == "abandoned" and self.core.settings.thinks
+        lost = finish.outcome == "abandoned" and self.state.settings.thinks
         if lost and live.text and not live.stopping and not failed:
-            carried = [other.carried for other in self.core.state.turns]
+            carried = [other.carried for other in self.state.turns]
             assert any(live.text in text for text in carried), "what was said is lost"
+        if live.announces and not failed:
+            assert live.replying is not None or live.stopping, "what rings is told"
         self.over.add(turn)
         if live.committed:
             self.replied.append(live.number)
@@ -448,14 +474,11 @@ class World:
         if isinstance(self.model, actions.ReadOpening):
             newest = self.rewrite is None or self.model.rewrite is self.rewrite
             assert newest or self.left, "what is not to be seen is not read on"
-        turns = self.core.state.turns
+        turns = self.state.turns
         for turn in turns:
-            if turn.id == self.core.state.listening and turn.hangover_ms is not None:
-                told = self.ends_after and (self.ends_after.turn, self.ends_after.silence_ms)
-                assert told == (turn.id, turn.hangover_ms), "the detector knows what ends the turn"
-                assert (
-                    not turn.resumes or turn.hangover_ms >= self.core.settings.policy.hangover_ms
-                ), "who has just paused may pause again"
+            if turn.id == self.hearing and turn.hangover_ms is not None and self.lasts:
+                due = self.lasts.reaches(turn.hangover_ms)
+                assert due == self.ending, "a turn ends as soon as it may"
         assert {turn.id for turn in turns} == self.live.keys(), "a turn is over once it is finished"
         assert sum(turn.phase in SPOKEN for turn in turns) <= 1, "one reply is heard at a time"
         for turn in turns:

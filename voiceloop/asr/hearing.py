@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from voiceloop.asr.turns import Detector, SpeechStarted, TurnEvent
+from voiceloop.asr.turns import Detector, SpeechStarted, TurnEnded, TurnEvent
 from voiceloop.audio.frames import SPEECH_RATE, Framer, SampleBuffer, samples
 from voiceloop.config import TurnConfig
 from voiceloop.engines import Vad
@@ -44,14 +44,11 @@ class Hearing:
         self._memory = samples(1000 * memory_s)
         self.policy = policy
         """How turns are ended."""
-        self.silence_ms: int | None = None
-        """The silence that ends the turn as things stand; none takes the configured one."""
         self.recent = SampleBuffer()
         """The newest samples: at least what a turn that begins now begins with."""
         self._vad = vad
         self._detector = detector
         self._framer = Framer(size=vad.frame)
-        self._rest = self._framer.rest
         self._forgotten = 0
         """No turn begins before this sample."""
         self._arrivals: deque[tuple[int, float]] = deque(maxlen=ARRIVALS)
@@ -73,21 +70,20 @@ class Hearing:
         return Judged(frame, windows, self._framer.rest)
 
     def feed(self, judged: Judged, arrived: float) -> Iterator[TurnEvent]:
-        """Events decided by a frame that has `arrived` then; each is to be taken note of before the
-        next is asked for, since `silence_ms` may depend on it."""
+        """What is found in a frame that has `arrived` then; each event is to be dealt with before
+        the next is asked for, since it may have the turn `end`. Pauses and silences do not wait for
+        a whole window."""
         self._arrivals.append((judged.frame.end, arrived))
         self.recent.append(judged.frame.pcm)
-        self._rest = judged.rest
         for window, probability in judged.windows:
-            for event in self._detector.feed(window, probability, self.silence_ms):
+            for event in self._detector.feed(window, probability):
                 yield self._begun(event) if isinstance(event, SpeechStarted) else event
-        yield from self.between()
+        yield from self._detector.between(judged.rest)
         self._drop()
 
-    def between(self) -> list[TurnEvent]:
-        """What is decided by the audio behind the last window, or by another `silence_ms`:
-        neither a pause nor the end of a turn waits for a whole window."""
-        return self._detector.between(self._rest, self.silence_ms)
+    def end(self) -> TurnEnded:
+        """The turn is over with the silence that was found last."""
+        return self._detector.end()
 
     def when(self, sample: int) -> float:
         """When `sample`, one that was heard, was recorded: frames arrive as their last one is."""

@@ -1,11 +1,12 @@
-"""Turn-taking: from (frame, speech probability) to the moments at which the user begins and ends.
+"""Turn-taking: from (frame, speech probability) to where the user begins, pauses and goes on.
 
 A state machine that counts samples. It has no clock and does no I/O, and it knows nothing of
-recognition, replies or turn numbers; whoever knows the transcript chooses the hangover, call by
-call.
+recognition, replies or turn numbers. While the user is silent it reports how long that has lasted,
+and whoever knows the words decides whether the turn is over: the dialogue core
+(`dialogue/endpoint`), or for recordings `TurnDetector`.
 
-    idle ── min_speech_ms voiced ──► speaking ── pause_ms unvoiced ──► paused ── hangover ──► idle
-             SpeechStarted              ▲     │    or quiet               │ ▲   TurnEnded
+    idle ── min_speech_ms voiced ──► speaking ── pause_ms unvoiced ──► paused ──── end() ───► idle
+             SpeechStarted              ▲     │    or quiet               │ ▲   SilenceLasts
                                         │     └──────── SpeechPaused ─────┼─┘
                                         └────────────── SpeechResumed ────┘
 
@@ -19,6 +20,7 @@ a window, where the part of it that is there is quiet.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from voiceloop.asr.loudness import Loudness
@@ -57,6 +59,23 @@ class SpeechPaused:
 
 
 @dataclass(frozen=True, slots=True)
+class SilenceLasts:
+    """The user is still silent, and the turn may end here."""
+
+    sample: int
+    """Index of the sample after the last one seen."""
+    speech_end: int
+    """Index of the sample after the last voiced one."""
+    quiet: bool = True
+    """False where there is a sound by now that may be speech: the turn does not end before the
+    next window tells."""
+
+    def reaches(self, silence_ms: int) -> bool:
+        """Whether there has been so much silence that a turn with this hangover is over."""
+        return self.quiet and self.sample - self.speech_end >= samples(silence_ms)
+
+
+@dataclass(frozen=True, slots=True)
 class SpeechResumed:
     """The user went on within the turn: what was guessed since SpeechPaused is void."""
 
@@ -78,11 +97,14 @@ class TurnEnded:
     """True where the turn reached its greatest length, with the user perhaps still speaking."""
 
 
-TurnEvent = SpeechStarted | SpeechPaused | SpeechResumed | TurnEnded
+TurnEvent = SpeechStarted | SpeechPaused | SilenceLasts | SpeechResumed | TurnEnded
 
 
-class TurnDetector:
-    """The state of one stream at 16 kHz."""
+class SpeechDetector:
+    """The state of one stream at 16 kHz.
+
+    Its events are to be gone through one by one, since `end` may be called between two of them.
+    """
 
     def __init__(self, config: TurnConfig) -> None:
         self._config = config
@@ -103,53 +125,48 @@ class TurnDetector:
         self._seen = 0
         self._loudness = Loudness()
 
-    def feed(
-        self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
-    ) -> list[TurnEvent]:
-        """Events decided by `frame`, the next one of the stream, with its speech probability.
-
-        `hangover_ms` is the silence that ends the turn as things stand now; none takes the
-        configured one.
-        """
+    def feed(self, frame: AudioFrame, probability: float) -> Iterable[TurnEvent]:
+        """What `frame`, the next one of the stream, tells by its speech probability."""
         config = self._config
         self._seen = frame.end
         self._voiced = probability >= (config.release if self._voiced else config.threshold)
         if not self._voiced and not self._active:
             self._run = None
             self._loudness.skip(frame)
-            return []
+            return
         self._loudness.take(frame, voiced=self._voiced)
         if not self._active:
-            return self._first_windows(frame)
+            yield from self._first_windows(frame)
+            return
         self._doubted = self._voiced and probability < config.pause_below
         if self._doubted and self._loudness.hushed():
             self._voiced_end = frame.end
-            events = self._pause()
+            yield from self._pause()
         else:
-            events = self._voiced_window(frame) if self._voiced else self._unvoiced_window()
+            yield from self._voiced_window(frame) if self._voiced else self._unvoiced_window()
         if self._speech_end is not None and not self._voiced:
-            wait = samples(config.hangover_ms if hangover_ms is None else hangover_ms)
-            if self._seen - self._speech_end >= wait:
-                return [*events, self._end()]
-        if self._seen - self._start >= samples(1000 * config.max_turn_s):
-            return [*events, self._end(forced=True)]
-        return events
+            yield SilenceLasts(frame.end, self._speech_end)
+        if self._active and self._seen - self._start >= samples(1000 * config.max_turn_s):
+            yield self._end(forced=True)
 
-    def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
-        """What `rest`, the beginning of the next window, decides: its quiet may end the turn, or
-        begin a pause. It may be empty, where only the hangover has changed.
-        """
+    def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
+        """What `rest`, the beginning of the next window, tells by its loudness: it may begin a
+        pause, or go on with a silence. It may be empty."""
         if not self._active:
-            return []
+            return
         if self._speech_end is None:
-            begins = self._doubted and self._loudness.hushed(rest.pcm)
-            return self._pause(rest.end) if begins else []
-        wait = samples(self._config.hangover_ms if hangover_ms is None else hangover_ms)
-        waited = not self._voiced and rest.end - self._speech_end >= wait
-        if not waited or not self._loudness.hushed(rest.pcm):
-            return []
-        self._seen = rest.end
-        return [self._end()]
+            if self._doubted and self._loudness.hushed(rest.pcm):
+                yield from self._pause(rest.end)
+        elif not self._voiced:
+            if self._loudness.hushed(rest.pcm):
+                self._seen = rest.end
+                yield SilenceLasts(rest.end, self._speech_end)
+            else:
+                yield SilenceLasts(rest.end, self._speech_end, quiet=False)
+
+    def end(self) -> TurnEnded:
+        """The turn is over with the silence that was reported last."""
+        return self._end()
 
     def flush(self) -> list[TurnEvent]:
         """The stream is over: so is a turn in progress."""
@@ -215,11 +232,30 @@ class TurnDetector:
         return self._voiced_end if found is None else found
 
 
-class Commitment:
-    """Stands in for a `TurnDetector` where somebody else says when the user begins and ends.
+class TurnDetector(SpeechDetector):
+    """Ends turns by itself after the configured silence: for recordings, where nobody judges words
+    meanwhile."""
 
-    A turn begins with the first frame after the last one's end, and is whatever comes until
-    `commit`.
+    def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
+        """See `SpeechDetector.feed`; silences are not reported, but end the turn."""
+        return [*self._ended(super().feed(frame, probability))]
+
+    def between(self, rest: AudioFrame) -> list[TurnEvent]:
+        """See `SpeechDetector.between`; silences are not reported, but end the turn."""
+        return [*self._ended(super().between(rest))]
+
+    def _ended(self, events: Iterable[TurnEvent]) -> Iterator[TurnEvent]:
+        for event in events:
+            if not isinstance(event, SilenceLasts):
+                yield event
+            elif event.reaches(self._config.hangover_ms):
+                yield self.end()
+
+
+class Commitment:
+    """Stands in for a `SpeechDetector` where somebody else says when the user begins and ends.
+
+    A turn begins with the first frame after the last one's end, and is whatever comes until `end`.
     """
 
     def __init__(self, config: TurnConfig) -> None:
@@ -227,23 +263,21 @@ class Commitment:
         self._start: int | None = None
         self._seen = 0
 
-    def feed(
-        self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
-    ) -> list[TurnEvent]:
-        """See `TurnDetector.feed`; a turn of the greatest length is ended."""
-        del probability, hangover_ms
+    def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
+        """A turn begins, and one of the greatest length is ended."""
+        del probability
         self._seen = frame.end
         if self._start is None:
             self._start = frame.start
             return [SpeechStarted(frame.end, frame.start, frame.start)]
-        return [self.commit()] if self._seen - self._start >= self._limit else []
+        return [self.end()] if self._seen - self._start >= self._limit else []
 
-    def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
-        """See `TurnDetector.between`."""
-        del rest, hangover_ms
+    def between(self, rest: AudioFrame) -> list[TurnEvent]:
+        """Nothing is told by a part of a window."""
+        del rest
         return []
 
-    def commit(self) -> TurnEnded:
+    def end(self) -> TurnEnded:
         """The turn in progress is over; all of it is to be recognised."""
         self._start = None
         return TurnEnded(self._seen, self._seen, forced=True)
@@ -253,5 +287,5 @@ class Commitment:
         self._start = None
 
 
-Detector = TurnDetector | Commitment
+Detector = SpeechDetector | Commitment
 """Whatever finds the turns of a stream."""

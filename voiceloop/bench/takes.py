@@ -7,13 +7,13 @@ later. This module neither judges nor adds up.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import anyio
 from msgspec import structs
 
-from voiceloop.asr.turns import TurnDetector, TurnEvent
+from voiceloop.asr.turns import SilenceLasts, SpeechDetector, TurnEnded, TurnEvent
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.clips import Clip
@@ -50,46 +50,60 @@ FOLLOWED = Mode("speculative")
 MODES = (Mode("sequential", SEQUENTIAL, drafts=False), Mode("streaming", STREAMING), FOLLOWED)
 
 
-class Recorded(TurnDetector):
-    """Decides as it is configured to, or what was decided before, and remembers."""
+class Recorded(SpeechDetector):
+    """Decides as it is configured to, and remembers."""
 
     def __init__(self, config: TurnConfig, replay: Sequence[TurnEvent] | None = None) -> None:
         super().__init__(config)
         self.events: list[TurnEvent] = []
-        self._left = None if replay is None else list(replay)
-        self._looked = 0
+        self._reporting = False
 
-    def feed(
-        self, frame: AudioFrame, probability: float, hangover_ms: int | None = None
-    ) -> list[TurnEvent]:
-        """Decide as `TurnDetector.feed` does."""
-        if self._left is None:
-            events = super().feed(frame, probability, hangover_ms)
-        else:
-            events = _due(self._left, frame)
-        self.events += events
-        return events
+    def feed(self, frame: AudioFrame, probability: float) -> Iterable[TurnEvent]:
+        """See `SpeechDetector.feed`."""
+        return self._remembered(super().feed(frame, probability))
 
-    def between(self, rest: AudioFrame, hangover_ms: int | None = None) -> list[TurnEvent]:
-        """Decide as `TurnDetector.between` does."""
-        if self._left is not None:
-            events = _due(self._left, rest)
-            self.events += events
-            return events
-        events = super().between(rest, hangover_ms)
-        # Where nothing more was heard, it was the hangover that became shorter, some time after
-        # that frame. A replay cannot know when, and decides with the next one.
-        later = int(rest.end == self._looked)
-        self.events += [replace(event, sample=event.sample + later) for event in events]
-        self._looked = rest.end
-        return events
+    def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
+        """See `SpeechDetector.between`."""
+        return self._remembered(super().between(rest))
+
+    def end(self) -> TurnEnded:
+        """See `SpeechDetector.end`."""
+        ended = super().end()
+        # Where nothing more was heard, the turn was judged some time after that frame. A replay
+        # cannot know when, and decides with the next one.
+        late = 0 if self._reporting else 1
+        self.events.append(replace(ended, sample=ended.sample + late))
+        return ended
+
+    def _remembered(self, events: Iterable[TurnEvent]) -> Iterator[TurnEvent]:
+        for event in events:
+            if not isinstance(event, SilenceLasts):
+                self.events.append(event)
+            self._reporting = True
+            yield event
+            self._reporting = False
 
 
-def _due(left: list[TurnEvent], frame: AudioFrame) -> list[TurnEvent]:
-    """Take from `left` what was decided up to the end of a frame."""
-    due = [event for event in left if event.sample <= frame.end]
-    del left[: len(due)]
-    return due
+class Replayed(Recorded):
+    """Decides what was decided before."""
+
+    def __init__(self, config: TurnConfig, events: Sequence[TurnEvent]) -> None:
+        super().__init__(config)
+        self._left = list(events)
+
+    def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
+        """See `SpeechDetector.feed`."""
+        return self._due(frame)
+
+    def between(self, rest: AudioFrame) -> list[TurnEvent]:
+        """See `SpeechDetector.between`."""
+        return self._due(rest)
+
+    def _due(self, frame: AudioFrame) -> list[TurnEvent]:
+        due = [event for event in self._left if event.sample <= frame.end]
+        self._left = self._left[len(due) :]
+        self.events += due
+        return due
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +157,7 @@ class Studio:
         llm = self.engines.llm if mode.drafts else self.plain
         engines = replace(self.engines, llm=llm)
         engines.vad.reset()
-        detector = Recorded(config.turns, replay)
+        detector = Recorded(config.turns) if replay is None else Replayed(config.turns, replay)
         room, speaker = self.stage(clip)
         traces: list[TurnTrace] = []
         finals: list[Transcript] = []

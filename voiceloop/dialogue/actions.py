@@ -21,11 +21,9 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
-class EndAfter:
-    """So much silence ends the turn that is being heard."""
-
-    turn: int
-    silence_ms: int
+class EndTurn:
+    """The turn that is being heard is over with the silence that was reported last: report its
+    `TurnEnded`, with what is known of its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,8 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The turn is over: cut its history to what was heard of the reply, and close its record."""
+    """The turn is over: cut its history to what was heard of the reply, close its record, and
+    report `Settled`."""
 
     turn: int
     outcome: Outcome
@@ -192,27 +191,8 @@ class ReleaseMicrophone:
 ModelWork = ReadOpening | ReadWords | RewriteHistory | StartReply
 """What the language model does; one thing after the other."""
 
-Action = (
-    Begin
-    | EndAfter
-    | JudgeSound
-    | ReadOpening
-    | LeaveOpening
-    | ReadWords
-    | RewriteHistory
-    | StartReply
-    | CallTool
-    | Commit
-    | Drop
-    | Hesitate
-    | Pause
-    | Resume
-    | Stop
-    | Finish
-    | Show
-    | Record
-    | Count
-    | Answering
-    | HoldMicrophone
-    | ReleaseMicrophone
-)
+ForModel = ModelWork | LeaveOpening
+ForTurn = Begin | EndTurn | JudgeSound | CallTool | Stop | Finish
+ForReply = Commit | Drop | Hesitate | Pause | Resume
+ForOthers = Show | Record | Count | Answering | HoldMicrophone | ReleaseMicrophone
+Action = ForTurn | ForModel | ForReply | ForOthers

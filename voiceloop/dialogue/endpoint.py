@@ -1,6 +1,6 @@
 """How long a silence ends the user's turn, from what they have said before it.
 
-A rule, not a state: `turns.TurnDetector` counts the silence. This module knows neither audio nor
+Rules without a state: `turnend` applies them to a turn. This module knows neither audio nor
 models; the probability that a turn ends here comes from whoever has one, and the words that ask for
 more from the `languages`.
 """

@@ -14,7 +14,7 @@ from voiceloop.types import ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """The detector has found that the user begins, pauses, goes on or has ended."""
+    """The detector has found that the user begins, pauses, is silent, goes on or has ended."""
 
     event: TurnEvent
     at: float
@@ -127,8 +127,9 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
-class CaughtUp:
-    """What was asked for has been done, and all that this led to at once has been reported."""
+class Settled:
+    """The session runs, and every turn that was to be finished has been closed: its history is cut
+    to what was heard, and whoever watches has been told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,6 @@ FromUser = Detected | Frame | Recognised | LanguageDetected | SoundJudged
 FromModel = Read | OpeningRead | Rewritten
 FromReply = Sounding | Called | Replied | Failed | Stopped
 FromClient = Write | BringResults | Rang | Respond | Cancel | Rewrite | Forget | Change
-Input = FromUser | FromModel | FromReply | FromClient | Played | CaughtUp
+Input = FromUser | FromModel | FromReply | FromClient | Played | Settled
 Reports = AsyncGenerator[Input, None]
 """What a stage or a job yields: each is told before it goes on, and all that follows is done."""

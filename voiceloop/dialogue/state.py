@@ -1,4 +1,4 @@
-"""What a turn and a conversation can be: values that are replaced, never changed.
+"""What a turn can be: values that are replaced, never changed.
 
 Of a turn the user's side and the answer's are told apart. The user speaks, is silent, or has
 ended; meanwhile the answer goes through the phases of `Phase`, of which docs/architecture.md has
@@ -9,7 +9,7 @@ number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from voiceloop.config import TurnConfig
@@ -77,7 +77,7 @@ NOTHING = Words()
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class EndProbability:
     """How likely the language model finds that a turn ends after some words."""
 
     words: str
@@ -206,7 +206,7 @@ class Turn:
     """What of it the language model has read."""
     hangover_ms: int | None = None
     """Silence that ends the turn; None while nobody knows."""
-    chance: Chance | None = None
+    end_probability: EndProbability | None = None
     sound: Sound | None = None
     reply: Attempt | None = None
     contest: Contest | None = None
@@ -276,24 +276,3 @@ class Settings:
     thinks: bool = True
     """The language model reads and replies; otherwise a turn is over with its words."""
     reply: Options = Options()
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """All turns that are not over, and who has the floor."""
-
-    turns: Sequence[Turn] = ()
-    """In the order in which they began; the first is the one that the language model works on."""
-    listening: int | None = None
-    """The turn of the user that is listened to."""
-    fell_silent: float | None = None
-    """When they had last said something that is to be listened to."""
-    last_answered: int | None = None
-    """The turn that a reply was begun to last."""
-    begun: int = 0
-    """Turns so far."""
-    numbered: int = 0
-    unread: bool = False
-    """The model has not seen what stands before the next turn."""
-    """Turns of the user so far."""
-    played: Played = field(default_factory=Played)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from voiceloop.asr.turns import Commitment, Detector, TurnDetector
+from voiceloop.asr.turns import Commitment, Detector, SpeechDetector
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue.endpoint import with_eagerness
 from voiceloop.errors import ProtocolError
@@ -93,7 +93,7 @@ class InputBuffer:
 
     def _end_turn(self) -> None:
         if isinstance(self._detector, Commitment):  # and not changed meanwhile
-            self._session.end_turn(self._detector.commit())
+            self._session.end_turn(self._detector.end())
 
 
 def _found_by(settings: SessionSettings, turns: TurnConfig) -> tuple[Detector, TurnConfig]:
@@ -112,4 +112,4 @@ def _found_by(settings: SessionSettings, turns: TurnConfig) -> tuple[Detector, T
             )
         case SemanticVad() as vad:
             turns = with_eagerness(turns, vad.eagerness)
-    return TurnDetector(turns), turns
+    return SpeechDetector(turns), turns

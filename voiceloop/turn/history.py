@@ -16,7 +16,7 @@ from voiceloop.engines import idle
 from voiceloop.errors import VoiceloopError
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
-from voiceloop.turn.work import Work
+from voiceloop.turn.work import TurnTasks
 from voiceloop.types import Outcome, ToolCall
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class History:
     """The conversation as it was heard, of which each reply is a piece."""
 
     def __init__(self, resources: Resources) -> None:
-        self.next: Work | None = None
+        self.next: TurnTasks | None = None
         """The turn that goes on with it, once that has begun."""
         self._runner = resources.engines.llm_runner
         self._conversation = conversation = resources.conversation

@@ -15,7 +15,7 @@ from voiceloop.engines import first
 from voiceloop.trace.record import Lane, Mark
 from voiceloop.turn.ahead import look_ahead
 from voiceloop.turn.resources import Resources
-from voiceloop.turn.work import Work
+from voiceloop.turn.work import TurnTasks
 from voiceloop.types import Pcm
 
 SURE_OF_LANGUAGE = 0.8
@@ -23,7 +23,7 @@ SURE_OF_LANGUAGE = 0.8
 Spanish for other languages at up to 0.64."""
 
 
-async def recognise(work: Work, resources: Resources) -> Reports:
+async def recognise(work: TurnTasks, resources: Resources) -> Reports:
     """Decode what the user says until every sample before the endpoint has been decoded; where
     stages do not overlap, once they have finished."""
     engines, transcriber = resources.engines, work.transcriber
@@ -65,10 +65,10 @@ async def recognise(work: Work, resources: Resources) -> Reports:
         yield inputs.Recognised(work.turn, work.words, sure and bool(words) and job.final)
 
 
-async def judge_sound(work: Work, resources: Resources, since: int, pcm: Pcm) -> Reports:
+async def judge_sound(work: TurnTasks, resources: Resources, since: int, pcm: Pcm) -> Reports:
     """Have a silence judged by the sound of the voice before it."""
     model, runner = resources.engines.turn, resources.engines.turn_runner
-    assert model is not None and runner is not None, "there is an ear"
+    assert model is not None and runner is not None, "there is a turn model"
     begun = anyio.current_time()
     probability = await runner.call(
         partial(model.end_of_turn_probability, pcm), priority=work.priority
@@ -78,7 +78,7 @@ async def judge_sound(work: Work, resources: Resources, since: int, pcm: Pcm) ->
     yield inputs.SoundJudged(work.turn, since, probability)
 
 
-async def read(work: Work, resources: Resources, asked: actions.ReadWords) -> Reports:
+async def read(work: TurnTasks, resources: Resources, asked: actions.ReadWords) -> Reports:
     """Have the language model read what the user says, and then think of how they may go on."""
     conversation, text, begun = resources.conversation, asked.text, anyio.current_time()
     if text:

@@ -1,7 +1,7 @@
 """Listening: a microphone's frames end here, and what is found in them is reported.
 
-The detector hears each of them, and so does the recogniser of the turn that is being heard. Nothing
-here waits but for the next frame, and for a voice activity detection that is slow.
+The speech detector hears each of them, and so does the recogniser of the turn that is being heard.
+Nothing here waits but for the next frame, and for a voice activity detection that is slow.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from voiceloop.asr.hearing import Hearing, Judged
 from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.asr.turns import (
     Detector,
+    SilenceLasts,
+    SpeechDetector,
     SpeechPaused,
     SpeechStarted,
-    TurnDetector,
     TurnEnded,
     TurnEvent,
 )
@@ -30,7 +31,7 @@ from voiceloop.dialogue.inputs import Reports
 from voiceloop.trace.record import Mark
 from voiceloop.turn.jobs import judge_sound
 from voiceloop.turn.resources import Resources
-from voiceloop.turn.work import Work
+from voiceloop.turn.work import TurnTasks
 from voiceloop.types import AudioFrame
 
 
@@ -46,17 +47,17 @@ class Listener:
     ) -> None:
         """`detector` stands in for one with the configured settings."""
         self.microphone = microphone
-        self.work: Work | None = None
+        self.work: TurnTasks | None = None
         """What runs for the turn that is being heard."""
         self._resources = resources
         self._ended = False
         self._config = config.asr
-        vad, ear = resources.engines.vad, resources.engines.turn
+        vad, turn_model = resources.engines.vad, resources.engines.turn
         self._hearing = Hearing(
             vad,
-            detector or TurnDetector(config.turns),
+            detector or SpeechDetector(config.turns),
             config.turns,
-            ear.window_s if ear else 0.0,
+            turn_model.window_s if turn_model else 0.0,
         )
 
     async def run(self) -> Reports:
@@ -77,7 +78,7 @@ class Listener:
         """Hear no more, but for the turn that is being heard."""
         self._ended = True
 
-    def begin(self, work: Work, started: SpeechStarted) -> None:
+    def begin(self, work: TurnTasks, started: SpeechStarted) -> None:
         """What is heard from now on is of that turn."""
         work.recorder.mark(Mark.SPEECH_START, self._hearing.when(started.speech_start))
         work.transcriber = StreamingTranscriber(
@@ -87,20 +88,18 @@ class Listener:
             self._config,
             self._resources.engines.asr.max_window_s,
         )
-        self.work, self._hearing.silence_ms = work, None
+        self.work = work
 
-    def end_after(self, turn: int, silence_ms: int) -> list[inputs.Detected]:
-        """So much silence ends the turn that is being heard; there may be enough of it by now."""
-        self._hearing.silence_ms = silence_ms
-        if self.work is None or self.work.turn != turn:
-            return []
-        now = anyio.current_time()
-        return [self.note(event, now) for event in self._hearing.between()]
+    def end_turn(self) -> inputs.Detected:
+        """The turn that is being heard is over with the silence that was found last."""
+        return self.note(self._hearing.end(), anyio.current_time())
 
-    def judge(self, work: Work, since: int) -> Reports:
+    def judge(self, work: TurnTasks, since: int) -> Reports:
         """Have the silence that began with `since` judged by the sound of the voice before it."""
         model, recent = self._resources.engines.turn, self._hearing.recent
-        assert model is not None and work.transcriber is not None, "there is an ear, and a voice"
+        assert model is not None and work.transcriber is not None, (
+            "there is a turn model, and a voice"
+        )
         start = max(work.transcriber.start, recent.end - samples(1000 * model.window_s))
         pcm = recent.read(max(start, recent.start), recent.end)
         return judge_sound(work, self._resources, since, pcm)
@@ -123,7 +122,7 @@ class Listener:
         assert work is not None, "the detector begins a turn before anything happens in it"
         if isinstance(event, TurnEnded):
             self.work = None
-        if work.over:  # it has failed meanwhile
+        if work.over or isinstance(event, SilenceLasts):
             return inputs.Detected(event, now)
         at = now
         if isinstance(event, SpeechPaused | TurnEnded):

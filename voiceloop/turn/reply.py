@@ -71,8 +71,29 @@ class Reply:
         self._head_start_s = HEAD_START_S if at_once else 0.0
         self._resources.player.begin(self.asked.turn, self._recorder, lead_s=lead_s)
 
+    def act(self, action: actions.ForReply) -> None:
+        """Do what the core asks for."""
+        player = self._resources.player
+        match action:
+            case actions.Commit():
+                self.commit()
+            case actions.Drop():
+                self.gate.drop()
+            case actions.Hesitate():
+                self.gate.hesitate(action.seconds)
+            case actions.Pause():
+                player.pause()
+                self.gate.suspend()
+            case actions.Resume():
+                self.gate.resume()
+                player.resume()
+
     def commit(self) -> None:
-        """Open the gate."""
+        """Let what a known answer does take effect, and open the gate."""
+        skills, answer = self._resources.skills, self.thinking.answer
+        if answer is not None:
+            skills.do(answer)
+            self._resources.player.gain = skills.voice.gain
         self.gate.commit()
         self._resources.player.open()
         withheld, self._withheld = self._withheld, []

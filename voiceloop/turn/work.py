@@ -10,7 +10,14 @@ from typing import Any
 import anyio
 
 from voiceloop.asr.stream import StreamingTranscriber
-from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded, TurnEvent
+from voiceloop.asr.turns import (
+    SilenceLasts,
+    SpeechPaused,
+    SpeechResumed,
+    SpeechStarted,
+    TurnEnded,
+    TurnEvent,
+)
 from voiceloop.dialogue.state import Turn, Words
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace.record import Mark, Recorder
@@ -22,7 +29,7 @@ Job = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True, eq=False)
-class Work:
+class TurnTasks:
     """What runs for one turn."""
 
     turn: int
@@ -52,7 +59,7 @@ class Work:
                     while self._jobs:
                         tasks.start_soon(self._jobs.popleft())
                     await changed.wait()
-                tasks.cancel_scope.cancel()  # nobody waits for what the ear makes of it
+                tasks.cancel_scope.cancel()  # nobody waits for what the turn model finds
 
     def begin(self, job: Job) -> None:
         """Begin something."""
@@ -105,8 +112,8 @@ class Work:
                 recorder.speech_end = event.speech_end
                 if final := transcriber.end(event):
                     self.take_down(final, now)
-            case SpeechStarted():
-                raise AssertionError("a turn begins once")
+            case SpeechStarted() | SilenceLasts():
+                raise AssertionError("it begins once, and a silence tells nothing new")
         self.wake()
 
     def write(self, now: float) -> None:

@@ -1,0 +1,106 @@
+"""What others than the user's voice ask for: a text, results, a reply, its end, other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.conversationstate import ConversationState
+from voiceloop.dialogue.floor import stop
+from voiceloop.dialogue.state import Options, Request, Returned, Words
+from voiceloop.types import Notice, Transcript, Word
+
+
+def take(state: ConversationState, told: inputs.FromClient) -> None:
+    """Take note of what is asked for."""
+    match told:
+        case inputs.Write():
+            words = (Word(told.text, 0.0, 0.0, 1.0),)
+            _begin_unheard(state, state.next_number(), words, told.options)
+        case inputs.BringResults():
+            number = told.returned[0][0].turn
+            _begin_unheard(state, number, (), told.options, told.returned)
+        case inputs.Rang():
+            _ring(state, told.text)
+        case inputs.Respond():
+            _respond(state, told.options)
+        case inputs.Cancel():
+            _cancel(state, told.number)
+        case inputs.Rewrite():
+            state.rewrite, state.unread = told.rewrite, state.abilities.prefills
+            if isinstance(state.model, actions.ReadOpening):
+                state.ask(actions.LeaveOpening())
+        case inputs.Forget():
+            _forget(state)
+        case inputs.Change():
+            _conduct(state, told)
+
+
+def _begin_unheard(
+    state: ConversationState,
+    number: int,
+    words: tuple[Word, ...],
+    options: Options | None,
+    returned: Sequence[Returned] = (),
+) -> None:
+    """Begin a turn in which nobody speaks."""
+    final = Transcript(number, 1, words, final=True)
+    turn = state.add(
+        number,
+        state.settings.language,
+        ended=True,
+        words=Words(final),
+        request=Request(options=options),
+        returned=returned,
+    )
+    state.last_answered = turn.id
+    state.ask(actions.Begin(turn.id, number, None))
+    state.ask(actions.Answering(number))
+
+
+def _ring(state: ConversationState, text: str) -> None:
+    """Tell the user that a timer is over; where another assistant talks to them, show it."""
+    if not state.settings.reply.skills:
+        state.ask(actions.Show(Notice(text)))
+        return
+    number = state.next_number()
+    nothing = Words(Transcript(number, 1, (), final=True))
+    turn = state.add(number, state.settings.language, ended=True, words=nothing, announces=text)
+    state.ask(actions.Begin(turn.id, number, None))
+
+
+def _respond(state: ConversationState, options: Options | None) -> None:
+    """Answer the newest turn that is over for the user, if nothing has answered it."""
+    over = [turn for turn in state.turns if turn.ended and turn.outcome is None]
+    if not over or over[-1].request.made:
+        return
+    turn = over[-1]
+    state.change(turn.id, request=Request(insisted=True, options=options))
+    state.last_answered = turn.id
+    state.ask(actions.Answering(turn.number))
+
+
+def _cancel(state: ConversationState, number: int | None) -> None:
+    """End the reply that was begun last, if it is there to be seen or heard."""
+    turn = state.turn(state.last_answered)
+    if turn is None or number not in (None, turn.number):
+        return
+    if turn.words.final:  # else it is only a guess, which is not there yet
+        stop(state, turn, "interrupted", audible=True)
+        state.ask(actions.Answering(turn.number))
+
+
+def _conduct(state: ConversationState, told: inputs.Change) -> None:
+    """Take the settings that are given."""
+    given = {field.name: getattr(told, field.name) for field in fields(told)}
+    changed = {name: value for name, value in given.items() if value is not None}
+    state.settings = replace(state.settings, **changed)
+
+
+def _forget(state: ConversationState) -> None:
+    """The turn that is listened to has never been."""
+    turn = state.turn(state.listening)
+    state.listening, state.silence, state.ending = None, None, False
+    if turn is not None:
+        stop(state, turn, "abandoned")

@@ -1,0 +1,173 @@
+"""Who may be heard: a sound of the user's pauses a reply, which goes on, or is stopped.
+
+`bargein` judges what the sound was. A turn that is over gives the floor back here, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from voiceloop.dialogue import actions
+from voiceloop.dialogue.bargein import DECIDE_MS, Verdict, judge
+from voiceloop.dialogue.conversationstate import ConversationState
+from voiceloop.dialogue.state import Contest, Phase, Played, Standing, Turn
+from voiceloop.types import FloorChange, Outcome, TurnHeard
+
+QUIET_S = 0.12
+"""After so much silence the last word is over: "uh-huh" has some in the middle, and half of it may
+sound like a word."""
+CUT_OFF_S = 0.5
+"""A user who goes on so soon after the first sound had not finished: their turn was cut off."""
+
+
+def contest(state: ConversationState, turn: Turn, rival: Turn) -> None:
+    """A sound of the user's pauses the reply to `rival`, if that may be heard, until it is decided
+    what the sound is."""
+    if not (state.settings.interruptible and rival.committed):
+        return
+    state.change(turn.id, contest=Contest(rival.id, state.now))
+    state.change(rival.id, phase=Phase.CONTESTED)
+    state.ask(actions.Pause(rival.id))
+    state.ask(actions.Show(FloorChange(turn.number, rival.number, "paused")))
+
+
+def contest_again(state: ConversationState, turn: Turn, speech_start: int) -> None:
+    """What was nothing to listen to goes on, and may be something."""
+    assert turn.contest is not None, "it was dismissed"
+    _conclude(state, turn.id, turn.contest, Standing.OVER)
+    if rival := state.turn(turn.contest.rival):
+        contest(state, turn, rival)
+    _show_again(state, turn, speech_start)
+
+
+def weigh(state: ConversationState, turn_id: int | None) -> None:
+    """Decide, if it can be decided by now, whether a turn interrupts the reply it began in."""
+    turn = state.turn(turn_id)
+    if turn is None or turn.contest is None or turn.contest.over:
+        return
+    contested, rival = turn.contest, state.turn(turn.contest.rival)
+    found = _verdict(turn, contested, state.played, state.now)
+    if rival is not None and rival.phase is not Phase.STOPPING:
+        _decide(state, turn, contested, rival, found)
+    elif contested.undecided:  # there is nothing to interrupt any more
+        _conclude(state, turn.id, contested, Standing.OVER)
+    elif found is Verdict.INTERRUPT:  # nor is there, but what was a cough goes on to more
+        _conclude(state, turn.id, contested, Standing.OVER)
+        _show_again(state, turn, state.heard_to)
+    if (turn := state.turn(turn_id)) and turn.dismissed and turn.ended:
+        stop(state, turn, "abandoned")
+
+
+def _verdict(turn: Turn, contested: Contest, played: Played, now: float) -> Verdict:
+    """Whether a turn interrupts the reply that it began in, of which so much was `played`."""
+    known = turn.words.whole or turn.words.newest
+    speaking = turn.silence is None and not turn.ended
+    waited_ms = (now - contested.since) * 1000
+    found = judge(
+        [word.text for word in known.committed + known.tentative] if known else [],
+        turn.language,
+        speaking=speaking,
+        final=turn.words.whole is not None,
+        waited_ms=waited_ms,
+        spoken=played.words,
+    )
+    silent_s = 0.0 if turn.silence is None else now - turn.silence.at
+    # What is said with a short silence in its middle may have only its first half so far.
+    unsure = turn.silence is not None and not turn.ended and silent_s < QUIET_S
+    waits = found is Verdict.INTERRUPT and unsure and waited_ms < DECIDE_MS
+    return Verdict.WAIT if waits else found
+
+
+def _decide(
+    state: ConversationState, turn: Turn, contested: Contest, rival: Turn, found: Verdict
+) -> None:
+    if found is Verdict.INTERRUPT:
+        since = state.now if contested.dismissed else contested.since
+        _conclude(state, turn.id, contested, Standing.OVER)
+        if contested.dismissed:
+            _show_again(state, turn, state.heard_to)
+        state.ask(actions.Record(turn.id, "interrupt", since))
+        _interrupt(state, turn, rival, since)
+    elif found is Verdict.RESUME and contested.undecided:
+        _conclude(state, turn.id, contested, Standing.DISMISSED)
+        state.ask(actions.Record(turn.id, "resume", contested.since))
+        _give_back(state, turn, rival)
+
+
+def _interrupt(state: ConversationState, turn: Turn, rival: Turn, since: float) -> None:
+    """The user takes the floor for good."""
+    if _cuts_off(rival, state.played, since):
+        state.change(rival.id, cut_off=True)
+        state.ask(actions.Count(rival.id, "false_cutoffs"))
+    for later, one in _contests(state, rival):  # what follows an interruption belongs to it
+        _conclude(state, later, one, Standing.OVER)
+    stop(state, rival, "interrupted", audible=True)
+    state.ask(actions.Show(FloorChange(turn.number, rival.number, "interrupted")))
+
+
+def _cuts_off(rival: Turn, played: Played, since: float) -> bool:
+    """Whether a turn that took the floor `since` then shows that the one before was cut off."""
+    if played.turn != rival.id or played.first_sound is None or played.said_a_clause:
+        return False
+    return since - played.first_sound < CUT_OFF_S
+
+
+def _give_back(state: ConversationState, turn: Turn, rival: Turn) -> None:
+    """The reply goes on, unless the user makes another sound by now."""
+    if rival.phase is not Phase.CONTESTED or _contests(state, rival):
+        return
+    sounded = state.played.turn == rival.id and state.played.first_sound is not None
+    state.change(rival.id, phase=Phase.SPEAKING if sounded else Phase.COMMITTED)
+    state.ask(actions.Count(rival.id, "resumed"))
+    state.ask(actions.Resume(rival.id))
+    state.ask(actions.Show(FloorChange(turn.number, rival.number, "resumed")))
+
+
+def _contests(state: ConversationState, rival: Turn) -> list[tuple[int, Contest]]:
+    """The contests that the reply to `rival` waits for, by their turns."""
+    contests = [(turn.id, turn.contest) for turn in state.turns if turn.contest]
+    return [(id, one) for id, one in contests if one.undecided and one.rival == rival.id]
+
+
+def _conclude(
+    state: ConversationState, turn_id: int, contested: Contest, standing: Standing
+) -> None:
+    state.change(turn_id, contest=replace(contested, standing=standing))
+
+
+def _show_again(state: ConversationState, turn: Turn, sample: int) -> None:
+    """Whoever was told that there was nothing to listen to hears of the turn again."""
+    state.ask(actions.Show(TurnHeard(turn.number, sample, over=False)))
+
+
+# ---- a turn is over
+
+
+def stop(state: ConversationState, turn: Turn, outcome: Outcome, *, audible: bool = False) -> None:
+    """Call off all work of a turn; `Stopped` tells that nothing of it runs any more."""
+    if turn.phase is not Phase.STOPPING:
+        _let_go(state, turn)
+        state.change(turn.id, phase=Phase.STOPPING, outcome=outcome)
+        state.ask(actions.Stop(turn.id, audible))
+
+
+def finish(state: ConversationState, turn: Turn, outcome: Outcome) -> None:
+    """A turn is over."""
+    _let_go(state, turn)
+    state.turns = tuple(other for other in state.turns if other.id != turn.id)
+    if state.judging and state.judging.turn == turn.id:
+        state.judging = None
+    state.settled = False
+    outcome = "abandoned" if turn.dismissed else outcome
+    state.ask(actions.Finish(turn.id, outcome, turn.cut_off))
+    if not state.abilities.full_duplex:
+        state.ask(actions.ReleaseMicrophone())
+
+
+def _let_go(state: ConversationState, turn: Turn) -> None:
+    """A turn that is no more contests nothing."""
+    if turn.contest is None or not turn.contest.undecided:
+        return
+    _conclude(state, turn.id, turn.contest, Standing.OVER)
+    if rival := state.turn(turn.contest.rival):
+        _give_back(state, turn, rival)

@@ -1,0 +1,167 @@
+"""What the language model does next, one thing after the other: it works on the first turn that is
+not over."""
+
+from __future__ import annotations
+
+from voiceloop.calibration.probability import bare
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.conversationstate import ConversationState
+from voiceloop.dialogue.floor import finish
+from voiceloop.dialogue.guess import commit, doubt
+from voiceloop.dialogue.state import Attempt, Phase, Turn
+from voiceloop.dialogue.turnend import judge_end, policy_for, take_probability
+
+
+def take(state: ConversationState, told: inputs.FromModel) -> None:
+    """Take note of what the model has done."""
+    if isinstance(told, inputs.Rewritten | inputs.OpeningRead):
+        state.model = None
+        if state.rewrite is told.rewritten:  # and no other has been asked for meanwhile
+            state.rewrite = None
+        return
+    turn = state.turn(told.turn)
+    if turn is None or turn.phase is Phase.STOPPING:
+        return
+    if isinstance(state.model, actions.StartReply):  # its first words are there
+        doubt(state, turn, told)
+        return
+    state.model = None
+    take_probability(state, turn, told)
+    # While it was read, results may have come for a call of an earlier turn.
+    comes_next = state.rewrite is None and state.turns[0].id == turn.id
+    if comes_next and _expects_no_more(state, turn.id, told.text):
+        _reply(state, turn.id, state.turns[0].hypothesis, ahead=True)
+
+
+def step(state: ConversationState) -> bool:
+    """Give the model its next work; False where there is none, or where something may come
+    first."""
+    if state.model or state.ending or not state.settled:
+        return False
+    if not state.turns:
+        return _read_opening(state)
+    turn = state.turns[0]
+    if turn.phase is Phase.STOPPING or turn.dismissed:
+        return False
+    if not state.settings.thinks:
+        return _end_with_words(state, turn)
+    if turn.returned or turn.announces:
+        _reply(state, turn.id, "")
+    elif _reads_to_judge(state, turn):
+        _read(state, turn.id, bare(turn.text))
+    elif state.rewrite is not None:
+        state.change(turn.id, read="")
+        state.unread = False  # it reads on with the turn's words
+        _work(state, actions.RewriteHistory(turn.id, state.rewrite))
+    elif turn.words.final and _is_void(state, turn):
+        _abandon(state, turn)
+    elif turn.words.whole and turn.text and _may_reply(turn):
+        _reply(state, turn.id, turn.text)
+    else:
+        return _read_on(state, turn)
+    return True
+
+
+def _read_opening(state: ConversationState) -> bool:
+    """Read what stands before the next turn, so that its words alone are left to be read."""
+    if not (state.unread and state.settings.thinks):
+        return False
+    state.unread = False
+    _work(state, actions.ReadOpening(state.numbered + 1, state.rewrite))
+    return True
+
+
+def _end_with_words(state: ConversationState, turn: Turn) -> bool:
+    """A turn is over once its words are known: that is all that is wanted of it. A reply that is
+    under way already goes on."""
+    if turn.words.final is None or turn.phase is not Phase.HEARING:
+        return False
+    finish(state, turn, "abandoned")
+    return True
+
+
+def _may_reply(turn: Turn) -> bool:
+    return turn.request.made and (turn.words.final is not None or turn.guesses > 0)
+
+
+def _expects_no_more(state: ConversationState, turn_id: int, words: str) -> bool:
+    """The user, who still speaks, is likely to have said all with what was read."""
+    turn = state.turn(turn_id)
+    assert turn is not None, "it is not over"
+    return _may_reply(turn) and policy_for(state, turn).expects(turn, words)
+
+
+def _reads_to_judge(state: ConversationState, turn: Turn) -> bool:
+    """A reply would tell as well how likely the turn is over; there will be none."""
+    silent = turn.words.whole is not None and not turn.ended
+    unread = policy_for(state, turn).unread(turn, bare(turn.text))
+    return silent and unread and not _may_reply(turn)
+
+
+def _is_void(state: ConversationState, turn: Turn) -> bool:
+    """There is nothing to answer, or the user has gone on in another turn.
+
+    A turn that nobody has asked to be answered waits for that until a later one is.
+    """
+    later = _gone_on_in(state)
+    waits = not turn.request.made and not any(other.request.made for other in later)
+    goes_on = bool(later) and not turn.request.insisted and not waits
+    return not turn.text or goes_on
+
+
+def _gone_on_in(state: ConversationState) -> list[Turn]:
+    """Turns in which the user has gone on after the first one."""
+    return [turn for turn in state.turns[1:] if turn.asks and turn.outcome != "abandoned"]
+
+
+def _abandon(state: ConversationState, turn: Turn) -> None:
+    """Nothing answers it: once the model has none of its words, they belong to the next."""
+    if turn.read or turn.reply:
+        state.change(turn.id, reply=None)
+        _read(state, turn.id, "")
+        return
+    if (later := _gone_on_in(state)) and not turn.request.insisted:
+        state.change(later[0].id, carried=turn.text)
+        judge_end(state, later[0].id)
+    finish(state, turn, "abandoned")
+
+
+def _read_on(state: ConversationState, turn: Turn) -> bool:
+    """Read what the user has said by now."""
+    text = turn.text
+    if not turn.words.whole and policy_for(state, turn).asks_model:
+        text = bare(turn.hypothesis)
+    if text == turn.read or not state.abilities.prefills:
+        return False
+    _read(state, turn.id, text)
+    return True
+
+
+def _read(state: ConversationState, turn_id: int, text: str) -> None:
+    state.change(turn_id, read=text)
+    _work(state, actions.ReadWords(turn_id, text, state.options(turn_id)))
+
+
+def _reply(state: ConversationState, turn_id: int, text: str, *, ahead: bool = False) -> None:
+    turn = state.turn(turn_id)
+    assert turn is not None, "it is not over"
+    # One that was doubted got no further than a step: it would draft nothing.
+    revises = turn.reply is not None and not turn.reply.doubted
+    guesses = turn.guesses - (turn.words.final is None)
+    reply = Attempt(text, ahead)
+    state.change(turn_id, phase=Phase.GUESSING, reply=reply, guesses=guesses)
+    state.last_answered = turn_id
+    options, spoken = state.options(turn_id), turn.language.code
+    _work(
+        state,
+        actions.StartReply(turn_id, text, options, revises, turn.returned, spoken, turn.announces),
+    )
+    if turn.announces and not state.abilities.full_duplex:
+        state.ask(actions.HoldMicrophone())
+    if turn.words.final:
+        commit(state, turn_id)
+
+
+def _work(state: ConversationState, work: actions.ModelWork) -> None:
+    state.model = work
+    state.ask(work)

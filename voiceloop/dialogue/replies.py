@@ -1,0 +1,35 @@
+"""What a reply reports: it sounds, calls tools, was heard to its end, was stopped, or failed."""
+
+from __future__ import annotations
+
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.conversationstate import ConversationState
+from voiceloop.dialogue.floor import finish
+from voiceloop.dialogue.state import Phase
+
+
+def take(state: ConversationState, told: inputs.FromReply) -> None:
+    """Take note of it."""
+    turn, over = state.turn(told.turn), isinstance(told, inputs.Failed | inputs.Stopped)
+    if turn is None or (turn.phase is Phase.STOPPING and not over):
+        return  # the turn is over, or will be once all of its work has stopped
+    if not isinstance(state.model, actions.ReadOpening | None) and state.model.turn == turn.id:
+        goes_on = isinstance(told, inputs.Sounding | inputs.Called)
+        state.model = state.model if goes_on else None
+    match told:
+        case inputs.Sounding() if turn.phase is Phase.COMMITTED:
+            state.change(turn.id, phase=Phase.SPEAKING)
+        case inputs.Sounding():
+            pass
+        case inputs.Called():
+            for call in told.calls:
+                if not call.client:
+                    state.ask(actions.CallTool(turn.id, call))
+        case inputs.Replied(dropped=True):
+            state.change(turn.id, phase=Phase.HEARING, read="")
+        case inputs.Replied():
+            finish(state, turn, "done")
+        case inputs.Failed():
+            finish(state, turn, "failed")
+        case inputs.Stopped():
+            finish(state, turn, turn.outcome or "interrupted")

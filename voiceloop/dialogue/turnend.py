@@ -1,0 +1,180 @@
+"""When the user's turn is over: a silence ends it that has lasted long enough.
+
+How long that is tell the rules of `endpoint`, from the words, what the language model makes of
+them, and the sound of the voice; here they are applied to a turn as all of that becomes known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.calibration.probability import bare, comparable
+from voiceloop.config import TurnConfig
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.conversationstate import ConversationState
+from voiceloop.dialogue.endpoint import asks_model, goes_on, hangover_ms, needs_words
+from voiceloop.dialogue.state import EndProbability, Sound, Turn
+from voiceloop.types import Calibration
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointPolicy:
+    """How the end of turns in one language is told."""
+
+    config: TurnConfig
+    calibration: Calibration | None
+    """What the language model's probabilities mean; None where it has no say."""
+    reads: bool
+    """The language model reads the user's words while they speak, so that it can be asked."""
+    hears: bool
+    """The turn model judges by the sound of the voice too."""
+
+    @property
+    def asks_model(self) -> bool:
+        """The language model has a say."""
+        return self.reads and asks_model(self.config, self.calibration)
+
+    def silence_ms(self, turn: Turn) -> int | None:
+        """The silence that ends the turn; None while its words are not known or not judged, and
+        once it has ended."""
+        words = bare(turn.text)
+        if turn.words.whole is None or turn.ended:
+            return None
+        if not words or not self.asks_model:
+            return hangover_ms(turn.text, None, self.config, turn.language)
+        if self.unread(turn, words) or self.unheard(turn):
+            return None
+        found = hangover_ms(
+            turn.text,
+            turn.end_probability.probability if turn.end_probability else None,
+            self.config,
+            turn.language,
+            self.calibration,
+            _sound_of(turn),
+        )
+        return max(found, self.config.hangover_ms) if turn.resumes else found
+
+    def unread(self, turn: Turn, words: str) -> bool:
+        """The language model has yet to say what it makes of a silence after `words`."""
+        known = turn.end_probability.words if turn.end_probability else None
+        return bool(words) and self.asks_model and known != words
+
+    def unheard(self, turn: Turn) -> bool:
+        """There is a silence, and the turn model has not said yet what its sound tells."""
+        if not (self.hears and self.asks_model):
+            return False
+        return turn.silence is not None and _sound_of(turn) is None
+
+    def judged(self, told: inputs.Read) -> EndProbability:
+        """What the language model found, as it would be in a first turn."""
+        probability = told.probability
+        if probability is not None and self.calibration is not None:
+            probability = comparable(probability, self.calibration, told.exchanges)
+        return EndProbability(bare(told.text), probability)
+
+    def expects(self, turn: Turn, words: str) -> bool:
+        """The user, who still speaks, is likely to have said all with these `words`."""
+        known = turn.end_probability
+        if turn.words.whole is not None or known is None or known.words != words:
+            return False
+        if known.probability is None or self.calibration is None or not self.asks_model:
+            return False
+        likely = known.probability >= self.calibration.complete_above
+        return likely and bare(turn.hypothesis) == words
+
+    def doubts(self, turn: Turn, words: str) -> bool:
+        """The user, who is silent after these `words`, will probably go on."""
+        known = turn.end_probability
+        if turn.ended or known is None or known.words != words:
+            return False
+        if known.probability is None or self.calibration is None:
+            return False
+        return goes_on(known.probability, self.calibration, _sound_of(turn))
+
+
+def policy_for(state: ConversationState, turn: Turn) -> EndpointPolicy:
+    """How the end of this turn is told."""
+    return EndpointPolicy(
+        state.settings.policy,
+        state.calibrations.get(turn.language.code),
+        state.abilities.prefills and state.settings.thinks,
+        state.abilities.turn_model_ms is not None,
+    )
+
+
+def end_in_silence(state: ConversationState) -> None:
+    """End the turn that is listened to, if there has been enough silence."""
+    if state.silence is not None and state.silence.reaches(_hangover_ms(state)):
+        state.silence, state.ending = None, True
+        state.ask(actions.EndTurn())
+
+
+def _hangover_ms(state: ConversationState) -> int:
+    """The silence that ends the turn that is listened to.
+
+    Nothing can be answered before the words are known and judged, so there is no hurry until then:
+    a recogniser that is slow cuts nobody off.
+    """
+    config, turn = state.settings.policy, state.turn(state.listening)
+    if turn and turn.hangover_ms is not None:
+        return turn.hangover_ms
+    waits = turn and not turn.dismissed and needs_words(config) and state.abilities.recognises
+    return max(config.hangover_ms, config.incomplete_ms) if waits else config.hangover_ms
+
+
+def judge_end(state: ConversationState, turn_id: int | None, asked_at: float | None = None) -> None:
+    """Find how long a silence ends the turn, as far as that is known; the language model was asked
+    for that at `asked_at`."""
+    turn = state.turn(turn_id)
+    if turn is None:
+        return
+    policy = policy_for(state, turn)
+    silence_ms = policy.silence_ms(turn)
+    state.change(turn.id, hangover_ms=silence_ms)
+    if turn.hangover_ms is None and silence_ms is not None and policy.asks_model:
+        _record_judgement(state, turn, state.now if asked_at is None else asked_at)
+    _ask_turn_model(state, turn, policy)
+
+
+def take_probability(state: ConversationState, turn: Turn, told: inputs.Read) -> None:
+    """The language model has read what may be all that the user says."""
+    policy = policy_for(state, turn)
+    if told.text and policy.asks_model:
+        state.change(turn.id, end_probability=policy.judged(told))
+        judge_end(state, turn.id, told.begun)
+
+
+def take_sound(state: ConversationState, told: inputs.SoundJudged) -> None:
+    """The turn model has judged the sound before a silence."""
+    state.judging = None
+    state.change(told.turn, sound=Sound(told.since, told.probability))
+    judge_end(state, told.turn)
+
+
+def _ask_turn_model(state: ConversationState, turn: Turn, policy: EndpointPolicy) -> None:
+    """Have a silence judged by the sound of the voice before it, once there is enough of it."""
+    least_ms, silence = state.abilities.turn_model_ms, turn.silence
+    if state.judging or least_ms is None or silence is None or turn.id != state.listening:
+        return
+    silent_ms = (state.heard_to - silence.since) * 1000 / SPEECH_RATE
+    if policy.unheard(turn) and not turn.dismissed and silent_ms >= least_ms:
+        state.judging = actions.JudgeSound(turn.id, silence.since)
+        state.ask(state.judging)
+
+
+def _record_judgement(state: ConversationState, turn: Turn, since: float) -> None:
+    known = turn.end_probability
+    if known is None or known.probability is None or not bare(turn.text):
+        return
+    facts: dict[str, float | str] = {"probability": known.probability, "text": bare(turn.text)}
+    if (sound := _sound_of(turn)) is not None:
+        facts["sound"] = sound
+    state.ask(actions.Record(turn.id, "end of turn?", since, facts))
+
+
+def _sound_of(turn: Turn) -> float | None:
+    """How likely the turn is over by the sound before the silence that there is."""
+    if turn.sound is None or turn.silence is None or turn.sound.since != turn.silence.since:
+        return None
+    return turn.sound.probability

@@ -1,0 +1,123 @@
+"""What the user does: they begin to speak, are understood, fall silent, go on and end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from voiceloop.asr.turns import SilenceLasts, SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.conversationstate import ConversationState
+from voiceloop.dialogue.floor import contest, contest_again, weigh
+from voiceloop.dialogue.guess import judge_guess
+from voiceloop.dialogue.state import Request, Silence, Turn
+from voiceloop.dialogue.turnend import judge_end, take_sound
+from voiceloop.languages import AUTO, language
+from voiceloop.types import TurnHeard
+
+RESUMED_S = 1.5
+"""A user who goes on so soon after they fell silent cannot have listened to an answer: they paused,
+and however complete what they say next, they may pause again."""
+
+
+def take(state: ConversationState, told: inputs.FromUser) -> None:
+    """Take note of what the microphone, the recogniser or the turn model reports."""
+    match told:
+        case inputs.Detected(SpeechStarted() as event):
+            _begin(state, event, told.at)
+        case inputs.Detected(SilenceLasts() as silence):
+            state.silence = silence
+        case inputs.Detected():
+            concerned, state.silence = state.listening, None
+            _go_on(state, told)
+            _judge(state, concerned)
+        case inputs.Frame():
+            state.heard_to = told.end
+            _judge(state, state.listening)
+        case inputs.Recognised():
+            _understand(state, told)
+            _judge(state, told.turn)
+        case inputs.LanguageDetected():
+            _take_language(state, told)
+        case inputs.SoundJudged():
+            take_sound(state, told)
+
+
+def _judge(state: ConversationState, turn_id: int | None) -> None:
+    """Judge a turn anew, in which something has happened."""
+    judge_guess(state, turn_id)
+    weigh(state, turn_id)
+    judge_end(state, turn_id)
+
+
+def _begin(state: ConversationState, event: SpeechStarted, at: float) -> None:
+    """A turn of the user begins, perhaps into a reply; they have spoken since `at`."""
+    rival = next((turn for turn in state.turns if turn.committed), None)
+    spoken, paused = state.settings.language, state.fell_silent
+    turn = state.add(
+        state.next_number(),
+        spoken,
+        detects=spoken.code == AUTO,
+        guesses=state.abilities.guesses,
+        request=Request(state.settings.answers),
+        resumes=paused is not None and at - paused < RESUMED_S,
+    )
+    state.listening = turn.id
+    state.ask(actions.Begin(turn.id, turn.number, event))
+    if rival is not None:
+        contest(state, turn, rival)
+    state.ask(actions.Show(TurnHeard(turn.number, event.start, over=False)))
+
+
+def _go_on(state: ConversationState, told: inputs.Detected) -> None:
+    """The user pauses, goes on, or has ended."""
+    event, turn = told.event, state.turn(state.listening)
+    if isinstance(event, TurnEnded):
+        state.listening, state.ending = None, False
+    if turn is None:  # it has failed meanwhile
+        return
+    state.change(turn.id, words=told.words)
+    match event:
+        case SpeechPaused(speech_end=end):
+            state.change(turn.id, silence=Silence(end, told.at))
+        case SpeechResumed():
+            state.change(turn.id, silence=None)
+            if turn.dismissed:
+                contest_again(state, turn, event.speech_start)
+        case TurnEnded():
+            _end(state, turn, event, told)
+        case SpeechStarted() | SilenceLasts():
+            raise AssertionError("it begins once, and a silence tells nothing new")
+
+
+def _end(state: ConversationState, turn: Turn, event: TurnEnded, told: inputs.Detected) -> None:
+    """The user has finished."""
+    since = turn.silence.since if turn.silence else event.speech_end
+    state.change(turn.id, ended=True, silence=Silence(since, told.at))
+    if not turn.dismissed:
+        state.ask(actions.Show(TurnHeard(turn.number, event.sample, over=True)))
+    if turn.text and turn.uncontested:
+        state.fell_silent = told.at
+    if told.words.final and not turn.words.final:
+        state.ask(actions.Show(told.words.final))
+    if not state.abilities.full_duplex:
+        state.ask(actions.HoldMicrophone())
+
+
+def _understand(state: ConversationState, told: inputs.Recognised) -> None:
+    """A decode tells what the user has said."""
+    turn = state.turn(told.turn)
+    if turn is None:
+        return
+    state.change(turn.id, words=told.words)
+    if told.words.newest:
+        state.ask(actions.Show(told.words.newest))
+    if told.sure and turn.uncontested:
+        state.change(turn.id, detects=False)
+        if state.settings.language.code == AUTO:  # nobody has chosen one meanwhile
+            state.settings = replace(state.settings, language=turn.language)
+
+
+def _take_language(state: ConversationState, told: inputs.LanguageDetected) -> None:
+    turn = state.turn(told.turn)
+    if turn and told.code != turn.language.code:
+        state.change(turn.id, language=language(told.code), end_probability=None)
