@@ -98,6 +98,8 @@ PURE = (
     "presets.py",
     "asr/turns.py",
     "asr/loudness.py",
+    "asr/streaming.py",
+    "asr/windowed.py",
     "asr/window.py",
     "asr/understood.py",
     "asr/unheard.py",

@@ -18,6 +18,7 @@ from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass, dbfs, samples, silence
 from voiceloop.bench.scoring import word_errors
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
+from voiceloop.engines import AsrRequest
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models
@@ -106,14 +107,14 @@ def test_a_saying_is_kept_that_a_decode_leaves_out(clips: dict[str, Pcm]) -> Non
     for name in ("LJ001-0002", "LJ001-0008"):
         for gap in (0, 100, 300, 400, 500):
             parts = (silence(1600), clips[name], silence(samples(gap)), last, silence(1600))
-            words = asr.transcribe(np.concatenate(parts), final=True)
+            words = asr.transcribe(AsrRequest(np.concatenate(parts)))
             text = " ".join(word.text for word in words)
             said = f"{SAID[name]} Ask what you can do for your country."
             assert word_errors(said, text).errors <= 2, f"{gap}: {text}"
     assert asr.counters["looked_again"] > 2, "the decoder left nothing out"
     before = asr.counters["looked_again"]
     for pcm in clips.values():
-        asr.transcribe(pcm, final=True)
+        asr.transcribe(AsrRequest(pcm))
     assert asr.counters["looked_again"] == before, "a saying by itself is decoded once"
 
 

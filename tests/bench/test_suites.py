@@ -40,6 +40,7 @@ from voiceloop.bench.suites import (
 )
 from voiceloop.bench.utterances import VOICES, Line, Utterance, place, speak
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
+from voiceloop.engines import AsrRequest
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.types import Pcm
 
@@ -210,7 +211,7 @@ def test_words_sound_where_they_are_said_to() -> None:
     right = 0
     for clip in suite("starter")[:6]:
         assert clip.said.words is not None
-        heard = asr.transcribe(clip.pcm, final=True, timed=True)
+        heard = asr.transcribe(AsrRequest(clip.pcm, timed=True))
         if len(heard) == len(clip.said.words):
             gaps = [
                 abs(mine.end / SPEECH_RATE - word.end)
@@ -283,7 +284,7 @@ def test_the_recogniser_understands_what_is_said() -> None:
     compared = [
         word_errors(
             str(clip.said.text),
-            " ".join(word.text for word in asr.transcribe(clip.pcm, final=True)),
+            " ".join(word.text for word in asr.transcribe(AsrRequest(clip.pcm))),
         )
         for clip in suite("starter")[:12]
     ]

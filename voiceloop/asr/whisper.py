@@ -34,11 +34,12 @@ from voiceloop.asr.features import FRAMES_PER_STATE, HOP
 from voiceloop.asr.known import unknown_language
 from voiceloop.asr.placement import whisper_device, whisper_type
 from voiceloop.asr.unheard import LONG_S, Sound, fuller, gone
+from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import FOLDERS, find
 from voiceloop.config import AsrConfig
-from voiceloop.engines import Asr
+from voiceloop.engines import Asr, AsrRequest
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, OutOfMemory
 from voiceloop.languages import AUTO
 from voiceloop.types import Pcm, Word
@@ -117,7 +118,7 @@ class _Told:
         return [word.text for word in self.words]
 
 
-class Whisper:
+class Whisper(WindowedAsr):
     """A recogniser; implements `engines.Asr`."""
 
     def __init__(self, config: AsrConfig, model: WhisperModel, encoding: Encoding) -> None:
@@ -125,6 +126,7 @@ class Whisper:
         self._beams = config.beam_size
         self._model = model
         self._encode = encoding
+        self.max_window_s = encoding.windows.longest_s
         self.languages = _languages(model)
         # A model of one language has none to detect.
         alone = config.language == AUTO and not model.model.is_multilingual
@@ -138,40 +140,28 @@ class Whisper:
         """Final decodes in a short window, those among them that took the full one after, and
         windows that were decoded again in parts."""
 
-    @property
-    def max_window_s(self) -> float:
-        """See `engines.Asr`."""
-        return self._encode.windows.longest_s
-
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
-        """Words of a window at 16 kHz; see `engines.Asr`.
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+        """See `engines.Asr`.
 
         A final decode uses the configured beams, a partial is greedy. Words that are `timed` have
         the times and probabilities that the cross-attention gives; others share the window evenly
         and all have the mean probability, or 0 where the decode looped, came to no end, or may
         have left something out. ValueError for a window longer than `max_window_s`.
         """
+        pcm, timed = request.pcm, request.timed
         seconds = len(pcm) / SPEECH_RATE
         if seconds > self.max_window_s:
             raise ValueError(f"a window of {seconds:.1f} s is longer than {self.max_window_s} s")
         if not _audible(pcm):
             return ()
         states = self._encode(pcm)
-        asked = language or self._language
+        asked = request.language or self._language
         self._tokenizer = self._speaks(self._detected(states)[0] if asked == AUTO else asked)
         sound = Sound(pcm)
-        if not final:
+        if not request.final:
             return self._told(self._decode(states, seconds, 1), sound, timed=timed).words
         first = self._told(self._finally(states, pcm), sound, timed=timed)
-        return self._complete(sound, first, settled, LOOKS).words
+        return self._complete(sound, first, request.settled, LOOKS).words
 
     def _finally(self, states: ctranslate2.StorageView, pcm: Pcm) -> _Hypothesis:
         """The decode of a window that is trusted, or else the best."""

@@ -26,7 +26,7 @@ from voiceloop.bench.recordings import read_folder
 from voiceloop.bench.rotation import rotation
 from voiceloop.bench.sounds import at_level, room
 from voiceloop.config import AsrConfig, Config
-from voiceloop.engines import Asr
+from voiceloop.engines import Asr, AsrRequest
 from voiceloop.errors import ConfigError
 from voiceloop.loading import load_asr
 from voiceloop.types import Pcm, Word
@@ -185,7 +185,7 @@ def compare(
         window = windows[number]
         progress(f"{window.name}: {number + 1} of {len(windows)}")
         timed = {
-            name: _timed(partial(asr.transcribe, window.pcm, final=True)) for name, asr in order
+            name: _timed(partial(asr.transcribe, AsrRequest(window.pcm))) for name, asr in order
         }
         (plain_words, plain_s), (fast_words, fast_s) = timed["plain"], timed["fast"]
         texts = _text(plain_words), _text(fast_words)

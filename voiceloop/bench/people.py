@@ -34,7 +34,7 @@ from voiceloop.bench.sounds import Rng
 from voiceloop.bench.suites import LEAD_MS, PAUSE_MS, TAIL_MS
 from voiceloop.calibration.probability import bare
 from voiceloop.config import Config, TurnConfig
-from voiceloop.engines import Asr, Vad
+from voiceloop.engines import Asr, AsrRequest, Vad
 from voiceloop.errors import AudioError
 from voiceloop.loading import load_asr, load_vad
 from voiceloop.types import Pcm
@@ -98,7 +98,7 @@ def find(clip: Clip, asr: Asr, align: Align, vad: Vad) -> Spoken:
             "cut it into single turns",
         )
     start, end, silences = _speech(clip, vad)
-    words = [word.text for word in asr.transcribe(clip.pcm, final=True)]
+    words = [word.text for word in asr.transcribe(AsrRequest(clip.pcm))]
     marked, places = _marked(words, clip.said.text), align(clip.pcm, words)
     boundaries = tuple(
         Boundary(

@@ -9,9 +9,9 @@ from typing import Any
 
 import anyio
 
-from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded, TurnEvent
 from voiceloop.dialogue.state import Turn, Words
+from voiceloop.engines import AsrSession
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace.record import Mark, Recorder
 from voiceloop.turn.reply import Reply
@@ -30,7 +30,7 @@ class Work:
     recorder: Recorder
     known: Turn | None
     """The turn as the core has it by now; none once it is over."""
-    transcriber: StreamingTranscriber | None = None
+    transcriber: AsrSession | None = None
     """None where nobody speaks."""
     reply: Reply | None = None
     voiced: Voiced = field(default_factory=Voiced)
@@ -90,12 +90,12 @@ class Work:
         assert transcriber is not None and known is not None, "it is heard"
         match event:
             case SpeechPaused():
-                transcriber.pause(event)
+                transcriber.pause(event.sample, event.speech_end)
                 recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
                 recorder.mark(Mark.SPEECH_END, at)
                 recorder.mark(Mark.PAUSE, now)
             case SpeechResumed():
-                transcriber.resume(event, anew=known.dismissed, whole=known.detects)
+                transcriber.resume(event.speech_start, anew=known.dismissed, whole=known.detects)
                 recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
             case TurnEnded():
                 self.end()
@@ -103,7 +103,8 @@ class Work:
                 recorder.mark(Mark.SPEECH_END, at)
                 recorder.mark(Mark.ENDPOINT, now)
                 recorder.speech_end = event.speech_end
-                if final := transcriber.end(event):
+                speech_end = event.sample if event.forced else event.speech_end
+                if final := transcriber.end(event.sample, speech_end):
                     self.take_down(final, now)
             case SpeechStarted():
                 raise AssertionError("a turn begins once")
