@@ -16,10 +16,10 @@ from pathlib import Path
 import torch
 from msgspec.structs import replace
 
-from voiceloop.asr.encoder import encoder_bytes
 from voiceloop.asr.encoding import is_ours, read_windows
-from voiceloop.asr.placement import whisper_device, whisper_type
 from voiceloop.asr.smart_turn import NAME as SMART_TURN
+from voiceloop.asr.whisper_encoder import encoder_bytes
+from voiceloop.asr.whisper_model import whisper_device, whisper_type
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import VOICES, find, voice_model
 from voiceloop.catalog.store import cards

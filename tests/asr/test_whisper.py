@@ -22,21 +22,14 @@ from tokenizers import Tokenizer, models
 
 from tests.asr.conftest import SPECIALS, WORDS
 from voiceloop import planning
-from voiceloop.asr import encoder, silence
+from voiceloop.asr import short_window, whisper_encoder
 from voiceloop.asr.agreement import normalise
-from voiceloop.asr.encoder import Encoder, encoder_bytes
 from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.weights import read_weights
-from voiceloop.asr.whisper import (
-    UNLIKELY,
-    Whisper,
-    _Spelling,
-    _trusted,
-    load,
-    open_model,
-    whisper,
-    without_loop,
-)
+from voiceloop.asr.whisper import Whisper, whisper
+from voiceloop.asr.whisper_decoder import UNLIKELY, Spelling, without_loop
+from voiceloop.asr.whisper_encoder import Encoder, encoder_bytes
+from voiceloop.asr.whisper_model import load, open_model
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.suites import build
 from voiceloop.config import AsrConfig
@@ -89,7 +82,9 @@ def test_the_words_are_those_of_a_plain_decode_of_the_window(
     steps = -(-int(16_000 * max(seconds, 0.5)) // 3200)
     full = decoded(folder, pcm, 3000)
     exact = {"compute_type": "float32"}
-    monkeypatch.setattr(silence, "PLACES", 1500)  # all of the silence is encoded with the speech
+    monkeypatch.setattr(
+        short_window, "PIVOTS", 1500
+    )  # all of the silence is encoded with the speech
     wholes = [
         (engine(anylength, **exact), decoded(folder, pcm, 20 * steps)),
         (engine(folder, pad_s=0.5, **exact), full),
@@ -108,7 +103,7 @@ def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pcm = noise(2.0)  # of which random weights are never sure
-    monkeypatch.setattr(silence, "PLACES", 1)  # so that short windows are bad
+    monkeypatch.setattr(short_window, "PIVOTS", 1)  # so that short windows are bad
     short, full = engine(folder, pad_s=0.5), engine(folder, pad_s=None)
     # Random words may be the same; how likely they are tells their states apart.
     said = [asr.transcribe(AsrRequest(pcm, timed=True)) for asr in (short, full)]
@@ -125,17 +120,17 @@ def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(
 def test_what_comes_to_no_end_is_noticed_and_never_certain(folder: Path, seconds: float) -> None:
     asr = engine(folder)
     pcm = noise(seconds)  # of which random weights say all that they may
-    found = asr._decode(asr._encode(pcm), seconds, 1)
+    found = asr._decoder("en").decode(asr._encode(pcm), seconds, 1)
     assert not found.ended
     assert len(found.tokens) <= min(12 + math.ceil(12 * seconds), 224)
     assert {word.probability for word in asr.transcribe(AsrRequest(pcm, final=False))} == {0.0}
     # Where it says none of its tokens but the end, it has ended.
     ended = replace(found, tokens=[], words=(), ended=True, mean=0.0)
-    assert _trusted(ended) and not _trusted(replace(ended, ended=False))
-    assert _trusted(replace(ended, mean=UNLIKELY))
-    assert not _trusted(replace(ended, mean=UNLIKELY - 0.01))
-    again = [_Spelling(word, at, at + 1) for at, word in enumerate(4 * ["and", "so", "on"])]
-    assert not _trusted(replace(ended, words=again))
+    assert ended.trusted and not replace(ended, ended=False).trusted
+    assert replace(ended, mean=UNLIKELY).trusted
+    assert not replace(ended, mean=UNLIKELY - 0.01).trusted
+    again = [Spelling(word, at, at + 1) for at, word in enumerate(4 * ["and", "so", "on"])]
+    assert not replace(ended, words=again).trusted
 
 
 @given(st.floats(0, 30))
@@ -149,7 +144,7 @@ def test_a_window_holds_what_is_said(seconds: float) -> None:
 def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    read = encoder.read_encoder
+    read = whisper_encoder.read_encoder
 
     def unreadable(path: Path) -> Encoder:
         raise OSError("no such device")
@@ -176,7 +171,7 @@ def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
         (lacking, "has no conv1/bias"),
         (smaller, "750 states"),
     ):
-        monkeypatch.setattr(encoder, "read_encoder", reader)
+        monkeypatch.setattr(whisper_encoder, "read_encoder", reader)
         caplog.clear()
         asr = engine(folder, compute_type="float32")
         (record,) = caplog.records
@@ -264,8 +259,8 @@ def test_a_window_longer_than_the_model_takes_is_refused(folder: Path) -> None:
 phrases = st.lists(st.sampled_from("a b c d e f".split()), max_size=12)
 
 
-def spelled(words: Sequence[str]) -> list[_Spelling]:
-    return [_Spelling(word, i, i + 1) for i, word in enumerate(words)]
+def spelled(words: Sequence[str]) -> list[Spelling]:
+    return [Spelling(word, i, i + 1) for i, word in enumerate(words)]
 
 
 @given(phrases, st.lists(st.sampled_from("uvw"), min_size=1, max_size=4), st.integers(8, 20))
@@ -290,7 +285,7 @@ def test_repeating_oneself_a_few_times_is_no_loop() -> None:
 @given(st.sampled_from(["", "ou"]), st.sampled_from(["-o", "a", "ha", "-na"]), st.integers(12, 400))
 def test_a_loop_inside_a_word_is_said_once(said: str, loop: str, times: int) -> None:
     (kept,) = without_loop(spelled([said + loop * times]))
-    assert kept == _Spelling(said + loop, 0, 1)
+    assert kept == Spelling(said + loop, 0, 1)
 
 
 @pytest.mark.parametrize("word", ["1,000,000,000", "0" * 40, "hahahaha!", "Zzzzzz", "no-no-no"])
