@@ -189,7 +189,7 @@ PURE = (
     "server/choices.py",
     "server/history.py",
     "server/limits.py",
-    "server/listening.py",
+    "server/userturns.py",
     "server/resume.py",
     "server/unanswered.py",
     "bench/figures.py",

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.asr.test_tiny_en import engine
+from voiceloop.asr.recording import transcribe_live, transcribe_recording
 from voiceloop.asr.silero import silero
 from voiceloop.asr.unheard import gone
 from voiceloop.asr.whisper import Whisper
-from voiceloop.asr.whole import listen, write_down
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass, dbfs, samples, silence
 from voiceloop.bench.scoring import word_errors
@@ -64,7 +64,7 @@ def check_settled(asr: Whisper, pcm: Pcm) -> None:
     """In a conversation nothing is missing at last that partial decodes had settled."""
     settled: list[str] = []
     vad, config = silero(VadConfig()), AsrConfig(model="tiny.en")
-    for transcript in listen([pcm], vad, asr, config, TurnConfig()):
+    for transcript in transcribe_live([pcm], vad, asr, config, TurnConfig()):
         committed = [word.text for word in transcript.committed]
         if transcript.final:
             assert not gone(settled, committed), f"{settled} became {committed}"
@@ -74,7 +74,7 @@ def check_settled(asr: Whisper, pcm: Pcm) -> None:
 def written(asr: Whisper, pcm: Pcm) -> str:
     """The transcript of a recording."""
     config = AsrConfig(model="tiny.en")
-    found = write_down([pcm], silero(VadConfig()), asr, config, TurnConfig())
+    found = transcribe_recording([pcm], silero(VadConfig()), asr, config, TurnConfig())
     return " ".join(transcript.text for transcript in found if transcript.final)
 
 

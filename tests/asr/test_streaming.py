@@ -21,8 +21,8 @@ from tests.asr.test_windowed import LevelAsr, LevelVad, Said, paused, render, sp
 from tests.fakes import Script
 from tests.test_loading import path_with, plug_in
 from tests.test_session import HESITANT, converse
+from voiceloop.asr.recording import transcribe_live, transcribe_recording
 from voiceloop.asr.streaming import Partial, StreamingAsr, StreamingSession
-from voiceloop.asr.whole import listen, write_down
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, TurnConfig
@@ -72,7 +72,7 @@ class ReaderStream:
 
 def heard(said: Sequence[Said], every_ms: int, **turns: Any) -> list[Transcript]:
     asr, config = Reader(LevelAsr(said)), AsrConfig(partial_every_ms=every_ms)
-    return list(listen([render(said)], LevelVad(), asr, config, TurnConfig(**turns)))
+    return list(transcribe_live([render(said)], LevelVad(), asr, config, TurnConfig(**turns)))
 
 
 @settings(deadline=None, max_examples=25)
@@ -103,7 +103,7 @@ def test_a_pause_is_heard_as_it_was_and_words_keep_their_times(
 def test_a_recording_is_written_down() -> None:
     said = [Said(300, 100)] * 20
     asr = Reader(LevelAsr(said))
-    found = write_down([render(said)], LevelVad(), asr, AsrConfig(), TurnConfig())
+    found = transcribe_recording([render(said)], LevelVad(), asr, AsrConfig(), TurnConfig())
     (final,) = [transcript for transcript in found if transcript.final]
     assert len(final.committed) == 20 and asr.opened == [None]
 

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.asr.whole import listen
+from voiceloop.asr.recording import transcribe_live
 from voiceloop.asr.windowed import LATE_MS, PAUSE_EDGE_MS, WindowedAsr, WindowedSession
 from voiceloop.audio.frames import samples, silence
 from voiceloop.config import AsrConfig, TurnConfig
@@ -91,7 +91,7 @@ configs = st.builds(
 
 
 def heard(said: Sequence[Said], asr: LevelAsr, config: AsrConfig, **turns: Any) -> list[Transcript]:
-    return list(listen([render(said)], LevelVad(), asr, config, TurnConfig(**turns)))
+    return list(transcribe_live([render(said)], LevelVad(), asr, config, TurnConfig(**turns)))
 
 
 @settings(deadline=None, max_examples=25)
@@ -162,8 +162,8 @@ def test_any_chunking_of_the_audio_gives_the_same_transcripts(
             i += 1
 
     turns = TurnConfig()
-    assert list(listen(chunks(), LevelVad(), LevelAsr(said), config, turns)) == list(
-        listen([pcm], LevelVad(), LevelAsr(said), config, turns)
+    assert list(transcribe_live(chunks(), LevelVad(), LevelAsr(said), config, turns)) == list(
+        transcribe_live([pcm], LevelVad(), LevelAsr(said), config, turns)
     )
 
 
@@ -172,7 +172,9 @@ def test_any_chunking_of_the_audio_gives_the_same_transcripts(
 def test_streaming_ends_with_what_one_decode_of_the_turn_gives(
     said: list[Said], config: AsrConfig
 ) -> None:
-    once = listen([render(said)], LevelVad(), LevelAsr(said), config, TurnConfig(), partials=False)
+    once = transcribe_live(
+        [render(said)], LevelVad(), LevelAsr(said), config, TurnConfig(), partials=False
+    )
     assert [t.text for t in once] == [heard(said, LevelAsr(said), config)[-1].text]
 
 
@@ -194,7 +196,9 @@ def test_turns_of_the_greatest_length_lose_no_word_between_them(
 ) -> None:
     turns = TurnConfig(max_turn_s=2.0)
     finals = [
-        t for t in listen([render(said)], LevelVad(), LevelAsr(said), config, turns) if t.final
+        t
+        for t in transcribe_live([render(said)], LevelVad(), LevelAsr(said), config, turns)
+        if t.final
     ]
     words = [word.text for t in finals for word in t.committed]
     numbers = [int(word[4:].split("x")[0]) for word in words]
@@ -245,7 +249,9 @@ class Deaf(WindowedAsr):
 @pytest.mark.parametrize("words", [0, 1, 9])
 def test_a_monologue_of_disagreeing_hypotheses_is_bounded_too(words: int) -> None:
     said = [Said(300, 0)] * 60
-    transcripts = list(listen([render(said)], LevelVad(), Deaf(words), AsrConfig(), TurnConfig()))
+    transcripts = list(
+        transcribe_live([render(said)], LevelVad(), Deaf(words), AsrConfig(), TurnConfig())
+    )
     assert transcripts[-1].final
 
 

@@ -27,7 +27,7 @@ pauses tiny.en had 37, 16 and 15 wrong with 1, 2 and 3 s of it; heard as convers
 NO_LIMIT_S = 1e6
 
 
-def listen(
+def transcribe_live(
     blocks: Iterable[Pcm],
     vad: Vad,
     asr: Asr,
@@ -73,7 +73,7 @@ def listen(
             yield job.accept(job.decode(None))
 
 
-def write_down(
+def transcribe_recording(
     blocks: Iterable[Pcm], vad: Vad, asr: Asr, config: AsrConfig, turns: TurnConfig
 ) -> Iterator[Transcript]:
     """Yield the transcripts of a recording at 16 kHz: a final one for all speech between two long
@@ -83,7 +83,7 @@ def write_down(
     windows as long as the engine takes.
     """
     turns = replace(turns, hangover_ms=max(REST_MS, turns.hangover_ms), max_turn_s=NO_LIMIT_S)
-    return listen(blocks, vad, asr, config, turns, partials=False)
+    return transcribe_live(blocks, vad, asr, config, turns, partials=False)
 
 
 def _heard(
