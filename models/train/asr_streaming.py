@@ -16,9 +16,9 @@ from models.train.asr_export import normalise
 from models.train.augment import RATE
 from models.train.domain import utterance
 from models.train.voices import render, training_voice, unseen_voice
+from voiceloop.asr.recording import transcribe_live
 from voiceloop.asr.silero import silero
 from voiceloop.asr.whisper import whisper
-from voiceloop.asr.recording import transcribe_live
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
 
 TRAIL_S = 1.0

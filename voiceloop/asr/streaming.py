@@ -66,7 +66,7 @@ class StreamingAsr(Asr):
         return StreamingSession(self, turn, samples(config.partial_every_ms))
 
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
-        """See `engines.Asr`; the audio is heard in one piece."""
+        """Hear some audio in one piece, and return its final words."""
         stream = self.open(request.language)
         stream.feed(request.pcm)
         return stream.final()

@@ -118,7 +118,7 @@ class WindowedAsr(Asr):
 
     @abstractmethod
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
-        """See `engines.Asr`."""
+        """Decode a window of at most `max_window_s`, and return its words."""
 
 
 class WindowedSession:

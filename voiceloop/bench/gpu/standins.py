@@ -126,7 +126,7 @@ class WhisperStandIn(WindowedAsr):
         self._features = LogMel(np.ascontiguousarray(filters.T, np.float32))
 
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
-        """See `engines.Asr`. All decodes are greedy, and word times cost nothing."""
+        """Read the words of a window. All decodes are greedy, and word times cost nothing."""
         words = self._read(request.pcm)
         self._decode(request.pcm, PROMPT + round(TOKENS_PER_WORD * len(words)))
         return words
