@@ -21,6 +21,7 @@ import json, logging, sys
 import numpy as np
 from voiceloop import loading
 from voiceloop.cli import COMMANDS
+from voiceloop.engines import AsrRequest
 from voiceloop.flags import parse
 from voiceloop.languages import language
 from voiceloop.placement import resident_memory

@@ -17,7 +17,7 @@ from voiceloop.asr.encoding import QUIET, Encoding, Windows, whole_steps
 from voiceloop.asr.features import Features, LogMel
 from voiceloop.asr.short_window import Interpolation, ShortEncoder, covariance, pivots
 from voiceloop.asr.weights import read_weights
-from voiceloop.asr.whisper_encoder import Encoder, States, encoder_bytes, read_encoder
+from voiceloop.asr.whisper_encoder import States, WhisperEncoder, encoder_bytes, read_encoder
 from voiceloop.asr.whisper_model import open_model
 from voiceloop.bench import flite
 from voiceloop.bench.utterances import Line
@@ -30,12 +30,12 @@ STARTER = bundled("models/starter/asr")
 
 
 @pytest.fixture(scope="module")
-def starter() -> Encoder:
+def starter() -> WhisperEncoder:
     """Trained, and here everywhere, though it was not trained on silence."""
     return read_encoder(STARTER / "model.bin")
 
 
-def spoken(encoder: Encoder, heard: int) -> Features:
+def spoken(encoder: WhisperEncoder, heard: int) -> Features:
     """Features of a whole window: noise, and silence behind so many states of it."""
     rng = np.random.default_rng(heard)
     features = np.full((encoder.mels, 2 * encoder.states), QUIET, np.float32)
@@ -65,7 +65,7 @@ def test_the_network_is_that_of_ctranslate2(frames: int, folder: Path) -> None:
 
 @pytest.mark.parametrize("heard", [10, 50, 130])
 def test_where_all_silence_is_encoded_states_are_those_of_the_full_window(
-    starter: Encoder, heard: int, monkeypatch: pytest.MonkeyPatch
+    starter: WhisperEncoder, heard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(short_window, "PIVOTS", starter.states)
     features = spoken(starter, heard)
@@ -75,7 +75,7 @@ def test_where_all_silence_is_encoded_states_are_those_of_the_full_window(
 
 @pytest.mark.parametrize("heard", [50, 130, 300])
 def test_what_speech_changes_in_the_silence_is_interpolated(
-    starter: Encoder, heard: int, monkeypatch: pytest.MonkeyPatch
+    starter: WhisperEncoder, heard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features = spoken(starter, heard)
     found, full = short(ShortEncoder(starter, QUIET), features, heard), starter(features)
@@ -114,7 +114,7 @@ def test_however_long_it_is_no_speech_is_taken_for_silence(
         torch.testing.assert_close(last, silent[-2:])
 
 
-def test_where_nothing_is_heard_states_are_those_of_silence(starter: Encoder) -> None:
+def test_where_nothing_is_heard_states_are_those_of_silence(starter: WhisperEncoder) -> None:
     features = np.full((starter.mels, 2 * starter.states), QUIET, np.float32)
     encode, full = ShortEncoder(starter, QUIET), starter(features)
     for heard in (10, 100, starter.states - ShortEncoder.BEHIND):
@@ -122,7 +122,9 @@ def test_where_nothing_is_heard_states_are_those_of_silence(starter: Encoder) ->
         np.testing.assert_allclose(found, full, atol=1e-3 * np.abs(full).max())
 
 
-def test_a_window_that_is_nearly_full_leaves_nothing_to_interpolate(starter: Encoder) -> None:
+def test_a_window_that_is_nearly_full_needs_no_interpolation(
+    starter: WhisperEncoder,
+) -> None:
     encode, heard = ShortEncoder(starter, QUIET), starter.states - ShortEncoder.BEHIND
     features = spoken(starter, heard)
     assert apart(short(encode, features, heard), starter(features)) < 0.02

@@ -28,7 +28,7 @@ from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import Whisper, whisper
 from voiceloop.asr.whisper_decoder import UNLIKELY, Spelling, without_loop
-from voiceloop.asr.whisper_encoder import Encoder, encoder_bytes
+from voiceloop.asr.whisper_encoder import WhisperEncoder, encoder_bytes
 from voiceloop.asr.whisper_model import load, open_model
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.suites import build
@@ -146,20 +146,20 @@ def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
 ) -> None:
     read = whisper_encoder.read_encoder
 
-    def unreadable(path: Path) -> Encoder:
+    def unreadable(path: Path) -> WhisperEncoder:
         raise OSError("no such device")
 
-    def other(path: Path) -> Encoder:
+    def other(path: Path) -> WhisperEncoder:
         own = read(path)
         own._norm = (-own._norm[0], own._norm[1])
         return own
 
-    def lacking(path: Path) -> Encoder:
+    def lacking(path: Path) -> WhisperEncoder:
         weights = read_weights(path, "encoder/")
         del weights["conv1/bias"]
-        return Encoder(weights)
+        return WhisperEncoder(weights)
 
-    def smaller(path: Path) -> Encoder:
+    def smaller(path: Path) -> WhisperEncoder:
         own = read(path)
         own.states = 750
         return own

@@ -40,7 +40,7 @@ def repeats(words: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class DividedWords:
     """A hypothesis, divided at the end of the committed words."""
 
     committed: tuple[Word, ...]
@@ -59,7 +59,7 @@ class LocalAgreement:
         self._hypothesis: tuple[Word, ...] = ()
         self._keys: list[str] = []
 
-    def update(self, words: Sequence[Word]) -> Split:
+    def update(self, words: Sequence[Word]) -> DividedWords:
         """Take the next hypothesis, and commit the words that it shares with the one before.
 
         They are committed in its form, the newer of the two.
@@ -69,7 +69,7 @@ class LocalAgreement:
         self._hypothesis, self._keys = tuple(words), keys
         return self.commit(agreed)
 
-    def commit(self, count: int) -> Split:
+    def commit(self, count: int) -> DividedWords:
         """Commit the first `count` words of the newest hypothesis, agreed on or not."""
         position = self._position(self._keys)
         if count > position:
@@ -79,7 +79,7 @@ class LocalAgreement:
         # Where the hypothesis spells the committed words otherwise, none of them can be matched
         # with one of its own: they go all together.
         cuts = range(1, position + 1) if said == self._keys[:position] else (position,)
-        return Split(self.committed, self._hypothesis[position:], tuple(cuts))
+        return DividedWords(self.committed, self._hypothesis[position:], tuple(cuts))
 
     def freeze(self, cut: int) -> tuple[Word, ...]:
         """Take out and return the committed words that stand for the first `cut` words, one of the

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from faster_whisper import WhisperModel
 
     from voiceloop.asr.short_window import ShortEncoder
-    from voiceloop.asr.whisper_encoder import Encoder
+    from voiceloop.asr.whisper_encoder import WhisperEncoder
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,11 @@ class Encoding:
     """The encoder of one model, from audio to states."""
 
     def __init__(
-        self, model: WhisperModel, windows: Windows, encoder: Encoder | None, pad_s: float | None
+        self,
+        model: WhisperModel,
+        windows: Windows,
+        encoder: WhisperEncoder | None,
+        pad_s: float | None,
     ) -> None:
         """Take our own `encoder`, or None for CTranslate2's. `pad_s` seconds of the silence are
         encoded with the speech; None encodes all of it."""
@@ -139,7 +143,7 @@ def is_ours(device: str, windows: Windows) -> bool:
     return device == "cpu" and not windows.any_length
 
 
-def own_encoder(folder: Path, model: WhisperModel) -> Encoder | None:
+def own_encoder(folder: Path, model: WhisperModel) -> WhisperEncoder | None:
     """Read our own encoder of `model`; None, and a warning, where its states are others than the
     model's."""
     from voiceloop.asr.whisper_encoder import (

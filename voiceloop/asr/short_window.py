@@ -33,7 +33,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from voiceloop.asr.features import FRAMES_PER_STATE, Features
-from voiceloop.asr.whisper_encoder import Encoder, States
+from voiceloop.asr.whisper_encoder import States, WhisperEncoder
 
 PIVOTS = 160
 """Positions of a silent window that are encoded."""
@@ -65,7 +65,7 @@ class ShortEncoder:
     for the last of the window."""
 
     @torch.inference_mode()
-    def __init__(self, encoder: Encoder, quiet: float) -> None:
+    def __init__(self, encoder: WhisperEncoder, quiet: float) -> None:
         """Encode the silent window, whose features are all `quiet`, and choose its pivots."""
         self._encoder = encoder
         silent = np.full((encoder.mels, FRAMES_PER_STATE * encoder.states), quiet, np.float32)

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from voiceloop.asr.agreement import LocalAgreement, Split, common_prefix, normalise
+from voiceloop.asr.agreement import DividedWords, LocalAgreement, common_prefix, normalise
 from voiceloop.types import Word
 
 
 class Understood:
-    """The words understood in one turn. A hypothesis is all the words of its `Window`."""
+    """The words understood in one turn. A hypothesis is all the words of its `TurnWindow`."""
 
     def __init__(self) -> None:
         self._agreement = LocalAgreement()
@@ -46,11 +46,11 @@ class Understood:
             return words
         return (replace(words[0], text=_without_capital(words[0].text)), *words[1:])
 
-    def update(self, hypothesis: Sequence[Word]) -> Split:
+    def update(self, hypothesis: Sequence[Word]) -> DividedWords:
         """Take the next hypothesis, and commit the words that it confirms."""
         return self._split(self._agreement.update(hypothesis))
 
-    def trust(self, count: int) -> Split:
+    def trust(self, count: int) -> DividedWords:
         """Commit the first `count` words of the newest hypothesis, agreed on or not."""
         return self._split(self._agreement.commit(count))
 
@@ -74,7 +74,7 @@ class Understood:
         self._unsettled = tuple(hypothesis[cut:])
         self._within_sentence = False
 
-    def _split(self, split: Split) -> Split:
+    def _split(self, split: DividedWords) -> DividedWords:
         return replace(split, committed=self._frozen + split.committed)
 
 

@@ -42,7 +42,7 @@ Span = tuple[float, float]
 """Beginning and end in seconds."""
 
 
-class Sound:
+class WindowSound:
     """The sound in a window at 16 kHz."""
 
     def __init__(self, pcm: Pcm) -> None:

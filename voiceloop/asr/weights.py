@@ -69,7 +69,7 @@ class _Entry:
         return raw.reshape(self.shape)
 
 
-class _Reader:
+class _WeightsReader:
     """Reads one value after another; ValueError at the end of the file."""
 
     def __init__(self, data: mmap.mmap) -> None:
@@ -102,7 +102,7 @@ def _mapped(path: Path) -> Iterator[mmap.mmap]:
 
 def _entries(data: mmap.mmap, prefix: str) -> Iterator[tuple[str, _Entry]]:
     """Yield the variables whose names begin with `prefix`, with the rest of their names."""
-    reader = _Reader(data)
+    reader = _WeightsReader(data)
     if (version := reader.number("I")) != VERSION:
         raise ValueError(f"it is of version {version} of CTranslate2's format")
     reader.text()  # the kind of model

@@ -23,7 +23,7 @@ from faster_whisper import WhisperModel
 
 from voiceloop.asr.encoding import Encoding, is_ours, own_encoder, read_windows
 from voiceloop.asr.known import unknown_language
-from voiceloop.asr.unheard import LONG_S, Sound, fuller, gone
+from voiceloop.asr.unheard import LONG_S, WindowSound, fuller, gone
 from voiceloop.asr.whisper_decoder import Hypothesis, WhisperDecoder
 from voiceloop.asr.whisper_model import load
 from voiceloop.asr.windowed import WindowedAsr
@@ -96,7 +96,7 @@ class Whisper(WindowedAsr):
         states = self._encode(pcm)
         language = request.language or self._language
         decoder = self._decoder(self._detected(states)[0] if language == AUTO else language)
-        sound = Sound(pcm)
+        sound = WindowSound(pcm)
         if not request.final:
             return _read(decoder, decoder.decode(states, seconds, 1), sound, timed=timed).words
         first = _read(decoder, self._finally(decoder, states, pcm), sound, timed=timed)
@@ -123,7 +123,7 @@ class Whisper(WindowedAsr):
     def _complete(
         self,
         decoder: WhisperDecoder,
-        sound: Sound,
+        sound: WindowSound,
         first: _Reading,
         settled: Sequence[str],
         looks: int,
@@ -161,7 +161,7 @@ class Whisper(WindowedAsr):
         for part, begin in ((pcm[:at], 0.0), (pcm[at:], at / SPEECH_RATE)):
             if not _audible(part):
                 continue
-            found, sound = self._finally(decoder, self._encode(part), part), Sound(part)
+            found, sound = self._finally(decoder, self._encode(part), part), WindowSound(part)
             first = _read(decoder, found, sound, timed=True)
             one = self._complete(decoder, sound, first, (), looks)
             sure = found.trusted and _likely(one.words)
@@ -193,7 +193,9 @@ class Whisper(WindowedAsr):
         )
 
 
-def _read(decoder: WhisperDecoder, found: Hypothesis, sound: Sound, *, timed: bool) -> _Reading:
+def _read(
+    decoder: WhisperDecoder, found: Hypothesis, sound: WindowSound, *, timed: bool
+) -> _Reading:
     """Return the words of a decode, without loops and what is no speech."""
     words = found.spoken
     if not words:

@@ -68,8 +68,8 @@ class Hypothesis:
 
     @property
     def spoken(self) -> Sequence[Spelling]:
-        """The words without loops. There are none where they are unlikely, and nobody seems to speak
-        or they repeat themselves."""
+        """The words without loops; none where they are unlikely and repeat themselves, or where
+        they are unlikely and nobody seems to speak."""
         looped = repeats([word.text for word in self.words])
         nothing = self.mean < UNLIKELY and (self.no_speech > NO_SPEECH or looped)
         return () if nothing else without_loop(self.words)

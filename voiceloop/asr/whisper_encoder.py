@@ -45,7 +45,7 @@ class Layer:
     narrow: tuple[Tensor, Tensor]
 
 
-class Encoder:
+class WhisperEncoder:
     """The encoder of one model. A row is a position's vector on its way through the layers."""
 
     def __init__(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
@@ -135,12 +135,12 @@ class Encoder:
         return asking, keys, values
 
 
-def read_encoder(path: Path) -> Encoder:
+def read_encoder(path: Path) -> WhisperEncoder:
     """Read the encoder of the model in CTranslate2's file at `path`.
 
     OSError for a file that cannot be read, ValueError for another format or network.
     """
-    return Encoder(read_weights(path, PREFIX))
+    return WhisperEncoder(read_weights(path, PREFIX))
 
 
 def encoder_bytes(path: Path, *, silence: bool) -> int:

@@ -42,7 +42,7 @@ class DecodeJob:
         return at
 
 
-class Window:
+class TurnWindow:
     """The audio of one turn."""
 
     def __init__(self, audio: AudioFrame, speech_start: int, limit: int) -> None:

@@ -20,7 +20,7 @@ from functools import partial
 from voiceloop.asr.agreement import repeats
 from voiceloop.asr.understood import Understood
 from voiceloop.asr.unheard import gone
-from voiceloop.asr.window import DecodeJob, Window
+from voiceloop.asr.window import DecodeJob, TurnWindow
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr, AsrJob, AsrRequest, AsrTurn
@@ -131,7 +131,7 @@ class WindowedSession:
         self._asr = asr
         self._turn = turn
         self._greedy = config.beam_size == 1
-        self._window = Window(turn.audio, turn.speech_start, samples(1000 * asr.max_window_s))
+        self._window = TurnWindow(turn.audio, turn.speech_start, samples(1000 * asr.max_window_s))
         self._understood = Understood()
         self._pace = _Pace(samples(config.partial_every_ms), turn.speech_start)
         self._revision = 0
