@@ -80,7 +80,7 @@ packages:
 
 .venv/test: .venv/base
 	@echo "installing the tools for tests into .venv"
-	@$(PIP) install -c constraints.txt -e '.[bench,convert,dev,llama,sphinx]'
+	@$(PIP) install -c constraints.txt -e '.[convert,dev,llama,train]'
 	@touch $@
 
 .clients/installed: tests/clients/requirements.txt tests/clients/package.json tests/clients/package-lock.json

@@ -16,17 +16,6 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.replay.user import FRAME, Lexicon, Piece
 from voiceloop.types import AudioFrame, Pcm
 
-
-class English:
-    """What a recogniser says of languages that knows one."""
-
-    languages: tuple[str, ...] = ("en",)
-
-    def detect_language(self, pcm: Pcm) -> tuple[str, float]:
-        del pcm
-        return "en", 1.0
-
-
 SHORTEST_S = 0.27
 """A shorter sound is not recognised as a word."""
 

@@ -100,7 +100,7 @@ def test_a_server_replies_and_real_models_hear_and_speak(pulled: Callable[..., S
     ]
 
 
-NAMED = ({"preset": "starter"}, {"asr__engine": "sphinx", "tts__engine": "espeak"})
+NAMED = ({"preset": "starter"}, {"asr__engine": "own", "tts__engine": "espeak"})
 
 
 def test_it_never_replies_to_what_the_starter_hears() -> None:

@@ -70,11 +70,11 @@ def test_a_preset_sets_what_it_lists_and_nothing_else(name: str) -> None:
 
 
 def test_another_engine_than_a_preset_means_has_models_of_its_own() -> None:
-    config, origins = load_config(flags={"preset": "cpu", "asr.engine": "sphinx"})
+    config, origins = load_config(flags={"preset": "cpu", "asr.engine": "own"})
     assert config.asr.model == "starter" and origins["asr.model"] == "default"
     assert config.llm.target == PRESETS["cpu"]["llm.target"]
     named, _ = load_config(
-        flags={"preset": "cpu", "asr.engine": "sphinx", "asr.model": "mine", "llm.engine": "other"}
+        flags={"preset": "cpu", "asr.engine": "own", "asr.model": "mine", "llm.engine": "other"}
     )
     assert (named.asr.model, named.llm.target) == ("mine", "starter")
     same, _ = load_config(flags={"preset": "cpu", "asr.engine": "whisper"})

@@ -21,6 +21,7 @@ import json, logging, sys
 import numpy as np
 from voiceloop import loading
 from voiceloop.cli import COMMANDS
+from voiceloop.engines import AsrRequest
 from voiceloop.flags import parse
 from voiceloop.languages import language
 from voiceloop.placement import resident_memory
@@ -38,7 +39,7 @@ with loading.open_engines(config) as engines:
     for turn in range(3):
         for _ in conversation.reply("Tell me a story about a dog and a cat. " * 6, turn):
             pass
-    engines.asr.transcribe(hiss, final=True, timed=True)
+    engines.asr.transcribe(AsrRequest(hiss, timed=True))
     for clause in cut("This is a long sentence that a voice says, with a comma. " * 3, english):
         for _ in engines.tts.synthesize(clause):
             pass

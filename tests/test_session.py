@@ -23,7 +23,7 @@ from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.dialogue.state import Options
-from voiceloop.engines import Engines, Steps
+from voiceloop.engines import AsrRequest, Engines, Steps
 from voiceloop.errors import EngineError
 from voiceloop.languages import AUTO, language
 from voiceloop.replay.clock import VirtualClock
@@ -50,7 +50,6 @@ from voiceloop.types import (
     Event,
     FloorChange,
     Notice,
-    Pcm,
     TokenBurst,
     ToolCall,
     Transcript,
@@ -374,18 +373,10 @@ async def test_audio_of_a_dropped_reply_is_kept_in_the_same_voice_alone(voice: s
 class Tiring(ScriptedAsr):
     """Takes its time over every final decode but the first."""
 
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
-        if final:
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+        if request.final:
             self.cost = 0.6 if any(done for _, done in self.windows) else 0.05
-        return super().transcribe(pcm, final=final, language=language)
+        return super().transcribe(request)
 
 
 async def test_words_are_kept_where_the_user_goes_on_before_the_final_decode() -> None:

@@ -91,7 +91,7 @@ def test_engines_are_called_as_the_user_calls_them() -> None:
         tts=TtsConfig(engine="coqui", model="tts_models/en/ljspeech/vits"),
     )
     assert engine_names(named) == "whisper whisper-tiny.en, llm Qwen3-0.6B, coqui vits"
-    assert engine_names(replace(named, asr=AsrConfig(engine="sphinx"))).startswith("sphinx, ")
+    assert engine_names(replace(named, asr=AsrConfig(engine="own"))).startswith("own, ")
 
 
 def test_a_question_stands_in_place_of_what_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

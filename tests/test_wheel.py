@@ -120,9 +120,9 @@ def settings_in(text: str) -> Path:
 
 
 def test_an_extra_is_asked_for_as_a_wheel_has_it(scripts: Path, tmp_path: Path) -> None:
-    program = "from voiceloop.errors import MissingExtra; print(MissingExtra('x', 'sphinx').hint)"
+    program = "from voiceloop.errors import MissingExtra; print(MissingExtra('x', 'coqui').hint)"
     hint = run(scripts / "python", "-c", program, cwd=tmp_path)
-    assert f"voiceloop-{voiceloop.__version__}-py3-none-any.whl[sphinx]" in hint
+    assert f"voiceloop-{voiceloop.__version__}-py3-none-any.whl[coqui]" in hint
 
 
 def test_what_was_installed_can_be_removed_and_only_what_is_told_stays(

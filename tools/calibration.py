@@ -37,7 +37,7 @@ from voiceloop.calibration.keeping import written
 from voiceloop.calibration.probability import bare, comparable
 from voiceloop.calibration.requests import Cut, Kind, Request, bundled_requests
 from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
-from voiceloop.engines import Asr
+from voiceloop.engines import Asr, AsrRequest
 from voiceloop.languages import LANGUAGES, Language
 from voiceloop.loading import load_asr
 from voiceloop.startup import configure
@@ -142,7 +142,7 @@ def understood(asked: Sequence[Request], asr: Asr, language: Language) -> tuple[
         said = [*(f"{cut.words}," for cut in request.cuts[:-1]), request.text]
         cuts = list[Cut]()
         for text, cut in zip(said, request.cuts, strict=True):
-            heard = asr.transcribe(np.concatenate((_spoken(text, voice), PAUSE)), final=True)
+            heard = asr.transcribe(AsrRequest(np.concatenate((_spoken(text, voice), PAUSE))))
             words = bare(" ".join(word.text for word in heard))
             if words:
                 cuts.append(Cut(words, cut.kind, language.asks_for_more(words)))

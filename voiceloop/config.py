@@ -58,7 +58,7 @@ class AsrConfig(Object, frozen=True):
     """Speech recognition."""
 
     engine: str = "whisper"
-    """`whisper` or `sphinx`; or an engine of your own by its name (docs/engines.md)."""
+    """`whisper`, or an engine of your own by its name (docs/engines.md)."""
     model: str = "starter"
     """The recogniser's model. `starter`, one that has been pulled (`tiny.en`; `voiceloop models
     list`), a folder with a CTranslate2 Whisper model, or a repository of the hub."""

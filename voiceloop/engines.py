@@ -22,6 +22,7 @@ imported only when they are chosen.
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import (
     AsyncGenerator,
     Callable,
@@ -36,10 +37,11 @@ from threading import Lock
 from types import ModuleType
 from typing import Any, Literal, Protocol, TypeVar
 
-from voiceloop.config import Config
+from voiceloop.config import AsrConfig, Config
 from voiceloop.errors import ConfigError
 from voiceloop.schema import TOML, Mistake, Object, hints_of, read, suggestion
 from voiceloop.types import (
+    AudioFrame,
     Begun,
     Calibration,
     Clause,
@@ -49,6 +51,7 @@ from voiceloop.types import (
     TokenBurst,
     Tool,
     ToolCall,
+    Transcript,
     Word,
 )
 
@@ -76,40 +79,141 @@ class Vad(Protocol):
         ...
 
 
-class Asr(Protocol):
-    """A recogniser of whole windows of audio; streaming is built on top of it."""
+@dataclass(frozen=True, slots=True)
+class AsrRequest:
+    """Audio that a recogniser decodes at once, and what is wanted of its words."""
 
-    name: str
-    languages: tuple[str, ...]
-    """What `language` may be, as two-letter codes."""
+    pcm: Pcm
+    """Samples at 16 kHz: no more than `Asr.max_window_s`."""
+    final: bool = True
+    """The best decode is wanted; otherwise a quick one will do."""
+    timed: bool = False
+    """The times of words have to be exact; otherwise they may be rough."""
+    language: str | None = None
+    """The language that is spoken, one of `Asr.languages`. None stands for the configured one, or
+    for the one that is detected in `pcm` where that is configured."""
+    settled: Sequence[str] = ()
+    """Words that earlier decodes of the same beginning agree on. A final decode that lacks some of
+    them is worth another look."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsrTurn:
+    """A turn of the user that has just begun, and what is wanted of its words."""
+
+    number: int
+    audio: AudioFrame
+    """The audio of the turn so far, at 16 kHz. It begins a little before the speech."""
+    speech_start: int
+    """Index of the first voiced sample in the stream."""
+    partials: bool = True
+    """Words are wanted while the user speaks."""
+    timed: bool = False
+    """The final words need exact times."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsrJob:
+    """A piece of work of a session: `decode` runs on the model's thread, and the event loop then
+    gives its words to `accept`."""
+
+    pcm: Pcm
+    """The audio that is decoded, at 16 kHz. The language is detected in it."""
+    end: int
+    """Index in the stream of the sample after the last that is decoded."""
+    final: bool
+    """The user is silent and may have finished: somebody waits for the words."""
+    decode: Callable[[str | None], Sequence[Word]]
+    """Decodes in a language (see `AsrRequest.language`)."""
+    accept: Callable[[Sequence[Word]], Transcript]
+    """Takes the words, and returns the transcript of the turn."""
+
+
+class AsrSession(Protocol):
+    """The recognition of one turn of the user.
+
+    It is called on the event loop and never waits: whatever takes long is done in a job, of which
+    there is never more than one at a time.
+    """
+
+    retracted: int
+    """How many words that were settled the final transcript has not confirmed."""
 
     @property
-    def max_window_s(self) -> float:
-        """Longest window that one decode takes, in seconds."""
+    def start(self) -> int:
+        """Index in the stream of the first sample of the turn."""
         ...
 
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
-        """Words in `pcm` (16 kHz), timed in seconds from its first sample.
+    @property
+    def guess(self) -> Transcript | None:
+        """The transcript if the silence since `pause` ends the turn, so that a reply can be
+        prepared. None while the user speaks, and until it is known."""
+        ...
 
-        `final` asks for the best decode; otherwise a quick one will do. Unless they are to be
-        `timed`, the times may be rough. `language` is what is spoken, one of `languages`; None is
-        the configured one, or the one that is detected in `pcm` where that is configured. `settled`
-        are the words that earlier decodes of its beginning agree on: where the best one lacks some
-        of them it is worth another look. The work is bounded: it cannot be cancelled once it runs.
+    @property
+    def hypothesis(self) -> str:
+        """All words of the turn as they are understood by now."""
+        ...
+
+    def feed(self, frame: AudioFrame) -> None:
+        """Take the stream's next frame. Samples that were lost before it count as silence."""
+        ...
+
+    def pause(self, sample: int, speech_end: int) -> None:
+        """Note that the user fell silent at `speech_end`, which was decided at `sample`.
+
+        The audio up to `sample` must have been fed, as for `end`.
+        """
+        ...
+
+    def resume(self, speech_start: int, *, anew: bool = False, whole: bool = False) -> None:
+        """Note that the user goes on from `speech_start`, which makes the guess void.
+
+        With `anew`, what follows has nothing to do with what was said before the pause. With
+        `whole`, all of the turn's audio is to be decoded together, to detect its language.
+        """
+        ...
+
+    def end(self, sample: int, speech_end: int) -> Transcript | None:
+        """Note that the turn is over. Returns its final transcript, or None where a job has yet to
+        give it. Both are the same where a turn is cut off while the user speaks."""
+        ...
+
+    def next_job(self) -> AsrJob | None:
+        """Return the job to do now, if there is one; its words must come back to `accept`."""
+        ...
+
+
+class Asr(Protocol):
+    """A recogniser, which follows each turn of the user as it is spoken.
+
+    There are two bases for an engine. `asr.streaming.StreamingAsr` is for one that has partial
+    results of its own, and `asr.windowed.WindowedAsr` for one that decodes windows of audio.
+    """
+
+    name: str
+    languages: tuple[str, ...] = ("en",)
+    """Two-letter codes of the languages that it knows."""
+    max_window_s: float
+    """Longest audio that `transcribe` takes, in seconds."""
+
+    @abstractmethod
+    def session(self, turn: AsrTurn, config: AsrConfig) -> AsrSession:
+        """Begin to recognise a turn. It is asked for on the event loop."""
+        ...
+
+    @abstractmethod
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+        """Decode some audio, and return its words, timed in seconds from its first sample.
+
+        The work is bounded: it cannot be cancelled once it runs.
         """
         ...
 
     def detect_language(self, pcm: Pcm) -> tuple[str, float]:
-        """Which of `languages` is spoken in `pcm` (16 kHz), and how probable that is."""
-        ...
+        """Return which of `languages` is spoken in `pcm` (16 kHz), and how probable that is."""
+        del pcm
+        return self.languages[0], 1.0
 
 
 class TurnModel(Protocol):

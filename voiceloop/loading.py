@@ -23,6 +23,7 @@ from voiceloop.catalog.names import prepare
 from voiceloop.config import Config
 from voiceloop.engines import (
     Asr,
+    AsrRequest,
     Engines,
     Kind,
     Llm,
@@ -150,7 +151,7 @@ def warm_vad(vad: Vad) -> tuple[Vad, float]:
 
 
 def warm_asr(asr: Asr) -> Asr:
-    asr.transcribe(_noise(SPEECH_RATE), final=True, timed=True)
+    asr.transcribe(AsrRequest(_noise(SPEECH_RATE), timed=True))
     return asr
 
 

@@ -34,7 +34,7 @@ def aligner() -> Align:
     try:
         import pocketsphinx
     except ImportError as error:
-        raise MissingExtra("pocketsphinx", "sphinx") from error
+        raise MissingExtra("pocketsphinx", "dev") from error
     # Of the likeliest path alone there is an alignment.
     decoder: Any = pocketsphinx.Decoder(samprate=SPEECH_RATE, loglevel="FATAL", bestpath=False)
 

@@ -106,7 +106,7 @@ def find(clip: Clip, asr: Asr, align: Align, vad: Vad) -> Spoken:
             "cut it into single turns",
         )
     start, end, silences = speech(clip, vad)
-    words = [word.text for word in asr.transcribe(clip.pcm, final=True)]
+    words = [word.text for word in asr.transcribe(AsrRequest(clip.pcm))]
     marked, places = _marked(words, clip.said.text), align(clip.pcm, words)
     boundaries = tuple(
         Boundary(

@@ -27,8 +27,9 @@ from transformers import (
 from transformers.audio_utils import mel_filter_bank
 
 from voiceloop.asr.features import LogMel
+from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE, silence
-from voiceloop.engines import Steps
+from voiceloop.engines import AsrRequest, Steps
 from voiceloop.placement import BUILDING
 from voiceloop.tts.alignment import PacedWords
 from voiceloop.tts.delivery import deliver
@@ -105,12 +106,10 @@ def spoken(words: int) -> Pcm:
     return np.repeat(levels, WORD).astype(np.float32)
 
 
-class WhisperStandIn:
-    """Implements `engines.Asr`."""
+class WhisperStandIn(WindowedAsr):
+    """A Whisper of random weights that reads its words from the sound."""
 
     name = "transformers Whisper, a stand-in"
-    languages: tuple[str, ...] = ("en",)
-    max_window_s = 30.0
 
     def __init__(
         self, shape: WhisperConfig, texts: Sequence[str], device: torch.device, dtype: torch.dtype
@@ -126,25 +125,11 @@ class WhisperStandIn:
         )
         self._features = LogMel(np.ascontiguousarray(filters.T, np.float32))
 
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
-        """See `engines.Asr`. All decodes are greedy, and word times cost nothing."""
-        del final, timed, language
-        words = self._read(pcm)
-        self._decode(pcm, PROMPT + round(TOKENS_PER_WORD * len(words)))
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+        """Read the words of a window. All decodes are greedy, and word times cost nothing."""
+        words = self._read(request.pcm)
+        self._decode(request.pcm, PROMPT + round(TOKENS_PER_WORD * len(words)))
         return words
-
-    def detect_language(self, pcm: Pcm) -> tuple[str, float]:
-        """See `engines.Asr`."""
-        del pcm
-        return "en", 1.0
 
     def _read(self, pcm: Pcm) -> list[Word]:
         """The words of which `pcm` holds most."""

@@ -17,6 +17,7 @@ from lab.gpu.rows import Row, at_most
 from lab.gpu.standins import RATE, spoken
 from voiceloop.bench.modes import OurMode, Prompt
 from voiceloop.config import LlmConfig
+from voiceloop.engines import AsrRequest
 from voiceloop.types import Clause, Span
 
 SLOWED = 1.25
@@ -47,7 +48,7 @@ def loads(cast: Cast, config: LlmConfig) -> dict[str, Load]:
 
     return {
         "llm": Load("tokens", lambda: mode.answer(prompt).tokens),
-        "asr": Load("windows", lambda: float(bool(cast.asr.transcribe(sound, final=True)))),
+        "asr": Load("windows", lambda: float(bool(cast.asr.transcribe(AsrRequest(sound))))),
         "tts": Load("seconds spoken", speak),
     }
 

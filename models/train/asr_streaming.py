@@ -16,9 +16,9 @@ from models.train.asr_export import normalise
 from models.train.augment import RATE
 from models.train.domain import utterance
 from models.train.voices import render, training_voice, unseen_voice
+from voiceloop.asr.recording import transcribe_live
 from voiceloop.asr.silero import silero
 from voiceloop.asr.whisper import whisper
-from voiceloop.asr.whole import listen
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
 
 TRAIL_S = 1.0
@@ -43,7 +43,7 @@ def streaming(model: Path, count: int, seed: int) -> dict[str, float]:
         blocks = [pcm[at : at + BLOCK] for at in range(0, len(pcm), BLOCK)]
         said.append(normalise(text))
         for partials in heard:
-            transcripts = listen(
+            transcripts = transcribe_live(
                 blocks, silero(VadConfig()), asr, AsrConfig(), TurnConfig(), partials=partials
             )
             words = " ".join(t.text for t in transcripts if t.final)

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from tests.asr.test_tiny_en import engine
+from voiceloop.asr.recording import transcribe_live, transcribe_recording
 from voiceloop.asr.silero import silero
 from voiceloop.asr.unheard import gone
 from voiceloop.asr.whisper import Whisper
-from voiceloop.asr.whole import listen, write_down
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass, dbfs, samples, silence
 from voiceloop.bench.scoring import word_errors
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
+from voiceloop.engines import AsrRequest
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models
@@ -63,7 +64,7 @@ def check_settled(asr: Whisper, pcm: Pcm) -> None:
     """In a conversation nothing is missing at last that partial decodes had settled."""
     settled: list[str] = []
     vad, config = silero(VadConfig()), AsrConfig(model="tiny.en")
-    for transcript in listen([pcm], vad, asr, config, TurnConfig()):
+    for transcript in transcribe_live([pcm], vad, asr, config, TurnConfig()):
         committed = [word.text for word in transcript.committed]
         if transcript.final:
             assert not gone(settled, committed), f"{settled} became {committed}"
@@ -73,7 +74,7 @@ def check_settled(asr: Whisper, pcm: Pcm) -> None:
 def written(asr: Whisper, pcm: Pcm) -> str:
     """The transcript of a recording."""
     config = AsrConfig(model="tiny.en")
-    found = write_down([pcm], silero(VadConfig()), asr, config, TurnConfig())
+    found = transcribe_recording([pcm], silero(VadConfig()), asr, config, TurnConfig())
     return " ".join(transcript.text for transcript in found if transcript.final)
 
 
@@ -106,14 +107,14 @@ def test_a_saying_is_kept_that_a_decode_leaves_out(clips: dict[str, Pcm]) -> Non
     for name in ("LJ001-0002", "LJ001-0008"):
         for gap in (0, 100, 300, 400, 500):
             parts = (silence(1600), clips[name], silence(samples(gap)), last, silence(1600))
-            words = asr.transcribe(np.concatenate(parts), final=True)
+            words = asr.transcribe(AsrRequest(np.concatenate(parts)))
             text = " ".join(word.text for word in words)
             said = f"{SAID[name]} Ask what you can do for your country."
             assert word_errors(said, text).errors <= 2, f"{gap}: {text}"
     assert asr.counters["looked_again"] > 2, "the decoder left nothing out"
     before = asr.counters["looked_again"]
     for pcm in clips.values():
-        asr.transcribe(pcm, final=True)
+        asr.transcribe(AsrRequest(pcm))
     assert asr.counters["looked_again"] == before, "a saying by itself is decoded once"
 
 

@@ -18,6 +18,7 @@ from voiceloop.bench.scoring import word_errors
 from voiceloop.bench.spoken import Line, by_flite
 from voiceloop.catalog.store import Store
 from voiceloop.config import AsrConfig
+from voiceloop.engines import AsrRequest
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models
@@ -51,7 +52,7 @@ def spoken(require_program: Callable[[str], Path]) -> list[Pcm]:
 
 
 def heard(asr: Whisper, pcm: Pcm, *, final: bool = True) -> str:
-    return " ".join(word.text for word in asr.transcribe(pcm, final=final))
+    return " ".join(word.text for word in asr.transcribe(AsrRequest(pcm, final=final)))
 
 
 def test_short_windows_hear_what_full_ones_do_and_repeat_nothing(spoken: list[Pcm]) -> None:
@@ -106,5 +107,5 @@ def test_windows_of_any_length_are_taken(seconds: float) -> None:
     pcm = (0.01 * rng.standard_normal(round(seconds * SPEECH_RATE))).astype(np.float32)
     asr = engine()
     for final, timed in ((False, False), (True, False), (True, True)):
-        for word in asr.transcribe(pcm, final=final, timed=timed):
+        for word in asr.transcribe(AsrRequest(pcm, final=final, timed=timed)):
             assert 0 <= word.start <= word.end <= seconds

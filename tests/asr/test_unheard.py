@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.asr.unheard import LONG_S, RUN, Sound, fuller, gone
+from voiceloop.asr.unheard import LONG_S, RUN, WindowSound, fuller, gone
 from voiceloop.audio.frames import samples, silence
 from voiceloop.types import Pcm
 
@@ -74,13 +74,13 @@ def test_sound_behind_the_last_word_is_without_words_at_any_level(
         speech(before, level), silence(round(gap * RATE)), speech(after, level), silence(3200)
     )
     token = before / 4
-    most, span = Sound(pcm).without_words([0.0, token, 2 * token, 3 * token, before])
+    most, span = WindowSound(pcm).without_words([0.0, token, 2 * token, 3 * token, before])
     alone = after + token
     assert 0.75 * alone - 0.1 <= most <= alone + 0.05
     assert span == (pytest.approx(3 * token), pytest.approx(len(pcm) / RATE, abs=0.01))
     # Whoever hears words all along leaves nothing.
     all_along = np.arange(0, before + gap + after, 0.3).tolist()
-    assert Sound(pcm).without_words([*all_along, before + gap + after])[0] < 0.7 < LONG_S
+    assert WindowSound(pcm).without_words([*all_along, before + gap + after])[0] < 0.7 < LONG_S
 
 
 @given(st.floats(1, 4), st.floats(1, 4), st.floats(0.1, 0.9))
@@ -88,13 +88,13 @@ def test_a_window_is_divided_in_the_silence_between_two_sayings(
     before: float, after: float, gap: float
 ) -> None:
     pcm = joined(speech(before), silence(round(gap * RATE)), speech(after), silence(3200))
-    first = Sound(pcm).places((before / 2, len(pcm) / RATE))[0] / RATE
+    first = WindowSound(pcm).places((before / 2, len(pcm) / RATE))[0] / RATE
     assert before - 0.03 <= first <= before + gap + 0.01
 
 
 def test_a_saying_that_follows_at_once_begins_where_attention_stayed() -> None:
     pcm = joined(speech(2.0), silence(480), speech(3.0, seed=1))
-    places = Sound(pcm).places((2.05, 5.03))
+    places = WindowSound(pcm).places((2.05, 5.03))
     assert any(abs(place / RATE - 2.015) < 0.03 for place in places)
 
 
@@ -102,14 +102,14 @@ def test_a_saying_that_follows_at_once_begins_where_attention_stayed() -> None:
 def test_noise_and_silence_are_no_sound_that_lacks_words(level: float) -> None:
     noise = np.random.default_rng(0).normal(0, level, 5 * RATE).astype(np.float32)
     for pcm in (noise, silence(5 * RATE)):
-        sound = Sound(pcm)
+        sound = WindowSound(pcm)
         assert not sound.spare(0)
         assert sound.without_words(())[0] < 0.1
 
 
 @pytest.mark.parametrize("pcm", [speech(0.02), speech(0.1), silence(1), silence(200), speech(30)])
 def test_windows_of_any_length_can_be_asked_about(pcm: Pcm) -> None:
-    sound = Sound(pcm)
+    sound = WindowSound(pcm)
     for moments in ((), (0.0, len(pcm) / RATE), (0.0, 0.0, len(pcm) / RATE)):
         _, span = sound.without_words(moments)
         assert all(0 < place < len(pcm) for place in sound.places(span))
@@ -119,5 +119,5 @@ def test_people_who_speak_at_any_pace_are_not_asked_to_repeat() -> None:
     drawn = random.Random(0)
     for pace in (0.15, 0.25, 0.35):
         count = drawn.randrange(4, 12)
-        assert not Sound(speech(pace * count)).spare(count)
-    assert Sound(speech(4.0)).spare(4)
+        assert not WindowSound(speech(pace * count)).spare(count)
+    assert WindowSound(speech(4.0)).spare(4)

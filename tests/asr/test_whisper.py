@@ -22,25 +22,18 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
 from tests.asr.conftest import SPECIALS, WORDS
-from voiceloop.asr import encoder, silence
+from voiceloop.asr import short_window, whisper_encoder
 from voiceloop.asr.agreement import normalise
-from voiceloop.asr.encoder import Encoder, encoder_bytes
 from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.weights import read_weights
-from voiceloop.asr.whisper import (
-    UNLIKELY,
-    Whisper,
-    _Spelling,
-    _trusted,
-    footprint,
-    load,
-    open_model,
-    whisper,
-    without_loop,
-)
+from voiceloop.asr.whisper import Whisper, footprint, whisper
+from voiceloop.asr.whisper_decoder import UNLIKELY, Spelling, without_loop
+from voiceloop.asr.whisper_encoder import WhisperEncoder, encoder_bytes
+from voiceloop.asr.whisper_model import load, open_model
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.suites import build
 from voiceloop.config import AsrConfig
+from voiceloop.engines import AsrRequest
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, OutOfMemory
 from voiceloop.types import Pcm
 
@@ -89,7 +82,9 @@ def test_the_words_are_those_of_a_plain_decode_of_the_window(
     steps = -(-int(16_000 * max(seconds, 0.5)) // 3200)
     full = decoded(folder, pcm, 3000)
     exact = {"compute_type": "float32"}
-    monkeypatch.setattr(silence, "PLACES", 1500)  # all of the silence is encoded with the speech
+    monkeypatch.setattr(
+        short_window, "PIVOTS", 1500
+    )  # all of the silence is encoded with the speech
     wholes = [
         (engine(anylength, **exact), decoded(folder, pcm, 20 * steps)),
         (engine(folder, pad_s=0.5, **exact), full),
@@ -97,7 +92,7 @@ def test_the_words_are_those_of_a_plain_decode_of_the_window(
         (engine(folder, pad_s=None, **exact), full),
     ]
     for asr, expected in wholes:
-        said = [word.text for word in asr.transcribe(pcm, final=False)]
+        said = [word.text for word in asr.transcribe(AsrRequest(pcm, final=False))]
         assert said == expected[: len(said)]
         # Random weights may well loop; a loop is the only thing that is taken away.
         assert said or not expected
@@ -108,16 +103,16 @@ def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pcm = noise(2.0)  # of which random weights are never sure
-    monkeypatch.setattr(silence, "PLACES", 1)  # so that short windows are bad
+    monkeypatch.setattr(short_window, "PIVOTS", 1)  # so that short windows are bad
     short, full = engine(folder, pad_s=0.5), engine(folder, pad_s=None)
     # Random words may be the same; how likely they are tells their states apart.
-    said = [asr.transcribe(pcm, final=True, timed=True) for asr in (short, full)]
+    said = [asr.transcribe(AsrRequest(pcm, timed=True)) for asr in (short, full)]
     assert said[0] == said[1]
-    said = [asr.transcribe(pcm, final=False, timed=True) for asr in (short, full)]
+    said = [asr.transcribe(AsrRequest(pcm, final=False, timed=True)) for asr in (short, full)]
     assert said[0] != said[1]
     assert short.counters == {"short_windows": 1, "full_windows_after": 1, "looked_again": 0}
     assert full.counters == {"short_windows": 0, "full_windows_after": 0, "looked_again": 0}
-    short.transcribe(noise(29.8), final=True)  # which is decoded in full at once
+    short.transcribe(AsrRequest(noise(29.8)))  # which is decoded in full at once
     assert short.counters == {"short_windows": 1, "full_windows_after": 1, "looked_again": 0}
 
 
@@ -125,17 +120,17 @@ def test_a_short_window_that_is_not_to_be_trusted_is_decoded_in_full(
 def test_what_comes_to_no_end_is_noticed_and_never_certain(folder: Path, seconds: float) -> None:
     asr = engine(folder)
     pcm = noise(seconds)  # of which random weights say all that they may
-    found = asr._decode(asr._encode(pcm), seconds, 1)
+    found = asr._decoder("en").decode(asr._encode(pcm), seconds, 1)
     assert not found.ended
     assert len(found.tokens) <= min(12 + math.ceil(12 * seconds), 224)
-    assert {word.probability for word in asr.transcribe(pcm, final=False)} == {0.0}
+    assert {word.probability for word in asr.transcribe(AsrRequest(pcm, final=False))} == {0.0}
     # Where it says none of its tokens but the end, it has ended.
     ended = replace(found, tokens=[], words=(), ended=True, mean=0.0)
-    assert _trusted(ended) and not _trusted(replace(ended, ended=False))
-    assert _trusted(replace(ended, mean=UNLIKELY))
-    assert not _trusted(replace(ended, mean=UNLIKELY - 0.01))
-    again = [_Spelling(word, at, at + 1) for at, word in enumerate(4 * ["and", "so", "on"])]
-    assert not _trusted(replace(ended, words=again))
+    assert ended.trusted and not replace(ended, ended=False).trusted
+    assert replace(ended, mean=UNLIKELY).trusted
+    assert not replace(ended, mean=UNLIKELY - 0.01).trusted
+    again = [Spelling(word, at, at + 1) for at, word in enumerate(4 * ["and", "so", "on"])]
+    assert not replace(ended, words=again).trusted
 
 
 @given(st.floats(0, 30))
@@ -149,22 +144,22 @@ def test_a_window_holds_what_is_said(seconds: float) -> None:
 def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    read = encoder.read_encoder
+    read = whisper_encoder.read_encoder
 
-    def unreadable(path: Path) -> Encoder:
+    def unreadable(path: Path) -> WhisperEncoder:
         raise OSError("no such device")
 
-    def other(path: Path) -> Encoder:
+    def other(path: Path) -> WhisperEncoder:
         own = read(path)
         own._norm = (-own._norm[0], own._norm[1])
         return own
 
-    def lacking(path: Path) -> Encoder:
+    def lacking(path: Path) -> WhisperEncoder:
         weights = read_weights(path, "encoder/")
         del weights["conv1/bias"]
-        return Encoder(weights)
+        return WhisperEncoder(weights)
 
-    def smaller(path: Path) -> Encoder:
+    def smaller(path: Path) -> WhisperEncoder:
         own = read(path)
         own.states = 750
         return own
@@ -176,14 +171,14 @@ def test_a_model_of_another_network_is_encoded_by_the_library_in_full(
         (lacking, "has no conv1/bias"),
         (smaller, "750 states"),
     ):
-        monkeypatch.setattr(encoder, "read_encoder", reader)
+        monkeypatch.setattr(whisper_encoder, "read_encoder", reader)
         caplog.clear()
         asr = engine(folder, compute_type="float32")
         (record,) = caplog.records
         assert told in record.getMessage()
-        said = [word.text for word in asr.transcribe(pcm, final=False)]
+        said = [word.text for word in asr.transcribe(AsrRequest(pcm, final=False))]
         assert said == decoded(folder, pcm, 3000)[: len(said)] and said
-        assert asr.transcribe(pcm, final=True) and not asr.counters["short_windows"]
+        assert asr.transcribe(AsrRequest(pcm)) and not asr.counters["short_windows"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3", '{"length": 3}'])
@@ -203,7 +198,7 @@ def test_a_window_of_any_length_is_heard() -> None:
     lengths = range(said.end - said.start, 2 * SPEECH_RATE, samples(20))
     assert lengths[0] < 1.5 * SPEECH_RATE  # from there to 1.6 s CTranslate2 has as many states
     for length in lengths:
-        words = asr.transcribe(clip.read(said.start, length), final=True)
+        words = asr.transcribe(AsrRequest(clip.read(said.start, length)))
         assert " ".join(word.text for word in words) == said.text, length
 
 
@@ -222,8 +217,11 @@ def test_a_model_of_any_length_is_loaded_without_torch() -> None:
 
 def test_words_share_the_window_evenly_unless_they_are_timed(anylength: Path) -> None:
     asr, pcm = engine(anylength), noise(3.0)
-    partial, final = asr.transcribe(pcm, final=False), asr.transcribe(pcm, final=True, timed=True)
-    assert partial == asr.transcribe(pcm, final=True), "who asks for no times is given none"
+    partial, final = (
+        asr.transcribe(AsrRequest(pcm, final=False)),
+        asr.transcribe(AsrRequest(pcm, timed=True)),
+    )
+    assert partial == asr.transcribe(AsrRequest(pcm)), "who asks for no times is given none"
     assert [word.text for word in partial] == [word.text for word in final]
     assert len({round(word.end - word.start, 6) for word in final}) > 1
     assert len(partial) > 1
@@ -240,7 +238,7 @@ def test_more_beams_are_used_for_the_final_decode_alone(folder: Path) -> None:
     greedy, beams = engine(folder, pad_s=None), engine(folder, pad_s=None, beam_size=5)
     pcm = noise(2.0)
     texts = [
-        [word.text for word in asr.transcribe(pcm, final=final)]
+        [word.text for word in asr.transcribe(AsrRequest(pcm, final=final))]
         for asr in (greedy, beams)
         for final in (False, True)
     ]
@@ -250,19 +248,19 @@ def test_more_beams_are_used_for_the_final_decode_alone(folder: Path) -> None:
 
 @pytest.mark.parametrize("pcm", [noise(0.0), np.zeros(32_000, np.float32), noise(2.0) * 1e-5])
 def test_nothing_is_heard_in_silence(folder: Path, pcm: Pcm) -> None:
-    assert tuple(engine(folder).transcribe(pcm, final=True)) == ()
+    assert tuple(engine(folder).transcribe(AsrRequest(pcm))) == ()
 
 
 def test_a_window_longer_than_the_model_takes_is_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match="31"):
-        engine(folder).transcribe(noise(31.0), final=True)
+        engine(folder).transcribe(AsrRequest(noise(31.0)))
 
 
 phrases = st.lists(st.sampled_from("a b c d e f".split()), max_size=12)
 
 
-def spelled(words: Sequence[str]) -> list[_Spelling]:
-    return [_Spelling(word, i, i + 1) for i, word in enumerate(words)]
+def spelled(words: Sequence[str]) -> list[Spelling]:
+    return [Spelling(word, i, i + 1) for i, word in enumerate(words)]
 
 
 @given(phrases, st.lists(st.sampled_from("uvw"), min_size=1, max_size=4), st.integers(8, 20))
@@ -287,7 +285,7 @@ def test_repeating_oneself_a_few_times_is_no_loop() -> None:
 @given(st.sampled_from(["", "ou"]), st.sampled_from(["-o", "a", "ha", "-na"]), st.integers(12, 400))
 def test_a_loop_inside_a_word_is_said_once(said: str, loop: str, times: int) -> None:
     (kept,) = without_loop(spelled([said + loop * times]))
-    assert kept == _Spelling(said + loop, 0, 1)
+    assert kept == Spelling(said + loop, 0, 1)
 
 
 @pytest.mark.parametrize("word", ["1,000,000,000", "0" * 40, "hahahaha!", "Zzzzzz", "no-no-no"])
@@ -352,10 +350,10 @@ def test_a_language_of_one_decode_is_as_if_it_were_configured(anylength: Path) -
     english, french = engine(anylength), engine(anylength, language="fr")
     assert english.languages == ("en", "fr")
     # Random words may be the same; how likely they are depends on the language that is asked for.
-    own, other = (one.transcribe(pcm, final=True, timed=True) for one in (english, french))
+    own, other = (one.transcribe(AsrRequest(pcm, timed=True)) for one in (english, french))
     assert own != other
-    assert english.transcribe(pcm, final=True, timed=True, language="fr") == other
-    assert english.transcribe(pcm, final=True, timed=True) == own
+    assert english.transcribe(AsrRequest(pcm, timed=True, language="fr")) == other
+    assert english.transcribe(AsrRequest(pcm, timed=True)) == own
 
 
 def test_a_language_that_is_to_be_detected_is_that_of_each_decode(folder: Path) -> None:
@@ -364,7 +362,9 @@ def test_a_language_that_is_to_be_detected_is_that_of_each_decode(folder: Path) 
     code, probability = asr.detect_language(pcm)
     assert code in asr.languages and 0 < probability <= 1
     for final in (True, False):
-        assert asr.transcribe(pcm, final=final) == asr.transcribe(pcm, final=final, language=code)
+        assert asr.transcribe(AsrRequest(pcm, final=final)) == asr.transcribe(
+            AsrRequest(pcm, final=final, language=code)
+        )
     long = np.tile(pcm, 40)
     assert asr.detect_language(long) == asr.detect_language(long[: 30 * SPEECH_RATE])
 
@@ -373,7 +373,7 @@ def test_a_language_is_detected_from_the_states_that_are_decoded(folder: Path) -
     asr = engine(folder, language="auto", compute_type="float32")
     encode, encoded = asr._encode._log_mel, list[int]()
     asr._encode._log_mel = lambda pcm, frames: encoded.append(frames) or encode(pcm, frames)  # pyright: ignore
-    asr.transcribe(noise(1.0), final=False)
+    asr.transcribe(AsrRequest(noise(1.0), final=False))
     assert len(encoded) == 1
 
 
@@ -383,7 +383,7 @@ def test_a_model_that_cannot_tell_languages_says_so(folder: Path, tmp_path: Path
     config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
     (copy / "config.json").write_text(json.dumps(config | {"lang_ids": []}), encoding="utf-8")
     with pytest.raises(ConfigError, match="cannot detect"):
-        engine(copy, language="auto").transcribe(noise(1.0), final=True)
+        engine(copy, language="auto").transcribe(AsrRequest(noise(1.0)))
 
 
 def test_a_broken_gpu_library_falls_back_to_the_cpu_with_one_line(

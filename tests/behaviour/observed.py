@@ -30,6 +30,17 @@ from voiceloop.wire.ids import maker
 from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.session_events import Error
 
+COMPLETED = "conversation.item.input_audio_transcription.completed"
+EVENTS_OF_A_TURN = [
+    "input_audio_buffer.speech_started",
+    "input_audio_buffer.speech_stopped",
+    "input_audio_buffer.committed",
+    "conversation.item.added",
+    "conversation.item.done",
+    "conversation.item.input_audio_transcription.delta",
+    COMPLETED,
+]
+"""The types of the events that tell a client of a turn of its user, in order."""
 FRAME_S = 0.02
 """Audio in one message of a client."""
 REST_S = 4.0

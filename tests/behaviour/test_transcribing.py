@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.behaviour.generated import Case, Client
-from tests.behaviour.observed import observed
+from tests.behaviour.observed import COMPLETED, EVENTS_OF_A_TURN, observed
 from tests.behaviour.test_requests import LONG, SEA, SKY, WORLD, events
 from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.replay.scenario import Failure, Scenario
@@ -18,7 +18,6 @@ pytestmark = pytest.mark.virtual
 
 SUN = "The sun is up"
 SPEECH = [(0.5, SKY), (4.0, SEA), (8.0, SUN)]
-COMPLETED = "conversation.item.input_audio_transcription.completed"
 DETECTIONS: list[dict[str, Any] | None] = [
     {"type": "server_vad", "silence_duration_ms": 400},
     {"type": "server_vad", "create_response": True, "idle_timeout_ms": 5000},
@@ -73,15 +72,7 @@ def test_every_turn_is_told_and_the_language_model_has_no_work_at_all(
 ) -> None:
     lines = told((0.1, update(detection)), world=world)
     assert transcripts(lines) == [SKY, SEA, SUN]
-    assert order(lines) == 3 * [
-        "input_audio_buffer.speech_started",
-        "input_audio_buffer.speech_stopped",
-        "input_audio_buffer.committed",
-        "conversation.item.added",
-        "conversation.item.done",
-        "conversation.item.input_audio_transcription.delta",
-        COMPLETED,
-    ]
+    assert order(lines) == 3 * EVENTS_OF_A_TURN
     assert not asked(lines) and not any(line.startswith("spoken ") for line in lines)
     traces = events(lines, "voiceloop.trace")
     assert [(one["response_id"], one["trace"]["outcome"]) for one in traces] == 3 * [

@@ -11,8 +11,8 @@ import pytest
 import soundfile
 
 from tests.bench.conftest import quiet
-from tests.fakes import English
 from tests.sounds import tone
+from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.asr import (
     CUTS_S,
@@ -32,33 +32,26 @@ from voiceloop.bench.command import BenchAsr
 from voiceloop.bench.recordings import read_folder
 from voiceloop.cli import main
 from voiceloop.config import AsrConfig, Config
+from voiceloop.engines import AsrRequest
 from voiceloop.errors import ConfigError
-from voiceloop.types import Pcm, Word
+from voiceloop.types import Word
 
 pytestmark = pytest.mark.models
 
 
-class Clock(English):
+class Clock(WindowedAsr):
     """A recogniser that hears a letter in each second of a window."""
 
-    name, max_window_s = "clock", 30.0
+    name = "clock"
 
     def __init__(self, *, wrong_at: int | None = None) -> None:
         self.decoded: list[int] = []
         self.wrong_at = wrong_at
 
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
-        assert final, "all are decoded as the end of a turn is"
-        self.decoded.append(len(pcm))
-        seconds = range(len(pcm) // SPEECH_RATE)
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+        assert request.final, "all are decoded as the end of a turn is"
+        self.decoded.append(len(request.pcm))
+        seconds = range(len(request.pcm) // SPEECH_RATE)
         words = ["wrong" if second == self.wrong_at else chr(97 + second) for second in seconds]
         return [Word(word, 0.0, 0.0, 1.0) for word in words]
 
@@ -70,17 +63,9 @@ class Careful(Clock):
         super().__init__(**others)
         self.counters = {"full_windows": 5}
 
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
-        self.counters["full_windows"] += len(pcm) > 3 * SPEECH_RATE
-        return super().transcribe(pcm, final=final)
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+        self.counters["full_windows"] += len(request.pcm) > 3 * SPEECH_RATE
+        return super().transcribe(request)
 
 
 def window(seconds: float, name: str = "a", said: str | None = None) -> Window:
@@ -145,17 +130,9 @@ def test_both_decode_the_same_windows_and_neither_is_always_first() -> None:
             super().__init__()
             self.called = called
 
-        def transcribe(
-            self,
-            pcm: Pcm,
-            *,
-            final: bool,
-            timed: bool = False,
-            language: str | None = None,
-            settled: Sequence[str] = (),
-        ) -> Sequence[Word]:
+        def transcribe(self, request: AsrRequest) -> Sequence[Word]:
             order.append(self.called)
-            return super().transcribe(pcm, final=final)
+            return super().transcribe(request)
 
     plain, fast = Named("plain"), Named("fast")
     found = compare([window(s, str(s)) for s in (2, 3, 4)], plain, fast, quiet)

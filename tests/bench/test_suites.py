@@ -29,6 +29,7 @@ from voiceloop.bench.suites import (
     build,
 )
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
+from voiceloop.engines import AsrRequest
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.types import Pcm
 
@@ -161,7 +162,7 @@ def test_the_recogniser_understands_what_is_said() -> None:
     compared = [
         word_errors(
             str(clip.said.text),
-            " ".join(word.text for word in asr.transcribe(clip.pcm, final=True)),
+            " ".join(word.text for word in asr.transcribe(AsrRequest(clip.pcm))),
         )
         for clip in suite("starter")[:12]
     ]

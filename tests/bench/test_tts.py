@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tests.bench.conftest import quiet
-from tests.fakes import English
+from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.command import BenchTts
 from voiceloop.bench.scoring import plain_words
 from voiceloop.bench.tts import measure, run, speak, texts
 from voiceloop.cli import main
-from voiceloop.engines import Steps
+from voiceloop.engines import AsrRequest, Steps
 from voiceloop.errors import ConfigError
-from voiceloop.types import Clause, Pcm, SpeechChunk, Word
+from voiceloop.types import Clause, SpeechChunk, Word
 
 pytestmark = pytest.mark.models
 
@@ -48,25 +48,17 @@ class Hummer:
         yield SpeechChunk(clause.turn, clause, pcm[cut:], RATE, cut, last=True)
 
 
-class Parrot(English):
+class Parrot(WindowedAsr):
     """Hears every reply in turn, the last word of every other one wrong."""
 
-    name, max_window_s = "parrot", 30.0
+    name = "parrot"
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
         said = texts()[len(self.seconds)]
-        self.seconds.append(len(pcm) / SPEECH_RATE)
+        self.seconds.append(len(request.pcm) / SPEECH_RATE)
         words = said.split()
         if len(self.seconds) % 2 == 0:
             words[-1] = "wrong"

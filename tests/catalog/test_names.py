@@ -154,7 +154,7 @@ def test_other_engines_need_no_cards(store: Store) -> None:
     prepare(
         replace(
             chosen,
-            asr=replace(chosen.asr, engine="sphinx"),
+            asr=replace(chosen.asr, engine="own"),
             tts=replace(chosen.tts, engine="espeak"),
         ),
         store,

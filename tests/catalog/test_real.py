@@ -24,6 +24,7 @@ from voiceloop.catalog.pull import order, pull
 from voiceloop.catalog.store import Model, Store, cards
 from voiceloop.cli import main
 from voiceloop.config import AsrConfig, LlmConfig, TtsConfig
+from voiceloop.engines import AsrRequest
 from voiceloop.errors import EngineError
 from voiceloop.llm.engine import speculative
 from voiceloop.tts.piper import piper
@@ -119,6 +120,6 @@ def test_a_voice_is_heard_as_it_is_written() -> None:
     tts, asr = piper(TtsConfig(engine="piper")), whisper(AsrConfig(model="base"))
     text = "The weather is fine today, and we could walk along the river."
     sound = joined(say(tts, clause(text)))
-    heard = asr.transcribe(soxr.resample(sound, tts.rate, SPEECH_RATE), final=True)
+    heard = asr.transcribe(AsrRequest(soxr.resample(sound, tts.rate, SPEECH_RATE)))
     plain = re.sub(r"[^a-z ]", "", " ".join(word.text for word in heard).lower())
     assert plain.split() == re.sub(r"[^a-z ]", "", text.lower()).split()

@@ -23,7 +23,7 @@ def test_what_is_broken_is_needed_and_a_warning_is_not() -> None:
 def test_an_error_for_users_is_told_as_it_is() -> None:
     found = of_error("x", EngineError("no such thing", "get one"))
     assert found == Finding("x", "broken", "no such thing", "get one")
-    assert of_error("x", MissingExtra("y", "sphinx")).cure
+    assert of_error("x", MissingExtra("y", "coqui")).cure
 
 
 def test_damaged_files_can_be_looked_at() -> None:

@@ -66,4 +66,4 @@ def test_without_the_package_one_line_says_what_to_install(
     monkeypatch.setattr(builtins, "__import__", refuses)
     with pytest.raises(MissingExtra) as missing:
         aligner()
-    assert "[sphinx]" in missing.value.hint
+    assert "[dev]" in missing.value.hint

@@ -10,11 +10,12 @@ import pytest
 
 from lab.conversations.people import APART_MS, SEARCH_MS, Spoken, arrange, find
 from lab.conversations.suites import LEAD_MS, PAUSE_MS
-from tests.fakes import English
 from tests.lab.made import at
+from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.background import room
 from voiceloop.bench.clips import Clip, Said
+from voiceloop.engines import AsrRequest
 from voiceloop.errors import AudioError
 from voiceloop.types import Pcm, Word
 
@@ -29,7 +30,7 @@ SILENT = ((1.0, 1.24), (3.14, 3.24))
 """Where the speaker says nothing; the first is a pause."""
 
 
-class Ears(English):
+class Ears(WindowedAsr):
     """A voice detector that knows what is loud, and a recogniser that knows the words."""
 
     name, frame, max_window_s = "ears", 512, 14.0
@@ -40,16 +41,8 @@ class Ears(English):
     def probability(self, pcm: Pcm) -> float:
         return float(np.abs(pcm).max() > 0.05)
 
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
-        assert final
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+        assert request.final
         return [Word(text, 0.0, 4.6, 1.0) for text in WORDS.split()]  # no times to rely on
 
 

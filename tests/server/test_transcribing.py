@@ -17,23 +17,14 @@ from openai.types.realtime.realtime_transcription_session_create_response import
 
 from models.train.questions import spoken
 from models.train.voices import Voice
+from tests.behaviour.observed import COMPLETED, EVENTS_OF_A_TURN
 from tests.server.serving import Client, Event, Serving, kinds, serving, to_wire
 
 pytestmark = pytest.mark.models
 
 CAPITAL = "What is the capital of France?"
 HEARD_BY = "whisper starter"
-COMPLETED = "conversation.item.input_audio_transcription.completed"
 SILENCE = bytes(2 * 24 * 1500)
-ORDER = [
-    "input_audio_buffer.speech_started",
-    "input_audio_buffer.speech_stopped",
-    "input_audio_buffer.committed",
-    "conversation.item.added",
-    "conversation.item.done",
-    "conversation.item.input_audio_transcription.delta",
-    COMPLETED,
-]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +73,7 @@ def test_what_is_said_is_told_and_nothing_replies(
         assert said["transcript"] == CAPITAL
         assert 1 < said["usage"]["seconds"] < 5
     told = [kind for kind in kinds(client.events) if not kind.startswith("session.")]
-    assert told == 3 * ORDER
+    assert told == 3 * EVENTS_OF_A_TURN
     assert tokens(server) == before
 
 
@@ -154,7 +145,7 @@ def test_turns_that_the_client_ends_are_told(client: Client, question: bytes) ->
     since = len(client.events)
     client.append(question + SILENCE)
     assert client.wait(COMPLETED, since=since)["transcript"] == CAPITAL
-    assert kinds(client.events[since:]) == ORDER
+    assert kinds(client.events[since:]) == EVENTS_OF_A_TURN
 
 
 OF_RESPONSES: dict[str, Any] = {
@@ -262,4 +253,4 @@ def test_the_stock_client_has_speech_transcribed(
             if event.type == COMPLETED:
                 assert event.transcript == CAPITAL
                 break
-    assert told == ["session.created", "session.updated", *ORDER]
+    assert told == ["session.created", "session.updated", *EVENTS_OF_A_TURN]

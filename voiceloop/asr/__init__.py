@@ -1,1 +1,1 @@
-"""Recognition: voice activity, streaming agreement, and the engines behind `engines.Asr`."""
+"""Recognition of speech: voice activity, turns of the user, recognisers, and words that stay."""

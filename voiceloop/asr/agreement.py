@@ -15,20 +15,21 @@ from voiceloop.types import Word
 
 
 def normalise(text: str) -> str:
-    """`text` as words are compared: compatibility form, casefolded, letters and digits alone."""
+    """Return `text` in the form in which words are compared: NFKC, casefolded, and only letters and
+    digits."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(character for character in folded if character.isalnum())
 
 
 def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
-    """Number of equal items at the beginning of both."""
+    """Return the number of equal items at the beginning of both."""
     pairs = zip(left, right, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
 
 def repeats(words: Sequence[str]) -> bool:
-    """Whether three or more of `words` in a row are said twice over, or two at the end: people do
-    that now and then, and decoders that hear no end do it again and again."""
+    """Whether three or more words in a row are repeated at once, or two at the end. People do so
+    now and then, and decoders in a loop do it again and again."""
     said = [key for word in words if (key := normalise(word))]
     return any(
         said[at - length : at] == said[at : at + length]
@@ -39,34 +40,37 @@ def repeats(words: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """A hypothesis divided at the end of what is committed."""
+class DividedWords:
+    """A hypothesis, divided at the end of the committed words."""
 
     committed: tuple[Word, ...]
     """All committed words, in the form in which they were committed."""
     tentative: tuple[Word, ...]
     """The hypothesis's words after them."""
     cuts: tuple[int, ...]
-    """Lengths of the hypothesis's beginning that `freeze` can take out, growing."""
+    """Lengths, in ascending order, of beginnings that `freeze` can take out of the hypothesis."""
 
 
 class LocalAgreement:
-    """The committed words of one window; they only ever grow until `freeze` takes some out."""
+    """The committed words of one window. They only ever grow, until `freeze` takes some out."""
 
     def __init__(self) -> None:
         self.committed: tuple[Word, ...] = ()
         self._hypothesis: tuple[Word, ...] = ()
         self._keys: list[str] = []
 
-    def update(self, words: Sequence[Word]) -> Split:
-        """Take the next hypothesis; of two agreeing forms the newer is committed."""
+    def update(self, words: Sequence[Word]) -> DividedWords:
+        """Take the next hypothesis, and commit the words that it shares with the one before.
+
+        They are committed in its form, the newer of the two.
+        """
         keys = [normalise(word.text) for word in words]
         agreed = common_prefix(self._keys, keys)
         self._hypothesis, self._keys = tuple(words), keys
         return self.commit(agreed)
 
-    def commit(self, count: int) -> Split:
-        """Commit the newest hypothesis's first `count` words, agreed on or not."""
+    def commit(self, count: int) -> DividedWords:
+        """Commit the first `count` words of the newest hypothesis, agreed on or not."""
         position = self._position(self._keys)
         if count > position:
             self.committed += self._hypothesis[position:count]
@@ -75,13 +79,11 @@ class LocalAgreement:
         # Where the hypothesis spells the committed words otherwise, none of them can be matched
         # with one of its own: they go all together.
         cuts = range(1, position + 1) if said == self._keys[:position] else (position,)
-        return Split(self.committed, self._hypothesis[position:], tuple(cuts))
+        return DividedWords(self.committed, self._hypothesis[position:], tuple(cuts))
 
     def freeze(self, cut: int) -> tuple[Word, ...]:
-        """Take out what stands for the newest hypothesis's first `cut` words, one of the `cuts`.
-
-        Later hypotheses begin after them.
-        """
+        """Take out and return the committed words that stand for the first `cut` words, one of the
+        `cuts`, of the newest hypothesis. Later hypotheses begin after them."""
         said = [normalise(word.text) for word in self.committed]
         count = cut if said == self._keys[: len(said)] else len(said)
         frozen, self.committed = self.committed[:count], self.committed[count:]
@@ -89,11 +91,11 @@ class LocalAgreement:
         return frozen
 
     def _position(self, keys: Sequence[str]) -> int:
-        """Length of the beginning of `keys` that stands for the committed words.
+        """Return the length of the beginning of `keys` that stands for the committed words.
 
-        Where a hypothesis spells the committed words otherwise, that is the beginning at the least
-        edit distance from them; among equals the one that ends with the same word, then the one
-        of the nearest length.
+        Where a hypothesis spells them in another way, that is the beginning with the least edit
+        distance from them; among equal ones, the one that ends with the same word, and then the
+        one of the nearest length.
         """
         said = [normalise(word.text) for word in self.committed]
         if said == list(keys[: len(said)]):

@@ -1,7 +1,7 @@
-"""From audio to what Whisper's decoder reads: windows, their features, and their states.
+"""From audio to the states that Whisper's decoder reads, by way of windows and their features.
 
-CTranslate2 encodes each window as a whole. On a CPU that takes most of a decode's time, so there
-our own encoder does it, which has less to do for short ones. This module knows no words.
+CTranslate2 encodes each window as a whole. On a CPU that takes most of a decode's time, so our own
+encoder does it there, with less work for short windows. This module knows no words.
 """
 
 from __future__ import annotations
@@ -25,56 +25,57 @@ from voiceloop.types import Pcm
 if TYPE_CHECKING:
     from faster_whisper import WhisperModel
 
-    from voiceloop.asr.encoder import Encoder
-    from voiceloop.asr.silence import ShortEncoder
+    from voiceloop.asr.short_window import ShortEncoder
+    from voiceloop.asr.whisper_encoder import WhisperEncoder
 
 logger = logging.getLogger(__name__)
 
 FULL_WINDOW_S = 30.0
-"""What Whisper was trained on, and the most that its encoder takes."""
+"""Length of the windows that Whisper was trained on, and the longest that its encoder takes."""
 SHORTEST_S = 0.5
 """Shortest window that a model trained on windows of any length is given."""
 QUIET = -0.75
-"""Features of the silence behind speech: they are relative to the loudest sound, and this is what
-they are for speech at a usual level."""
+"""Value of the features of silence after speech at a usual level: features are relative to the
+loudest sound."""
 FRAMES_PER_STEP = 20
 """Windows are encoded in lengths of whole steps of 0.2 s: the encoder's convolutions compile, and
 keep for good, a kernel of some 0.3 MB for each length they have met."""
 REACH_S = 0.04
-"""So far behind the last sample a state may hear of it: features and convolutions look ahead."""
+"""Seconds after the last sample within which a state depends on it: features and convolutions look
+around."""
 STATE_S = FRAMES_PER_STATE * HOP / SPEECH_RATE
 """Time from one state of the encoder to the next."""
 SAME = 0.5
-"""How far, relative to their deviation, our states may be from CTranslate2's for these to be of the
-same network; those of two networks are 1.4 apart. With weights of eight bits tiny.en, base and the
-starter give 0.02 to 0.07; larger models have not been tried."""
+"""Greatest root mean square difference of our states from CTranslate2's, relative to the standard
+deviation of these, at which both are of one network. Those of two networks are 1.4 apart. With
+weights of eight bits tiny.en, base and the starter give 0.02 to 0.07; larger models have not been
+tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """How long the windows are that a model's encoder is given."""
+    """The lengths of windows that a model's encoder takes."""
 
     longest_s: float = FULL_WINDOW_S
-    """More than that is never decoded at once."""
+    """Longest window, in seconds."""
     any_length: bool = False
-    """The model was trained on windows as long as what is said in them: it wants no silence, and
-    nothing is gained by more."""
+    """The model was trained on windows as long as the speech in them, without silence after it."""
 
     def frames(self, seconds: float) -> int:
-        """Feature frames of the window for `seconds` of audio."""
+        """Return the length in feature frames of the window for `seconds` of audio."""
         return whole_steps(max(seconds, SHORTEST_S) if self.any_length else FULL_WINDOW_S)
 
 
 def whole_steps(seconds: float) -> int:
-    """Feature frames of so much, in whole steps."""
+    """Return a length in feature frames, rounded up to whole steps."""
     steps = math.ceil(round(seconds * SPEECH_RATE) / HOP / FRAMES_PER_STEP)
     return steps * FRAMES_PER_STEP
 
 
 def read_windows(folder: Path) -> Windows:
-    """What the model in `folder` says of its windows in `windows.json`; most say nothing.
+    """Read the `windows.json` of a model's folder, which most models do not have.
 
-    Raises ModelCorrupt for a file that says something else.
+    Raises ModelCorrupt for a file that cannot be understood.
     """
     path = folder / "windows.json"
     if not path.is_file():
@@ -86,12 +87,17 @@ def read_windows(folder: Path) -> Windows:
 
 
 class Encoding:
-    """The states of windows, of one model."""
+    """The encoder of one model, from audio to states."""
 
     def __init__(
-        self, model: WhisperModel, windows: Windows, encoder: Encoder | None, pad_s: float | None
+        self,
+        model: WhisperModel,
+        windows: Windows,
+        encoder: WhisperEncoder | None,
+        pad_s: float | None,
     ) -> None:
-        """By `encoder`, where there is one, with `pad_s` of the silence in full, or None: all."""
+        """Take our own `encoder`, or None for CTranslate2's. `pad_s` seconds of the silence are
+        encoded with the speech; None encodes all of it."""
         self.windows = windows
         self._model = model
         self._mels = len(model.feature_extractor.mel_filters)
@@ -100,23 +106,23 @@ class Encoding:
         self._pad_s = max(pad_s or 0.0, REACH_S)
         self._short: ShortEncoder | None = None
         if encoder and pad_s is not None:
-            from voiceloop.asr.silence import ShortEncoder  # with torch
+            from voiceloop.asr.short_window import ShortEncoder  # with torch
 
             self._short = ShortEncoder(encoder, QUIET)
 
     def shortens(self, pcm: Pcm) -> bool:
-        """Whether the states of `pcm` are those of a full window but for an error."""
+        """Whether the states of `pcm` are approximated by those of a short window."""
         return self._short is not None and self._heard(pcm, self._short) <= self.windows.frames(0)
 
     def _heard(self, pcm: Pcm, short: ShortEncoder) -> int:
-        """Frames that are encoded of a short window."""
+        """Return how many feature frames of a short window are encoded."""
         seconds = len(pcm) / SPEECH_RATE
         return whole_steps(seconds + self._pad_s) + FRAMES_PER_STATE * short.BEHIND
 
     def __call__(self, pcm: Pcm, *, whole: bool = False) -> ctranslate2.StorageView:
-        """States of the window of `pcm` (16 kHz): [1, states, width].
+        """Return the states of the window of `pcm` (16 kHz): [1, states, width].
 
-        The `whole` window is encoded, or as much of it as has to be.
+        With `whole` the full window is encoded, though a short one would do.
         """
         frames = self.windows.frames(len(pcm) / SPEECH_RATE)
         if self._encoder is None:
@@ -132,14 +138,17 @@ class Encoding:
 
 
 def is_ours(device: str, windows: Windows) -> bool:
-    """Whether our own encoder is for a model with such windows there. A GPU encodes the full window
-    in some milliseconds."""
+    """Whether our own encoder is used on a device. A GPU encodes a full window in some
+    milliseconds, and windows of any length need no silence."""
     return device == "cpu" and not windows.any_length
 
 
-def own_encoder(folder: Path, model: WhisperModel) -> Encoder | None:
-    """Our own encoder of `model`; None, and a warning, where it is not the same as the model's."""
-    from voiceloop.asr.encoder import read_encoder  # with torch, which models of any length spare
+def own_encoder(folder: Path, model: WhisperModel) -> WhisperEncoder | None:
+    """Read our own encoder of `model`; None, and a warning, where its states are others than the
+    model's."""
+    from voiceloop.asr.whisper_encoder import (
+        read_encoder,  # with torch, which models of any length spare
+    )
 
     try:
         encoder = read_encoder(folder / "model.bin")

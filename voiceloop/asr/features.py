@@ -1,7 +1,7 @@
-"""Whisper's log-mel features, equal to those of faster-whisper's extractor and many times faster.
+"""Whisper's log-mel features: those of faster-whisper's extractor, computed many times faster.
 
-Silence after the audio is filled in rather than computed, so padding a short utterance to a long
-window costs next to nothing. This module knows nothing of models.
+The features of silence after the audio are filled in and not computed, so padding a short utterance
+to a long window takes no time. This module knows nothing of models.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from voiceloop.types import Pcm
 HOP = 160
 """Samples from one frame to the next: 10 ms."""
 WIDTH = 400
-"""Samples that a frame looks at."""
+"""Samples of a frame's window."""
 RANGE = 8.0
-"""Powers of ten below the loudest that are told apart."""
+"""Range of the logarithm below the loudest value; lower values are raised to its end."""
 FLOOR = -10.0
 BLOCK = 32
-"""Frames transformed at a time: what fits into the processor's cache is several times faster."""
+"""Frames transformed at a time: as many as fit into the processor's cache."""
 
 FRAMES_PER_STATE = 2
-"""Of Whisper's encoder: its second convolution takes every other frame."""
+"""Frames for each state of Whisper's encoder, whose second convolution has a stride of two."""
 
 Features = npt.NDArray[np.float32]
 """Shape [mels, frames]."""
 
 
 class LogMel:
-    """Log-mel features by a filter bank of shape [mels, 201]."""
+    """Computes log-mel features with a filter bank of shape [mels, 201]."""
 
     def __init__(self, filters: npt.NDArray[np.float32]) -> None:
         self._filters = filters
         self._window = np.hanning(WIDTH + 1)[:-1].astype(np.float32)
 
     def __call__(self, pcm: Pcm, frames: int) -> Features:
-        """Features of `pcm` (16 kHz) followed by silence, `frames` of them."""
+        """Return `frames` frames of features of `pcm` (16 kHz) and the silence after it."""
         # A frame is centred on its instant; the beginning is mirrored to fill the first.
         half = WIDTH // 2
         heard = np.concatenate((pcm, silence(max(0, half + 1 - len(pcm)))))

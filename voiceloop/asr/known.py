@@ -1,5 +1,5 @@
-"""What is wrong with a recogniser's settings, as far as files and devices tell it: asked before
-anything large is loaded."""
+"""Checks of a recogniser's settings that need no model: they read small files and ask for devices,
+before anything large is loaded."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from voiceloop.languages import AUTO
 from voiceloop.placement import chosen_device
 
 MULTILINGUAL = 51_865
-"""Tokens that a Whisper model of many languages has at the least; CTranslate2 tells by them too."""
+"""Least number of tokens of a multilingual Whisper model; CTranslate2 goes by it too."""
 
 
 def check_recogniser(config: AsrConfig) -> None:
     """Raise ConfigError for a language that a Whisper model does not know, EngineError for a device
-    that is not there, and what `find` raises. Other engines tell once they are loaded."""
+    that is not there, and the errors of `find`. Other engines raise theirs when they are loaded."""
     if config.engine != "whisper":
         return
     if config.device == "cuda":
@@ -38,7 +38,7 @@ def check_recogniser(config: AsrConfig) -> None:
 
 
 def unknown_language(config: AsrConfig) -> ConfigError:
-    """The model does not know the language."""
+    """Return the error for a language that the model does not know."""
     return ConfigError(
         f"the model {config.model} does not know the language '{config.language}'",
         "give a two-letter code such as en, and a model of many languages such as base",
@@ -46,7 +46,7 @@ def unknown_language(config: AsrConfig) -> ConfigError:
 
 
 def _tokens(folder: Path) -> frozenset[str]:
-    """All that the model knows; none where its files do not tell."""
+    """Return the tokens that the model knows; none where its files cannot be read."""
     try:
         if (listed := folder / "vocabulary.json").exists():
             return frozenset(json.loads(listed.read_bytes()))

@@ -1,5 +1,5 @@
-"""How loud the newest audio of a stream is, beside its background: whether it is as loud as speech,
-and whether it is as quiet as a pause."""
+"""Compares the newest audio of a stream with its background: it may be as loud as speech, or be as
+quiet as a pause."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from voiceloop.audio.frames import SILENCE_DBFS, levels, samples
 from voiceloop.types import AudioFrame, Pcm
 
 STEP = 64
-"""Samples over which a level is taken."""
+"""Samples of a step, over which a level is taken."""
 FLOOR_MS = 400
-"""Recent audio in which the level of the background is found."""
+"""Milliseconds of recent audio from which the level of the background is estimated."""
 FLOOR_SHARE = 0.1
-"""Share of its levels that are no louder than what stands for the background."""
+"""Quantile of the levels that is taken for the background."""
 HUSH_MS = 24
-"""Quiet of which a pause is guessed."""
+"""Milliseconds of quiet after which a pause is guessed."""
 ABOVE_FLOOR_DB = 5.0
 BELOW_PEAK_DB = 40.0
-"""Speech is louder than the background by the one and than its own peak less the other."""
+"""Speech is louder than the background plus the first and than its own peak less the second."""
 PAUSE_BELOW_PEAK_DB = 10.0
-"""How far a pause is below the peak: a sound that stays the same is no background."""
+"""Decibels by which a pause is below the peak: a sound that stays the same is no background."""
 
 
 class Loudness:
-    """Of one stream at 16 kHz."""
+    """The levels of one stream at 16 kHz."""
 
     def __init__(self) -> None:
         self._levels = np.zeros(0)
-        """Of the newest steps, but for those of `_quiet`, which come after them."""
+        """Levels of the newest steps, in decibels; those of `_quiet` come after them."""
         self._quiet = deque[Pcm]()
-        """Windows outside of any turn; most streams are silent most of the time, and the levels of
-        a silence are wanted only where a turn follows."""
+        """Windows outside of any turn. Their levels are computed only when a turn follows, since
+        most streams are silent most of the time."""
         self._peak = SILENCE_DBFS
 
     def skip(self, frame: AudioFrame) -> None:
@@ -45,7 +45,7 @@ class Loudness:
             self._quiet.popleft()
 
     def take(self, frame: AudioFrame, *, voiced: bool) -> None:
-        """Take in a window of a turn, or of what may become one."""
+        """Take in a window of a turn, or of a sound that may become one."""
         found = [levels(pcm, STEP) for pcm in (*self._quiet, frame.pcm)]
         self._quiet.clear()
         self._levels = np.concatenate((self._levels, *found))[-samples(FLOOR_MS) // STEP :]
@@ -53,11 +53,11 @@ class Loudness:
             self._peak = max(self._peak, float(found[-1].max(initial=SILENCE_DBFS)))
 
     def forget_peak(self) -> None:
-        """What comes has nothing to do with what was said."""
+        """Forget how loud the speech was: other speech follows."""
         self._peak = SILENCE_DBFS
 
     def hushed(self, rest: Pcm | None = None) -> bool:
-        """The last levels are those of a pause, where `rest` follows the last window."""
+        """Whether the last levels are those of a pause. `rest` is audio after the last window."""
         heard: npt.NDArray[np.float64] = self._levels
         if rest is not None:
             heard = np.concatenate((heard, levels(rest[: len(rest) // STEP * STEP], STEP)))
@@ -65,8 +65,8 @@ class Loudness:
         return loudest <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
 
     def last_loud(self, seen: int, first: int, last: int) -> int | None:
-        """End of the last step between those samples that is as loud as speech, where the levels
-        reach up to sample `seen`."""
+        """Return the end of the last step between samples `first` and `last` that is as loud as
+        speech. The levels reach up to sample `seen`."""
         begun = seen - len(self._levels) * STEP
         first, last = max(begun, first), min(seen, last)
         near = self._levels[(first - begun) // STEP : (last - begun) // STEP]
@@ -75,7 +75,7 @@ class Loudness:
 
     @property
     def _speech_level(self) -> float:
-        """Decibels above which a step is as loud as speech."""
+        """Level in decibels above which a step is as loud as speech."""
         quieter = int(len(self._levels) * FLOOR_SHARE)
         floor = float(np.partition(self._levels, quieter)[quieter])
         return max(floor + ABOVE_FLOOR_DB, self._peak - BELOW_PEAK_DB)

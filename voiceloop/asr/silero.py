@@ -1,9 +1,8 @@
-"""Voice activity by Silero, window by window, on the ONNX file that faster-whisper carries.
+"""Voice activity detection by Silero, window by window, from the ONNX file in faster-whisper.
 
-The network sees each window of 512 samples together with the 64 samples before it and keeps the
-state of its recurrent layer; without that left context its probabilities are far too low. Fed this
-way, a stream gives what the batch use over the whole audio gives. This module knows nothing of
-turns and thresholds.
+The network takes each window of 512 samples together with the 64 samples before it, without which
+its probabilities are far too low, and keeps the state of its recurrent layer. So a stream gives the
+probabilities that the whole audio gives at once. This module knows nothing of turns and thresholds.
 """
 
 from __future__ import annotations
@@ -27,23 +26,25 @@ WINDOW = 512
 CONTEXT = 64
 STATE = (1, 1, 128)
 MUTE = 4 / 32768
-"""Loudest sample of a microphone that is off: what dither leaves of silence."""
+"""Loudest sample of a microphone that is off: silence with dither."""
 MUTE_WINDOWS = 8
-"""After so many of them the network remembers no speech, and is asked no more until there is sound:
+"""After so many mute windows the network is reset, and not run until there is sound: otherwise
 clients that stream silence would cost more than those who speak."""
 
 HEARD = 0.03
-"""Peak of sound that the network hears well; speech is far above it. What is softer, and has been
-for seconds, is made louder: it misses speech below some -50 dB of full scale, Whisper does not."""
+"""Peak of sound that the network hears well; speech is far above it. Sound that has been softer for
+seconds is amplified: the network misses speech below some -50 dBFS, and Whisper does not."""
 MOST_GAIN = 6.0
 ABOVE = 3.0
-"""Peak of what is made louder, of that of the softest windows: background is left as it is."""
+"""Sound is amplified if its peak is at least so many times as high as that of the softest windows.
+Softer sound is background."""
 FALL = 0.989
-"""What is left of a loud sound after a window, as the softest one rises: by 3 dB in a second."""
+"""Factor by which the remembered loudest peak falls in each window, and the softest rises: 3 dB a
+second."""
 
 
 class Silero:
-    """A stream's voice activity; implements `engines.Vad`."""
+    """The detector of one stream; implements `engines.Vad`."""
 
     frame = WINDOW
 
@@ -52,7 +53,7 @@ class Silero:
         self.reset()
 
     def probability(self, pcm: Pcm) -> float:
-        """Probability that these 512 samples at 16 kHz, next in the stream, are speech."""
+        """Return the probability that the next 512 samples at 16 kHz are speech."""
         peak = float(np.abs(pcm).max())
         self._muted = self._muted + 1 if peak <= MUTE else 0
         if self._muted == MUTE_WINDOWS:
@@ -67,7 +68,7 @@ class Silero:
         return float(output.item())
 
     def _gain(self, peak: float) -> np.float32:
-        """How much louder a window is made of that peak, the next of the stream."""
+        """Return the factor by which the next window is amplified, which has that peak."""
         self._loudest = max(peak, self._loudest * FALL, MUTE)
         self._softest = min(max(peak, MUTE), self._softest / FALL)
         if peak < ABOVE * self._softest:
@@ -81,7 +82,7 @@ class Silero:
 
     def _forget(self) -> None:
         self._loudest, self._softest = 0.0, math.inf
-        """Peaks of the windows lately."""
+        """Peaks of recent windows."""
         self._context = silence(CONTEXT)
         self._h = np.zeros(STATE, np.float32)
         self._c = np.zeros(STATE, np.float32)
@@ -89,7 +90,7 @@ class Silero:
 
 @lru_cache
 def _session() -> Any:
-    """The network, loaded once and shared by all streams (its `run` is thread-safe)."""
+    """Load the network, once for all streams; its `run` is thread-safe."""
     # Looked up without importing the package, which would load CTranslate2 and more.
     package = find_spec("faster_whisper")
     asset = "assets/silero_vad_v6.onnx"
@@ -117,6 +118,6 @@ def _session() -> Any:
 
 
 def silero(config: VadConfig) -> Vad:
-    """Entry point of `voiceloop.vad`: one instance for each stream of audio."""
+    """Make a detector for one stream of audio: the entry point of `voiceloop.vad`."""
     del config  # thresholds belong to turn-taking
     return Silero()

@@ -1,8 +1,8 @@
-"""The end of a turn by the sound of the voice: Pipecat's smart-turn, an encoder like Whisper's.
+"""Judges by the sound of a voice whether its turn is over: Pipecat's smart-turn, version 3.2.
 
-Source: https://github.com/pipecat-ai/smart-turn, version 3.2. It hears the last eight seconds, the
-speech at their end, and was trained on turns that are followed by a fifth of a second of silence.
-This module knows nothing of words.
+The model is an encoder like Whisper's. It takes the last eight seconds, with the speech at their
+end, and was trained on turns that are followed by 0.2 s of silence. This module knows no words.
+Source: https://github.com/pipecat-ai/smart-turn.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TINY = 1e-7
 
 
 class SmartTurn:
-    """A judge of endings; implements `engines.TurnModel`."""
+    """The model; implements `engines.TurnModel`."""
 
     name = NAME
     silence_ms = 240
@@ -43,7 +43,7 @@ class SmartTurn:
         self._log_mel = LogMel(FeatureExtractor(MELS).mel_filters)
 
     def end_of_turn_probability(self, pcm: Pcm) -> float:
-        """See `engines.TurnModel`."""
+        """Return how likely a turn that ends with `pcm` (16 kHz) is over."""
         window = round(self.window_s * SPEECH_RATE)
         heard = pcm[-window:]
         whole = np.concatenate((silence(window - len(heard)), heard))
@@ -62,7 +62,10 @@ def footprint(config: TurnConfig, device: str) -> Iterator[Part]:
 
 
 def smart_turn(config: TurnConfig) -> TurnModel:
-    """Entry point of `voiceloop.turn`. Raises what `catalog.names.find` raises, or ModelCorrupt."""
+    """Load the model: the entry point of `voiceloop.turn`.
+
+    Raises the errors of `catalog.names.find`, and ModelCorrupt.
+    """
     del config  # how long silences are belongs to turn-taking
     path = find(NAME, "turn") / FILE
     options = onnxruntime.SessionOptions()

@@ -1,32 +1,32 @@
-"""The words of one turn: those that are decoded no more, those that two hypotheses agree on, and
-those that may still change."""
+"""The words of one turn: frozen ones, which are decoded no more, committed ones, on which two
+hypotheses agree, and those that may still change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from voiceloop.asr.agreement import LocalAgreement, Split, common_prefix, normalise
+from voiceloop.asr.agreement import DividedWords, LocalAgreement, common_prefix, normalise
 from voiceloop.types import Word
 
 
 class Understood:
-    """What has been understood of one turn. A hypothesis is all the words of its `Window`."""
+    """The words understood in one turn. A hypothesis is all the words of its `TurnWindow`."""
 
     def __init__(self) -> None:
         self._agreement = LocalAgreement()
         self._frozen: tuple[Word, ...] = ()
-        """Words that are decoded no more, as they were committed."""
+        """Frozen words, as they were committed."""
         self._settled: tuple[Word, ...] = ()
-        """The same, as their last decode has them."""
+        """Frozen words, as their last decode has them."""
         self._unsettled: tuple[Word, ...] = ()
-        """What that decode had behind them."""
+        """Words of that decode after them."""
         self._within_sentence = False
-        """The window begins within a sentence, which the decoder cannot know."""
+        """The window begins within a sentence, and the decoder takes it for a beginning."""
 
     @property
     def committed(self) -> tuple[Word, ...]:
-        """Words that stay, as they were committed."""
+        """Words that stay: frozen and committed ones, as they were committed."""
         return self._frozen + self._agreement.committed
 
     @property
@@ -35,31 +35,32 @@ class Understood:
         return tuple(word.text for word in self._agreement.committed)
 
     def whole(self, hypothesis: Sequence[Word] | None) -> tuple[Word, ...]:
-        """All words, as the newest decode has them: those that are committed may be spelt and
-        marked in another way by now."""
+        """Return all words as the newest decode has them, where committed ones may be spelt and
+        punctuated in another way by now."""
         return self._settled + tuple(self._unsettled if hypothesis is None else hypothesis)
 
     def fitted(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """`words` of a decode, as they continue what is decoded no more."""
+        """Return the `words` of a decode without the capital at their beginning, where they go on
+        with a frozen sentence."""
         if not (self._within_sentence and words):
             return words
         return (replace(words[0], text=_without_capital(words[0].text)), *words[1:])
 
-    def update(self, hypothesis: Sequence[Word]) -> Split:
-        """Commit what the next hypothesis confirms."""
+    def update(self, hypothesis: Sequence[Word]) -> DividedWords:
+        """Take the next hypothesis, and commit the words that it confirms."""
         return self._split(self._agreement.update(hypothesis))
 
-    def trust(self, count: int) -> Split:
-        """Commit the newest hypothesis's first `count` words, agreed on or not."""
+    def trust(self, count: int) -> DividedWords:
+        """Commit the first `count` words of the newest hypothesis, agreed on or not."""
         return self._split(self._agreement.commit(count))
 
     def confirmed(self, final: Sequence[Word]) -> int:
-        """How many of the committed words the `final` ones begin with."""
+        """Return with how many of the committed words the `final` ones begin."""
         return common_prefix(_keys(self.committed), _keys(final))
 
     def let_stand(self, hypothesis: Sequence[Word], *, ends: bool) -> None:
-        """All words stay as they are, and what follows is decoded alone; where it `ends` nothing,
-        it may go on with their sentence."""
+        """Freeze all words. Later audio is decoded alone; it may go on with their sentence unless
+        the sentence `ends`."""
         self._frozen += self._agreement.commit(len(hypothesis)).committed
         self._settled += tuple(hypothesis)
         self._agreement, self._unsettled = LocalAgreement(), ()
@@ -67,13 +68,13 @@ class Understood:
         self._within_sentence = not last.endswith((".", "?", "!"))
 
     def freeze(self, hypothesis: Sequence[Word], cut: int) -> None:
-        """The first `cut` words of the newest hypothesis are decoded no more."""
+        """Freeze the first `cut` words of the newest hypothesis."""
         self._frozen += self._agreement.freeze(cut)
         self._settled += tuple(hypothesis[:cut])
         self._unsettled = tuple(hypothesis[cut:])
         self._within_sentence = False
 
-    def _split(self, split: Split) -> Split:
+    def _split(self, split: DividedWords) -> DividedWords:
         return replace(split, committed=self._frozen + split.committed)
 
 
@@ -82,6 +83,6 @@ def _keys(words: Sequence[Word]) -> list[str]:
 
 
 def _without_capital(word: str) -> str:
-    """`word`, which a decoder took for the first of a sentence, as it is within one."""
+    """Return a word as it is written within a sentence, where a decoder took it for the first."""
     alone = word.split("'")[0]
     return word if alone == "I" or not alone[1:].islower() else word[0].lower() + word[1:]

@@ -1,8 +1,9 @@
-"""What a decode leaves of the sound, and which of two decodes leaves less.
+"""Finds sound that a decode left without words, and compares two decodes.
 
-Where two sentences meet Whisper may give one of them and come to its end, or begin with the second.
-Its attention then stays with one token for all of the other's sound. So a decode is doubted where a
-token lasts for seconds of sound, or where words are gone on which partial decodes had settled.
+Where two sentences meet, Whisper may give the first and come to its end, or begin with the second.
+Its attention then stays with one token during all of the other sentence. So a decode is doubted
+where a token lasts for seconds of sound, or where words are missing that partial decodes had
+settled.
 """
 
 from __future__ import annotations
@@ -19,29 +20,30 @@ from voiceloop.audio.frames import SPEECH_RATE, levels
 from voiceloop.types import Pcm
 
 STEP = 160
-"""Samples over which a level is taken."""
+"""Samples of a step, over which a level is taken."""
 STEP_S = STEP / SPEECH_RATE
 FLOOR_SHARE = 0.1
-"""Share of the steps that are no louder than what stands for the background."""
+"""Quantile of the levels that is taken for the background."""
 ABOVE_FLOOR_DB, BELOW_PEAK_DB = 8.0, 35.0
-"""Sound is louder than the background by the one and than the loudest step less the other."""
+"""Sound is louder than the background plus the first and than the loudest step less the second."""
 LONG_S = 1.5
-"""Sound within which people always say more than one token."""
+"""Seconds of sound in which people always say more than one token."""
 TOKEN_S, SPARE_S = 0.3, 0.8
-"""Tokens take so much sound; with so much more than theirs some may be without words."""
+"""Seconds of sound that a token takes, and seconds beyond those of all tokens after which some of
+the sound may be without words."""
 LEAST_S = 0.2
-"""Sound on either side of a silence that may divide two sentences."""
+"""Least seconds of sound on either side of a silence that may divide two sentences."""
 NEAR = 10
-"""Steps from where attention moves on within which a sentence may end."""
+"""A sentence may end within so many steps of where the attention moves on."""
 RUN = 3
-"""So many words in a row are not misheard: they are gone."""
+"""So many missing words in a row are not misheard but left out."""
 
 Span = tuple[float, float]
 """Beginning and end in seconds."""
 
 
-class Sound:
-    """Where there is any in a window at 16 kHz."""
+class WindowSound:
+    """The sound in a window at 16 kHz."""
 
     def __init__(self, pcm: Pcm) -> None:
         self.pcm = pcm
@@ -54,20 +56,20 @@ class Sound:
         self._before = np.concatenate(([0], np.cumsum(self._sounds))) * STEP_S
 
     def spare(self, tokens: int) -> bool:
-        """Whether so many tokens may leave sound without words."""
+        """Whether a decode with so many tokens may have left sound without words."""
         return float(self._before[-1]) - TOKEN_S * tokens > SPARE_S
 
     def without_words(self, moments: Sequence[float]) -> tuple[float, Span]:
-        """The most sound with a single token or none, in seconds, and where that is.
+        """Return the longest sound with a single token or none, in seconds, and its span.
 
-        `moments` are the beginnings of the tokens, and the end of the last.
+        `moments` are the beginnings of the tokens, and the end of the last one.
         """
         edges = (0.0, *moments[1:-1], len(self._levels) * STEP_S)
         return max((self._within(span), span) for span in pairwise(edges))
 
     def places(self, span: Span) -> list[int]:
-        """Samples at which what is said in `span` may be divided: in its longest silence that has
-        sound on both sides, and where it begins and ends."""
+        """Return samples at which the sound in `span` may be divided: in its longest silence with
+        sound on both sides, and at its quiet beginning and end."""
         first, last = self._steps(span)
         loud = np.flatnonzero(self._sounds[first:last])
         lengths = np.diff(loud) - 1
@@ -81,7 +83,7 @@ class Sound:
         return [at * STEP + STEP // 2 for at in found if NEAR < at < len(self._levels) - NEAR]
 
     def _quietest(self, step: int) -> int:
-        """The quietest step near that one."""
+        """Return the quietest step near `step`."""
         first = max(0, step - NEAR)
         return first + int(np.argmin(self._levels[first : step + NEAR + 1]))
 
@@ -95,8 +97,8 @@ class Sound:
 
 
 def gone(settled: Sequence[str], said: Sequence[str]) -> int:
-    """How many of the `settled` words are gone in runs of `RUN` or more, for which `said` has
-    nothing else."""
+    """Return how many of the `settled` words `said` lacks, with no others in their place, in runs
+    of `RUN` or more."""
     before, after = (
         [key for word in words if (key := normalise(word))] for words in (settled, said)
     )
@@ -106,5 +108,5 @@ def gone(settled: Sequence[str], said: Sequence[str]) -> int:
 
 
 def fuller(settled: Sequence[str], first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether the `second` decode has what the `first` left out: a word or two may be noise."""
+    """Whether the `second` decode has words that the `first` left out. One or two may be noise."""
     return len(second) >= len(first) + RUN or gone(settled, second) < gone(settled, first)

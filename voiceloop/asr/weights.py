@@ -1,7 +1,9 @@
-"""What CTranslate2 keeps in a model's file, which its own API does not give out.
+"""Reads the weights in a file of CTranslate2, which its API does not give out.
 
-The format is that of `ctranslate2.specs.ModelSpec`, of version 6: names, shapes and types one after
-the other, each followed by its values; and then the names of what is equal to another.
+The format is private to CTranslate2. This is version 6 of it, which `ctranslate2.specs.ModelSpec`
+of CTranslate2 3 and 4 writes: for each variable its name, shape, type and values, and then pairs of
+names for variables that are equal to another one. A later version of the library may write another
+format, so voiceloop asks for one before 5; a file of another version is refused.
 """
 
 from __future__ import annotations
@@ -18,20 +20,20 @@ import numpy.typing as npt
 
 VERSION = 6
 TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, np.uint16)
-"""By their number in the file."""
+"""Types of values by their number in the file."""
 BFLOAT16 = 5
-"""numpy lacks it: these are the upper halves of 32 bits."""
+"""Number of the type bfloat16, the upper halves of float32, which numpy lacks."""
 SCALE = "_scale"
-"""Whole numbers have been multiplied by scales, one for all or one for each row, which are kept
-under their name and this ending."""
+"""End of the names of scales. Integers are weights that were multiplied by a scale, one for all or
+one for each row."""
 
 Weights = dict[str, npt.NDArray[np.float32]]
 
 
 def read_weights(path: Path, prefix: str) -> Weights:
-    """The values in `path` whose names begin with `prefix`, by the rest of their names.
+    """Read the variables whose names begin with `prefix`, by the rest of their names, as float32.
 
-    ValueError for what is no such file, OSError for one that cannot be read.
+    ValueError for a file of another format, OSError for one that cannot be read.
     """
     with _mapped(path) as data:
         found = {name: entry.values(data) for name, entry in _entries(data, prefix)}
@@ -43,14 +45,14 @@ def read_weights(path: Path, prefix: str) -> Weights:
 
 
 def read_shapes(path: Path, prefix: str) -> dict[str, tuple[int, ...]]:
-    """Their shapes alone, and no values are read; errors are those of `read_weights`."""
+    """Read the shapes of the variables that `read_weights` would read, and raise its errors."""
     with _mapped(path) as data:
         return {name: entry.shape for name, entry in _entries(data, prefix)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Where values are in the file, and what they are."""
+    """The place, type and shape of a variable in the file."""
 
     shape: tuple[int, ...]
     kind: int
@@ -67,15 +69,15 @@ class _Entry:
         return raw.reshape(self.shape)
 
 
-class _Reader:
-    """Takes one value after the other; ValueError where there is none."""
+class _WeightsReader:
+    """Reads one value after another; ValueError at the end of the file."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self._data = data
         self._at = 0
 
     def number(self, kind: str) -> int:
-        """One of the `struct` module's kinds."""
+        """Read a number of one of the `struct` module's kinds."""
         begin = self.skip(struct.calcsize(kind))
         return struct.unpack_from(f"<{kind}", self._data, begin)[0]
 
@@ -85,7 +87,7 @@ class _Reader:
         return self._data[begin : begin + length].rstrip(b"\0").decode()
 
     def skip(self, size: int) -> int:
-        """Where the next `size` bytes begin, which have been read now."""
+        """Pass over the next `size` bytes, and return where they begin."""
         begin, self._at = self._at, self._at + size
         if self._at > len(self._data):
             raise ValueError("it ends too early")
@@ -99,8 +101,8 @@ def _mapped(path: Path) -> Iterator[mmap.mmap]:
 
 
 def _entries(data: mmap.mmap, prefix: str) -> Iterator[tuple[str, _Entry]]:
-    """What has a name that begins with `prefix`, with the rest of its name."""
-    reader = _Reader(data)
+    """Yield the variables whose names begin with `prefix`, with the rest of their names."""
+    reader = _WeightsReader(data)
     if (version := reader.number("I")) != VERSION:
         raise ValueError(f"it is of version {version} of CTranslate2's format")
     reader.text()  # the kind of model

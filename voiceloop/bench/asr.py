@@ -35,7 +35,7 @@ from voiceloop.bench.spoken import (
 )
 from voiceloop.bench.suites import GENERAL, build
 from voiceloop.config import Config
-from voiceloop.engines import Asr
+from voiceloop.engines import Asr, AsrRequest
 from voiceloop.errors import ConfigError
 from voiceloop.loading import load_asr
 from voiceloop.types import Pcm
@@ -178,7 +178,7 @@ def compare(
         texts, seconds = dict[str, str](), dict[str, float]()
         for name, asr in order:
             begun = perf_counter()
-            words = asr.transcribe(window.pcm, final=True)
+            words = asr.transcribe(AsrRequest(window.pcm))
             seconds[name] = perf_counter() - begun
             texts[name] = " ".join(word.text for word in words)
         both = texts["plain"], texts["fast"], seconds["plain"], seconds["fast"]

@@ -19,7 +19,7 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.room import BriefSpeaker, Room
 from voiceloop.config import Config, TurnConfig
-from voiceloop.engines import Engines, Llm
+from voiceloop.engines import AsrRequest, Engines, Llm
 from voiceloop.session import Session
 from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.types import AudioFrame, Event, Transcript, TurnTrace
@@ -142,7 +142,7 @@ class Studio:
         asr = self.engines.asr
         limit = round(asr.max_window_s * SPEECH_RATE)
         parts = [clip.pcm[at : at + limit] for at in range(0, len(clip.pcm), limit)]
-        return " ".join(word.text for part in parts for word in asr.transcribe(part, final=True))
+        return " ".join(word.text for part in parts for word in asr.transcribe(AsrRequest(part)))
 
     def stage(self, clip: Clip) -> tuple[Room, NullSpeaker]:
         """Return where a session hears `clip`, and where it answers."""

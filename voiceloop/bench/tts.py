@@ -21,7 +21,7 @@ from voiceloop.bench.command import BenchTts, Found
 from voiceloop.bench.machine import most_memory_mb, surroundings
 from voiceloop.bench.record import Record, spread
 from voiceloop.bench.scoring import word_errors
-from voiceloop.engines import Asr, Tts
+from voiceloop.engines import Asr, AsrRequest, Tts
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
 from voiceloop.loading import load_asr, load_tts
@@ -67,7 +67,7 @@ def heard(asr: Asr, sound: Pcm, rate: int) -> str:
     """Return what a recogniser hears of a reply."""
     around = silence(samples(MARGIN_MS))
     pcm = np.concatenate((around, soxr.resample(sound, rate, SPEECH_RATE), around))
-    return " ".join(word.text for word in asr.transcribe(pcm, final=True))
+    return " ".join(word.text for word in asr.transcribe(AsrRequest(pcm)))
 
 
 def run(command: BenchTts, progress: Callable[[str], None]) -> Found:

@@ -71,13 +71,13 @@ def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
 
 
 def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -> None:
-    from voiceloop.asr.whole import listen, write_down
+    from voiceloop.asr.recording import transcribe_live, transcribe_recording
     from voiceloop.audio.frames import HighPass
 
     began = time.perf_counter()
     words: list[Word] = []
     settings = command.settings
-    hear = listen if command.streaming else write_down
+    hear = transcribe_live if command.streaming else transcribe_recording
     blocks = map(HighPass().feed, file.blocks())
     for transcript in hear(blocks, vad, asr, settings.asr, settings.turns):
         if transcript.final:

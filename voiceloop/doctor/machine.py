@@ -98,8 +98,7 @@ def graphics(case: Case) -> Iterator[Finding]:
     """Whether torch and CTranslate2 can use a GPU, if there is one."""
     import torch
 
-    from voiceloop.asr.cublas import load_cublas
-    from voiceloop.asr.placement import whisper_device
+    from voiceloop.asr.whisper_model import load_cublas, whisper_device
 
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     cards = [torch.cuda.get_device_properties(place) for place in range(count)]
@@ -119,7 +118,7 @@ def graphics(case: Case) -> Iterator[Finding]:
 
 def graphics_found(seen: Graphics, config: Config) -> Finding:
     """What the graphics cards that are seen come to."""
-    from voiceloop.asr.cublas import INSTALL
+    from voiceloop.asr.whisper_model import INSTALL
 
     def found(text: str, cure: str = "", *, needed: bool = False) -> Finding:
         mark = "ok" if not cure else "broken" if needed else "warning"

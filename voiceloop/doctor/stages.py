@@ -53,12 +53,13 @@ def recogniser(case: Case) -> Iterator[Finding]:
         yield of_error("recogniser", absent[0])
         return
     from voiceloop.asr.agreement import normalise
+    from voiceloop.engines import AsrRequest
     from voiceloop.loading import load_asr, warm_asr
 
     asr, pcm = warm_asr(load_asr(case.config)), _question()
     known = "en" if "en" in asr.languages else None
     begun = perf_counter()
-    words = asr.transcribe(pcm, final=True, timed=True, language=known)
+    words = asr.transcribe(AsrRequest(pcm, timed=True, language=known))
     taken = perf_counter() - begun
     name, figures = asr_name(case.config.asr), {"s_per_s": taken * SPEECH_RATE / len(pcm)}
     asked, understood = QUESTION.split(), {normalise(word.text) for word in words}

@@ -16,8 +16,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from voiceloop.asr.agreement import normalise
+from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.engines import Steps
+from voiceloop.engines import AsrRequest, Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import LANGUAGES
 from voiceloop.replay.user import Lexicon
@@ -68,7 +69,7 @@ def _timed(value: object, cost: float) -> Any:
 
 
 @dataclass
-class ScriptedAsr:
+class ScriptedAsr(WindowedAsr):
     """Reads the words that lie in the window to nine tenths."""
 
     lexicon: Lexicon
@@ -88,21 +89,13 @@ class ScriptedAsr:
     asked: list[str | None] = field(default_factory=list[str | None])
     """The language of each, likewise."""
 
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
-        self.windows.append((len(pcm), final))
-        self.asked.append(language)
-        words = self.lexicon.read(pcm, final=final)
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+        self.windows.append((len(request.pcm), request.final))
+        self.asked.append(request.language)
+        words = self.lexicon.read(request.pcm, final=request.final)
         if self.fail(" ".join(word.text for word in words)):
             raise ScriptedFailure("the recogniser broke")
-        own = final and self.final_cost is not None
+        own = request.final and self.final_cost is not None
         return _timed(words, cast(float, self.final_cost) if own else self.cost)
 
     def detect_language(self, pcm: Pcm) -> tuple[str, float]:

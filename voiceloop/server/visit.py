@@ -24,9 +24,9 @@ from voiceloop.server.audio import SocketMicrophone
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.history import text_of
 from voiceloop.server.inputbuffer import InputBuffer
-from voiceloop.server.listening import Listening
 from voiceloop.server.speaking import Out, Speaking
 from voiceloop.server.turnlog import TurnLog
+from voiceloop.server.userturns import UserTurns
 from voiceloop.session import Session
 from voiceloop.trace.record import PARTS, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.types import (
@@ -84,7 +84,7 @@ class Visit:
         self._dialogue = dialogue
         self._out = out
         self._ended = ended
-        self._listening = Listening(dialogue.new_id, dialogue.ledger, out.put)
+        self._listening = UserTurns(dialogue.new_id, dialogue.ledger, out.put)
         self._speaking = Speaking(dialogue.new_id, dialogue.ledger, dialogue.id, out)
         self.microphone = SocketMicrophone(self._note_silence)
         self.session = Session(

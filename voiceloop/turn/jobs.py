@@ -46,22 +46,12 @@ async def recognise(work: TurnTasks, resources: Resources) -> Reports:
             sure = probability >= SURE_OF_LANGUAGE
             yield inputs.LanguageDetected(work.turn, code)
             known = work.known or known
-        words = await runner.call(
-            partial(
-                asr.transcribe,
-                job.pcm,
-                final=job.final,
-                timed=job.timed,
-                language=known.language.code,
-                settled=job.settled,
-            ),
-            priority=priority,
-        )
+        words = await runner.call(partial(job.decode, known.language.code), priority=priority)
         name = "final" if job.final else "partial"
         text = " ".join(word.text for word in words)
         now, until_s = anyio.current_time(), job.end / SPEECH_RATE
         work.recorder.span(Lane.ASR, name, begun, now, words=len(words), text=text, until_s=until_s)
-        work.take_down(transcriber.accept(job, words), now)
+        work.take_down(job.accept(words), now)
         yield inputs.Recognised(work.turn, work.words, sure and bool(words) and job.final)
 
 

@@ -13,7 +13,6 @@ from functools import partial
 import anyio
 
 from voiceloop.asr.hearing import Hearing, Judged
-from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.asr.turns import (
     Detector,
     SilenceLasts,
@@ -24,10 +23,11 @@ from voiceloop.asr.turns import (
     TurnEvent,
 )
 from voiceloop.audio.devices import Microphone
-from voiceloop.audio.frames import samples
+from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import inputs
 from voiceloop.dialogue.inputs import Reports
+from voiceloop.engines import AsrTurn
 from voiceloop.trace.record import Mark
 from voiceloop.turn.jobs import judge_sound
 from voiceloop.turn.resources import Resources
@@ -81,13 +81,10 @@ class Listener:
     def begin(self, work: TurnTasks, started: SpeechStarted) -> None:
         """What is heard from now on is of that turn."""
         work.recorder.mark(Mark.SPEECH_START, self._hearing.when(started.speech_start))
-        work.transcriber = StreamingTranscriber(
-            work.recorder.turn,
-            started,
-            self._hearing.recent,
-            self._config,
-            self._resources.engines.asr.max_window_s,
-        )
+        recent = self._hearing.recent
+        audio = AudioFrame(recent.read(started.start, recent.end), SPEECH_RATE, started.start)
+        turn = AsrTurn(work.recorder.turn, audio, started.speech_start)
+        work.transcriber = self._resources.engines.asr.session(turn, self._config)
         self.work = work
 
     def end_turn(self) -> inputs.Detected:

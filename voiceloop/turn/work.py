@@ -9,7 +9,6 @@ from typing import Any
 
 import anyio
 
-from voiceloop.asr.stream import StreamingTranscriber
 from voiceloop.asr.turns import (
     SilenceLasts,
     SpeechPaused,
@@ -19,6 +18,7 @@ from voiceloop.asr.turns import (
     TurnEvent,
 )
 from voiceloop.dialogue.state import Turn, Words
+from voiceloop.engines import AsrSession
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace.record import Mark, Recorder
 from voiceloop.turn.reply import Reply
@@ -37,7 +37,7 @@ class TurnTasks:
     recorder: Recorder
     known: Turn | None
     """The turn as the core has it by now; none once it is over."""
-    transcriber: StreamingTranscriber | None = None
+    transcriber: AsrSession | None = None
     """None where nobody speaks."""
     reply: Reply | None = None
     voiced: Voiced = field(default_factory=Voiced)
@@ -97,12 +97,12 @@ class TurnTasks:
         assert transcriber is not None and known is not None, "it is heard"
         match event:
             case SpeechPaused():
-                transcriber.pause(event)
+                transcriber.pause(event.sample, event.speech_end)
                 recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
                 recorder.mark(Mark.SPEECH_END, at)
                 recorder.mark(Mark.PAUSE, now)
             case SpeechResumed():
-                transcriber.resume(event, anew=known.dismissed, whole=known.detects)
+                transcriber.resume(event.speech_start, anew=known.dismissed, whole=known.detects)
                 recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
             case TurnEnded():
                 self.end()
@@ -110,7 +110,8 @@ class TurnTasks:
                 recorder.mark(Mark.SPEECH_END, at)
                 recorder.mark(Mark.ENDPOINT, now)
                 recorder.speech_end = event.speech_end
-                if final := transcriber.end(event):
+                speech_end = event.sample if event.forced else event.speech_end
+                if final := transcriber.end(event.sample, speech_end):
                     self.take_down(final, now)
             case SpeechStarted() | SilenceLasts():
                 raise AssertionError("it begins once, and a silence tells nothing new")

@@ -15,14 +15,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.fakes import English
 from voiceloop.asr.agreement import normalise
-from voiceloop.asr.stream import LATE_MS, StreamingTranscriber
-from voiceloop.asr.turns import SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
-from voiceloop.asr.whole import listen
-from voiceloop.asr.window import PAUSE_EDGE_MS
-from voiceloop.audio.frames import SampleBuffer, samples, silence
+from voiceloop.asr.recording import transcribe_live
+from voiceloop.asr.windowed import LATE_MS, PAUSE_EDGE_MS, WindowedAsr, WindowedSession
+from voiceloop.audio.frames import samples, silence
 from voiceloop.config import AsrConfig, TurnConfig
+from voiceloop.engines import AsrRequest, AsrTurn
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 pytestmark = pytest.mark.pure
@@ -58,7 +56,7 @@ class LevelVad:
 
 
 @dataclass
-class LevelAsr(English):
+class LevelAsr(WindowedAsr):
     """Hears a word that lies in the window to nine tenths, and something else where less does."""
 
     said: Sequence[Said]
@@ -66,16 +64,9 @@ class LevelAsr(English):
     name: str = "levels"
     windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
 
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
-        self.windows.append((len(pcm), final))
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+        pcm = request.pcm
+        self.windows.append((len(pcm), request.final))
         assert len(pcm) <= samples(1000 * self.max_window_s)
         index = np.rint((pcm - 0.1) * 1000).astype(int)
         words: list[Word] = []
@@ -100,7 +91,7 @@ configs = st.builds(
 
 
 def heard(said: Sequence[Said], asr: LevelAsr, config: AsrConfig, **turns: Any) -> list[Transcript]:
-    return list(listen([render(said)], LevelVad(), asr, config, TurnConfig(**turns)))
+    return list(transcribe_live([render(said)], LevelVad(), asr, config, TurnConfig(**turns)))
 
 
 @settings(deadline=None, max_examples=25)
@@ -141,20 +132,12 @@ def test_of_a_long_silence_the_edges_are_decoded_and_words_keep_their_times(
     said: list[Said], config: AsrConfig, window: float
 ) -> None:
     class Attentive(LevelAsr):
-        def transcribe(
-            self,
-            pcm: Pcm,
-            *,
-            final: bool,
-            timed: bool = False,
-            language: str | None = None,
-            settled: Sequence[str] = (),
-        ) -> Sequence[Word]:
-            sound = np.flatnonzero(pcm)
+        def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+            sound = np.flatnonzero(request.pcm)
             longest = int(np.diff(sound).max(initial=1)) - 1
             # The VAD's windows, of 32 ms, begin anywhere in a silence.
             assert longest <= samples(2 * PAUSE_EDGE_MS + 64) or longest <= samples(300)
-            return super().transcribe(pcm, final=final)
+            return super().transcribe(request)
 
     final = heard(said, Attentive(said, window), config, hangover_ms=900)[-1]
     begins = np.cumsum([0.5] + [(word.length + word.gap) / 1000 for word in said])[:-1]
@@ -179,8 +162,8 @@ def test_any_chunking_of_the_audio_gives_the_same_transcripts(
             i += 1
 
     turns = TurnConfig()
-    assert list(listen(chunks(), LevelVad(), LevelAsr(said), config, turns)) == list(
-        listen([pcm], LevelVad(), LevelAsr(said), config, turns)
+    assert list(transcribe_live(chunks(), LevelVad(), LevelAsr(said), config, turns)) == list(
+        transcribe_live([pcm], LevelVad(), LevelAsr(said), config, turns)
     )
 
 
@@ -189,7 +172,9 @@ def test_any_chunking_of_the_audio_gives_the_same_transcripts(
 def test_streaming_ends_with_what_one_decode_of_the_turn_gives(
     said: list[Said], config: AsrConfig
 ) -> None:
-    once = listen([render(said)], LevelVad(), LevelAsr(said), config, TurnConfig(), partials=False)
+    once = transcribe_live(
+        [render(said)], LevelVad(), LevelAsr(said), config, TurnConfig(), partials=False
+    )
     assert [t.text for t in once] == [heard(said, LevelAsr(said), config)[-1].text]
 
 
@@ -211,7 +196,9 @@ def test_turns_of_the_greatest_length_lose_no_word_between_them(
 ) -> None:
     turns = TurnConfig(max_turn_s=2.0)
     finals = [
-        t for t in listen([render(said)], LevelVad(), LevelAsr(said), config, turns) if t.final
+        t
+        for t in transcribe_live([render(said)], LevelVad(), LevelAsr(said), config, turns)
+        if t.final
     ]
     words = [word.text for t in finals for word in t.committed]
     numbers = [int(word[4:].split("x")[0]) for word in words]
@@ -242,7 +229,7 @@ def test_what_was_understood_before_a_pause_is_decoded_no_more() -> None:
     assert max(length for length, _ in asr.windows) > 20 * RATE
 
 
-class Deaf(English):
+class Deaf(WindowedAsr):
     """A recogniser that never hears the same thing twice, or nothing at all."""
 
     name = "deaf"
@@ -252,39 +239,30 @@ class Deaf(English):
         self.words = words
         self.calls = 0
 
-    def transcribe(
-        self,
-        pcm: Pcm,
-        *,
-        final: bool,
-        timed: bool = False,
-        language: str | None = None,
-        settled: Sequence[str] = (),
-    ) -> Sequence[Word]:
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
         self.calls += 1
-        assert len(pcm) <= 5 * RATE
-        step = len(pcm) / RATE / max(self.words, 1)
+        assert len(request.pcm) <= 5 * RATE
+        step = len(request.pcm) / RATE / max(self.words, 1)
         return [Word(f"w{self.calls}x{k}", k * step, (k + 1) * step) for k in range(self.words)]
 
 
 @pytest.mark.parametrize("words", [0, 1, 9])
 def test_a_monologue_of_disagreeing_hypotheses_is_bounded_too(words: int) -> None:
     said = [Said(300, 0)] * 60
-    transcripts = list(listen([render(said)], LevelVad(), Deaf(words), AsrConfig(), TurnConfig()))
+    transcripts = list(
+        transcribe_live([render(said)], LevelVad(), Deaf(words), AsrConfig(), TurnConfig())
+    )
     assert transcripts[-1].final
 
 
 # ---- the state machine, step by step
 
 
-def begin(config: AsrConfig, pcm: Pcm, window: float = 30.0) -> StreamingTranscriber:
-    recent = SampleBuffer()
-    recent.append(pcm)
-    started = SpeechStarted(len(pcm), 0, 0)
-    return StreamingTranscriber(7, started, recent, config, window)
+def begin(config: AsrConfig, pcm: Pcm, window: float = 30.0) -> WindowedSession:
+    return WindowedSession(LevelAsr([], window), AsrTurn(7, AudioFrame(pcm, RATE, 0), 0), config)
 
 
-def more(transcriber: StreamingTranscriber, at: int, milliseconds: int) -> int:
+def more(transcriber: WindowedSession, at: int, milliseconds: int) -> int:
     transcriber.feed(AudioFrame(np.full(samples(milliseconds), 0.2, np.float32), RATE, at))
     return at + samples(milliseconds)
 
@@ -295,13 +273,13 @@ def said(text: str) -> list[Word]:
 
 def test_one_decode_is_out_at_a_time_and_the_next_takes_the_newest_audio() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None and (job.start, job.end, job.final) == (0, 3200, False)
     end = more(turn, 3200, 100)
-    assert turn.next_job() is None
+    assert turn.next_window() is None
     turn.accept(job, [])
     end = more(turn, end, 150)
-    following = turn.next_job()
+    following = turn.next_window()
     assert following is not None and following.end == end
 
 
@@ -310,7 +288,7 @@ def test_what_seems_to_be_said_is_spelt_as_the_newest_decode_has_it() -> None:
     texts = ("Tell me. About", "Tell me. About the", "tell me about the sky")
     at, committed = 3200, ""
     for text in texts:
-        job = turn.next_job()
+        job = turn.next_window()
         assert job is not None
         committed = turn.accept(job, said(text)).committed_text
         assert turn.hypothesis == text
@@ -320,80 +298,80 @@ def test_what_seems_to_be_said_is_spelt_as_the_newest_decode_has_it() -> None:
 
 def test_decodes_that_take_long_are_further_apart_and_a_silence_waits_for_none() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None
     end = more(turn, 3200, 300)
     turn.accept(job, [])
     end = more(turn, end, 299)
-    assert turn.next_job() is None
-    turn.pause(SpeechPaused(end, end))
-    final = turn.next_job()
+    assert turn.next_window() is None
+    turn.pause(end, end)
+    final = turn.next_window()
     assert final is not None and final.final
     turn.accept(final, [])
-    turn.resume(SpeechResumed(end, end))
+    turn.resume(end)
     more(turn, end, 200)
-    assert turn.next_job() is not None, "the last one took no time"
+    assert turn.next_window() is not None, "the last one took no time"
 
 
 def test_a_partial_waits_for_enough_new_audio() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = more(turn, 0, 190)
-    assert turn.next_job() is None
+    assert turn.next_window() is None
     more(turn, end, 10)
-    assert turn.next_job() is not None
+    assert turn.next_window() is not None
 
 
 def test_a_pause_asks_for_the_final_decode_and_its_guess_is_the_final_transcript() -> None:
     turn = begin(AsrConfig(), silence(0))
     end = more(turn, 0, 1000)
-    turn.pause(SpeechPaused(end, end - 1000))
-    job = turn.next_job()
+    turn.pause(end, end - 1000)
+    job = turn.next_window()
     assert job is not None and job.final and job.end == end
     transcript = turn.accept(job, said("what time is it"))
     assert not transcript.final and transcript.text == "what time is it"
     assert turn.guess is not None and turn.guess.text == "what time is it"
-    assert turn.next_job() is None
+    assert turn.next_window() is None
     more(turn, end, 400)
-    final = turn.end(TurnEnded(end + 6400, end - 1000))
+    final = turn.end(end + 6400, end - 1000)
     assert final is not None and final.final and final.text == "what time is it"
-    assert turn.next_job() is None
+    assert turn.next_window() is None
 
 
 def test_the_final_window_is_the_same_whenever_it_is_decoded() -> None:
     turn = begin(AsrConfig(), silence(0))
     end = more(turn, 0, 1000)
-    turn.pause(SpeechPaused(end, end - 1000))
+    turn.pause(end, end - 1000)
     later = more(turn, end, 400)
-    assert turn.end(TurnEnded(later, end - 1000)) is None
-    job = turn.next_job()
+    assert turn.end(later, end - 1000) is None
+    job = turn.next_window()
     assert job is not None and job.final and job.end == end
 
 
 def test_going_on_voids_the_guess_and_the_new_audio_is_decoded() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = more(turn, 0, 1000)
-    turn.pause(SpeechPaused(end, end - 1000))
-    job = turn.next_job()
+    turn.pause(end, end - 1000)
+    job = turn.next_window()
     assert job is not None
-    turn.resume(SpeechResumed(end + 512, end))
+    turn.resume(end)
     turn.accept(job, said("what time"))
     assert turn.guess is None
     end = more(turn, end, 500)
-    turn.pause(SpeechPaused(end, end - 1000))
+    turn.pause(end, end - 1000)
     assert turn.guess is None
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None and job.final and (job.start, job.end) == (0, end)
 
 
 def test_a_word_after_the_last_partial_is_decoded_though_the_turn_ends_at_once() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = more(turn, 0, 200)
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None
     end = more(turn, end, 150)
-    assert turn.end(TurnEnded(end, end - 10)) is None
+    assert turn.end(end, end - 10) is None
     assert not turn.accept(job, said("what")).final
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None and job.final and job.end == end
     assert turn.accept(job, said("what now")).final
 
@@ -413,27 +391,27 @@ def test_much_that_was_understood_before_a_pause_stands_as_its_final_decode_has_
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = more(turn, 0, spoken_ms - 1500)
     for text in ("I fly to the same", "I fly to the same"):
-        job = turn.next_job()
+        job = turn.next_window()
         assert job is not None and not job.final
         turn.accept(job, said(text))
         end = more(turn, end, 750)
-    turn.pause(SpeechPaused(end, end))
-    job = turn.next_job()
+    turn.pause(end, end)
+    job = turn.next_window()
     assert job is not None and job.final
     turn.accept(job, said("I fly to the Seine"))
     on = end + samples(rest_ms)
     end = more(turn, end, rest_ms + 100)
-    turn.resume(SpeechResumed(end, on), whole=whole)
+    turn.resume(on, whole=whole)
     assert turn.hypothesis == "I fly to the Seine"
     if stands:
-        assert turn.next_job() is None, "there is not enough to decode"
+        assert turn.next_window() is None, "there is not enough to decode"
     end = more(turn, end, 1000)
-    turn.pause(SpeechPaused(end, end))
-    job = turn.next_job()
+    turn.pause(end, end)
+    job = turn.next_window()
     assert job is not None
     assert job.start == (on - samples(PAUSE_EDGE_MS) if stands else 0)
     turn.accept(job, said("In Paris") if stands else said("I fly to the Seine In Paris"))
-    final = turn.end(TurnEnded(end, end))
+    final = turn.end(end, end)
     assert final is not None and final.text == "I fly to the Seine In Paris"
     assert turn.retracted == 1, "the same is not the Seine"
 
@@ -442,14 +420,14 @@ def test_pauses_are_no_speech_that_a_decoder_could_go_by() -> None:
     turn, end, windows = begin(AsrConfig(), silence(0)), 0, list[int]()
     for count in range(1, 9):  # a second of speech, and a second of silence
         end = more(turn, end, 1000)
-        turn.pause(SpeechPaused(end, end))
-        job = turn.next_job()
+        turn.pause(end, end)
+        job = turn.next_window()
         assert job is not None
         windows.append(job.start)
         turn.accept(job, said(" ".join(["so"] * count)))
         on = end + samples(1000)
         end = more(turn, end, 1032)
-        turn.resume(SpeechResumed(end, on))
+        turn.resume(on)
     assert windows[:4] == [0] * 4 and windows[4] > 0, "after four seconds of speech, not of both"
 
 
@@ -459,12 +437,12 @@ def test_a_running_partial_that_covers_the_end_is_the_final_where_beams_are_equa
 ) -> None:
     turn = begin(AsrConfig(beam_size=beams, partial_every_ms=200), silence(0))
     end = more(turn, 0, 1000)
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None and not job.final
-    turn.pause(SpeechPaused(end, end - samples(100)))
+    turn.pause(end, end - samples(100))
     turn.accept(job, said("what time is it"))
     assert (turn.guess is not None) is enough
-    assert (turn.next_job() is None) is enough
+    assert (turn.next_window() is None) is enough
 
 
 @pytest.mark.parametrize(
@@ -475,12 +453,12 @@ def test_a_partial_that_a_final_decode_might_correct_is_not_the_final(
 ) -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = more(turn, 0, 1000)
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None and not job.final
-    turn.pause(SpeechPaused(end, end - samples(100)))
+    turn.pause(end, end - samples(100))
     turn.accept(job, [replace(word, probability=probability) for word in said(words)])
     assert turn.guess is None
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None and job.final
     turn.accept(job, said("what time is it"))
     assert turn.guess is not None
@@ -489,13 +467,13 @@ def test_a_partial_that_a_final_decode_might_correct_is_not_the_final(
 def test_a_partial_that_breaks_off_at_the_last_voiced_sample_is_a_guess_and_not_the_final() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = more(turn, 0, 1000)
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None
-    turn.pause(SpeechPaused(end, end - samples(20)))
+    turn.pause(end, end - samples(20))
     turn.accept(job, said("what time is it"))
     assert turn.guess is not None and turn.guess.text == "what time is it"
-    assert turn.end(TurnEnded(end + samples(100), end - samples(20))) is None
-    job = turn.next_job()
+    assert turn.end(end + samples(100), end - samples(20)) is None
+    job = turn.next_window()
     assert job is not None and job.final
     transcript = turn.accept(job, said("what time is it in rome"))
     assert transcript.final and transcript.text == "what time is it in rome"
@@ -505,16 +483,16 @@ def test_a_partial_that_breaks_off_at_the_last_voiced_sample_is_a_guess_and_not_
 def test_words_stand_while_a_silence_that_began_a_little_later_is_decoded(late_ms: int) -> None:
     turn = begin(AsrConfig(), silence(0))
     early = more(turn, 0, 1000)
-    turn.pause(SpeechPaused(early, early - samples(40)))
-    job = turn.next_job()
+    turn.pause(early, early - samples(40))
+    job = turn.next_window()
     assert job is not None and job.end == early
     end = more(turn, early, 128)
-    turn.pause(SpeechPaused(end, early + samples(late_ms)))
+    turn.pause(end, early + samples(late_ms))
     turn.accept(job, said("what time is"))
     assert (turn.guess is not None) is (late_ms <= LATE_MS)
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None and job.final and job.end == end, "all is decoded before it is final"
-    assert turn.end(TurnEnded(end + samples(100), early + samples(late_ms))) is None
+    assert turn.end(end + samples(100), early + samples(late_ms)) is None
     transcript = turn.accept(job, said("what time is it"))
     assert transcript.final and transcript.text == "what time is it"
 
@@ -522,17 +500,17 @@ def test_words_stand_while_a_silence_that_began_a_little_later_is_decoded(late_m
 def test_what_stands_for_a_guess_alone_is_decoded_again_when_the_user_goes_on() -> None:
     turn = begin(AsrConfig(), silence(0))
     early = more(turn, 0, 5000)
-    turn.pause(SpeechPaused(early, early - samples(40)))
-    job = turn.next_job()
+    turn.pause(early, early - samples(40))
+    job = turn.next_window()
     assert job is not None
     end = more(turn, early, 500)
-    turn.pause(SpeechPaused(early + samples(128), early + samples(20)))
+    turn.pause(early + samples(128), early + samples(20))
     turn.accept(job, said("what time is"))
     assert turn.guess is not None
-    turn.resume(SpeechResumed(end, end - samples(32)))
+    turn.resume(end - samples(32))
     end = more(turn, end, 1000)
-    turn.pause(SpeechPaused(end, end - samples(40)))
-    job = turn.next_job()
+    turn.pause(end, end - samples(40))
+    job = turn.next_window()
     assert job is not None and job.start == 0
 
 
@@ -541,13 +519,13 @@ def test_the_final_decode_wins_over_committed_words_and_says_how_many_fell() -> 
     end = 0
     for _ in range(2):
         end = more(turn, end, 200)
-        job = turn.next_job()
+        job = turn.next_window()
         assert job is not None
         committed = turn.accept(job, said("what's the whether in rome")).committed
     assert len(committed) == 5
     end = more(turn, end, 200)
-    turn.end(TurnEnded(end, end))
-    job = turn.next_job()
+    turn.end(end, end)
+    job = turn.next_window()
     assert job is not None
     final = turn.accept(job, said("What's the weather in Rome?"))
     assert final.final and final.text == "What's the weather in Rome?"
@@ -557,30 +535,29 @@ def test_the_final_decode_wins_over_committed_words_and_says_how_many_fell() -> 
 def test_a_turn_of_the_greatest_length_is_decoded_to_where_it_was_cut_and_no_further() -> None:
     turn = begin(AsrConfig(), silence(0))
     end = more(turn, 0, 1000)
-    turn.pause(SpeechPaused(end, end - 1000))
-    job = turn.next_job()
+    turn.pause(end, end - 1000)
+    job = turn.next_window()
     assert job is not None
     turn.accept(job, said("what time"))
     cut = more(turn, end, 200)
-    assert turn.end(TurnEnded(cut, end - 1000, forced=True)) is None
+    assert turn.end(cut, cut) is None
     more(turn, cut, 200)
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None and job.final and job.end == cut
 
 
 def test_lost_frames_count_as_silence_so_word_times_stay_right() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(1600))
     more(turn, 16_000, 200)
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None and job.end == 16_000 + 3200
     assert not job.pcm[1600:16_000].any()
 
 
 def test_word_times_count_from_the_beginning_of_the_stream() -> None:
-    recent = SampleBuffer(32_000)
-    recent.append(silence(8000))
-    turn = StreamingTranscriber(1, SpeechStarted(40_000, 34_000, 35_000), recent, AsrConfig(), 30.0)
-    job = turn.next_job()
+    begun = AsrTurn(1, AudioFrame(silence(6000), RATE, 34_000), 35_000)
+    turn = WindowedSession(LevelAsr([]), begun, AsrConfig())
+    job = turn.next_window()
     assert job is not None and (job.start, len(job.pcm)) == (34_000, 6000)
     (word,) = turn.accept(job, [Word("hi", 0.1, 0.3)]).tentative
     assert (word.start, word.end) == (pytest.approx(2.225), pytest.approx(2.425))
@@ -588,7 +565,7 @@ def test_word_times_count_from_the_beginning_of_the_stream() -> None:
 
 def test_a_result_that_was_not_asked_for_is_refused() -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
-    job = turn.next_job()
+    job = turn.next_window()
     assert job is not None
     turn.accept(job, [])
     with pytest.raises(ValueError, match="not running"):
@@ -600,11 +577,11 @@ def test_normalised_words_compare_without_case_width_and_punctuation() -> None:
     assert normalise("ＣＡＦÉ.") == normalise("café")
 
 
-def pause_after(turn: StreamingTranscriber, text: str) -> int:
+def pause_after(turn: WindowedSession, text: str) -> int:
     """`text` is said, understood, and followed by 600 ms that need not be silent."""
     end = more(turn, 0, 400)
-    turn.pause(SpeechPaused(end, end - samples(50)))
-    job = turn.next_job()
+    turn.pause(end, end - samples(50))
+    job = turn.next_window()
     assert job is not None
     turn.accept(job, said(text))
     return more(turn, end, 600)
@@ -613,15 +590,15 @@ def pause_after(turn: StreamingTranscriber, text: str) -> int:
 def test_what_follows_words_that_stand_is_decoded_by_itself() -> None:
     turn = begin(AsrConfig(), silence(0))
     at = pause_after(turn, "okay")
-    turn.resume(SpeechResumed(at, at - samples(200)), anew=True)
+    turn.resume(at - samples(200), anew=True)
     end = more(turn, at, 300)
-    turn.pause(SpeechPaused(end, end - samples(50)))
-    job = turn.next_job()
+    turn.pause(end, end - samples(50))
+    job = turn.next_window()
     assert job is not None and job.final
     assert (job.start, job.end) == (at - samples(200 + PAUSE_EDGE_MS), end)
     transcript = turn.accept(job, said("Stop it"))
     assert transcript.text == "okay stop it"
-    final = turn.end(TurnEnded(end + 100, end - samples(50)))
+    final = turn.end(end + 100, end - samples(50))
     assert final is not None and final.text == "okay stop it" and not turn.retracted
     okay, stop, _ = final.committed
     assert okay.start == 0 and stop.start == pytest.approx(job.start / RATE)
@@ -634,24 +611,24 @@ def test_otherwise_it_is_decoded_with_what_was_said_before(why: str) -> None:
     if why in ("not decoded", "being decoded"):
         end = more(turn, 0, 600)
         if why == "being decoded":  # once more, though it has been understood
-            job = turn.next_job()
+            job = turn.next_window()
             assert job is not None
             turn.accept(job, said("okay"))
             end = more(turn, end, 200)
-            out = turn.next_job()
+            out = turn.next_window()
             assert out is not None
-        turn.pause(SpeechPaused(end, samples(350)))
+        turn.pause(end, samples(350))
         assert (turn.guess is not None) is (why == "being decoded")
         at = more(turn, end, 400)
     else:
         at = pause_after(turn, "okay")
     resumed = samples(350 + 100) if why == "a short gap" else at - samples(200)
-    turn.resume(SpeechResumed(at, resumed), anew=why != "one saying")
+    turn.resume(resumed, anew=why != "one saying")
     if out is not None:
         turn.accept(out, said("okay"))
     end = more(turn, at, 300)
-    turn.pause(SpeechPaused(end, end - samples(50)))
-    job = turn.next_job()
+    turn.pause(end, end - samples(50))
+    job = turn.next_window()
     assert job is not None and job.start == 0
     assert turn.accept(job, said("okay stop")).text == "okay stop"
 
@@ -670,10 +647,10 @@ def test_otherwise_it_is_decoded_with_what_was_said_before(why: str) -> None:
 def test_a_sentence_that_goes_on_has_one_capital(before: str, after: str, both: str) -> None:
     turn = begin(AsrConfig(), silence(0))
     at = pause_after(turn, before)
-    turn.resume(SpeechResumed(at, at - samples(200)), anew=True)
+    turn.resume(at - samples(200), anew=True)
     end = more(turn, at, 300)
-    turn.pause(SpeechPaused(end, end - samples(50)))
-    job = turn.next_job()
+    turn.pause(end, end - samples(50))
+    job = turn.next_window()
     assert job is not None and job.start > 0
     assert turn.accept(job, said(after)).text == both
 
@@ -699,11 +676,11 @@ def test_a_partial_that_lacks_settled_words_stands_for_no_final_decode(
     end = 0
     for text, known in ((settled, ""), (settled, ""), (newest, settled)):
         end = more(turn, end, 200)
-        job = turn.next_job()
+        job = turn.next_window()
         assert job is not None and not job.final and " ".join(job.settled) == known
         turn.accept(job, likely(text))
-    turn.pause(SpeechPaused(end, end - samples(100)))
-    job = turn.next_job()
+    turn.pause(end, end - samples(100))
+    job = turn.next_window()
     assert (job is None) is stands
     if job is not None:
         assert job.final and " ".join(job.settled) == settled
@@ -712,8 +689,8 @@ def test_a_partial_that_lacks_settled_words_stands_for_no_final_decode(
 def test_words_that_are_decoded_no_more_are_not_looked_for_again() -> None:
     turn = begin(AsrConfig(), silence(0))
     at = pause_after(turn, "what time is it")
-    turn.resume(SpeechResumed(at, at - samples(200)), anew=True)
+    turn.resume(at - samples(200), anew=True)
     end = more(turn, at, 300)
-    turn.pause(SpeechPaused(end, end - samples(50)))
-    job = turn.next_job()
+    turn.pause(end, end - samples(50))
+    job = turn.next_window()
     assert job is not None and job.settled == ()

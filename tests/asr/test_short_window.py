@@ -12,13 +12,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.asr import silence
-from voiceloop.asr.encoder import Encoder, States, encoder_bytes, read_encoder
+from voiceloop.asr import short_window
 from voiceloop.asr.encoding import QUIET, Encoding, Windows, whole_steps
 from voiceloop.asr.features import Features, LogMel
-from voiceloop.asr.silence import Carry, ShortEncoder, likeness, telling
+from voiceloop.asr.short_window import Interpolation, ShortEncoder, covariance, pivots
 from voiceloop.asr.weights import read_weights
-from voiceloop.asr.whisper import open_model
+from voiceloop.asr.whisper_encoder import States, WhisperEncoder, encoder_bytes, read_encoder
+from voiceloop.asr.whisper_model import open_model
 from voiceloop.bench.spoken import Line, by_flite
 from voiceloop.bundled import bundled
 from voiceloop.catalog.store import Store
@@ -29,12 +29,12 @@ STARTER = bundled("models/starter/asr")
 
 
 @pytest.fixture(scope="module")
-def starter() -> Encoder:
+def starter() -> WhisperEncoder:
     """Trained, and here everywhere, though it was not trained on silence."""
     return read_encoder(STARTER / "model.bin")
 
 
-def spoken(encoder: Encoder, heard: int) -> Features:
+def spoken(encoder: WhisperEncoder, heard: int) -> Features:
     """Features of a whole window: noise, and silence behind so many states of it."""
     rng = np.random.default_rng(heard)
     features = np.full((encoder.mels, 2 * encoder.states), QUIET, np.float32)
@@ -64,24 +64,24 @@ def test_the_network_is_that_of_ctranslate2(frames: int, folder: Path) -> None:
 
 @pytest.mark.parametrize("heard", [10, 50, 130])
 def test_where_all_silence_is_encoded_states_are_those_of_the_full_window(
-    starter: Encoder, heard: int, monkeypatch: pytest.MonkeyPatch
+    starter: WhisperEncoder, heard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silence, "PLACES", starter.states)
+    monkeypatch.setattr(short_window, "PIVOTS", starter.states)
     features = spoken(starter, heard)
     found, full = short(ShortEncoder(starter, QUIET), features, heard), starter(features)
     np.testing.assert_allclose(found, full, atol=1e-3 * np.abs(full).max())
 
 
 @pytest.mark.parametrize("heard", [50, 130, 300])
-def test_what_speech_changes_in_the_silence_is_carried_over(
-    starter: Encoder, heard: int, monkeypatch: pytest.MonkeyPatch
+def test_what_speech_changes_in_the_silence_is_interpolated(
+    starter: WhisperEncoder, heard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features = spoken(starter, heard)
     found, full = short(ShortEncoder(starter, QUIET), features, heard), starter(features)
     assert apart(found[:heard], full[:heard]) < 0.04
     assert apart(found[heard:], full[heard:]) < 0.2
-    carry = Carry.__call__
-    monkeypatch.setattr(Carry, "__call__", lambda *given: torch.zeros_like(carry(*given)))
+    weights = Interpolation.__call__
+    monkeypatch.setattr(Interpolation, "__call__", lambda *given: torch.zeros_like(weights(*given)))
     without = short(ShortEncoder(starter, QUIET), features, heard)
     assert apart(without[heard:], full[heard:]) > 0.3
 
@@ -113,7 +113,7 @@ def test_however_long_it_is_no_speech_is_taken_for_silence(
         torch.testing.assert_close(last, silent[-2:])
 
 
-def test_where_nothing_is_heard_states_are_those_of_silence(starter: Encoder) -> None:
+def test_where_nothing_is_heard_states_are_those_of_silence(starter: WhisperEncoder) -> None:
     features = np.full((starter.mels, 2 * starter.states), QUIET, np.float32)
     encode, full = ShortEncoder(starter, QUIET), starter(features)
     for heard in (10, 100, starter.states - ShortEncoder.BEHIND):
@@ -121,11 +121,13 @@ def test_where_nothing_is_heard_states_are_those_of_silence(starter: Encoder) ->
         np.testing.assert_allclose(found, full, atol=1e-3 * np.abs(full).max())
 
 
-def test_a_window_that_is_nearly_full_leaves_nothing_to_carry_over(starter: Encoder) -> None:
+def test_a_window_that_is_nearly_full_needs_no_interpolation(
+    starter: WhisperEncoder,
+) -> None:
     encode, heard = ShortEncoder(starter, QUIET), starter.states - ShortEncoder.BEHIND
     features = spoken(starter, heard)
     assert apart(short(encode, features, heard), starter(features)) < 0.02
-    encode._places = encode._places[encode._places < heard]  # so that there may be none
+    encode._pivots = encode._pivots[encode._pivots < heard]  # so that there may be none
     assert apart(short(encode, features, heard), starter(features)) < 0.05
 
 
@@ -153,7 +155,7 @@ def test_states_of_speech_are_nearer_than_eight_bits_are(
 
 def test_memory_is_told_from_the_file(folder: Path, tmp_path: Path) -> None:
     encoder = read_encoder(folder / "model.bin")
-    seen = ShortEncoder(encoder, QUIET)._seen
+    seen = ShortEncoder(encoder, QUIET)._keys_values
     taken = [encoder_bytes(folder / "model.bin", silence=one) for one in (False, True)]
     assert taken[1] - taken[0] == 4 * sum(values.numel() for values in seen)
     weights = read_weights(folder / "model.bin", "encoder/").values()
@@ -164,36 +166,37 @@ def test_memory_is_told_from_the_file(folder: Path, tmp_path: Path) -> None:
 
 
 @given(st.integers(2, 60), st.integers(0, 2**32 - 1), st.data())
-def test_places_are_those_that_tell_most(states: int, seed: int, data: st.DataObject) -> None:
-    """What is left untold after them is no more than after as many places drawn at random."""
+def test_pivots_explain_the_most(states: int, seed: int, data: st.DataObject) -> None:
+    """They leave no more variance unexplained than as many positions drawn at random."""
     rng = np.random.default_rng(seed)
-    alike = likeness(torch.from_numpy(rng.normal(size=(states, 8)).astype(np.float32)))
-    assert bool((alike.diagonal() > 0.99).all()) and bool((alike <= 1.001).all())
+    kernel = covariance(torch.from_numpy(rng.normal(size=(states, 8)).astype(np.float32)))
+    assert bool((kernel.diagonal() > 0.99).all()) and bool((kernel <= 1.001).all())
     count = data.draw(st.integers(1, states))
-    places = telling(alike, torch.ones(states), count)
-    assert places.tolist() == sorted(set(places.tolist())) and len(places) == count
+    chosen = pivots(kernel, torch.ones(states), count)
+    assert chosen.tolist() == sorted(set(chosen.tolist())) and len(chosen) == count
 
-    def untold(at: torch.Tensor) -> float:
-        return float((1 - (Carry(alike[at], at)(len(at), 0) * alike[at].T).sum(1)).sum())
+    def unexplained(at: torch.Tensor) -> float:
+        weights = Interpolation(kernel[at], at)(len(at), 0)
+        return float((1 - (weights * kernel[at].T).sum(1)).sum())
 
     drawn = [torch.from_numpy(np.sort(rng.permutation(states)[:count])) for _ in range(20)]
-    assert untold(places) <= np.mean([untold(at) for at in drawn]) + 0.05 * states
-    if count < states:  # what draws all attention is among them
+    assert unexplained(chosen) <= np.mean([unexplained(at) for at in drawn]) + 0.05 * states
+    if count < states:  # the one that receives all attention is among them
         special = int(rng.integers(states))
-        drawn_there = torch.ones(states)
-        drawn_there[special] = 1e6
-        assert special in telling(alike, drawn_there, count)
+        attention = torch.ones(states)
+        attention[special] = 1e6
+        assert special in pivots(kernel, attention, count)
 
 
-def test_a_change_is_carried_over_to_its_place_and_its_likes() -> None:
+def test_a_change_has_weight_at_its_pivot_and_at_positions_like_it() -> None:
     states = torch.zeros(100, 4)
     states[:, 0] = torch.sin(torch.arange(100) * math.pi / 10)  # a period of 20
     states[:, 1] = torch.cos(torch.arange(100) * math.pi / 10)
-    alike = likeness(states)
-    places = torch.tensor([0, 30, 60])
-    whole = Carry(alike[places], places)
-    carry = whole(3, 0)
-    np.testing.assert_allclose(carry[places].numpy(), np.eye(3), atol=0.05)
-    assert carry[20, 0] > carry[10, 0]  # nearer in time, but of another phase
-    some = Carry(alike[places[:2]], places[:2])(2, 0)  # fewer places are as if there were no more
+    kernel = covariance(states)
+    at = torch.tensor([0, 30, 60])
+    whole = Interpolation(kernel[at], at)
+    weights = whole(3, 0)
+    np.testing.assert_allclose(weights[at].numpy(), np.eye(3), atol=0.05)
+    assert weights[20, 0] > weights[10, 0]  # nearer in time, but of another phase
+    some = Interpolation(kernel[at[:2]], at[:2])(2, 0)  # fewer pivots are as if there were no more
     np.testing.assert_allclose(whole(2, 40).numpy(), some[40:].numpy(), atol=1e-5)

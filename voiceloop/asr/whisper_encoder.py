@@ -1,7 +1,7 @@
 """Whisper's encoder in torch, from the weights of CTranslate2's file, in float32.
 
-The library encodes windows as a whole and gives out nothing but the states at the end. Here each
-step of a layer stands by itself, for `silence.ShortEncoder`. This module knows no audio.
+The library encodes windows as a whole, and returns nothing but the states at the end. Here each
+step of a layer is a method of its own, for `short_window.ShortEncoder`. This module knows no audio.
 
 Source of the network: Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision,
 2022, section 2.2.
@@ -24,10 +24,10 @@ from voiceloop.asr.features import FRAMES_PER_STATE, Features
 from voiceloop.asr.weights import read_shapes, read_weights
 
 PREFIX = "encoder/"
-"""Of the names of an encoder's weights."""
+"""Beginning of the names of the encoder's weights in the file."""
 POSITIONS = "position_encodings/encodings"
 EACH_LAYER = "/ffn/linear_0/weight"
-"""How the name of one ends that each layer has."""
+"""End of the name of a weight that each layer has once."""
 
 States = npt.NDArray[np.float32]
 """Shape [states, width]."""
@@ -35,7 +35,7 @@ States = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights and biases: attention, and then a network of two layers, each behind its norm."""
+    """Weights and biases of a layer: attention and a network of two layers, each after a norm."""
 
     norm: tuple[Tensor, Tensor]
     queries_keys_values: tuple[Tensor, Tensor]
@@ -45,11 +45,12 @@ class Layer:
     narrow: tuple[Tensor, Tensor]
 
 
-class Encoder:
-    """The encoder of one model. Rows are what becomes of states, layer by layer."""
+class WhisperEncoder:
+    """The encoder of one model. A row is a position's vector on its way through the layers."""
 
     def __init__(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        """`weights` by CTranslate2's names within its encoder; ValueError where one lacks."""
+        """Take the `weights` by CTranslate2's names without `PREFIX`; ValueError if one is
+        missing."""
 
         def linear(name: str) -> tuple[Tensor, Tensor]:
             return _tensor(weights, f"{name}/weight"), _tensor(weights, f"{name}/bias")
@@ -59,7 +60,7 @@ class Encoder:
 
         self._convolutions = linear("conv1"), linear("conv2")
         self.positions = _tensor(weights, POSITIONS)
-        """What tells the states of a full window apart: [states, width]."""
+        """Position encodings of a full window: [states, width]."""
         self.layers = [
             Layer(
                 norm(f"layer_{number}/self_attention/layer_norm"),
@@ -74,16 +75,16 @@ class Encoder:
         self._norm = norm("layer_norm")
         self._heads = int(_tensor(weights, "num_heads"))
         self.states, self._width = self.positions.shape
-        """How many a full window has."""
+        """How many states a full window has, and the width of each."""
 
     @property
     def mels(self) -> int:
-        """Bands of the features."""
+        """Number of bands of the features."""
         return self._convolutions[0][0].shape[1]
 
     @torch.inference_mode()
     def __call__(self, features: Features) -> States:
-        """States of `features`, which are those of a full window at the most."""
+        """Return the states of `features`, which are no longer than a full window."""
         rows = self.convolved(features)
         rows = rows + self.positions[: len(rows)]
         for layer in self.layers:
@@ -92,7 +93,7 @@ class Encoder:
         return self.end(rows).numpy()
 
     def convolved(self, features: Features) -> Tensor:
-        """Rows before they are told their positions."""
+        """Return the rows of `features` without position encodings: [states, width]."""
         first, second = self._convolutions
         values = torch.from_numpy(features)[None]
         values = F.gelu(F.conv1d(values, *first, padding=1))
@@ -100,51 +101,51 @@ class Encoder:
         return values[0].T
 
     def project(self, layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries [rows, width], and keys and values side by side [rows, 2 * width]."""
+        """Return queries [rows, width], and keys and values side by side [rows, 2 * width]."""
         normed = F.layer_norm(rows, (self._width,), *layer.norm)
         joined = F.linear(normed, *layer.queries_keys_values)
         return joined[:, : self._width], joined[:, self._width :].contiguous()
 
-    def attend(self, queries: Tensor, seen: Tensor) -> Tensor:
-        """What `queries` take of the values in `seen`: [queries, width]."""
-        asking, keys, values = self._by_head(queries, seen)
+    def attend(self, queries: Tensor, keys_values: Tensor) -> Tensor:
+        """Return softmax(QK^T / sqrt(width of a head)) V, of all heads: [queries, width]."""
+        asking, keys, values = self._by_head(queries, keys_values)
         taken = F.scaled_dot_product_attention(asking[None], keys[None], values[None])
         return taken[0].transpose(0, 1).reshape(len(queries), -1)
 
-    def attention(self, queries: Tensor, seen: Tensor) -> Tensor:
-        """Where `queries` look, over all heads: [queries, seen]."""
-        asking, keys, _ = self._by_head(queries, seen)
+    def attention(self, queries: Tensor, keys_values: Tensor) -> Tensor:
+        """Return the attention of queries to keys, summed over all heads: [queries, keys]."""
+        asking, keys, _ = self._by_head(queries, keys_values)
         scores = asking @ keys.transpose(1, 2) / math.sqrt(asking.shape[-1])
         return scores.softmax(-1).sum(0)
 
     def finish(self, layer: Layer, rows: Tensor, taken: Tensor) -> Tensor:
-        """`rows` after a layer whose attention has `taken` that."""
+        """Return the rows after a layer, given the output of its attention, `taken`."""
         rows = rows + F.linear(taken, *layer.joined)
         normed = F.layer_norm(rows, (self._width,), *layer.second_norm)
         return rows + F.linear(F.gelu(F.linear(normed, *layer.widen)), *layer.narrow)
 
     def end(self, rows: Tensor) -> Tensor:
-        """The states, after the last layer."""
+        """Return the states for the rows after the last layer."""
         return F.layer_norm(rows, (self._width,), *self._norm)
 
-    def _by_head(self, queries: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values: each [heads, rows, width of a head]."""
+    def _by_head(self, queries: Tensor, keys_values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values, each [heads, rows, width of a head]."""
         asking = queries.view(len(queries), self._heads, -1).transpose(0, 1)
-        keys, values = seen.view(len(seen), 2, self._heads, -1).permute(1, 2, 0, 3)
+        keys, values = keys_values.view(len(keys_values), 2, self._heads, -1).permute(1, 2, 0, 3)
         return asking, keys, values
 
 
-def read_encoder(path: Path) -> Encoder:
-    """The encoder of the model in CTranslate2's file at `path`.
+def read_encoder(path: Path) -> WhisperEncoder:
+    """Read the encoder of the model in CTranslate2's file at `path`.
 
-    OSError for what cannot be read, ValueError for what is no such file or another network.
+    OSError for a file that cannot be read, ValueError for another format or network.
     """
-    return Encoder(read_weights(path, PREFIX))
+    return WhisperEncoder(read_weights(path, PREFIX))
 
 
 def encoder_bytes(path: Path, *, silence: bool) -> int:
-    """Memory that the encoder of that file takes, with what its layers see of `silence`; 0 where
-    the file does not tell."""
+    """Return the bytes of memory that the encoder of a file takes, with the keys and values of a
+    silent window if `silence`. It is 0 where the file cannot be read."""
     try:
         shapes = read_shapes(path, PREFIX)
     except (OSError, ValueError):

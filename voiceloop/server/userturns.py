@@ -1,5 +1,5 @@
-"""What a client is told of its user's turns: when one began and ended, and its words; and of a long
-silence.
+"""Events that tell a client of its user's turns: when one began and ended, and its words. Another
+one tells of a long silence.
 
 A sound during a response may turn out to be none of the user's words. Until that is decided the
 client is told nothing of it, and nothing at all where it was a cough.
@@ -30,8 +30,8 @@ from voiceloop.wire.session_events import (
 from voiceloop.wire.settings import ServerVad, SessionSettings
 
 
-class Listening:
-    """The user's turns, for as long as a connection lasts."""
+class UserTurns:
+    """Tells a client of the user's turns, for as long as its connection lasts."""
 
     def __init__(self, new_id: NewId, ledger: Ledger, send: Callable[[ServerEvent], None]) -> None:
         self.silent_since: int | None = None

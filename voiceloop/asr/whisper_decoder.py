@@ -1,0 +1,165 @@
+"""Whisper's decoder in CTranslate2: the words of a window, and their times.
+
+Times come from the cross-attention, which takes a second pass of the decoder.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import ctranslate2
+import numpy as np
+from faster_whisper import WhisperModel
+from faster_whisper.tokenizer import Tokenizer
+
+from voiceloop.asr.agreement import normalise, repeats
+from voiceloop.asr.encoding import STATE_S
+from voiceloop.asr.features import FRAMES_PER_STATE, HOP
+from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.types import Word
+
+MOST_TOKENS = 224
+"""Half of the positions of Whisper's decoder: more than that is never said in a window."""
+SPARE_TOKENS = 12
+TOKENS_PER_S = 12
+"""A decode may give this many tokens for each second of audio, and the spare ones. Nobody speaks as
+fast, so a decode that stops there is in a loop."""
+NO_SPEECH = 0.6
+"""Probability of no speech above which a transcript that is itself unlikely is dropped."""
+UNLIKELY = -1.0
+"""Mean log probability of a token below which a transcript is unlikely."""
+LOOP_TIMES, LOOP_WORDS = 4, 8
+"""A phrase is a loop if it ends the transcript this many times over and fills this many words."""
+LOOP_INSIDE = re.compile(r"((?:-?[^\W\d_]){1,8}?)\1{11,}")
+"""Letters within a word, a dozen times over: "o-o-o-…", to which two voices at once can lead.
+Digits may repeat themselves: there are large numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """A word and its tokens."""
+
+    text: str
+    first: int
+    """Index of its first token."""
+    last: int
+    """Index of the token after its last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """The result of one decode of a window."""
+
+    states: ctranslate2.StorageView
+    """The encoder's states that were decoded."""
+    tokens: list[int]
+    """The tokens of text."""
+    words: Sequence[Spelling]
+    """The words that they spell, loops included."""
+    mean: float
+    """Mean log probability of a token."""
+    no_speech: float
+    """Probability that nobody speaks."""
+    ended: bool
+    """The decode came to its end by itself."""
+
+    @property
+    def spoken(self) -> Sequence[Spelling]:
+        """The words without loops; none where they are unlikely and repeat themselves, or where
+        they are unlikely and nobody seems to speak."""
+        looped = repeats([word.text for word in self.words])
+        nothing = self.mean < UNLIKELY and (self.no_speech > NO_SPEECH or looped)
+        return () if nothing else without_loop(self.words)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether states that are encoded in full would hardly give other words."""
+        texts = [word.text for word in self.words]
+        return self.ended and self.mean >= UNLIKELY and not repeats(texts)
+
+
+class WhisperDecoder:
+    """The decoder of one model in one language."""
+
+    def __init__(self, model: WhisperModel, language: str) -> None:
+        self._model = model.model
+        self._tokenizer = Tokenizer(
+            model.hf_tokenizer, self._model.is_multilingual, task="transcribe", language=language
+        )
+
+    def decode(self, states: ctranslate2.StorageView, seconds: float, beams: int) -> Hypothesis:
+        """Decode a window that holds so many seconds of audio."""
+        most = min(SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds), MOST_TOKENS)
+        (result,) = self._model.generate(
+            states,
+            [[*self._tokenizer.sot_sequence, self._tokenizer.no_timestamps]],
+            beam_size=beams,
+            max_length=2 * most,  # CTranslate2 gives half of it at most
+            return_scores=True,
+            return_no_speech_prob=True,
+        )
+        given = result.sequences_ids[0]
+        tokens = [token for token in given if token < self._tokenizer.eot]
+        # CTranslate2 divides by the number of tokens, the end excluded.
+        mean = result.scores[0] * len(tokens) / (len(tokens) + 1)
+        words, ended = self._spell(tokens), len(given) < most
+        return Hypothesis(states, tokens, words, mean, result.no_speech_prob, ended)
+
+    def _spell(self, tokens: list[int]) -> list[Spelling]:
+        """Join tokens to words at the spaces between them."""
+        words: list[Spelling] = []
+        pieces, groups = self._tokenizer.split_to_word_tokens(tokens)
+        last = 0
+        for piece, group in zip(pieces, groups, strict=True):
+            first, last = last, last + len(group)
+            joins = words and not piece.startswith(" ")
+            text = words[-1].text + piece if joins else piece
+            if joins:
+                first = words.pop().first
+            words.append(Spelling(text, first, last))
+        return [
+            Spelling(word.text.strip(), word.first, word.last)
+            for word in words
+            if word.text.strip()
+        ]
+
+    def timed(
+        self, found: Hypothesis, words: Sequence[Spelling], samples: int
+    ) -> tuple[list[Word], list[float]]:
+        """Return `words` with the times at which the attention moves on to them, and the time at
+        which each of their tokens begins and the last one ends. The window has so many samples."""
+        tokens, states = found.tokens[: words[-1].last], found.states
+        heard = min(math.ceil(samples / HOP), int(states.shape[1]) * FRAMES_PER_STATE)
+        (aligned,) = self._model.align(states, self._tokenizer.sot_sequence, [tokens], heard)
+        begins = np.full(len(tokens) + 1, np.inf)
+        for token, state in aligned.alignments:
+            begins[token] = min(begins[token], state * STATE_S)
+        begins[-1] = min(begins[-1], samples / SPEECH_RATE)
+        probabilities = np.asarray(aligned.text_token_probs)
+        timed = [
+            Word(
+                word.text,
+                float(begins[word.first]),
+                float(begins[word.last]),
+                float(probabilities[word.first : word.last].mean()),
+            )
+            for word in words
+        ]
+        return timed, begins.tolist()
+
+
+def without_loop(words: Sequence[Spelling]) -> Sequence[Spelling]:
+    """Return the words with a phrase that repeats itself to the end only once, and so with letters
+    that repeat themselves inside a word."""
+    words = [replace(word, text=LOOP_INSIDE.sub(r"\1", word.text)) for word in words]
+    keys = [normalise(word.text) for word in words]
+    for length in range(1, len(keys) // LOOP_TIMES + 1):
+        times = 1
+        while keys[-length:] == keys[-length * (times + 1) : -length * times]:
+            times += 1
+        if times >= LOOP_TIMES and times * length >= LOOP_WORDS:
+            return words[: len(words) - length * (times - 1)]
+    return words

@@ -1,0 +1,144 @@
+"""Whisper's models in CTranslate2: where they run, and how they are opened.
+
+CTranslate2 asks the system's loader for cuBLAS of CUDA 12 by name. torch may bring another version,
+or none, and pip installs one (extra `cuda`) where no loader looks. A library that is loaded already
+is found by its name, wherever it came from. Each is loaded without making its symbols global, so
+that torch goes on finding its own. cuDNN is left alone: CTranslate2 needs none, and torch's, which
+has the same name for CUDA 12 and 13, must not be replaced.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ctranslate2
+import numpy as np
+
+from voiceloop.asr.features import FRAMES_PER_STATE
+from voiceloop.catalog.names import FOLDERS
+from voiceloop.config import AsrConfig
+from voiceloop.errors import EngineError, ModelCorrupt, OutOfMemory
+
+if TYPE_CHECKING:
+    from faster_whisper import WhisperModel
+
+logger = logging.getLogger(__name__)
+
+LIBRARIES = ("libcublasLt.so.12", "libcublas.so.12")
+"""In the order in which they need each other."""
+FOLDER = "nvidia.cublas.lib"
+"""The package of `nvidia-cublas-cu12` that holds them."""
+INSTALL = "pip install nvidia-cublas-cu12"
+SPECIALS = ("<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>")
+NEEDED = ("model.bin", "config.json", "tokenizer.json")
+
+
+def whisper_device(setting: str) -> str:
+    """Return `cpu` or `cuda`. For `auto` that is the GPU where there is one, working or not."""
+    if setting != "auto":
+        return setting
+    return "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+
+
+def whisper_type(setting: str, device: str) -> str:
+    """Return the type in which weights are kept on that device."""
+    if setting != "auto":
+        return setting
+    return "int8" if device == "cpu" else "float16"
+
+
+def wheel_folders() -> Iterable[Path]:
+    """Return the folders into which pip has put the libraries, if it has."""
+    try:
+        found = find_spec(FOLDER)
+    except ModuleNotFoundError:
+        return ()
+    return map(Path, found.submodule_search_locations or ()) if found else ()
+
+
+def load_cublas(
+    folders: Callable[[], Iterable[Path]] = wheel_folders,
+    load: Callable[[str], object] = ctypes.CDLL,
+) -> bool:
+    """Load the libraries, so that they are found by name; False where one is not found."""
+    return all(_loaded(name, folders(), load) for name in LIBRARIES)
+
+
+def _loaded(name: str, folders: Iterable[Path], load: Callable[[str], object]) -> bool:
+    """Load one library from the first folder that has it, or else by the system's loader."""
+    for place in (*(str(folder / name) for folder in folders), name):
+        try:
+            load(place)
+        except OSError:
+            continue
+        return True
+    return False
+
+
+def open_model(folder: Path, device: str, compute_type: str) -> WhisperModel:
+    """Load a folder's model, and prove by a short encode that its device works."""
+    from faster_whisper import WhisperModel  # slow to import, and others ask for the device alone
+
+    model = WhisperModel(
+        str(folder), device=device, compute_type=compute_type, local_files_only=True
+    )
+    lacking = [token for token in SPECIALS if model.hf_tokenizer.token_to_id(token) is None]
+    if lacking:
+        raise ValueError(f"its tokenizer lacks {', '.join(lacking)}")
+    mels = len(model.feature_extractor.mel_filters)
+    model.encode(np.zeros((mels, 2 * FRAMES_PER_STATE), np.float32))
+    return model
+
+
+def load(
+    folder: Path,
+    config: AsrConfig,
+    opener: Callable[[Path, str, str], WhisperModel] = open_model,
+    libraries: Callable[[], bool] = load_cublas,
+) -> WhisperModel:
+    """Open the model in `folder`; with `auto` on the GPU if it works there, and else on the CPU.
+
+    `opener` takes the folder, the device and the type of the weights. `libraries` loads those that
+    CTranslate2 needs on a GPU, and returns whether they were found.
+    """
+    missing = [file for file in NEEDED if not (folder / file).is_file()]
+    if missing:
+        raise ModelCorrupt(
+            f"{folder} is no Whisper model: {', '.join(missing)} missing", FOLDERS["asr"]
+        )
+    device = whisper_device(config.device)
+    compute_type = whisper_type(config.compute_type, device)
+    if device == "cuda":
+        complete = libraries()
+        try:
+            return opener(folder, device, compute_type)
+        except (RuntimeError, ValueError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            if "out of memory" in reason:
+                raise OutOfMemory(
+                    f"{config.model} does not fit into the GPU's memory",
+                    "choose a smaller model, or --asr.device cpu",
+                ) from error
+            if config.device == "cuda":
+                remedy = "set asr.device to auto or cpu"
+                raise EngineError(
+                    f"recognition cannot run on the GPU: {reason}",
+                    remedy if complete else f"{INSTALL}, or {remedy}",
+                ) from error
+            remedy = "" if complete else f" ({INSTALL})"
+            logger.warning(
+                "recognition runs on the CPU, the GPU does not work: %s%s", reason, remedy
+            )
+            compute_type = "int8"
+    try:
+        return opener(folder, "cpu", compute_type)
+    except Exception as error:  # CTranslate2 and tokenizers raise bare exceptions
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelCorrupt(
+            f"the model in {folder} cannot be loaded: {reason}", FOLDERS["asr"]
+        ) from error
