@@ -94,14 +94,17 @@ def free_threads() -> int:
 
 
 def left(share: int, most: int, working: int) -> int:
-    """Of `most` threads, those that are left to one of so many `working` models, where each of the
-    others has a `share`."""
+    """Return how many of `most` threads one of `working` models gets, if each other model keeps
+    `share` threads; at least `share`."""
     return max(share, most - share * max(0, working - 1))
 
 
 @contextmanager
 def all_cores() -> Iterator[None]:
-    """What torch computes meanwhile, on this thread, is large."""
+    """Let torch use all cores on this thread while the context lasts.
+
+    This pays for passes of many rows.
+    """
     import torch
 
     share = torch.get_num_threads()

@@ -42,7 +42,7 @@ from voiceloop.bench.recordings import BACKGROUND_S, read_folder
 from voiceloop.bench.suites import LEAD_MS, TAIL_MS
 from voiceloop.calibration.probability import bare
 from voiceloop.config import Config, TurnConfig
-from voiceloop.engines import Asr, Vad
+from voiceloop.engines import Asr, AsrRequest, Vad
 from voiceloop.errors import AudioError
 from voiceloop.loading import load_asr, load_vad
 from voiceloop.types import Pcm

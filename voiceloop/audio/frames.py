@@ -226,7 +226,7 @@ class HighPass:
         """Samples of the block that have been fed."""
 
     def feed(self, pcm: Pcm) -> Pcm:
-        """All of `pcm` without the mean of what came before and of itself."""
+        """Subtract the running mean: y[t] = x[t] - m[t], with m[t] = (1 - a) m[t-1] + a x[t]."""
         if not self._begun and len(pcm):
             self._mean, self._begun = float(pcm[0]), True  # as if it had been so for ever
         size = len(self._kept)

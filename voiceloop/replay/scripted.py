@@ -179,7 +179,7 @@ class ScriptedLlm:
 
 
 def canonical(text: str) -> str:
-    """What two texts have in common that count as the same words."""
+    """Normalise `text`. Two texts with the same words give equal results."""
     return " ".join(filter(None, map(normalise, text.split())))
 
 

@@ -88,7 +88,10 @@ class Tree:
         return self.only([node for node, at in enumerate(self.depths) if at < depth])
 
     def only(self, nodes: Sequence[int]) -> Tree:
-        """These nodes alone, among which are those that they follow."""
+        """Return the tree of `nodes` alone, renumbered from 0.
+
+        The parent of each of them must be among them.
+        """
         numbers = {node: number for number, node in enumerate(nodes)} | {ROOT: ROOT}
         return Tree(tuple(numbers[self.parents[node]] for node in nodes))
 

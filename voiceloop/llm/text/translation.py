@@ -135,8 +135,10 @@ class Translation:
 
 
 def shared(source: Mapping[str, int], other: Mapping[str, int]) -> dict[int, int]:
-    """Which tokens of `other` mean the same text as which of `source`, by their vocabularies:
-    `source`'s id by `other`'s."""
+    """Map each id of `other` to the id of the token in `source` with the same text.
+
+    Tokens without one are left out.
+    """
     meant = {meaning: index for index, meaning in meanings(source).items()}
     # Where two mean the same, the first is a byte by its number, and the last is what is used.
     own = {meaning: index for index, meaning in sorted(meanings(other).items())}
