@@ -1,4 +1,4 @@
-"""A sound card that tests drive by hand; it implements `portaudio.Stream`."""
+"""A sound card that tests drive by hand; it implements `portaudio.PortAudioStream`."""
 
 from __future__ import annotations
 

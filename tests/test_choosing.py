@@ -18,8 +18,8 @@ from tests.server.serving import free_port
 from tests.test_cli import assert_one_line_and_a_hint
 from tests.test_presets import machine
 from voiceloop.catalog.pulled import BEST_PULLED
-from voiceloop.catalog.store import Store
-from voiceloop.choosing import Choosing, Told, best_settings, settle
+from voiceloop.catalog.store import ModelStore
+from voiceloop.choosing import ChoiceNotice, Choosing, best_settings, settle
 from voiceloop.config import load_config
 from voiceloop.errors import ConfigError, ModelNotFound
 
@@ -40,12 +40,12 @@ def choosing(files: list[Path] | None = None, server: str | None = None, **flags
     return Choosing(settings=settings, origins=origins, llm_server=server)
 
 
-def settled(command: Choosing, **options: Any) -> tuple[Choosing, Told]:
+def settled(command: Choosing, **options: Any) -> tuple[Choosing, ChoiceNotice]:
     usual: dict[str, Any] = {"looks": False, "machine": machine(), "ask": None}
     return settle(command, **usual | options)
 
 
-def test_the_best_preset_is_taken_and_said_in_one_line(pulled: Callable[..., Store]) -> None:
+def test_the_best_preset_is_taken_and_said_in_one_line(pulled: Callable[..., ModelStore]) -> None:
     pulled("cpu")
     command, told = settled(choosing())
     assert command.settings.asr.model == "tiny.en"
@@ -62,7 +62,7 @@ def test_without_a_terminal_the_starter_is_taken_and_one_line_says_so() -> None:
 
 @pytest.mark.parametrize("flags", [{"preset": "starter"}, {"preset": "cpu"}])
 def test_a_preset_that_is_named_is_taken_without_a_word(
-    flags: dict[str, str], pulled: Callable[..., Store]
+    flags: dict[str, str], pulled: Callable[..., ModelStore]
 ) -> None:
     pulled("small")
     command, told = settled(choosing(None, None, **flags), machine=machine(gpu=80))
@@ -85,7 +85,7 @@ def test_at_a_terminal_they_choose_and_may_go_on_with_the_starter() -> None:
 # ---- a server on this machine
 
 
-def test_a_server_replies_and_real_models_hear_and_speak(pulled: Callable[..., Store]) -> None:
+def test_a_server_replies_and_real_models_hear_and_speak(pulled: Callable[..., ModelStore]) -> None:
     pulled("tiny.en", "smart-turn-v3.2", "en_US-joe-medium")
     with standing_in(ollama(loaded=["gemma3:4b"])) as server:
         command, told = settled(choosing(server=f"localhost:{server.port}"))
@@ -115,7 +115,7 @@ def test_it_never_replies_to_what_the_starter_hears() -> None:
             assert command.settings.llm.engine == "openai"
 
 
-def test_a_model_of_it_may_be_named(pulled: Callable[..., Store]) -> None:
+def test_a_model_of_it_may_be_named(pulled: Callable[..., ModelStore]) -> None:
     pulled("cpu")
     with standing_in(ollama()) as server:
         command, _ = settled(choosing(server=f"{server.port}/qwen2.5:7b"))
@@ -125,7 +125,7 @@ def test_a_model_of_it_may_be_named(pulled: Callable[..., Store]) -> None:
 
 
 def test_a_draft_that_a_file_names_is_left_out_and_a_flags_is_not(
-    tmp_path: Path, pulled: Callable[..., Store]
+    tmp_path: Path, pulled: Callable[..., ModelStore]
 ) -> None:
     pulled("cpu")
     file = tmp_path / "config.toml"
@@ -138,7 +138,7 @@ def test_a_draft_that_a_file_names_is_left_out_and_a_flags_is_not(
 
 
 def test_none_takes_back_what_a_file_says_and_no_flag(
-    tmp_path: Path, pulled: Callable[..., Store]
+    tmp_path: Path, pulled: Callable[..., ModelStore]
 ) -> None:
     pulled("cpu")
     file = tmp_path / "config.toml"
@@ -161,7 +161,7 @@ def test_what_runs_here_is_told_once_it_is_known_and_only_to_whoever_has_none() 
     with standing_in(ollama()) as server:
         from voiceloop.llm.remote.finding import begin_search
 
-        told = Told(search=begin_search([server.port]))
+        told = ChoiceNotice(search=begin_search([server.port]))
         assert told.all() == [
             "Ollama is running here with llama3.2 and 2 more; --llm-server ollama takes it"
         ]
@@ -196,14 +196,14 @@ def test_a_server_that_is_not_there_is_one_line_at_the_command_line(
     assert named in done.stderr
 
 
-def test_other_commands_choose_nothing(pulled: Callable[..., Store], tmp_path: Path) -> None:
+def test_other_commands_choose_nothing(pulled: Callable[..., ModelStore], tmp_path: Path) -> None:
     """What a recording or a benchmark gives hangs on no cache."""
     pulled("cpu")
     done = run("say", "Hello.", "--out", str(tmp_path / "x.wav"), XDG_CONFIG_HOME=str(tmp_path))
     assert done.returncode == 0 and "loading espeak" in done.stderr
 
 
-def test_the_command_is_the_same_but_for_its_settings(pulled: Callable[..., Store]) -> None:
+def test_the_command_is_the_same_but_for_its_settings(pulled: Callable[..., ModelStore]) -> None:
     pulled("cpu")
     before = choosing(server="none")
     after, _ = settled(before)

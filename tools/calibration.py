@@ -25,7 +25,7 @@ from lab.conversations.sentences import QUESTIONS, Sentence
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import samples, silence
 from voiceloop.calibration.fitting import (
-    Judged,
+    JudgedSilence,
     calibrate,
     cost,
     probability_ms,
@@ -35,7 +35,7 @@ from voiceloop.calibration.fitting import (
 from voiceloop.calibration.idle import judgements
 from voiceloop.calibration.keeping import written
 from voiceloop.calibration.probability import bare, comparable
-from voiceloop.calibration.requests import Cut, Kind, Request, bundled_requests
+from voiceloop.calibration.requests import CalibrationRequest, Cut, Kind, bundled_requests
 from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
 from voiceloop.engines import Asr, AsrRequest
 from voiceloop.languages import LANGUAGES, Language
@@ -57,7 +57,7 @@ PAUSE = silence(samples(500))
 """What a recogniser hears after the words, where the user is silent."""
 
 
-def areas(judged: Sequence[Judged]) -> list[tuple[str, int, float, float]]:
+def areas(judged: Sequence[JudgedSilence]) -> list[tuple[str, int, float, float]]:
     """For each kind of silence how many there are, and how well an end is told from it by the
     probability and by the last word: areas under ROC curves."""
 
@@ -76,7 +76,7 @@ def areas(judged: Sequence[Judged]) -> list[tuple[str, int, float, float]]:
     ]
 
 
-def in_kinds(sentence: Sentence, language: Language) -> Request:
+def in_kinds(sentence: Sentence, language: Language) -> CalibrationRequest:
     """A sentence of the bench as a request: every place between two words is a cut."""
 
     def cut(words: int) -> Cut:
@@ -89,7 +89,7 @@ def in_kinds(sentence: Sentence, language: Language) -> Request:
         return Cut(bare(said), "function word" if asks else "content word", asks)
 
     cuts = tuple(cut(words + 1) for words in range(len(sentence.words)))
-    return Request(sentence.text, "starter's domain", cuts)
+    return CalibrationRequest(sentence.text, "starter's domain", cuts)
 
 
 def main() -> None:
@@ -134,10 +134,12 @@ def main() -> None:
     print(f'\n[{llm.fingerprint}]\nfamily = "{llm.family}"\n{written(found, llm.name)}')
 
 
-def understood(asked: Sequence[Request], asr: Asr, language: Language) -> tuple[Request, ...]:
+def understood(
+    asked: Sequence[CalibrationRequest], asr: Asr, language: Language
+) -> tuple[CalibrationRequest, ...]:
     """What `asr` understands of each request and its beginnings, which are said by themselves, as
     by someone who hesitates; without those of which it understands nothing."""
-    found = list[Request]()
+    found = list[CalibrationRequest]()
     for request, voice in zip(asked, cycle(VOICES), strict=False):
         said = [*(f"{cut.words}," for cut in request.cuts[:-1]), request.text]
         cuts = list[Cut]()
@@ -146,7 +148,7 @@ def understood(asked: Sequence[Request], asr: Asr, language: Language) -> tuple[
             words = bare(" ".join(word.text for word in heard))
             if words:
                 cuts.append(Cut(words, cut.kind, language.asks_for_more(words)))
-        found.append(Request(request.text, request.style, tuple(cuts)))
+        found.append(CalibrationRequest(request.text, request.style, tuple(cuts)))
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ from voiceloop.catalog.pulled import (
     settings_of,
     wanted,
 )
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 from voiceloop.config import Config, Given, given_in_settings
 from voiceloop.errors import ModelNotFound
 from voiceloop.flags import Command, written
@@ -53,7 +53,7 @@ Ask = Callable[[str], str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ChoiceNotice:
     """What whoever starts the command is told of the choice."""
 
     lines: list[str] = field(default_factory=list[str])
@@ -72,20 +72,20 @@ def settle(
     looks: bool,
     machine: Machine | None = None,
     ask: Ask | Literal["terminal"] = "terminal",
-) -> tuple[C, Told]:
+) -> tuple[C, ChoiceNotice]:
     """The command with the settings that it is to run with, and what is to be told of them.
 
     It `looks` for servers that nobody has named. On a terminal the user may be asked what to pull.
     Raises ConfigError for a server that does not run here, and ModelNotFound where one would reply
     to what only the starter hears.
     """
-    store, machine = Store(), machine or this_machine()
+    store, machine = ModelStore(), machine or this_machine()
     given = dict(given_in_settings(command.settings, command.origins))
-    told, server = Told(), None
+    told, server = ChoiceNotice(), None
     if command.llm_server is not None:
         given, server = _asked_for(command.llm_server, given)
     elif looks and command.settings.llm.engine != ELSEWHERE:
-        told = Told(search=begin_search())
+        told = ChoiceNotice(search=begin_search())
     if server:
         told.lines.append(f"{server.name} replies with {server.models[0]}, at {server.url}")
     _choose_preset(given, told, store, machine, _terminal() if ask == "terminal" else ask)
@@ -105,7 +105,7 @@ def best_settings(
 ) -> tuple[Config, dict[str, str]]:
     """The settings that `talk` and `serve` run with, as far as nobody is asked."""
     given = dict(given_in_settings(settings, origins))
-    if name := best_pulled(given, machine or this_machine(), Store()):
+    if name := best_pulled(given, machine or this_machine(), ModelStore()):
         given["preset"] = name, BEST_PULLED
     return settings_of(given)
 
@@ -144,8 +144,8 @@ def _asked_for(
 
 def _choose_preset(
     given: dict[str, tuple[object, str]],
-    told: Told,
-    store: Store,
+    told: ChoiceNotice,
+    store: ModelStore,
     machine: Machine,
     ask: Ask,
 ) -> None:

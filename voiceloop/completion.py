@@ -28,7 +28,7 @@ class Option(NamedTuple):
     """Words that its value may be."""
 
 
-class Word(NamedTuple):
+class CompletionWord(NamedTuple):
     """What may stand behind the words of a command, or of several that begin with them."""
 
     meaning: str
@@ -85,16 +85,18 @@ def script(shell: str, commands: Mapping[str, type[Command]], families: Mapping[
     return _fish(found) if shell == "fish" else ZSH * (shell == "zsh") + _bash(found)
 
 
-def words(commands: Mapping[str, type[Command]], families: Mapping[str, str]) -> dict[str, Word]:
+def words(
+    commands: Mapping[str, type[Command]], families: Mapping[str, str]
+) -> dict[str, CompletionWord]:
     """What may stand behind each beginning of a command line, the empty one among them."""
     firsts = tuple(dict.fromkeys(name.split()[0] for name in commands))
-    found = {"": Word("", PROGRAM, firsts)}
+    found = {"": CompletionWord("", PROGRAM, firsts)}
     for first in firsts:
         own = tuple(name.split()[1] for name in commands if name.startswith(f"{first} "))
         if own:
-            found[first] = Word(families[first], HELP[:1], own)
+            found[first] = CompletionWord(families[first], HELP[:1], own)
     for name, kind in commands.items():
-        found[name] = Word(purpose(kind), (*_own(kind), *_settings(kind), *HELP))
+        found[name] = CompletionWord(purpose(kind), (*_own(kind), *_settings(kind), *HELP))
     return found
 
 
@@ -122,7 +124,7 @@ def _choices(hint: Any) -> tuple[str, ...]:
     )
 
 
-def _bash(found: Mapping[str, Word]) -> str:
+def _bash(found: Mapping[str, CompletionWord]) -> str:
     second = [f"'{name}|{own}'" for name, word in found.items() if name for own in word.members]
     options: list[str] = []
     for name, word in found.items():
@@ -138,7 +140,7 @@ def _bash(found: Mapping[str, Word]) -> str:
     )
 
 
-def _values(found: Mapping[str, Word]) -> Iterator[tuple[str, str]]:
+def _values(found: Mapping[str, CompletionWord]) -> Iterator[tuple[str, str]]:
     """What may follow an option, behind the pattern of a command and that option."""
     by_option: dict[str, dict[str, str]] = {}
     for name, word in found.items():
@@ -152,7 +154,7 @@ def _values(found: Mapping[str, Word]) -> Iterator[tuple[str, str]]:
                 yield f"'{name} {option}'".replace("'*", "*'"), choices
 
 
-def _fish(found: Mapping[str, Word]) -> str:
+def _fish(found: Mapping[str, CompletionWord]) -> str:
     lines: list[str] = []
     for name, word in found.items():
         seen = [f"__fish_seen_subcommand_from {part}" for part in name.split()]

@@ -32,7 +32,7 @@ COLUMN = 28
 """Where meanings begin at the latest, beside what they are the meaning of."""
 
 
-class Entry(NamedTuple):
+class ManualEntry(NamedTuple):
     """An option, a word or a command, and what it means."""
 
     usage: str
@@ -62,7 +62,10 @@ def told(
 def overview(commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int) -> str:
     """The help of the program."""
     told = [
-        (title, [Entry(word, text or purpose(commands[word])) for word, text in words.items()])
+        (
+            title,
+            [ManualEntry(word, text or purpose(commands[word])) for word, text in words.items()],
+        )
         for title, words in groups.items()
     ]
     column = _column(entry for _, entries in told for entry in entries)
@@ -76,7 +79,7 @@ def overview(commands: Mapping[str, type[Command]], groups: Groups, about: str, 
 def family(name: str, commands: Mapping[str, type[Command]], groups: Groups, width: int) -> str:
     """The help of the word that several commands begin with."""
     about = next(words[name] for words in groups.values() if name in words)
-    entries = [Entry(own, purpose(kind)) for own, kind in commands.items()]
+    entries = [ManualEntry(own, purpose(kind)) for own, kind in commands.items()]
     lines = [f"{about}.", f"usage: {PROGRAM} {name} COMMAND [OPTIONS]", ""]
     lines += _rows(entries, _column(entries), width)
     return "\n".join([*lines, "", f"{PROGRAM} {name} COMMAND --help tells more."])
@@ -91,9 +94,9 @@ def page(kind: type[Command], asked: Help, width: int) -> str:
     if asked.whole:
         about = textwrap.dedent(f"    {kind.__doc__}").strip().splitlines()
         return "\n".join([*about, *head, *_whole(kind, own, asked.settings, width), *examples])
-    brief = [Entry(one.usage, beginning(one.meaning), one.value) for one in own]
+    brief = [ManualEntry(one.usage, beginning(one.meaning), one.value) for one in own]
     often = [
-        Entry(one.usage, beginning(one.meaning), one.value)
+        ManualEntry(one.usage, beginning(one.meaning), one.value)
         for one in (_setting(key, asked.settings) for key in OFTEN if uses(kind, key))
     ]
     column = _column([*brief, *often])
@@ -152,23 +155,23 @@ def uses(kind: type[Command], key: str) -> bool:
     return section in kind.uses if section else bool(kind.uses)
 
 
-def _own(kind: type[Command]) -> list[Entry]:
+def _own(kind: type[Command]) -> list[ManualEntry]:
     """What a command takes besides the settings."""
     said = meanings(kind)
-    found: list[Entry] = []
+    found: list[ManualEntry] = []
     for argument in arguments(kind):
         default = None if argument.required else default_of(kind, argument.field)
         value = "" if default in (None, False) else _value(default)
-        found.append(Entry(argument.usage, said[argument.field], value))
+        found.append(ManualEntry(argument.usage, said[argument.field], value))
     return found
 
 
-def _setting(key: str, settings: Config) -> Entry:
+def _setting(key: str, settings: Config) -> ManualEntry:
     usage = f"--{key.replace('_', '-')} {metavar(KEYS[key])}"
-    return Entry(usage, meaning(key), _value(attrgetter(key)(settings)))
+    return ManualEntry(usage, meaning(key), _value(attrgetter(key)(settings)))
 
 
-def _of_engine(section: str, settings: Config) -> Iterable[Entry]:
+def _of_engine(section: str, settings: Config) -> Iterable[ManualEntry]:
     """The settings of an engine's own, where it is none that comes with voiceloop."""
     config = getattr(settings, section)
     usual = getattr(Config(), section)
@@ -183,7 +186,7 @@ def _of_engine(section: str, settings: Config) -> Iterable[Entry]:
     for name, hint in hints_of(own).items():
         usage = f"--{section}.options.{name.replace('_', '-')} {metavar(hint)}"
         value = config.options.get(name, default_of(own, name))
-        yield Entry(usage, meanings(own).get(name, ""), _value(value))
+        yield ManualEntry(usage, meanings(own).get(name, ""), _value(value))
 
 
 def _value(value: object) -> str:
@@ -193,11 +196,11 @@ def _value(value: object) -> str:
 
 
 def _whole(
-    kind: type[Command], own: Sequence[Entry], settings: Config, width: int
+    kind: type[Command], own: Sequence[ManualEntry], settings: Config, width: int
 ) -> Iterable[str]:
     """All that a command takes, in full."""
-    config = Entry("--config FILE", meanings(Command)["config"])
-    sections: list[tuple[str, list[Entry]]] = [("", [*own, config])]
+    config = ManualEntry("--config FILE", meanings(Command)["config"])
+    sections: list[tuple[str, list[ManualEntry]]] = [("", [*own, config])]
     for section, hint in hints_of(Config).items():
         if is_struct(hint) and section in kind.uses:
             about = str(hint.__doc__).split("\n")[0].rstrip(".")
@@ -217,11 +220,11 @@ def _whole(
         yield ""
 
 
-def _column(entries: Iterable[Entry]) -> int:
+def _column(entries: Iterable[ManualEntry]) -> int:
     return min(COLUMN, max((len(entry.usage) + 4 for entry in entries), default=0))
 
 
-def _rows(entries: Iterable[Entry], column: int, width: int) -> list[str]:
+def _rows(entries: Iterable[ManualEntry], column: int, width: int) -> list[str]:
     """Entries in two columns; what is wider than the first has a line of its own."""
     rows: list[str] = []
     for entry in entries:

@@ -12,7 +12,7 @@ MARGIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MemoryPart:
     """Something that takes memory, one or several of a kind."""
 
     name: str
@@ -31,21 +31,21 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlanChange:
     """Something to be set otherwise, and what would be needed then."""
 
     hint: str
-    parts: tuple[Part, ...]
+    parts: tuple[MemoryPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MemoryPlan:
     """All that is to be loaded on a device."""
 
     device: str
     free: int | None
     """Bytes; None where nothing tells."""
-    parts: tuple[Part, ...]
+    parts: tuple[MemoryPart, ...]
     taken: int = 0
     """Bytes of the parts that this process has already, so they need not be free."""
 
@@ -64,7 +64,7 @@ class Plan:
         parts = ", ".join(str(part) for part in self.parts if part.total)
         return f"needs about {size(self.needed)} on {self.device}{free}: {parts}"
 
-    def instead(self, changes: Iterable[Change]) -> str:
+    def instead(self, changes: Iterable[PlanChange]) -> str:
         """The first of `changes` with which it fits, for sure and not by a margin; empty if none
         does."""
         for change in changes:
@@ -73,6 +73,6 @@ class Plan:
         return ""
 
 
-def total(parts: Iterable[Part]) -> int:
+def total(parts: Iterable[MemoryPart]) -> int:
     """Bytes of all parts."""
     return sum(part.total for part in parts)

@@ -16,7 +16,7 @@ from voiceloop.config import Config
 from voiceloop.engines import configured, module_of
 from voiceloop.errors import OutOfMemory
 from voiceloop.llm.memory import Models
-from voiceloop.memoryplan import Change, Part, Plan
+from voiceloop.memoryplan import MemoryPart, MemoryPlan, PlanChange
 from voiceloop.placement import free_memory, resident_memory
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ measured."""
 
 def check_memory(
     config: Config, free_on: Callable[[torch.device], int | None] = free_memory
-) -> Plan:
+) -> MemoryPlan:
     """What a language model in this process needs, and all that is beside it on its device.
 
     Raises OutOfMemory, with what to choose instead, where that is more than is free, and what
@@ -40,11 +40,11 @@ def check_memory(
     taken = 0
     if device.type == "cpu":
         taken = resident_memory() or 0
-        beside = (Part("program", max(PROGRAM, taken)), *beside)
-    plan = Plan(device.type, free_on(device), (*models.parts(), *beside), taken)
+        beside = (MemoryPart("program", max(PROGRAM, taken)), *beside)
+    plan = MemoryPlan(device.type, free_on(device), (*models.parts(), *beside), taken)
     logger.info("%s", plan)
     if not plan.fits:
-        changes = (Change(one.hint, (*one.parts, *beside)) for one in models.changes())
+        changes = (PlanChange(one.hint, (*one.parts, *beside)) for one in models.changes())
         raise OutOfMemory(
             f"this does not fit into memory: {plan}",
             plan.instead(changes) or "choose smaller models, or close other programs",
@@ -52,7 +52,7 @@ def check_memory(
     return plan
 
 
-def _beside(config: Config, device: str) -> Iterator[Part]:
+def _beside(config: Config, device: str) -> Iterator[MemoryPart]:
     """What the other engines say that they take on a device of that type."""
     for kind, name, settings in configured(config):
         footprint = getattr(module_of(kind, name), "footprint", None)

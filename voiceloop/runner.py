@@ -64,7 +64,7 @@ class _Job(_Waiting):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ticket(_Waiting):
+class _WaitTicket(_Waiting):
     called: anyio.Event
 
 
@@ -259,7 +259,7 @@ class InlineRunner:
 
     def __init__(self) -> None:
         self._quiet = _Quiet(anyio.current_time)
-        self._waiting: list[_Ticket] = []
+        self._waiting: list[_WaitTicket] = []
         self._count = itertools.count()
         self._busy = False
 
@@ -295,7 +295,7 @@ class InlineRunner:
     @asynccontextmanager
     async def _turn(self, priority: Callable[[], int]) -> AsyncGenerator[None, None]:
         if self._busy:
-            ticket = _Ticket(priority, next(self._count), anyio.Event())
+            ticket = _WaitTicket(priority, next(self._count), anyio.Event())
             self._waiting.append(ticket)
             try:
                 await ticket.called.wait()
@@ -313,7 +313,7 @@ class InlineRunner:
 
     def _pass_on(self) -> None:
         if self._waiting:
-            ticket = min(self._waiting, key=_Ticket.key)
+            ticket = min(self._waiting, key=_WaitTicket.key)
             self._waiting.remove(ticket)
             ticket.called.set()
         else:

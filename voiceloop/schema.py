@@ -3,7 +3,7 @@
 A msgspec struct describes an object: a field's name is the key, its annotation the type with its
 bounds, its default the value where the key is absent, its docstring the meaning. msgspec converts;
 only where it refuses, type and value are walked side by side to find what is at fault, and to say
-what was expected, what came instead and what was probably meant. Each reader has its own `Words`
+what was expected, what came instead and what was probably meant. Each reader has its own `Wording`
 for that. This module reads neither text nor files.
 """
 
@@ -81,7 +81,7 @@ class Mistake(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Wording:
     """How a reader speaks of what it reads."""
 
     shown: Callable[[object], str]
@@ -109,7 +109,7 @@ def one_line(key: str) -> str:
     return key if key.isprintable() else repr(key)
 
 
-JSON = Words(
+JSON = Wording(
     shown,
     null="null",
     table="an object",
@@ -117,7 +117,7 @@ JSON = Words(
     unknown="is not a parameter",
     cutoff=0.5,
 )
-TOML = Words(
+TOML = Wording(
     partial(shown, write=repr),
     null="'none'",
     table="a table",
@@ -127,7 +127,7 @@ TOML = Words(
 )
 
 
-def read(kind: Any, value: object, words: Words, *, text: bool = False) -> Any:
+def read(kind: Any, value: object, words: Wording, *, text: bool = False) -> Any:
     """`value` as type `kind`; where `text`, numbers are written as texts.
 
     A class that msgspec does not know is called with the value, and may raise Mistake. Raises
@@ -192,7 +192,7 @@ def _fits(hint: Any, value: object) -> bool:
 # What is wrong ------------------------------------------------------------------------------------
 
 
-def explained(hint: Any, value: object, words: Words, path: Path = ()) -> Mistake:
+def explained(hint: Any, value: object, words: Wording, path: Path = ()) -> Mistake:
     """What is wrong with `value`, which is not of type `hint`: the innermost fault."""
     whole = any(mark.description for mark in marks(hint))
     for member in () if whole else members(hint):
@@ -219,7 +219,7 @@ def _entries(hint: Any, value: Any) -> list[tuple[Any, object, str | int]]:
     return []
 
 
-def _in_object(hint: Any, entries: dict[str, object], words: Words, path: Path) -> Mistake:
+def _in_object(hint: Any, entries: dict[str, object], words: Wording, path: Path) -> Mistake:
     kinds = [one for one in members(hint) if is_struct(one)]
     kind = kinds[0]
     tag = cast("str | None", kind.__struct_config__.tag_field)
@@ -240,7 +240,7 @@ def _in_object(hint: Any, entries: dict[str, object], words: Words, path: Path) 
     return missing((*path, next(name for name in needed if name not in entries)))
 
 
-def mismatch(hint: Any, value: object, words: Words, path: Path = ()) -> Mistake:
+def mismatch(hint: Any, value: object, words: Wording, path: Path = ()) -> Mistake:
     """What is said of a `value` that as a whole is not of type `hint`."""
     for member in members(hint):
         if isinstance(value, str) and hasattr(member, "described"):
@@ -273,7 +273,7 @@ def missing(path: Path) -> Mistake:
     return Mistake("is missing", code="missing_required_parameter", path=path)
 
 
-def _unknown(kind: Any, key: str, words: Words, path: Path) -> Mistake:
+def _unknown(kind: Any, key: str, words: Wording, path: Path) -> Mistake:
     hint = getattr(kind, "unsupported", {}).get(key)
     if hint is not None:
         code: Code = "unsupported_parameter"
@@ -316,7 +316,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"choose one of: {', '.join(names[:MOST_NAMED])}{more}"
 
 
-def expected(hint: Any, words: Words) -> str:
+def expected(hint: Any, words: Wording) -> str:
     """Say in words what a value of type `hint` looks like."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -343,7 +343,7 @@ def expected(hint: Any, words: Words) -> str:
     return names.get(hint, getattr(hint, "described", words.table))
 
 
-def _bounded(base: Any, *marked: object, words: Words) -> str:
+def _bounded(base: Any, *marked: object, words: Wording) -> str:
     text = expected(base, words)
     for mark in (one for one in marked if isinstance(one, Meta)):
         if mark.description:

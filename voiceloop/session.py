@@ -31,7 +31,7 @@ from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import Abilities, ConversationState
 from voiceloop.dialogue.core import receive
 from voiceloop.dialogue.inputs import Reports
-from voiceloop.dialogue.state import Options, Played, Returned, Settings
+from voiceloop.dialogue.state import DialogueSettings, Options, ReplyProgress, Returned
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
@@ -94,7 +94,7 @@ class Session:
         most = usual if guesses == "auto" else guesses
         reply = Options(skills=config.llm.skills != "none")
         self._state = ConversationState(
-            Settings(config.turns, language(config.asr.language), reply=reply),
+            DialogueSettings(config.turns, language(config.asr.language), reply=reply),
             Abilities(
                 prefills=overlap.prefill,
                 recognises=overlap.stages,
@@ -136,7 +136,7 @@ class Session:
         """From now on replies are as `options` say, a turn is answered when it ends or only when
         `respond` asks for it, and a sound of the user's may interrupt or not; or the language model
         `thinks` nothing, and a turn is over with its words."""
-        self._tell(inputs.Change(None, None, answers, interruptible, thinks, options))
+        self._tell(inputs.SettingsChanged(None, None, answers, interruptible, thinks, options))
 
     @property
     def words_heard(self) -> int:
@@ -150,13 +150,13 @@ class Session:
 
     @language.setter
     def language(self, spoken: Language) -> None:
-        self._tell(inputs.Change(language=spoken))
+        self._tell(inputs.SettingsChanged(language=spoken))
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Find turns in another way from now on; a turn that is being heard is forgotten."""
         self._listener.listen(detector, policy)
         self._tell(inputs.Forget())
-        self._tell(inputs.Change(policy=policy))
+        self._tell(inputs.SettingsChanged(policy=policy))
 
     def forget(self) -> None:
         """The turn that is being heard has never been, and no other has what was heard so far."""
@@ -224,10 +224,10 @@ class Session:
             work.known = self._state.turn(turn)
         return asked
 
-    def _played(self) -> Played:
+    def _played(self) -> ReplyProgress:
         player = self._resources.player
         first_sound = player.recorder.at(Mark.FIRST_SOUND)
-        return Played(player.turn, player.heard().words, first_sound, player.said_a_clause)
+        return ReplyProgress(player.turn, player.heard().words, first_sound, player.said_a_clause)
 
     def _act(self, action: actions.Action) -> inputs.Input | None:
         """Do one of the things that the core asks for. Returns what is to be reported of it at
@@ -284,7 +284,7 @@ class Session:
         match action:
             case actions.Show():
                 self._resources.show(action.event)
-            case actions.Record():
+            case actions.RecordDecision():
                 now, recorder = anyio.current_time(), self._work[action.turn].recorder
                 recorder.span(Lane.VAD, action.name, action.since, now, **action.facts)
             case actions.Count():

@@ -11,12 +11,12 @@ from typing import Literal
 
 from voiceloop.catalog.cards import Card, size
 from voiceloop.catalog.names import VOICES
-from voiceloop.catalog.store import Store, cards
+from voiceloop.catalog.store import ModelStore, cards
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.tts.piper_voice import describe
-from voiceloop.voices import KOKORO_LANGUAGES, Voice, described
+from voiceloop.voices import KOKORO_LANGUAGES, VoiceInfo, described
 
 State = Literal["in use", "to choose", "here", "to pull"]
 """Who speaks; whom `tts.voice` chooses; who is here, for another engine or model; who is not."""
@@ -26,7 +26,7 @@ State = Literal["in use", "to choose", "here", "to pull"]
 class Listed:
     """A voice in the list."""
 
-    voice: Voice
+    voice: VoiceInfo
     state: State
     engine: str
     model: str = ""
@@ -49,9 +49,9 @@ class Listed:
         }
 
 
-def listed(config: TtsConfig, tts: Tts | None, store: Store | None = None) -> list[Listed]:
+def listed(config: TtsConfig, tts: Tts | None, store: ModelStore | None = None) -> list[Listed]:
     """All voices, by state, language and name; `tts` is the configured engine, if it is here."""
-    store = store or Store()
+    store = store or ModelStore()
     own = sorted(_of_engine(config, tts), key=_order) if tts else []
     at_hand = {one.voice.name for one in own}
     here = [one for one in _pulled(store) if one.voice.name not in at_hand]
@@ -79,7 +79,7 @@ def _of_engine(config: TtsConfig, tts: Tts) -> Iterator[Listed]:
         yield Listed(voice, "in use" if name == tts.voice else "to choose", config.engine)
 
 
-def _pulled(store: Store) -> Iterator[Listed]:
+def _pulled(store: ModelStore) -> Iterator[Listed]:
     """The voices of the models in the store."""
     for model in store.models():
         if model.origin == "file" or store.find(model.name) is None:

@@ -89,7 +89,7 @@ _PIPER_NAME = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class VoiceInfo:
     """A voice, as a person may be told of it."""
 
     name: str
@@ -123,7 +123,7 @@ def piper_name(name: str) -> PiperName | None:
     return PiperName(*(part or "" for part in parts.groups())) if parts else None
 
 
-def described(name: str, language: str) -> Voice:
+def described(name: str, language: str) -> VoiceInfo:
     """The voice called `name`, of an engine that says that it speaks `language`."""
     if parts := _KOKORO_NAME.fullmatch(name):
         letter, sex, title = parts.groups()
@@ -135,10 +135,10 @@ def described(name: str, language: str) -> Voice:
         code = f"{piper.language}-{piper.region.lower()}"
         person = PIPER_PEOPLE.get(piper.speaker, "")
         return _labelled(name, " ".join(filter(None, told)), code, person)
-    return Voice(name, PEOPLE.get(name) or LANGUAGES.get(name) or name, language)
+    return VoiceInfo(name, PEOPLE.get(name) or LANGUAGES.get(name) or name, language)
 
 
-def _labelled(name: str, title: str, language: str, person: str) -> Voice:
+def _labelled(name: str, title: str, language: str, person: str) -> VoiceInfo:
     people = PEOPLE.get(language) or PEOPLE.get(language.partition("-")[0], "")
     who = " ".join(filter(None, (people, person)))
-    return Voice(name, f"{title}, {who}" if who else title, language)
+    return VoiceInfo(name, f"{title}, {who}" if who else title, language)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lab.conversations.sentences import Addition, Standing
-from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.types import Pcm
 
 InterruptionKind = Literal["words", "backchannel", "cough"]
@@ -40,7 +40,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class PausedSaid(Said):
+class PausedSaid(ClipSpeech):
     """What the user says, with the pauses that are known."""
 
     words: tuple[TimedWord, ...] = ()

@@ -26,24 +26,24 @@ from lab.conversations.studio import InterruptedStudio
 from lab.conversations.suites import build
 from voiceloop.bench import latency
 from voiceloop.bench.command import Bench, Found
-from voiceloop.bench.latency import Measured, Plan, Suite, folder_of
+from voiceloop.bench.latency import LatencyPlan, Measured, Suite, folder_of
 from voiceloop.bench.progress import Progress
 from voiceloop.bench.record import share
 from voiceloop.bench.recordings import of_people
-from voiceloop.bench.takes import FOLLOWED, MODES, Mode, Take
+from voiceloop.bench.takes import FOLLOWED, MODES, SessionMode, Take
 from voiceloop.bench.turnfigures import paired
 from voiceloop.config import Config
 from voiceloop.flags import written
 from voiceloop.turn.overlap import OVERLAPS
 from voiceloop.types import Calibration
 
-WITHOUT = tuple(Mode(name, own) for name, own in OVERLAPS.items() if name.startswith("no-"))
+WITHOUT = tuple(SessionMode(name, own) for name, own in OVERLAPS.items() if name.startswith("no-"))
 POLICIES = (
-    Mode("fixed-600", endpoint={"endpoint": "fixed", "hangover_ms": 600}),
-    Mode("trailing-words", endpoint={"endpoint": "trailing-words"}),
-    Mode("p-eot", endpoint={"endpoint": "p-eot"}),
+    SessionMode("fixed-600", endpoint={"endpoint": "fixed", "hangover_ms": 600}),
+    SessionMode("trailing-words", endpoint={"endpoint": "trailing-words"}),
+    SessionMode("p-eot", endpoint={"endpoint": "p-eot"}),
 )
-ALL = (*MODES, Mode("no-draft", drafts=False), *WITHOUT, *POLICIES)
+ALL = (*MODES, SessionMode("no-draft", drafts=False), *WITHOUT, *POLICIES)
 """All modes there are. The policies of endpointing decide for themselves where turns end."""
 NO_CARRY_OVER = next(mode for mode in WITHOUT if mode.name == "no-carry-over")
 SuiteName = Literal["starter", "questions", "pauses", "bargein", "noise", "additions", "people"]
@@ -65,7 +65,7 @@ class Conversations(Bench, frozen=True, kw_only=True):
 
 
 def figures(
-    plan: Plan, measured: Sequence[Measured], calibration: Calibration | None
+    plan: LatencyPlan, measured: Sequence[Measured], calibration: Calibration | None
 ) -> dict[str, Any]:
     """Tell what can be told of pauses, interruptions and additions, and what parts are worth."""
     found: dict[str, Any] = {"cost_ms_without": _costs(measured)}
@@ -163,12 +163,12 @@ def _kept(takes: Sequence[Take]) -> dict[str, float | None]:
     }
 
 
-def _people(plan: Plan) -> Sequence[LabClip]:
+def _people(plan: LatencyPlan) -> Sequence[LabClip]:
     return people.build(folder_of(plan), plan.config, plan.seed)[: plan.turns]
 
 
-def _suite(name: str, modes: Sequence[Mode], **others: Any) -> Suite:
-    def clips(plan: Plan) -> Sequence[LabClip]:
+def _suite(name: str, modes: Sequence[SessionMode], **others: Any) -> Suite:
+    def clips(plan: LatencyPlan) -> Sequence[LabClip]:
         return build(name, plan.clips, plan.seed)
 
     return Suite(name, clips, modes, figures=figures, **others)
@@ -194,11 +194,11 @@ SUITES: Mapping[str, Suite] = {
 }
 
 
-def plan_of(command: Conversations) -> Plan:
+def plan_of(command: Conversations) -> LatencyPlan:
     """Return what a command asks for; raises ConfigError."""
     modes = latency.modes_of(command.modes, ALL)
     folder, config = of_people(command.input), cast(Config, command.settings)
-    return Plan(config, SUITES[command.suite], folder, command.turns, modes, command.seed)
+    return LatencyPlan(config, SUITES[command.suite], folder, command.turns, modes, command.seed)
 
 
 def main(argv: Sequence[str]) -> int:

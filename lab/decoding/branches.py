@@ -28,10 +28,10 @@ from lab.conversations.utterances import Utterance, speak
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.command import BenchLlm, Found
 from voiceloop.bench.inside import target_of
-from voiceloop.bench.llm import Plan, chosen
+from voiceloop.bench.llm import DecodingPlan, chosen
 from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import Progress
-from voiceloop.bench.record import Record, share
+from voiceloop.bench.record import BenchRecord, share
 from voiceloop.bench.spoken import Line, draw_voice
 from voiceloop.errors import ConfigError
 from voiceloop.llm.conversation import SpeculativeConversation
@@ -107,7 +107,7 @@ class Talked:
     """Time of both models for both replies."""
 
 
-def measure(plan: Plan, progress: Progress) -> Record:
+def measure(plan: DecodingPlan, progress: Progress) -> BenchRecord:
     """Load the target of `plan` and measure it.
 
     Raises what loading it raises, and ConfigError where nothing can be begun ahead.
@@ -126,7 +126,7 @@ def measure(plan: Plan, progress: Progress) -> Record:
     for done, talk in enumerate(talks, 1):
         progress(f"foreseeing: {done} of {len(talks)}")
         found.append(_foreseen(llm, talk))
-    return Record(
+    return BenchRecord(
         "branches",
         describe(target_of(llm)),
         {
@@ -240,7 +240,7 @@ def _figures(found: Sequence[Talked]) -> dict[str, Any]:
 
 def run(command: BenchLlm, progress: Progress) -> Found:
     """Measure what a command asks for; raises what `measure` raises."""
-    return measure(Plan(chosen(command), command.prompts), progress), {}
+    return measure(DecodingPlan(chosen(command), command.prompts), progress), {}
 
 
 if __name__ == "__main__":

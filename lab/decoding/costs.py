@@ -12,15 +12,15 @@ from lab.decoding.pair import Pair
 from lab.decoding.prediction import compared, floor
 from lab.decoding.rounds import Work, profiled
 from lab.decoding.steps import read_bandwidth, time_steps
-from voiceloop.bench.figures import Answer
-from voiceloop.bench.modes import Prompt
+from voiceloop.bench.figures import MeasuredReply
+from voiceloop.bench.modes import BenchPrompt
 from voiceloop.config import LlmConfig
 
 
 def figures_of(
     pair: Pair,
-    prompt: Prompt,
-    answers: Mapping[str, Sequence[Answer]],
+    prompt: BenchPrompt,
+    answers: Mapping[str, Sequence[MeasuredReply]],
     config: LlmConfig,
     price_per_hour: float | None,
     progress: Callable[[str], None],
@@ -52,7 +52,7 @@ def most_memory_mb() -> float:
     return round(torch.cuda.max_memory_allocated() / 2**20, 1)
 
 
-def _on_gpu(pair: Pair, prompt: Prompt) -> dict[str, Any]:
+def _on_gpu(pair: Pair, prompt: BenchPrompt) -> dict[str, Any]:
     """What a round asks of the GPU, and what its graphs took."""
     work = profiled_rounds(pair, prompt)
     assert pair.captures is not None, "rounds are captured"
@@ -68,7 +68,7 @@ def _on_gpu(pair: Pair, prompt: Prompt) -> dict[str, Any]:
     }
 
 
-def profiled_rounds(pair: Pair, prompt: Prompt) -> Work:
+def profiled_rounds(pair: Pair, prompt: BenchPrompt) -> Work:
     """What each round of a reply to `prompt` asks of the GPU, everything between them included."""
     conversation = pair.conversation()
     reply = conversation.reply(prompt.text, 0)

@@ -26,7 +26,7 @@ from voiceloop.llm.draft.featuredraft import FeatureModel, LoadedHead
 from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CausalModel, Decoder, chunk
-from voiceloop.llm.model.loading import Loaded
+from voiceloop.llm.model.loading import LoadedModel
 
 
 class NoDraft(ConfigError):
@@ -38,14 +38,14 @@ class Pair(SpeculativeLlm):
 
     def __init__(
         self,
-        target: Loaded,
-        draft: Loaded | LoadedHead,
+        target: LoadedModel,
+        draft: LoadedModel | LoadedHead,
         config: LlmConfig,
         capture: Capture | None = None,
     ) -> None:
         """`target` and `draft` give up their weights; raises as `SpeculativeLlm` does."""
         on_gpu = cast(PreTrainedModel, target.model).device.type == "cuda"
-        same = isinstance(draft, Loaded) and _vocabulary(target) == _vocabulary(draft)
+        same = isinstance(draft, LoadedModel) and _vocabulary(target) == _vocabulary(draft)
         if capture is None and on_gpu and same:
             capture = CudaGraphs()
         self.captures = capture and Captures(capture)
@@ -149,7 +149,7 @@ def load_subjects(config: LlmConfig, synthetic: str | None, acceptance: float) -
 
 def load_models(
     config: LlmConfig, synthetic: str | None, acceptance: float
-) -> tuple[Loaded, Loaded | LoadedHead]:
+) -> tuple[LoadedModel, LoadedModel | LoadedHead]:
     """Load target and draft, or build those of a `synthetic` pair.
 
     Raises what loading raises, ConfigError where nothing is to be drafted, and NoDraft.
@@ -174,10 +174,10 @@ def load_models(
     return target, draft
 
 
-def subjects(target: Loaded, draft: Loaded | LoadedHead, config: LlmConfig) -> Subjects:
+def subjects(target: LoadedModel, draft: LoadedModel | LoadedHead, config: LlmConfig) -> Subjects:
     """Both engines over a loaded pair, which gives up its weights."""
     try:
-        copies = _copy(target), _copy(draft) if isinstance(draft, Loaded) else None
+        copies = _copy(target), _copy(draft) if isinstance(draft, LoadedModel) else None
         pair = Pair(target, draft, config)
     except (torch.OutOfMemoryError, OutOfMemory) as error:
         raise OutOfMemory(
@@ -185,16 +185,16 @@ def subjects(target: Loaded, draft: Loaded | LoadedHead, config: LlmConfig) -> S
             "choose smaller models: transformers' modes need a copy of their own",
         ) from error
     tokenizers: tuple[Any, Any] | None = None
-    if isinstance(draft, Loaded) and pair.translates:
+    if isinstance(draft, LoadedModel) and pair.translates:
         tokenizers = target.tokenizer, draft.tokenizer
     names = target.name, draft.name
     return Subjects(pair, *copies, pair.decoders[1].parameters, tokenizers, names)
 
 
-def _vocabulary(loaded: Loaded) -> dict[str, int]:
+def _vocabulary(loaded: LoadedModel) -> dict[str, int]:
     return loaded.tokenizer.get_vocab()
 
 
-def _copy(loaded: Loaded) -> PreTrainedModel:
+def _copy(loaded: LoadedModel) -> PreTrainedModel:
     assert isinstance(loaded.model, PreTrainedModel)
     return copy.deepcopy(loaded.model)

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from voiceloop.bench.figures import (
-    Answer,
+    MeasuredReply,
     Quartiles,
     Verified,
     acceptance,
@@ -69,7 +69,7 @@ RATIOS = {
     "plain_over_hf_plain": ("plain", "hf_plain"),
 }
 
-Answers = Mapping[str, Sequence[Answer]]
+Answers = Mapping[str, Sequence[MeasuredReply]]
 
 
 def compared(
@@ -110,7 +110,7 @@ def floor(
     }
 
 
-def _costs(passes: StepCosts, plain: Sequence[Answer]) -> StepCosts:
+def _costs(passes: StepCosts, plain: Sequence[MeasuredReply]) -> StepCosts:
     """The passes, and what plain decoding spends on a token besides its pass."""
     return replace(passes, rest=max(0.0, token_s(plain) - passes.target[1]))
 

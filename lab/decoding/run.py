@@ -23,15 +23,15 @@ from lab.decoding.transformers import TransformersMode
 from voiceloop.bench.command import BenchLlm, Found
 from voiceloop.bench.llm import (
     PROMPTS,
-    Plan,
+    DecodingPlan,
     check,
     chosen,
     read_prompts,
     refuse_empty,
 )
 from voiceloop.bench.machine import describe
-from voiceloop.bench.modes import Mode, OurMode, Progress, Prompt, interleave
-from voiceloop.bench.record import Record
+from voiceloop.bench.modes import BenchPrompt, DecodingMode, OurMode, Progress, interleave
+from voiceloop.bench.record import BenchRecord
 from voiceloop.errors import ConfigError
 from voiceloop.flags import written
 
@@ -54,7 +54,7 @@ class Decoding(BenchLlm, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing(Plan):
+class Pairing(DecodingPlan):
     """What to measure; a quarter of its time may be spent on transformers' best draft length."""
 
     synthetic: str | None = None
@@ -77,7 +77,7 @@ def run(command: Decoding, progress: Progress) -> Found:
     return measure(plan, progress), {}
 
 
-def measure(plan: Pairing, progress: Progress) -> Record:
+def measure(plan: Pairing, progress: Progress) -> BenchRecord:
     """Load the models of `plan` and measure them.
 
     Raises what loading raises, and ConfigError for a plan that cannot be carried out.
@@ -101,10 +101,12 @@ def measure(plan: Pairing, progress: Progress) -> Record:
     return compare(subjects, texts, plan, progress)
 
 
-def compare(subjects: Subjects, texts: Sequence[str], plan: Pairing, progress: Progress) -> Record:
+def compare(
+    subjects: Subjects, texts: Sequence[str], plan: Pairing, progress: Progress
+) -> BenchRecord:
     """Measure loaded models on `texts`."""
     pair, config = subjects.pair, plan.config
-    prompts = [Prompt(text, pair.prompt(text)) for text in texts]
+    prompts = [BenchPrompt(text, pair.prompt(text)) for text in texts]
     machine = describe(subjects.target)
 
     def transformers(length: int | None, *, draft: bool = True) -> TransformersMode:
@@ -114,7 +116,7 @@ def compare(subjects: Subjects, texts: Sequence[str], plan: Pairing, progress: P
 
     took: dict[int, float] = {}
 
-    modes: dict[str, Mode] = {
+    modes: dict[str, DecodingMode] = {
         "plain": OurMode(pair.plain().conversation(), config.max_new_tokens),
         "speculative": OurMode(pair.conversation(), config.max_new_tokens),
         "hf_plain": transformers(None, draft=False),
@@ -129,7 +131,7 @@ def compare(subjects: Subjects, texts: Sequence[str], plan: Pairing, progress: P
     answers = interleave(modes, prompts * plan.repeats, plan.limit_s, progress)
     refuse_empty(answers)
     found = figures_of(pair, prompts[0], answers, config, plan.price_per_hour, progress)
-    return Record(
+    return BenchRecord(
         "llm",
         machine,
         {
@@ -153,7 +155,10 @@ def compare(subjects: Subjects, texts: Sequence[str], plan: Pairing, progress: P
 
 
 def try_lengths(
-    mode: Callable[[int], Mode], prompts: Sequence[Prompt], limit_s: float, progress: Progress
+    mode: Callable[[int], DecodingMode],
+    prompts: Sequence[BenchPrompt],
+    limit_s: float,
+    progress: Progress,
 ) -> dict[int, float]:
     """Seconds a token that transformers takes to answer `prompts`, by constant draft length."""
     took: dict[int, float] = {}

@@ -33,7 +33,7 @@ from transformers import (
 )
 
 from voiceloop.errors import ConfigError
-from voiceloop.llm.model.loading import Loaded, of_transformers
+from voiceloop.llm.model.loading import LoadedModel, of_transformers
 from voiceloop.placement import BUILDING
 from voiceloop.schema import suggestion
 
@@ -84,7 +84,7 @@ PAIRS: dict[str, tuple[int, Shape, Shape]] = {
 
 def synthetic_pair(
     name: str, acceptance: float, device: torch.device, dtype: torch.dtype
-) -> tuple[Loaded, Loaded]:
+) -> tuple[LoadedModel, LoadedModel]:
     """The target and draft of a pair in `PAIRS`; draft tokens stand with probability `acceptance`.
 
     Raises ConfigError for a name that is none of them.
@@ -114,7 +114,7 @@ def vocabulary(name: str) -> int:
 
 def drawn_pair(
     shape: Shape, vocab: int, device: torch.device, dtype: torch.dtype
-) -> tuple[Loaded, Loaded]:
+) -> tuple[LoadedModel, LoadedModel]:
     """A target of random weights and a draft of the same weights with noise: for correctness.
 
     Weights are wide enough for the next token to depend on the whole context, so the draft is

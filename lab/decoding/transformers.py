@@ -16,8 +16,8 @@ from transformers import GenerationConfig, PreTrainedModel, StoppingCriteria, St
 from transformers.cache_utils import Cache
 from transformers.utils import logging as transformers_logging
 
-from voiceloop.bench.figures import Answer, Verified
-from voiceloop.bench.modes import Prompt
+from voiceloop.bench.figures import MeasuredReply, Verified
+from voiceloop.bench.modes import BenchPrompt
 from voiceloop.config import LlmConfig
 
 
@@ -67,7 +67,7 @@ class TransformersMode:
             own = {"eos_token_id": theirs.eos_token_id, "pad_token_id": theirs.eos_token_id}
         self._drafting = GenerationConfig(**own, **drafting)
 
-    def answer(self, prompt: Prompt) -> Answer:
+    def answer(self, prompt: BenchPrompt) -> MeasuredReply:
         """See `Mode.answer`.
 
         The first token is timed in a run of its own that stops there: in the whole reply there is
@@ -94,9 +94,9 @@ class TransformersMode:
         reply = tuple(new[:end])
         if hook is None:  # the first pass is the one over the prompt
             rounds = (Verified(0, 0),) * (tokens - 1)
-            return Answer(reply, tokens, seconds, first_s, rounds, tokens - 1)
+            return MeasuredReply(reply, tokens, seconds, first_s, rounds, tokens - 1)
         rounds = verified(passes, len(prompt.ids), tokens)
-        return Answer(reply, tokens, seconds, first_s, rounds, tokens)
+        return MeasuredReply(reply, tokens, seconds, first_s, rounds, tokens)
 
     def _generate(self, ids: Tensor, **options: Any) -> Tensor:
         if self._assistant is not None:

@@ -34,7 +34,7 @@ from voiceloop.flags import Command, parse, written
 from voiceloop.loading import open_engines
 from voiceloop.outputs import replacing
 from voiceloop.session import Session
-from voiceloop.skills.known import Voice
+from voiceloop.skills.known import VoiceAdjustment
 from voiceloop.startup import configure, settled
 from voiceloop.status import engine_names
 from voiceloop.trace.record import Mark
@@ -114,7 +114,7 @@ class Watch:
                 pass
 
 
-def deeds(skills: Skills, before: Voice) -> list[str]:
+def deeds(skills: Skills, before: VoiceAdjustment) -> list[str]:
     """What has been done, in the words of `Ask.does`; how it sounded `before` is no part of it."""
     now = skills.voice
     found = [f"timer {timer.seconds}" for timer in skills.timers]

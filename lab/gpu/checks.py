@@ -20,7 +20,7 @@ from lab.decoding.synthetic import Shape, drawn_pair, synthetic_prompts, vocabul
 from lab.decoding.transformers import TransformersMode
 from lab.gpu.rows import Row, checked
 from voiceloop.bench.figures import Verified, acceptance
-from voiceloop.bench.modes import OurMode, Prompt
+from voiceloop.bench.modes import BenchPrompt, OurMode
 from voiceloop.config import LlmConfig
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import Decoder, feed
@@ -156,7 +156,7 @@ def oracle(device: torch.device, size: Size) -> Iterator[Row]:
     )
     both = load_subjects(config, size.synthetic, asked)
     texts = synthetic_prompts(vocabulary(size.synthetic), 3 * size.prompts)
-    prompts = [Prompt(text, both.pair.prompt(text)) for text in texts]
+    prompts = [BenchPrompt(text, both.pair.prompt(text)) for text in texts]
     plain = OurMode(both.pair.plain().conversation(), size.tokens)
     own = OurMode(both.pair.conversation(), size.tokens)
     theirs = TransformersMode(both.target, both.draft, 3, config, both.pair.eos)
@@ -192,10 +192,10 @@ def teacher_forced(
 
 def drawn(
     device: torch.device, dtype: torch.dtype, size: Size, config: LlmConfig
-) -> tuple[Subjects, list[Prompt]]:
+) -> tuple[Subjects, list[BenchPrompt]]:
     both = subjects(*drawn_pair(size.shape, size.vocab, device, dtype), config)
     texts = synthetic_prompts(size.vocab, size.prompts)
-    return both, [Prompt(text, both.pair.prompt(text)) for text in texts]
+    return both, [BenchPrompt(text, both.pair.prompt(text)) for text in texts]
 
 
 def _logits(model: PreTrainedModel, ids: Tensor) -> Tensor:

@@ -20,10 +20,10 @@ from lab.decoding.synthetic import PAIRS, drawn_pair, synthetic_prompts
 from lab.gpu.checks import LOW, Size, counts, tested
 from lab.gpu.rows import Row, checked, not_here
 from voiceloop.bench.figures import Verified
-from voiceloop.bench.modes import OurMode, Prompt
+from voiceloop.bench.modes import BenchPrompt, OurMode
 from voiceloop.config import LlmConfig
 from voiceloop.llm.decode.graphs import Capture, Plainly
-from voiceloop.llm.model.attention import Place, has_kernel, hidden, masked
+from voiceloop.llm.model.attention import SlotPosition, has_kernel, hidden, masked
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder
 from voiceloop.llm.model.operations import operations
@@ -108,7 +108,7 @@ def _split(model: Decoder, ids: tuple[int, ...], parts: list[int], slots: Slots 
             logits.append(model.forward(piece, cache, rows).clone())
         else:
             start = torch.tensor([at], device=model.device)
-            place = Place(slots, slot, start, slots.capacity)
+            place = SlotPosition(slots, slot, start, slots.capacity)
             logits.append(model.forward_at(piece, place, rows).clone())
         at += rows
     return torch.cat(logits)
@@ -172,9 +172,9 @@ def _drawn(device: torch.device, size: Size, capture: Capture | None, **options:
     return Pair(*drawn_pair(size.shape, size.vocab, device, torch.float64), config, capture)
 
 
-def _prompts(pair: Pair, size: Size) -> list[Prompt]:
+def _prompts(pair: Pair, size: Size) -> list[BenchPrompt]:
     texts = synthetic_prompts(size.vocab, size.prompts)
-    return [Prompt(text, pair.prompt(text)) for text in texts]
+    return [BenchPrompt(text, pair.prompt(text)) for text in texts]
 
 
 def _answers(pair: Any, size: Size) -> list[tuple[tuple[Verified, ...], tuple[int, ...]]]:

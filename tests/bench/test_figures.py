@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.bench.figures import (
-    Answer,
+    MeasuredReply,
     Verified,
     acceptance,
     acceptance_by_position,
@@ -32,8 +32,8 @@ def verified(draw: st.DrawFn) -> Verified:
 ROUNDS = st.lists(verified(), max_size=30)
 
 
-def answer(tokens: int = 10, seconds: float = 1.0, rounds: int = 9) -> Answer:
-    return Answer((), tokens, seconds, 0.1, (Verified(0, 0),) * rounds, tokens - 1)
+def answer(tokens: int = 10, seconds: float = 1.0, rounds: int = 9) -> MeasuredReply:
+    return MeasuredReply((), tokens, seconds, 0.1, (Verified(0, 0),) * rounds, tokens - 1)
 
 
 @given(ROUNDS)

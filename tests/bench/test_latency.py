@@ -18,8 +18,8 @@ from voiceloop.bench.compare import compare
 from voiceloop.bench.latency import (
     REPLY_TOKENS,
     SUITES,
+    LatencyPlan,
     Measured,
-    Plan,
     modes_of,
     played,
     record,
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.pure
 
 SOUNDS = {"sequential": 0.9, "streaming": 0.5, "speculative": 0.3}
 """Seconds from the end of speech to the reply, in each mode."""
-PLAN = Plan(Config(), SUITES["starter"])
+PLAN = LatencyPlan(Config(), SUITES["starter"])
 
 
 def measured(own: Clip, *, modes: dict[str, float] = SOUNDS, later: float = 0.0) -> Measured:
@@ -57,7 +57,7 @@ def clips(count: int) -> list[Measured]:
     return [measured(clip(f"a-{index:03}"), later=0.01 * (index % 3)) for index in range(count)]
 
 
-def recorded(plan: Plan, own: list[Measured], planned: int) -> dict[str, Any]:
+def recorded(plan: LatencyPlan, own: list[Measured], planned: int) -> dict[str, Any]:
     return record(plan, own, planned=planned, machine=MACHINE).to_json()
 
 
@@ -142,11 +142,11 @@ def test_only_the_starter_models_are_asked_of_their_own_domain(config: Config, s
 
 @pytest.mark.parametrize("suite", ["questions", "people"])
 def test_what_any_model_answers_is_answered_briefly_in_every_mode(suite: str) -> None:
-    plan = Plan(models(asr="tiny.en"), SUITES[suite])
+    plan = LatencyPlan(models(asr="tiny.en"), SUITES[suite])
     assert plan.settings.llm.max_new_tokens == REPLY_TOKENS == 60
-    assert Plan(models(most=20), SUITES[suite]).settings.llm.max_new_tokens == 20
+    assert LatencyPlan(models(most=20), SUITES[suite]).settings.llm.max_new_tokens == 20
     assert recorded(plan, [], 0)["settings"]["max_new_tokens"] == 60
-    assert Plan(models(), SUITES["starter"]).settings.llm.max_new_tokens == 256
+    assert LatencyPlan(models(), SUITES["starter"]).settings.llm.max_new_tokens == 256
 
 
 @pytest.mark.parametrize(

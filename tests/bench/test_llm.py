@@ -11,9 +11,9 @@ import pytest
 from tests.bench.conftest import quiet
 from tests.llm.conftest import build_model, build_tokenizer
 from voiceloop.bench.command import BenchLlm
-from voiceloop.bench.figures import Answer
-from voiceloop.bench.llm import PROMPTS, Plan, chosen, measure, read_prompts
-from voiceloop.bench.modes import Prompt, interleave
+from voiceloop.bench.figures import MeasuredReply
+from voiceloop.bench.llm import PROMPTS, DecodingPlan, chosen, measure, read_prompts
+from voiceloop.bench.modes import BenchPrompt, interleave
 from voiceloop.cli import main
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError
@@ -72,7 +72,7 @@ def test_the_configured_draft_is_measured_beside_plain_decoding(tmp_path: Path) 
     prompts = tmp_path / "prompts.txt"
     prompts.write_text(ASKED)
     config = chosen(BenchLlm(max_new_tokens=16))
-    found = measure(Plan(config, prompts, repeats=1, price_per_hour=3.6), quiet).to_json()
+    found = measure(DecodingPlan(config, prompts, repeats=1, price_per_hour=3.6), quiet).to_json()
     assert list(found["modes"]) == ["plain", "speculative"]
     plain, own = found["modes"].values()
     assert plain["drafted"] == 0 and plain["tokens_per_round"] == 1 and plain["acceptance"] is None
@@ -111,15 +111,15 @@ class Scripted:
     def __init__(self, name: str, log: list[str]) -> None:
         self.name, self.log = name, log
 
-    def answer(self, prompt: Prompt) -> Answer:
+    def answer(self, prompt: BenchPrompt) -> MeasuredReply:
         self.log.append(self.name)
-        return Answer((), 2, 1.0, 0.5, (), 1)
+        return MeasuredReply((), 2, 1.0, 0.5, (), 1)
 
 
-def run(limit_s: float, repeats: int = 4) -> tuple[list[str], dict[str, list[Answer]]]:
+def run(limit_s: float, repeats: int = 4) -> tuple[list[str], dict[str, list[MeasuredReply]]]:
     log: list[str] = []
     modes = {name: Scripted(name, log) for name in "abc"}
-    prompts = [Prompt("", ()), Prompt("", ())]
+    prompts = [BenchPrompt("", ()), BenchPrompt("", ())]
     return log, interleave(modes, prompts * repeats, limit_s, quiet)
 
 
@@ -156,14 +156,14 @@ def test_a_folder_is_no_file_of_prompts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan(repeats=0),
-        Plan(price_per_hour=-1.0),
-        Plan(price_per_hour=math.inf),
-        Plan(LlmConfig(max_new_tokens=1)),
+        DecodingPlan(repeats=0),
+        DecodingPlan(price_per_hour=-1.0),
+        DecodingPlan(price_per_hour=math.inf),
+        DecodingPlan(LlmConfig(max_new_tokens=1)),
     ],
     ids=str,
 )
-def test_a_plan_that_cannot_be_carried_out_is_refused(plan: Plan) -> None:
+def test_a_plan_that_cannot_be_carried_out_is_refused(plan: DecodingPlan) -> None:
     with pytest.raises(ConfigError) as refused:
         measure(plan, quiet)
     assert refused.value.hint

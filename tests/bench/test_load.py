@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.bench.load import figures
-from voiceloop.bench.load.plan import Seen, Turn
+from voiceloop.bench.load.plan import CallerTurn, CallResults
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
 
-TURN = Turn(0, "what", "item_1", "done", "What?", 24_000, 130.0, 0.0, {}, 128.0, 28.0, 0)
+TURN = CallerTurn(0, "what", "item_1", "done", "What?", 24_000, 130.0, 0.0, {}, 128.0, 28.0, 0)
 
 
 def test_clients_speak_listen_and_are_silent(
@@ -73,8 +73,8 @@ def test_a_load_of_nobody_is_one_line_and_a_hint(
 
 
 def test_what_clients_saw_survives_the_way_between_the_processes() -> None:
-    seen = Seen((TURN, replace(TURN, outcome="lost", voice_to_voice_ms=None)), ("gone",))
-    assert Seen.of(json.loads(json.dumps(asdict(seen)))) == seen
+    seen = CallResults((TURN, replace(TURN, outcome="lost", voice_to_voice_ms=None)), ("gone",))
+    assert CallResults.of(json.loads(json.dumps(asdict(seen)))) == seen
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(1, 500)), min_size=1, max_size=30))
@@ -89,7 +89,7 @@ def test_nobody_waits_less_than_the_luckiest(waits: list[tuple[int, float]]) -> 
 
 
 def test_turns_that_were_lost_count_and_have_no_wait() -> None:
-    lost = Turn(1, "what")
+    lost = CallerTurn(1, "what")
     found = figures.answers([TURN, lost])
     assert (found["turns"], found["answered"]) == (2, 1)
     assert found["endpoint_to_sound_ms"]["p95"] == 30

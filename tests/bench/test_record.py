@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.bench.record import Record, share, spread
+from voiceloop.bench.record import BenchRecord, share, spread
 
 pytestmark = pytest.mark.pure
 
@@ -33,6 +33,6 @@ def test_a_share_of_nothing_is_none() -> None:
 
 
 def test_a_record_is_printed_flat() -> None:
-    record = Record("asr", {"cores": 2}, {"seed": 0}, {"windows": {"a": 1}}, {"each": [1]})
+    record = BenchRecord("asr", {"cores": 2}, {"seed": 0}, {"windows": {"a": 1}}, {"each": [1]})
     plain = json.loads(json.dumps(record.to_json()))
     assert [*plain] == ["bench", "machine", "settings", "windows", "each"]

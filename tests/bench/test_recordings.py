@@ -11,7 +11,7 @@ import soundfile
 from tests.sounds import tone
 from voiceloop.audio.frames import SPEECH_RATE, dbfs
 from voiceloop.bench.background import room
-from voiceloop.bench.clips import Said
+from voiceloop.bench.clips import ClipSpeech
 from voiceloop.bench.recordings import LOUDEST, QUIETEST, read_folder
 from voiceloop.errors import AudioError
 from voiceloop.types import Pcm
@@ -32,7 +32,11 @@ def test_recordings_come_by_name_with_their_transcripts(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("not a recording", encoding="utf-8")
     clips = read_folder(tmp_path)
     assert [clip.name for clip in clips] == ["a", "b", "c"]
-    assert [clip.said for clip in clips] == [Said(), Said("What time is it?"), Said()]
+    assert [clip.said for clip in clips] == [
+        ClipSpeech(),
+        ClipSpeech("What time is it?"),
+        ClipSpeech(),
+    ]
     assert len(clips[0].pcm) == SPEECH_RATE
     assert clips[1].pcm == pytest.approx(tone(0.5), abs=1e-4)
 

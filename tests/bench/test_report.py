@@ -10,13 +10,13 @@ import pytest
 
 from tests.bench.made import MACHINE
 from voiceloop.bench.progress import Progress
-from voiceloop.bench.record import Record
+from voiceloop.bench.record import BenchRecord
 from voiceloop.bench.report import open_folder, text, write
 from voiceloop.errors import VoiceloopError
 
 pytestmark = pytest.mark.pure
 
-RECORD = Record(
+RECORD = BenchRecord(
     "latency",
     MACHINE,
     {"suite": "starter", "draft": None},

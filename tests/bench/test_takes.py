@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.bench.made import at
 from voiceloop.asr.turns import SilenceLasts, TurnEvent
-from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.bench.room import BriefSpeaker, Room
-from voiceloop.bench.takes import Recorded, Replayed
+from voiceloop.bench.takes import RecordingDetector, Replayed
 from voiceloop.config import TurnConfig
 from voiceloop.types import AudioFrame, Pcm
 
@@ -33,21 +33,23 @@ def test_replayed_decisions_come_with_the_frame_that_they_came_with(
 ) -> None:
     probabilities = [probability for probability, count in said for _ in range(count)]
 
-    def decided(detector: Recorded, frame: AudioFrame, probability: float) -> Iterator[TurnEvent]:
+    def decided(
+        detector: RecordingDetector, frame: AudioFrame, probability: float
+    ) -> Iterator[TurnEvent]:
         for event in detector.feed(frame, probability):
             if not isinstance(event, SilenceLasts):
                 yield event
             elif event.reaches(hangover_ms):
                 yield detector.end()
 
-    def heard(detector: Recorded) -> list[list[TurnEvent]]:
+    def heard(detector: RecordingDetector) -> list[list[TurnEvent]]:
         frames = (
             AudioFrame(np.full(WINDOW, 0.1 * probability, np.float32), 16_000, WINDOW * index)
             for index, probability in enumerate(probabilities)
         )
         return [[*decided(detector, *one)] for one in zip(frames, probabilities, strict=True)]
 
-    live = Recorded(TurnConfig())
+    live = RecordingDetector(TurnConfig())
     first = heard(live)
     assert live.events == [event for events in first for event in events]
     again = Replayed(TurnConfig(), live.events)
@@ -58,7 +60,7 @@ def test_replayed_decisions_come_with_the_frame_that_they_came_with(
 def clip(seconds: float) -> Clip:
     """A clip of 0.5, in a background of 0.25."""
     pcm = np.full(at(seconds), 0.5, np.float32)
-    return Clip("a", pcm, np.full(1600, 0.25, np.float32), Said())
+    return Clip("a", pcm, np.full(1600, 0.25, np.float32), ClipSpeech())
 
 
 async def test_a_room_is_heard_as_time_passes_and_ends_with_its_clip() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.made import BEGAN, END, answered, clip, take
-from voiceloop.bench.clips import Said
+from voiceloop.bench.clips import ClipSpeech
 from voiceloop.bench.scoring import word_errors
 from voiceloop.bench.turnfigures import (
     cpu_ratio,
@@ -37,7 +37,7 @@ def test_latency_is_counted_from_the_true_end_whatever_the_detector_took_for_it(
 
 
 def test_where_nobody_knows_the_end_the_detected_one_stands_in_and_all_but_one_cut_off() -> None:
-    found = outcome(take(answered().trace("done"), ends=[1.0, END + 0.2]), Said())
+    found = outcome(take(answered().trace("done"), ends=[1.0, END + 0.2]), ClipSpeech())
     assert found.voice_to_voice_ms == pytest.approx(290)
     assert found.endpoint_delay_ms == pytest.approx(200)
     assert found.cut_offs == 1

@@ -16,7 +16,7 @@ from voiceloop.calibration.fitting import (
     LONGEST_MS,
     MOST_CUT_OFFS,
     SHORTEST_MS,
-    Judged,
+    JudgedSilence,
     calibrate,
     cost,
     cut_off,
@@ -43,13 +43,13 @@ SAID: dict[Kind, str] = {
 }
 
 
-def judged(kind: Kind, probability: float, exchanges: int = 0) -> Judged:
+def judged(kind: Kind, probability: float, exchanges: int = 0) -> JudgedSilence:
     words = SAID[kind]
-    return Judged(words, kind, probability, ENGLISH.asks_for_more(words), exchanges)
+    return JudgedSilence(words, kind, probability, ENGLISH.asks_for_more(words), exchanges)
 
 
 @st.composite
-def silences(draw: st.DrawFn) -> list[Judged]:
+def silences(draw: st.DrawFn) -> list[JudgedSilence]:
     kinds = draw(st.lists(st.sampled_from(get_args(Kind)), max_size=60))
     chances = st.floats(0, 1)
     some: tuple[Kind, ...] = ("end", "function word", "content word")
@@ -58,7 +58,7 @@ def silences(draw: st.DrawFn) -> list[Judged]:
 
 @given(silences())
 def test_a_calibration_is_never_worse_than_the_words_and_seldom_cuts_off(
-    found: list[Judged],
+    found: list[JudgedSilence],
 ) -> None:
     calibration = calibrate(found, CONFIG)
     if calibration is None:
@@ -75,13 +75,13 @@ def test_a_calibration_is_never_worse_than_the_words_and_seldom_cuts_off(
 
 @given(silences(), st.floats(0, 1), st.floats(0, 1), st.integers(0, 500), st.floats(-5, 5))
 def test_what_a_calibration_costs_is_what_the_endpoint_waits(
-    found: list[Judged], one: float, other: float, complete_ms: int, shift: float
+    found: list[JudgedSilence], one: float, other: float, complete_ms: int, shift: float
 ) -> None:
     low, high = sorted((one, other))
     calibration = Calibration(high, low, complete_ms, shift)
     asked = structs.replace(CONFIG, endpoint="p-eot")
 
-    def wait(one: Judged) -> int:
+    def wait(one: JudgedSilence) -> int:
         probability = comparable(one.probability, calibration, one.exchanges)
         return hangover_ms(one.words, probability, asked, ENGLISH, calibration)
 
@@ -92,7 +92,7 @@ def test_what_a_calibration_costs_is_what_the_endpoint_waits(
     ]
 
 
-def spread(kind: Kind, chances: Sequence[float]) -> list[Judged]:
+def spread(kind: Kind, chances: Sequence[float]) -> list[JudgedSilence]:
     return [judged(kind, chance) for chance in chances]
 
 

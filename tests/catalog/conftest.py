@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.catalog.servers import Server, serving, wheel_of
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 
 PROGRAM = """
 import sys
@@ -50,8 +50,8 @@ class Shop:
     server: Server
 
     @property
-    def store(self) -> Store:
-        return Store(self.folder / "models")
+    def store(self) -> ModelStore:
+        return ModelStore(self.folder / "models")
 
     def cards(self, text: str) -> None:
         (self.folder / "cards.toml").write_text(text)

@@ -16,13 +16,13 @@ from voiceloop.catalog.cards import Card, parse
 from voiceloop.catalog.command import ModelsPull, models_pull, wants_llama_cpp
 from voiceloop.catalog.fetch import Unreachable, Wanted
 from voiceloop.catalog.pull import Order, order
-from voiceloop.catalog.store import Model, Store, cards
+from voiceloop.catalog.store import Model, ModelStore, cards
 from voiceloop.errors import ConfigError
 
 pytestmark = pytest.mark.real
 
 
-def put(store: Store, name: str, origin: str = "packages") -> Model:
+def put(store: ModelStore, name: str, origin: str = "packages") -> Model:
     with store.workshop(name, origin) as shop:
         (shop / "made").mkdir()
         (shop / "made" / "model.bin").write_bytes(b"weights")
@@ -48,7 +48,7 @@ def test_the_list_tells_what_is_here_and_what_can_be_had(tmp_path: Path) -> None
         assert f"  {card.name} " in empty.stdout
         assert card.licence.spdx in empty.stdout
     assert "voiceloop models pull cpu    pulls tiny.en, smollm2-135m-instruct" in empty.stdout
-    put(Store(tmp_path), "tiny.en")
+    put(ModelStore(tmp_path), "tiny.en")
     here, rest, _ = run(tmp_path, "list").stdout.split(" that can be pulled:", 2)
     assert "  tiny.en                  packages       7 B  Whisper tiny.en" in here
     assert here.endswith("\nrecognisers") and rest.endswith("\nlanguage models")
@@ -56,8 +56,8 @@ def test_the_list_tells_what_is_here_and_what_can_be_had(tmp_path: Path) -> None
 
 
 def test_verify_names_the_damaged_file(tmp_path: Path) -> None:
-    put(Store(tmp_path), "base")
-    model = put(Store(tmp_path), "tiny.en")
+    put(ModelStore(tmp_path), "base")
+    model = put(ModelStore(tmp_path), "tiny.en")
     assert run(tmp_path, "verify").returncode == 0
     (model.folder / "model.bin").write_bytes(b"Weights")
     done = run(tmp_path, "verify")
@@ -69,7 +69,7 @@ def test_verify_names_the_damaged_file(tmp_path: Path) -> None:
 
 
 def test_what_is_damaged_on_the_disk_is_listed_as_damaged(tmp_path: Path) -> None:
-    cut, lost = put(Store(tmp_path), "tiny.en"), put(Store(tmp_path), "base")
+    cut, lost = put(ModelStore(tmp_path), "tiny.en"), put(ModelStore(tmp_path), "base")
     (cut.folder / "model.bin").write_bytes(b"weigh")
     (lost.folder / "voiceloop.json").write_text("{")
     here, _ = run(tmp_path, "list").stdout.split(" that can be pulled:", 1)
@@ -81,11 +81,11 @@ def test_what_is_damaged_on_the_disk_is_listed_as_damaged(tmp_path: Path) -> Non
 
 
 def test_rm_removes_what_it_names(tmp_path: Path) -> None:
-    put(Store(tmp_path), "tiny.en")
-    put(Store(tmp_path), "base")
+    put(ModelStore(tmp_path), "tiny.en")
+    put(ModelStore(tmp_path), "base")
     done = run(tmp_path, "rm", "tiny.en", "tiny.en")
     assert done.stdout == "tiny.en (packages) is removed: 7 B are free again\n"
-    assert [model.name for model in Store(tmp_path).models()] == ["base"]
+    assert [model.name for model in ModelStore(tmp_path).models()] == ["base"]
     again = run(tmp_path, "rm", "tiny.en")
     assert again.returncode == 2
     assert again.stderr.startswith("voiceloop: there is no model 'tiny.en' here")

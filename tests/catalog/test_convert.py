@@ -22,7 +22,7 @@ from tests.ggufs import PIECES, PUBLISHED, converted, network, tokenizer, write_
 from voiceloop.catalog.convert import GGUF, convert, widen
 from voiceloop.catalog.names import find
 from voiceloop.catalog.splits import CASED, SPLITS, split_of
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 from voiceloop.errors import EngineError, ModelCorrupt, VoiceloopError
 from voiceloop.llm.model.loading import load_model
 
@@ -205,7 +205,7 @@ def test_a_file_that_is_none_is_one_line(body: bytes, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_none_leaves_nothing_behind(tmp_path: Path) -> None:
-    store = Store(tmp_path / "models")
+    store = ModelStore(tmp_path / "models")
     (tmp_path / "bad.gguf").write_bytes(b"not a model")
     for _ in range(2):
         with pytest.raises(ModelCorrupt):
@@ -227,7 +227,7 @@ def test_a_disk_that_fills_up_is_one_line(made: Made, small_disk: Path) -> None:
 def test_a_gguf_file_is_converted_once(made: Made, tmp_path: Path) -> None:
     folder, _, _ = made("smollm")
     file = folder.parent / "small.gguf"
-    store = Store(tmp_path / "models")
+    store = ModelStore(tmp_path / "models")
     first = find(str(file), "llm", store)
     assert (first / GGUF).samefile(file)
     before = (first / "config.json").stat().st_mtime_ns

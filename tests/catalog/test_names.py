@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tests.catalog.servers import Server
 from voiceloop.catalog.names import find, prepare
-from voiceloop.catalog.store import Model, Store
+from voiceloop.catalog.store import Model, ModelStore
 from voiceloop.config import Config, load_config
 from voiceloop.errors import ModelNotFound
 
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "models")
+def store(tmp_path: Path) -> ModelStore:
+    return ModelStore(tmp_path / "models")
 
 
-def put(store: Store, name: str, origin: str = "packages") -> Model:
+def put(store: ModelStore, name: str, origin: str = "packages") -> Model:
     with store.workshop(name, origin) as shop:
         (shop / "made").mkdir()
         (shop / "made" / "model.bin").write_bytes(b"weights")
@@ -38,7 +38,7 @@ def config(preset: str = "starter", **flags: str) -> Config:
     return load_config((), given)[0]
 
 
-def test_a_model_that_was_pulled_comes_before_a_folder(store: Store, tmp_path: Path) -> None:
+def test_a_model_that_was_pulled_comes_before_a_folder(store: ModelStore, tmp_path: Path) -> None:
     (tmp_path / "tiny.en").mkdir()
     with chdir(tmp_path):
         assert find("tiny.en", "asr", store) == Path("tiny.en")
@@ -47,25 +47,25 @@ def test_a_model_that_was_pulled_comes_before_a_folder(store: Store, tmp_path: P
         assert find("./tiny.en", "asr", store) == Path("./tiny.en")
 
 
-def test_a_repository_that_was_fetched_is_found_again(store: Store) -> None:
+def test_a_repository_that_was_fetched_is_found_again(store: ModelStore) -> None:
     model = put(store, "org/whisper", "hub")
     assert find("org/whisper", "asr", store) == model.folder
 
 
-def test_a_card_that_is_not_here_says_how_to_pull_it(store: Store) -> None:
+def test_a_card_that_is_not_here_says_how_to_pull_it(store: ModelStore) -> None:
     with pytest.raises(ModelNotFound, match=r"Whisper base\.en is not on this machine") as caught:
         find("base.en", "asr", store)
     assert caught.value.hint == "voiceloop models pull base.en"
 
 
-def test_a_card_of_another_kind_is_said_to_be_one(store: Store) -> None:
+def test_a_card_of_another_kind_is_said_to_be_one(store: ModelStore) -> None:
     for _ in range(2):
         with pytest.raises(ModelNotFound, match=r"tiny\.en is a recogniser, and a language model"):
             find("tiny.en", "llm", store)
         put(store, "tiny.en")
 
 
-def test_a_voice_for_another_engine_is_said_to_be_one(store: Store) -> None:
+def test_a_voice_for_another_engine_is_said_to_be_one(store: ModelStore) -> None:
     for _ in range(2):
         with pytest.raises(ModelNotFound, match=r"kokoro-82m is a model of Kokoro") as caught:
             find("kokoro-82m", "piper", store)
@@ -88,7 +88,7 @@ def test_a_voice_for_another_engine_is_said_to_be_one(store: Store) -> None:
     ],
 )
 def test_a_voice_that_is_not_here_is_told_before_anything_is_loaded(
-    store: Store, engine: str, settings: dict[str, str], name: str
+    store: ModelStore, engine: str, settings: dict[str, str], name: str
 ) -> None:
     chosen = config(tts__engine=engine, **settings)
     with pytest.raises(ModelNotFound) as caught:
@@ -98,7 +98,7 @@ def test_a_voice_that_is_not_here_is_told_before_anything_is_loaded(
     prepare(chosen, store)
 
 
-def test_a_damaged_model_is_said_to_be_damaged(store: Store) -> None:
+def test_a_damaged_model_is_said_to_be_damaged(store: ModelStore) -> None:
     (put(store, "tiny.en").folder / "model.bin").unlink()
     for attempt in (lambda: find("tiny.en", "asr", store), lambda: prepare(config("cpu"), store)):
         with pytest.raises(ModelNotFound, match=r"Whisper tiny\.en: files are missing") as caught:
@@ -111,19 +111,19 @@ def test_a_damaged_model_is_said_to_be_damaged(store: Store) -> None:
 )
 @pytest.mark.parametrize("kind", ["asr", "llm"])
 def test_a_name_written_like_a_path_is_never_looked_up_elsewhere(
-    store: Store, name: str, kind: str
+    store: ModelStore, name: str, kind: str
 ) -> None:
     with pytest.raises(ModelNotFound, match=r"there is no (folder|file)"):
         find(name, "asr" if kind == "asr" else "llm", store)
 
 
-def test_an_unknown_name_says_which_is_nearest(store: Store) -> None:
+def test_an_unknown_name_says_which_is_nearest(store: ModelStore) -> None:
     with pytest.raises(ModelNotFound) as caught:
         find("bsae.en", "asr", store)
     assert caught.value.hint == "did you mean 'base.en'?"
 
 
-def test_a_preset_that_is_not_here_is_one_line(store: Store) -> None:
+def test_a_preset_that_is_not_here_is_one_line(store: ModelStore) -> None:
     with pytest.raises(ModelNotFound) as caught:
         prepare(config("cpu"), store)
     named = "Whisper tiny.en, SmolLM2 135M Instruct, Piper joe (medium), smart-turn"
@@ -139,7 +139,7 @@ def test_a_preset_that_is_not_here_is_one_line(store: Store) -> None:
     prepare(config("cpu"), store)
 
 
-def test_a_model_besides_the_preset_is_named_itself(store: Store) -> None:
+def test_a_model_besides_the_preset_is_named_itself(store: ModelStore) -> None:
     put(store, "tiny.en")
     put(store, "smart-turn-v3.2")
     put(store, "en_US-joe-medium")
@@ -149,7 +149,7 @@ def test_a_model_besides_the_preset_is_named_itself(store: Store) -> None:
     assert caught.value.hint == "voiceloop models pull qwen3-0.6b"
 
 
-def test_other_engines_need_no_cards(store: Store) -> None:
+def test_other_engines_need_no_cards(store: ModelStore) -> None:
     chosen = config("cpu", llm__target="starter", turns__sound="somebody's own")
     prepare(
         replace(

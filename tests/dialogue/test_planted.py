@@ -76,7 +76,11 @@ PLANTED = {
         "resumes=paused is not None and at - paused < RESUMED_S",
         "resumes=False",
     ),
-    "a reply that was paused stays so": ("floor", "    state.ask(actions.Resume(rival.id))\n", ""),
+    "a reply that was paused stays so": (
+        "floor",
+        "    state.ask(actions.ResumeReply(rival.id))\n",
+        "",
+    ),
     "a turn waits for ever to be asked for": (
         "modelqueue",
         "and not any(other.request.made for other in later)",

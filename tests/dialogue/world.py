@@ -13,7 +13,7 @@ from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import Abilities, ConversationState
 from voiceloop.dialogue.core import receive
-from voiceloop.dialogue.state import Options, Phase, Played, Settings, Words
+from voiceloop.dialogue.state import DialogueSettings, Options, Phase, ReplyProgress, TurnWords
 from voiceloop.dialogue.user import RESUMED_S
 from voiceloop.languages import language
 from voiceloop.types import Calibration, FloorChange, ToolCall, Transcript, TurnHeard, Word
@@ -48,10 +48,10 @@ class Live:
     stopping: bool = False
 
 
-def unthinking() -> Settings:
+def unthinking() -> DialogueSettings:
     """Of a conversation in which words alone are wanted."""
     policy = TurnConfig(endpoint="p-eot")
-    return Settings(policy, language("en"), answers=False, thinks=False)
+    return DialogueSettings(policy, language("en"), answers=False, thinks=False)
 
 
 @dataclass
@@ -59,8 +59,8 @@ class World:
     """Tells the core what a `rng` draws of what could happen, and checks what it answers."""
 
     rng: Random
-    settings: Settings = field(
-        default_factory=lambda: Settings(
+    settings: DialogueSettings = field(
+        default_factory=lambda: DialogueSettings(
             TurnConfig(endpoint="p-eot"), language("en"), reply=Options(skills=True)
         )
     )
@@ -104,7 +104,7 @@ class World:
 
     def settle(self) -> None:
         """The user falls silent, clients are content, and all work comes to its end."""
-        self.tell(inputs.Change(answers=True))
+        self.tell(inputs.SettingsChanged(answers=True))
         for _ in range(400):
             self.now += 0.1
             self.sample = round(self.now * 16_000)
@@ -180,7 +180,7 @@ class World:
     def _of_clients(self) -> list[Callable[[], None]]:
         if self.rng.random() < 0.8:
             return []
-        flipped = inputs.Change(
+        flipped = inputs.SettingsChanged(
             answers=self.rng.random() < 0.7, interruptible=self.rng.random() < 0.8
         )
         results: list[Callable[[], None]] = []
@@ -262,13 +262,13 @@ class World:
             live.text = self.rng.choice(TEXTS)
         self.tell(inputs.Recognised(turn, self._words(live)))
 
-    def _words(self, live: Live) -> Words:
+    def _words(self, live: Live) -> TurnWords:
         said = tuple(Word(word, 0.0, 0.0) for word in live.text.split())
         if live.final:
-            return Words(Transcript(live.number, 2, said, final=True), hypothesis=live.text)
+            return TurnWords(Transcript(live.number, 2, said, final=True), hypothesis=live.text)
         newest = Transcript(live.number, 1, said[:-1], said[-1:])
         guess = Transcript(live.number, 2, said, final=True)
-        return Words(newest, guess if live.silent else None, live.text)
+        return TurnWords(newest, guess if live.silent else None, live.text)
 
     def _chance(self) -> float | None:
         return self.rng.choice((None, 0.01, 0.3, 0.9))
@@ -297,12 +297,12 @@ class World:
         """The model calls a tool of ours, and one of the client's."""
         ours, theirs = ToolCall(0, "a", "clock", {}), ToolCall(0, "b", "look", {}, client=True)
         self.called = [ours, theirs]
-        self.tell(inputs.Called(work.turn, (ours, theirs)))
+        self.tell(inputs.ToolsCalled(work.turn, (ours, theirs)))
         assert self.called == [theirs], "ours has returned"
 
     def _sound(self, live: Live, turn: int) -> None:
         live.sounding = True
-        self.tell(Played(turn, ("so", "it", "is"), self.now, self.rng.random() < 0.5))
+        self.tell(ReplyProgress(turn, ("so", "it", "is"), self.now, self.rng.random() < 0.5))
         self.tell(inputs.Sounding(turn))
 
     def _judge(self) -> None:
@@ -355,8 +355,8 @@ class World:
                 actions.Commit()
                 | actions.Drop()
                 | actions.Hesitate()
-                | actions.Pause()
-                | actions.Resume()
+                | actions.PauseReply()
+                | actions.ResumeReply()
             ):
                 self._of_reply(action, self.live[action.turn])
             case actions.JudgeSound():
@@ -422,7 +422,11 @@ class World:
 
     def _of_reply(
         self,
-        action: actions.Commit | actions.Drop | actions.Hesitate | actions.Pause | actions.Resume,
+        action: actions.Commit
+        | actions.Drop
+        | actions.Hesitate
+        | actions.PauseReply
+        | actions.ResumeReply,
         live: Live,
     ) -> None:
         assert live.replying is not None, "there is a reply"
@@ -437,11 +441,11 @@ class World:
                 live.dropped = True
             case actions.Hesitate():
                 assert not live.committed, "only a guess hesitates"
-            case actions.Pause():
+            case actions.PauseReply():
                 assert live.committed and not live.stopping, "only what may be heard is paused"
                 assert self.state.settings.interruptible, "the client has not forbidden it"
                 live.paused = True
-            case actions.Resume():
+            case actions.ResumeReply():
                 assert live.paused and not live.stopping, "what is resumed was paused"
                 live.paused = False
 

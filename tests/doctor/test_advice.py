@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from voiceloop.config import PRESETS
 from voiceloop.doctor.advice import (
     SLOWEST,
-    Machine,
+    ExaminedMachine,
     advice,
     judged,
     keeps_up,
@@ -23,17 +23,17 @@ pytestmark = pytest.mark.pure
 
 ORDER = [need.name for need in BEST_FIRST]
 memories = st.none() | st.integers(0, 100 * GB)
-machines = st.builds(Machine, st.integers(1, 64), memories, st.integers(0, 100 * GB))
+machines = st.builds(ExaminedMachine, st.integers(1, 64), memories, st.integers(0, 100 * GB))
 
 
 def test_every_preset_has_its_needs_and_the_last_needs_nothing() -> None:
     assert sorted(ORDER) == sorted(PRESETS)
-    assert Machine(1, 0, 0).meets(BEST_FIRST[-1])
+    assert ExaminedMachine(1, 0, 0).meets(BEST_FIRST[-1])
 
 
 @given(machines, st.sampled_from(ORDER), st.booleans())
 def test_what_is_suggested_is_the_best_that_the_machine_can_run(
-    machine: Machine, configured: str, slow: bool
+    machine: ExaminedMachine, configured: str, slow: bool
 ) -> None:
     place = ORDER.index(suggest(machine, configured, slow=slow).name)
     first = ORDER.index(configured) + 1 if slow else 0
@@ -44,10 +44,10 @@ def test_what_is_suggested_is_the_best_that_the_machine_can_run(
 
 @given(machines, st.integers(0, 8), st.integers(0, 10 * GB), st.integers(0, 30 * GB))
 def test_more_of_anything_never_leads_to_a_lesser_preset(
-    machine: Machine, cores: int, memory: int, gpu: int
+    machine: ExaminedMachine, cores: int, memory: int, gpu: int
 ) -> None:
     more = None if machine.memory is None else machine.memory + memory
-    larger = Machine(machine.cores + cores, more, machine.gpu + gpu)
+    larger = ExaminedMachine(machine.cores + cores, more, machine.gpu + gpu)
     less, best = (suggest(one, "starter", slow=False).name for one in (machine, larger))
     assert ORDER.index(best) <= ORDER.index(less)
 
@@ -55,17 +55,17 @@ def test_more_of_anything_never_leads_to_a_lesser_preset(
 @pytest.mark.parametrize(
     ("machine", "preset"),
     [
-        (Machine(1, 30 * GB, 0), "starter"),
-        (Machine(2, GB, 0), "starter"),
-        (Machine(2, None, 0), "laptop"),
-        (Machine(2, 2 * GB, 0), "cpu"),
-        (Machine(2, 4 * GB, 0), "laptop"),
-        (Machine(8, 16 * GB, 8_300_000_000), "small"),
-        (Machine(8, 16 * GB, 25_300_000_000), "best"),
+        (ExaminedMachine(1, 30 * GB, 0), "starter"),
+        (ExaminedMachine(2, GB, 0), "starter"),
+        (ExaminedMachine(2, None, 0), "laptop"),
+        (ExaminedMachine(2, 2 * GB, 0), "cpu"),
+        (ExaminedMachine(2, 4 * GB, 0), "laptop"),
+        (ExaminedMachine(8, 16 * GB, 8_300_000_000), "small"),
+        (ExaminedMachine(8, 16 * GB, 25_300_000_000), "best"),
     ],
     ids=str,
 )
-def test_machines_that_people_have(machine: Machine, preset: str) -> None:
+def test_machines_that_people_have(machine: ExaminedMachine, preset: str) -> None:
     assert suggest(machine, "starter", slow=False).name == preset
 
 
@@ -79,7 +79,7 @@ FOUND = [
 
 
 def test_the_machine_is_told_in_one_line_and_the_preset_with_its_reason() -> None:
-    assert machine_of(FOUND) == Machine(4, 8 * GB, 0)
+    assert machine_of(FOUND) == ExaminedMachine(4, 8 * GB, 0)
     machine, preset = advice(FOUND, "starter")
     assert machine.text == (
         "4 cores, AVX2; recogniser 0.12 s for a second of sound; language model 21 tokens/s"

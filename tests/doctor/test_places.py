@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from voiceloop.catalog.store import RECORD, Store
+from voiceloop.catalog.store import RECORD, ModelStore
 from voiceloop.config import Config
 from voiceloop.doctor.case import Case
 from voiceloop.doctor.findings import Finding
@@ -58,9 +58,9 @@ def test_a_file_where_a_folder_should_be_is_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> ModelStore:
     """One with two models."""
-    store = Store(tmp_path / "models")
+    store = ModelStore(tmp_path / "models")
     for name in ("a", "b"):
         with store.workshop(name, "hub") as shop:
             made = shop / "made"
@@ -70,44 +70,44 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def found_in(store: Store, *used: str, thorough: bool = False) -> Finding:
+def found_in(store: ModelStore, *used: str, thorough: bool = False) -> Finding:
     (found,) = [one for one in of_store(store, set(used), thorough=thorough) if one is not None]
     return found
 
 
-def weights(store: Store, name: str) -> Path:
+def weights(store: ModelStore, name: str) -> Path:
     return store.root / f"{name}@hub" / "weights.bin"
 
 
 @pytest.mark.parametrize("thorough", [False, True])
-def test_whole_models_are_counted(store: Store, thorough: bool) -> None:
+def test_whole_models_are_counted(store: ModelStore, thorough: bool) -> None:
     found = found_in(store, "a", thorough=thorough)
     assert found.mark == "ok" and found.text.startswith("2 pulled, 2.0 kB, ")
-    assert found_in(Store(store.root / "none")).text.startswith("none pulled")
+    assert found_in(ModelStore(store.root / "none")).text.startswith("none pulled")
 
 
 @pytest.mark.parametrize("used", [False, True])
 @pytest.mark.parametrize("thorough", [False, True])
-def test_a_file_that_was_cut_is_found(store: Store, thorough: bool, used: bool) -> None:
+def test_a_file_that_was_cut_is_found(store: ModelStore, thorough: bool, used: bool) -> None:
     os.truncate(weights(store, "a"), 999)
     found = found_in(store, *(["a"] if used else ["b"]), thorough=thorough)
     assert found.mark == ("broken" if used else "warning")
     assert found.text.endswith(": a") and "voiceloop models pull" in found.cure
 
 
-def test_a_byte_that_changed_is_found_by_its_checksum_alone(store: Store) -> None:
+def test_a_byte_that_changed_is_found_by_its_checksum_alone(store: ModelStore) -> None:
     weights(store, "b").write_bytes(b"y" * 1000)
     assert found_in(store, "b").mark == "ok"
     assert found_in(store, "b", thorough=True).mark == "broken"
 
 
-def test_a_record_that_cannot_be_read_is_found(store: Store) -> None:
+def test_a_record_that_cannot_be_read_is_found(store: ModelStore) -> None:
     (store.root / "a@hub" / RECORD).write_text("{")
     found = found_in(store, "b")
     assert found.mark == "warning" and "a@hub (its record cannot be read)" in found.text
 
 
-def test_every_model_says_that_the_check_is_at_work(store: Store) -> None:
+def test_every_model_says_that_the_check_is_at_work(store: ModelStore) -> None:
     assert list(of_store(store, set(), thorough=True))[:-1] == [None, None]
 
 

@@ -12,8 +12,8 @@ from lab.decoding.pair import Subjects, load_subjects, subjects
 from lab.decoding.run import Pairing, compare
 from lab.decoding.synthetic import Shape, drawn_pair, synthetic_prompts
 from tests.bench.conftest import quiet
-from voiceloop.bench.modes import Prompt
-from voiceloop.bench.record import Record
+from voiceloop.bench.modes import BenchPrompt
+from voiceloop.bench.record import BenchRecord
 from voiceloop.config import LlmConfig
 
 CPU = torch.device("cpu")
@@ -31,12 +31,12 @@ def drawn(config: LlmConfig, end: int = 0) -> Subjects:
     return subjects(replace(target, eos=frozenset([end])), draft, config)
 
 
-def prompts_for(both: Subjects, count: int) -> list[Prompt]:
-    return [Prompt(text, both.pair.prompt(text)) for text in synthetic_prompts(VOCAB, count)]
+def prompts_for(both: Subjects, count: int) -> list[BenchPrompt]:
+    return [BenchPrompt(text, both.pair.prompt(text)) for text in synthetic_prompts(VOCAB, count)]
 
 
 @pytest.fixture(scope="session")
-def measured() -> Record:
+def measured() -> BenchRecord:
     """Of two prompts on drawn models."""
     config = LlmConfig(max_new_tokens=TOKENS, num_speculative_tokens=3, context=256, device="cpu")
     plan = Pairing(config, repeats=2, price_per_hour=3.6)
@@ -44,7 +44,7 @@ def measured() -> Record:
 
 
 @pytest.fixture(scope="session")
-def record(measured: Record) -> dict[str, Any]:
+def record(measured: BenchRecord) -> dict[str, Any]:
     """The same as it is printed."""
     return measured.to_json()
 

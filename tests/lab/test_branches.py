@@ -9,7 +9,7 @@ import pytest
 from lab.decoding.branches import BEHIND_S, EARLY_S, FOLLOW_UPS, Talk, measure
 from tests.bench.conftest import quiet
 from voiceloop.bench.command import BenchLlm
-from voiceloop.bench.llm import Plan, chosen
+from voiceloop.bench.llm import DecodingPlan, chosen
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError
 
@@ -37,17 +37,17 @@ def test_hits_and_what_they_take_are_told(tmp_path: Path) -> None:
     prompts = tmp_path / "talks.txt"
     prompts.write_text(TALKS)
     config = chosen(BenchLlm())
-    found = measure(Plan(config, prompts), quiet).figures
+    found = measure(DecodingPlan(config, prompts), quiet).figures
     assert found["same_text"] == 1
     assert found["hit_rate"] >= 0.3
     assert 0 < found["tokens_accepted"] <= found["tokens_begun"]
     assert found["passes"] < found["plain_passes"]
     rejecting = LlmConfig(temperature=0.8, verification="rejection")
     with pytest.raises(ConfigError, match="rejection sampling"):
-        measure(Plan(rejecting), quiet)
+        measure(DecodingPlan(rejecting), quiet)
     prompts.write_text("no tab\n")
     with pytest.raises(ConfigError, match="there are no talks"):
-        measure(Plan(config, prompts), quiet)
+        measure(DecodingPlan(config, prompts), quiet)
 
 
 def test_the_talks_that_come_with_it_are_all_of_two_turns() -> None:

@@ -13,9 +13,9 @@ from lab.decoding.run import Pairing, best_length, compare, measure, try_lengths
 from lab.decoding.synthetic import synthetic_prompts
 from tests.bench.conftest import quiet
 from tests.lab.conftest import TOKENS, VOCAB, drawn
-from voiceloop.bench.figures import Answer
+from voiceloop.bench.figures import MeasuredReply
 from voiceloop.bench.llm import PROMPTS
-from voiceloop.bench.modes import Prompt
+from voiceloop.bench.modes import BenchPrompt
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError
 
@@ -97,8 +97,8 @@ class Drafting:
     def __init__(self, length: int, seconds: Callable[[int], float]) -> None:
         self.seconds = seconds(length)
 
-    def answer(self, prompt: Prompt) -> Answer:
-        return Answer((), 2, self.seconds, 0.5, (), 1)
+    def answer(self, prompt: BenchPrompt) -> MeasuredReply:
+        return MeasuredReply((), 2, self.seconds, 0.5, (), 1)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_best_draft_length_is_found_where_it_is(best: int, tried: int) -> No
     def seconds(length: int) -> float:
         return 1.0 + abs(length - best)
 
-    prompts = [Prompt("", ())]
+    prompts = [BenchPrompt("", ())]
     took = try_lengths(lambda length: Drafting(length, seconds), prompts, math.inf, quiet)
     assert len(took) == tried
     assert best_length(took) == min(best, 16)

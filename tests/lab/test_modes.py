@@ -16,7 +16,7 @@ from lab.decoding.transformers import TransformersMode, verified
 from tests.lab.conftest import TOKENS, drawn, prompts_for
 from voiceloop.bench.figures import Verified, acceptance
 from voiceloop.bench.inside import without_draft
-from voiceloop.bench.modes import Mode, OurMode
+from voiceloop.bench.modes import DecodingMode, OurMode
 from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.types import TokenBurst
@@ -52,7 +52,7 @@ def both() -> Subjects:
     return drawn(CONFIG)
 
 
-def modes(both: Subjects) -> dict[str, Mode]:
+def modes(both: Subjects) -> dict[str, DecodingMode]:
     """All five, as the bench sets them up."""
 
     def transformers(length: int | None, draft: PreTrainedModel | None) -> TransformersMode:

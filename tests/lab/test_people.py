@@ -14,7 +14,7 @@ from tests.lab.made import at
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.background import room
-from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.engines import AsrRequest
 from voiceloop.errors import AudioError
 from voiceloop.types import Pcm, Word
@@ -58,7 +58,7 @@ def recording(text: str | None = None) -> Clip:
     pcm[at(0.3) : at(4.2)] += 0.3 * np.sin(np.arange(at(3.9)), dtype=np.float32)
     for start, end in SILENT:
         pcm[at(start) : at(end)] = room(np.random.default_rng(1), at(end) - at(start), -60.0)
-    return Clip("a", pcm, pcm[:1600], Said(text))
+    return Clip("a", pcm, pcm[:1600], ClipSpeech(text))
 
 
 def found(text: str | None = None) -> Spoken:
@@ -146,8 +146,8 @@ def test_of_a_single_word_nothing_is_made_but_the_recording() -> None:
 
 
 def test_a_recording_that_cannot_be_used_is_one_line() -> None:
-    silent = Clip("b", np.zeros(at(2.0), np.float32), np.zeros(1600, np.float32), Said())
-    long = Clip("c", np.zeros(15 * SPEECH_RATE, np.float32), silent.background, Said())
+    silent = Clip("b", np.zeros(at(2.0), np.float32), np.zeros(1600, np.float32), ClipSpeech())
+    long = Clip("c", np.zeros(15 * SPEECH_RATE, np.float32), silent.background, ClipSpeech())
     for clip, message in ((silent, "nobody speaks in b"), (long, "c is longer than the 14 s")):
         with pytest.raises(AudioError, match=message) as refused:
             find(clip, Ears(), align, Ears())

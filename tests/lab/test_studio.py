@@ -10,7 +10,7 @@ import pytest
 from lab.conversations.clips import Interruption
 from lab.conversations.studio import InterruptedRoom
 from tests.bench.made import at
-from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.types import Clause, Pcm, TurnTrace
 
 pytestmark = pytest.mark.virtual
@@ -22,7 +22,7 @@ SOUND = Interruption("words", "stop", RAMP, 0, 1000, 50.0)
 def clip(seconds: float) -> Clip:
     """A clip of 0.5, in a background of 0.25."""
     pcm = np.full(at(seconds), 0.5, np.float32)
-    return Clip("a", pcm, np.full(1600, 0.25, np.float32), Said())
+    return Clip("a", pcm, np.full(1600, 0.25, np.float32), ClipSpeech())
 
 
 async def test_the_sound_is_heard_some_time_after_the_first_clause() -> None:

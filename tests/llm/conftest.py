@@ -48,7 +48,7 @@ from voiceloop.llm.draft.featuredraft import (
     FeatureModel,
     LoadedHead,
 )
-from voiceloop.llm.model.attention import Branches, Place
+from voiceloop.llm.model.attention import Branches, SlotPosition
 from voiceloop.llm.model.cache import CachePool, KvCache
 from voiceloop.llm.model.decoder import CHUNK, Decoder, TargetDecoder, decoder
 from voiceloop.llm.parallel.ahead import Ahead
@@ -229,7 +229,7 @@ class Wrong:
         places = torch.arange(cache.length, cache.length + len(ids))
         return self.off(self.inner.forward(ids, cache, keep), places[-keep:])
 
-    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+    def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
         return self.off(self.inner.forward_at(ids, place, keep), place.positions(len(ids))[-keep:])
 
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:

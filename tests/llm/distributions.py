@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from voiceloop.llm.model.attention import Place
+from voiceloop.llm.model.attention import SlotPosition
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CHUNK
 from voiceloop.llm.rules.sampling import Penalties, Sampling, warp
@@ -70,7 +70,7 @@ class Table:
         before += [root + parent for parent in tree.parents]
         return self.logits[seen[0], seen[before][-keep:], seen[-keep:]]
 
-    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+    def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
         """See `Decoder.forward_at`."""
         positions = place.positions(len(ids))
         (buffer,) = place.write(0, place.rows(positions), ids.view(-1, 1, 1))

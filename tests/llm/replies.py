@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from voiceloop.llm.decode.captured import Captured, FixedRound, Placed
+from voiceloop.llm.decode.captured import Captured, FixedRound, PlacedModel
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.draft.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
@@ -94,8 +94,8 @@ def captured(
     target: Any, draft: Any, sampling: Sampling, slots: int = 1, capacity: int = CAPACITY
 ) -> Captured:
     """Rounds for so many conversations; `draft` as `speculator` takes it."""
-    placed = None if draft in (None, "ngram") else Placed(draft, Slots(slots, capacity))
-    return Captured(FixedRound(Placed(target, Slots(slots, capacity)), placed, sampling), Anew)
+    placed = None if draft in (None, "ngram") else PlacedModel(draft, Slots(slots, capacity))
+    return Captured(FixedRound(PlacedModel(target, Slots(slots, capacity)), placed, sampling), Anew)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.llm.conftest import KINDS, WINDOWED, near
-from voiceloop.llm.model.attention import Place, behind, hidden
+from voiceloop.llm.model.attention import SlotPosition, behind, hidden
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder
 
@@ -20,8 +20,8 @@ few = settings(max_examples=15)
 REACH = 64
 
 
-def place(slots: Slots, slot: int, start: int, reach: int = REACH) -> Place:
-    return Place(slots, torch.tensor([slot]), torch.tensor([start]), reach)
+def place(slots: Slots, slot: int, start: int, reach: int = REACH) -> SlotPosition:
+    return SlotPosition(slots, torch.tensor([slot]), torch.tensor([start]), reach)
 
 
 def placed(model: Decoder, slots: Slots, slot: int, pieces: Sequence[Tensor], start: int = 0):

@@ -17,7 +17,7 @@ from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.draft.featuredraft import FeatureModel
 from voiceloop.llm.parallel.candidates import BestOf, Candidates
 from voiceloop.llm.parallel.scorers import Candidate, likelihood
-from voiceloop.llm.parallel.utterance import Utterance
+from voiceloop.llm.parallel.utterance import CandidateUtterance
 from voiceloop.llm.rules.sampling import Sampling, seeds
 from voiceloop.llm.rules.stats import Step
 from voiceloop.types import TokenBurst
@@ -28,7 +28,7 @@ N, LIMIT, MORE = 4, 24, 12
 SAMPLINGS = pytest.mark.parametrize("sampling", [SAMPLED, PENALISED], ids=["sampled", "penalised"])
 
 
-class Until(Utterance):
+class Until(CandidateUtterance):
     """Ends a candidate with a token of a certain kind, so that some are longer than others."""
 
     def __init__(self) -> None:

@@ -26,10 +26,10 @@ from tests.llm.replies import (
     say,
     speculator,
 )
-from voiceloop.llm.decode.captured import LENGTHS, MOST, FixedRound, Placed, Round
+from voiceloop.llm.decode.captured import LENGTHS, MOST, FixedRound, PlacedModel, Round
 from voiceloop.llm.model.cache import Slots
 from voiceloop.llm.model.decoder import decoder
-from voiceloop.llm.rules.sampling import Sampling, Stream
+from voiceloop.llm.rules.sampling import RandomStream, Sampling
 
 pytestmark = pytest.mark.models
 EVERY = [*MODES, REJECTION]
@@ -109,17 +109,19 @@ def test_a_conversation_without_a_slot_says_the_same(
 def at_work(
     kind: str, workshop: Workshop, sampling: Sampling, device: str = "cpu", capacity: int = 64
 ) -> FixedRound:
-    models: list[Placed] = []
+    models: list[PlacedModel] = []
     for seed in (0, 1):
         model: Any = build_model(kind, workshop.vocab, seed)
         model = model.to(device)
-        models.append(Placed(decoder(model, workshop.vocab, CONTEXT), Slots(1, capacity)))
+        models.append(PlacedModel(decoder(model, workshop.vocab, CONTEXT), Slots(1, capacity)))
     return FixedRound(models[0], models[1], sampling)
 
 
 def a_round(length: int, vocab: int, seed: int) -> Round:
     rng = random.Random(seed)
-    keys = {stream: [rng.randrange(-(2**63), 2**63) for _ in range(MOST + 1)] for stream in Stream}
+    keys = {
+        stream: [rng.randrange(-(2**63), 2**63) for _ in range(MOST + 1)] for stream in RandomStream
+    }
     return Round((0, 0), length, length // 2, (rng.randrange(vocab), rng.randrange(vocab)), keys)
 
 

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.remote.chatstream import Call, ChatStream, End, Piece, Read, Text, Thought
+from voiceloop.llm.remote.chatstream import (
+    ChatStream,
+    End,
+    Piece,
+    PromptUsage,
+    StreamedCall,
+    Text,
+    Thought,
+)
 from voiceloop.llm.remote.complaints import Complaint, Garbled
 from voiceloop.llm.remote.eventstream import LONGEST_LINE, LONGEST_STREAM
 
@@ -38,7 +46,9 @@ def every(*blocks: bytes) -> list[Piece]:
 
 def read(*blocks: bytes) -> list[Piece]:
     """What is said, called and read, without what only shows that the model is at work."""
-    return [piece for piece in every(*blocks) if isinstance(piece, Text | Call | Read)]
+    return [
+        piece for piece in every(*blocks) if isinstance(piece, Text | StreamedCall | PromptUsage)
+    ]
 
 
 WHOLE = (
@@ -51,7 +61,12 @@ WHOLE = (
     chunk(finish="tool_calls"),
     {"choices": [], "usage": {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}},
 )
-PIECES = [Text("Héllo "), Text("👋 there"), Call("a", "get_time", '{"zone": "UTC"}'), Read(5)]
+PIECES = [
+    Text("Héllo "),
+    Text("👋 there"),
+    StreamedCall("a", "get_time", '{"zone": "UTC"}'),
+    PromptUsage(5),
+]
 
 
 @given(st.data(), st.sampled_from(["\n", "\r\n", "\r"]))
@@ -89,7 +104,7 @@ def test_a_reply_is_finished_by_its_reason_or_by_the_word_and_over_by_the_word_a
 
 def test_calls_come_whole_or_in_crumbs_and_servers_number_them_as_they_like() -> None:
     both = [crumb(0, name="one", arguments="{}"), crumb(1, name="two", arguments="{}")]
-    expected = [Call("", "one", "{}"), Call("", "two", "{}")]
+    expected = [StreamedCall("", "one", "{}"), StreamedCall("", "two", "{}")]
     assert read(wire(chunk(tool_calls=both))) == expected
     same = [crumb(0, name="one", arguments="{}"), crumb(0, name="two", arguments="{}")]
     assert read(wire(*(chunk(tool_calls=[one]) for one in same))) == expected
@@ -97,7 +112,7 @@ def test_calls_come_whole_or_in_crumbs_and_servers_number_them_as_they_like() ->
     begun = [crumb(0, name="one", arguments="{"), crumb(1, name="two", arguments="{")]
     assert read(wire(chunk(tool_calls=begun), chunk(tool_calls=turns))) == expected
     plain = {"index": 0, "function": {"name": "one", "arguments": {"a": 1}}}
-    assert read(wire(chunk(tool_calls=[plain]))) == [Call("", "one", '{"a": 1}')]
+    assert read(wire(chunk(tool_calls=[plain]))) == [StreamedCall("", "one", '{"a": 1}')]
 
 
 @given(st.text(alphabet="a\U0001f44b\U0001d11e\u00e9", max_size=8), st.data())
@@ -218,9 +233,9 @@ def test_a_summary_behind_a_reply_is_not_said_again() -> None:
 @pytest.mark.parametrize("tokens", [10**399, -1, 10**12, 1e300, "many", [5], {"a": 1}, None])
 def test_numbers_that_nobody_can_have_read_count_as_none(tokens: object) -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": tokens, "completion_tokens_details": tokens}}
-    assert read(wire(usage, done=False)) in ([], [Read(0)])
+    assert read(wire(usage, done=False)) in ([], [PromptUsage(0)])
     half = {"choices": [], "usage": {"prompt_tokens": 7, "prompt_tokens_details": [tokens]}}
-    assert read(wire(half, done=False)) == [Read(7)]
+    assert read(wire(half, done=False)) == [PromptUsage(7)]
 
 
 # ---- what goes wrong

@@ -14,7 +14,7 @@ from tests.llm.conftest import PLAIN, Workshop, config, drawn
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import Checkpoint, read_checkpoint
 from voiceloop.llm.model.decoder import decoder
-from voiceloop.llm.model.loading import Loaded, load_model
+from voiceloop.llm.model.loading import LoadedModel, load_model
 from voiceloop.placement import BUILDING
 
 pytestmark = pytest.mark.models
@@ -39,7 +39,7 @@ def read(folder: Path, dtype: torch.dtype | None = torch.float32, **changes: Any
     return read_checkpoint(folder, settings(folder) | changes, CPU, dtype)
 
 
-def logits(loaded: Loaded, vocab: int) -> torch.Tensor:
+def logits(loaded: LoadedModel, vocab: int) -> torch.Tensor:
     ids = torch.arange(100) * 7 % vocab
     return decoder(loaded.model, vocab, 128).forward(ids, KvCache(128), 100)
 

@@ -16,7 +16,7 @@ from voiceloop.llm.draft.featuredraft import FeatureDraft
 from voiceloop.llm.draft.textdraft import SharedDraft, TextDraft
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
-from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, Stream, choose, warp
+from voiceloop.llm.rules.sampling import Noise, Penalties, RandomStream, Sampling, choose, warp
 from voiceloop.llm.rules.tree import ROOT, Tree, chain
 from voiceloop.llm.rules.verify import DraftTokens
 
@@ -55,7 +55,7 @@ def test_each_token_is_drawn_from_the_distribution_that_is_handed_in(
 ) -> None:
     model, ids, count = Table(8, 3), [3, 1, 4, 1, 5, 2, 6, 5, 3, 5, 0], 4
     penalties, source = Penalties(sampling, 8, CPU), Noise(0, 8, CPU)
-    noise = source.gumbel(source.keys(Stream.CHOICE, 0, 0, count + 1))
+    noise = source.gumbel(source.keys(RandomStream.CHOICE, 0, 0, count + 1))
     draft = ModelDraft(model, sampling, 32)
     run(draft.prefill(ids[:seen]))
     penalties.count(ids, 6)
@@ -88,7 +88,7 @@ def test_a_step_of_a_models_drafting_is_at_most_one_pass() -> None:
 def test_nothing_is_drafted_after_the_end_of_a_reply(sampling: Sampling) -> None:
     ids, count = [3, 1, 4], 6
     source, penalties = Noise(0, 8, CPU), Penalties(sampling, 8, CPU)
-    noise = source.gumbel(source.keys(Stream.CHOICE, 0, 0, count + 1))
+    noise = source.gumbel(source.keys(RandomStream.CHOICE, 0, 0, count + 1))
 
     def drafted(ends: set[int]) -> DraftTokens:
         draft = ModelDraft(Table(8, 3), sampling, 32, frozenset(ends))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from voiceloop.llm.text.output import Call, Output, Speech
+from voiceloop.llm.text.output import CallOutput, Output, SpeechOutput
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.types import Tool, ToolCall
 
@@ -127,11 +127,11 @@ def test_what_a_template_writes_for_calls_is_read_as_such(
     ids = tokenizer.encode(reply, add_special_tokens=False)
     output = Output(tokenizer, call=template.call)
     items = [item for token in ids for item in output.push([token])] + output.finish()
-    calls = [item for item in items if isinstance(item, Call)]
+    calls = [item for item in items if isinstance(item, CallOutput)]
     assert [(call.name, call.arguments, call.problem) for call in calls] == [
         ("look", {"place": place}, "") for place in places
     ]
-    spoken = "".join(item.text for item in items if isinstance(item, Speech))
+    spoken = "".join(item.text for item in items if isinstance(item, SpeechOutput))
     assert not spoken.strip()
 
 
@@ -154,7 +154,7 @@ def test_calls_of_a_history_stand_as_the_template_writes_them(
     assert not any(place in whole[len(written) :] for place in places)
     output = Output(tokenizer, call=template.call)
     items = [item for token in ids for item in output.push([token])] + output.finish()
-    read = [item for item in items if isinstance(item, Call)]
+    read = [item for item in items if isinstance(item, CallOutput)]
     assert [one.arguments for one in read] == [call.arguments for call in calls]
 
 

@@ -35,8 +35,8 @@ from voiceloop.llm.remote.localservers import (
     MODELS,
     MOST_MODELS,
     PORTS,
-    Asked,
     LocalServer,
+    ServerChoice,
     paths,
     pick,
     read_asked,
@@ -256,19 +256,19 @@ def test_whatever_it_says_there_is_a_server_with_models_or_none(
 @pytest.mark.parametrize(
     ("text", "asked"),
     [
-        ("ollama", Asked("ollama")),
-        ("Ollama/llama3.2", Asked("ollama", "llama3.2")),
-        ("vllm/Qwen/Qwen3-8B", Asked("vllm", "Qwen/Qwen3-8B")),
-        ("8081", Asked("8081")),
-        ("8081/a", Asked("8081", "a")),
-        ("localhost:11434", Asked("11434")),
-        ("http://localhost:11434/v1/", Asked("11434")),
-        ("http://127.0.0.1:8000/v1/Qwen/Qwen3-8B", Asked("8000", "Qwen/Qwen3-8B")),
-        ("http://[::1]:8000", Asked("8000")),
-        ("none", Asked("none")),
+        ("ollama", ServerChoice("ollama")),
+        ("Ollama/llama3.2", ServerChoice("ollama", "llama3.2")),
+        ("vllm/Qwen/Qwen3-8B", ServerChoice("vllm", "Qwen/Qwen3-8B")),
+        ("8081", ServerChoice("8081")),
+        ("8081/a", ServerChoice("8081", "a")),
+        ("localhost:11434", ServerChoice("11434")),
+        ("http://localhost:11434/v1/", ServerChoice("11434")),
+        ("http://127.0.0.1:8000/v1/Qwen/Qwen3-8B", ServerChoice("8000", "Qwen/Qwen3-8B")),
+        ("http://[::1]:8000", ServerChoice("8000")),
+        ("none", ServerChoice("none")),
     ],
 )
-def test_a_server_may_be_called_by_name_port_or_address(text: str, asked: Asked) -> None:
+def test_a_server_may_be_called_by_name_port_or_address(text: str, asked: ServerChoice) -> None:
     assert read_asked(text) == asked
 
 
@@ -292,17 +292,17 @@ def test_what_is_no_server_of_this_machine_is_refused_in_one_line(text: str, hin
 
 def test_a_model_that_is_asked_for_comes_first_and_one_that_there_is_not_is_told() -> None:
     server = LocalServer("ollama", "Ollama", 11434, ("llama3.2", "qwen2.5:7b"))
-    assert pick(Asked("ollama"), [server]) == server
-    assert pick(Asked("11434", "qwen2.5:7b"), [server]).models == ("qwen2.5:7b", "llama3.2")
-    assert pick(Asked("ollama", "llama3.2:latest"), [server]).models[0] == "llama3.2"
+    assert pick(ServerChoice("ollama"), [server]) == server
+    assert pick(ServerChoice("11434", "qwen2.5:7b"), [server]).models == ("qwen2.5:7b", "llama3.2")
+    assert pick(ServerChoice("ollama", "llama3.2:latest"), [server]).models[0] == "llama3.2"
     with pytest.raises(ConfigError, match="no model to chat that is called") as caught:
-        pick(Asked("ollama", "lama3.2"), [server])
+        pick(ServerChoice("ollama", "lama3.2"), [server])
     assert caught.value.hint == "did you mean 'llama3.2'?"
     with pytest.raises(ConfigError, match="vLLM on this machine does not answer") as caught:
-        pick(Asked("vllm"), [server])
+        pick(ServerChoice("vllm"), [server])
     assert caught.value.hint == "there is Ollama (--llm-server ollama)"
     with pytest.raises(ConfigError, match="port 9 on this machine"):
-        pick(Asked("9"), [])
+        pick(ServerChoice("9"), [])
 
 
 def test_only_ollama_leaves_latest_out_of_names() -> None:

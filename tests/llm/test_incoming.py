@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.remote.chatstream import Calling, End, Piece, Read, Text, Thought
+from voiceloop.llm.remote.chatstream import Calling, End, Piece, PromptUsage, Text, Thought
 from voiceloop.llm.remote.incoming import Incoming
-from voiceloop.llm.remote.toolcrumbs import Call
-from voiceloop.llm.text.parts import THOUGHTS, Part
+from voiceloop.llm.remote.toolcrumbs import StreamedCall
+from voiceloop.llm.text.parts import THOUGHTS, ReplyPart
 
 pytestmark = pytest.mark.pure
 
@@ -21,7 +21,7 @@ def come(*pieces: Piece, thinking: bool = False) -> tuple[str, Incoming]:
     incoming = Incoming(thinking=thinking)
     found = [part for piece in pieces for part in incoming.push(piece)]
     found += incoming.finish()
-    said = (part.text for part in found if isinstance(part, Part) and part.spoken)
+    said = (part.text for part in found if isinstance(part, ReplyPart) and part.spoken)
     return "".join(said), incoming
 
 
@@ -38,8 +38,8 @@ def test_thoughts_count_apart_wherever_they_stand(words: int, begin: str) -> Non
 
 
 def test_what_the_server_tells_of_thoughts_counts_too() -> None:
-    assert come(End(cut=True), Read(5, thought=64))[1].thought == 64
-    assert come(Thought("a b"), Read(5, thought=1))[1].thought == 2
+    assert come(End(cut=True), PromptUsage(5, thought=64))[1].thought == 64
+    assert come(Thought("a b"), PromptUsage(5, thought=1))[1].thought == 2
 
 
 def test_nothing_is_silent_without_end() -> None:
@@ -87,5 +87,5 @@ def test_a_reply_that_is_taken_for_a_thought_is_said_if_it_was_none(cuts: list[i
 def test_a_reply_ends_where_its_turn_does_and_calls_pass() -> None:
     said, incoming = come(Text("Noon.<|im_end|>"), Text("\nuser\n"))
     assert said == "Noon." and incoming.over
-    call = Call("a", "clock", "{}")
+    call = StreamedCall("a", "clock", "{}")
     assert list(Incoming().push(call)) == [call]

@@ -33,7 +33,7 @@ from tests.llm.replies import (
 from tests.llm.ties import Uneven, ties
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import decoder
-from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, Stream, choose, warp
+from voiceloop.llm.rules.sampling import Noise, Penalties, RandomStream, Sampling, choose, warp
 from voiceloop.llm.rules.stats import LlmCounters
 
 pytestmark = pytest.mark.models
@@ -58,7 +58,7 @@ def alone(workshop, kind, sampling, prompt, turn, n):
             logits = workshop.model(kind)(torch.tensor([ids])).logits[0, -1:]
         penalties.count(ids, len(prompt))
         scores = warp(penalties.apply(logits, NONE), sampling)
-        row = noise.gumbel(noise.keys(Stream.CHOICE, turn, position, 1))
+        row = noise.gumbel(noise.keys(RandomStream.CHOICE, turn, position, 1))
         ids.append(int(choose(scores, row if sampling.temperature else None)))
     return ids[len(prompt) :]
 

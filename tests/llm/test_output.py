@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.text.output import Call, Output, Speech
+from voiceloop.llm.text.output import CallOutput, Output, SpeechOutput
 from voiceloop.llm.text.parts import MARKS, Parts
 from voiceloop.llm.text.template import special_tokens
 
@@ -35,11 +35,11 @@ def items(workshop, ids, sizes=(), **options):
 
 
 def spoken(found):
-    return "".join(item.text for item in found if isinstance(item, Speech))
+    return "".join(item.text for item in found if isinstance(item, SpeechOutput))
 
 
 def calls(found):
-    return [item for item in found if isinstance(item, Call)]
+    return [item for item in found if isinstance(item, CallOutput)]
 
 
 sizes = st.lists(st.integers(1, 6), max_size=20)
@@ -221,7 +221,7 @@ def test_tokens_across_marks_keep_their_places_and_lose_no_text(ids, sizes):
     ends = [0, *accumulate(len(Pieces.texts[index]) for index in ids)]
     counted, before = {}, 0
     for item in found:
-        if isinstance(item, Speech):
+        if isinstance(item, SpeechOutput):
             counted |= {
                 place: before + end for place, end in zip(item.places, item.ends, strict=True)
             }

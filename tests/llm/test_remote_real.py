@@ -14,7 +14,7 @@ from tests.llm.chatservers import Real, real
 from tests.llm.test_remote import no_threads
 from tests.server.serving import until
 from voiceloop.bundled import bundled
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import speculative
 from voiceloop.llm.remote.remote import RemoteConversation, openai
@@ -145,7 +145,7 @@ def test_what_the_server_does_not_know_is_left_out(
 
 
 def test_a_model_of_people_replies_elsewhere_as_it_does_here(server: Real, tmp_path: Path) -> None:
-    found = Store().find("smollm2-135m-instruct")
+    found = ModelStore().find("smollm2-135m-instruct")
     if found is None:
         lacking("smollm2-135m-instruct has not been pulled")
     folder = tmp_path / "smollm2"  # in a name, the server takes what follows an @ for a revision

@@ -12,7 +12,7 @@ from transformers import RepetitionPenaltyLogitsProcessor
 
 from tests.llm.distributions import CPU, p_value
 from voiceloop.errors import EngineError
-from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, Stream, choose, warp
+from voiceloop.llm.rules.sampling import Noise, Penalties, RandomStream, Sampling, choose, warp
 
 pytestmark = pytest.mark.pure
 NONE = torch.empty(0, dtype=torch.long)
@@ -22,7 +22,7 @@ VOCAB = 6
 def drawn(logits: torch.Tensor, sampling: Sampling, n: int = 20_000) -> torch.Tensor:
     """How often each token is chosen at `n` positions with the same logits."""
     noise = Noise(sampling.seed, len(logits), CPU)
-    rows = noise.gumbel(noise.keys(Stream.CHOICE, 3, 0, n))
+    rows = noise.gumbel(noise.keys(RandomStream.CHOICE, 3, 0, n))
     chosen = choose(warp(logits.unsqueeze(0), sampling), rows)
     return torch.bincount(chosen, minlength=len(logits))
 
@@ -60,7 +60,7 @@ def test_the_statistic_tells_a_wrong_distribution_from_the_right_one(wrong: Samp
 
 def test_noise_is_gumbel_noise() -> None:
     source = Noise(0, 500, CPU)
-    noise = source.gumbel(source.keys(Stream.CHOICE, 0, 0, 400))
+    noise = source.gumbel(source.keys(RandomStream.CHOICE, 0, 0, 400))
     bins = (
         torch.exp(-torch.exp(-noise)).flatten().mul(50).long()
     )  # uniform under its own distribution
@@ -75,7 +75,7 @@ def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
 
 def test_uniform_numbers_are_uniform_and_streams_independent() -> None:
     source = Noise(1, 4, CPU)
-    streams = [source.uniform(source.keys(stream, 2, 0, 20_000)) for stream in Stream]
+    streams = [source.uniform(source.keys(stream, 2, 0, 20_000)) for stream in RandomStream]
     for numbers in streams:
         assert 0 < numbers.min() and numbers.max() < 1
         counts = torch.bincount(numbers.mul(50).long(), minlength=50)
@@ -91,19 +91,19 @@ def test_a_positions_noise_does_not_depend_on_the_rows_it_is_made_with(
     seed: int, turn: int, position: int, rows: int, data: st.DataObject
 ) -> None:
     noise = Noise(seed, 30, CPU)
-    keys = noise.keys(Stream.CHOICE, turn, position, rows)
+    keys = noise.keys(RandomStream.CHOICE, turn, position, rows)
     row = data.draw(st.integers(0, rows - 1))
-    alone = noise.keys(Stream.CHOICE, turn, position + row, 1)
+    alone = noise.keys(RandomStream.CHOICE, turn, position + row, 1)
     assert torch.equal(noise.gumbel(keys)[row], noise.gumbel(alone)[0])
     assert torch.equal(noise.uniform(keys)[row], noise.uniform(alone)[0])
 
 
-numbers = st.tuples(*[st.integers(0, 3)] * 4, st.sampled_from(Stream))
+numbers = st.tuples(*[st.integers(0, 3)] * 4, st.sampled_from(RandomStream))
 
 
 @given(numbers, numbers)
 def test_seed_turn_position_revision_and_stream_each_change_the_noise(
-    a: tuple[int, int, int, int, Stream], b: tuple[int, int, int, int, Stream]
+    a: tuple[int, int, int, int, RandomStream], b: tuple[int, int, int, int, RandomStream]
 ) -> None:
     first, second = (
         (noise := Noise(seed, 20, CPU)).gumbel(noise.keys(stream, turn, position, 1, revision))

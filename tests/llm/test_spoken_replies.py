@@ -23,7 +23,7 @@ from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.languages import language
-from voiceloop.llm.text.output import Call, Output, Speech
+from voiceloop.llm.text.output import CallOutput, Output, SpeechOutput
 from voiceloop.llm.text.parts import MARKS, Parts
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.replay.user import FRAME, Lexicon
@@ -100,11 +100,11 @@ def tokens(tokenizer: Any, text: str, seed: int | None) -> list[int]:
     return ids
 
 
-def given_out(tokenizer: Any, case: Case, seed: int | None) -> list[Speech | Call]:
+def given_out(tokenizer: Any, case: Case, seed: int | None) -> list[SpeechOutput | CallOutput]:
     """What comes of a reply whose tokens come in bursts."""
     chance = random.Random(seed)
     output = Output(tokenizer, thinking=case.thinking)
-    ids, found = tokens(tokenizer, case.written, seed), list[Speech | Call]()
+    ids, found = tokens(tokenizer, case.written, seed), list[SpeechOutput | CallOutput]()
     while ids:
         size = 1 if seed is None else chance.randint(1, 6)
         burst, ids = ids[:size], ids[size:]
@@ -112,11 +112,11 @@ def given_out(tokenizer: Any, case: Case, seed: int | None) -> list[Speech | Cal
     return found + output.finish()
 
 
-def synthesised(items: Sequence[Speech | Call], code: str = "en") -> list[Clause]:
+def synthesised(items: Sequence[SpeechOutput | CallOutput], code: str = "en") -> list[Clause]:
     """The clauses that a synthesizer is given."""
     cutter, tts, clauses = ClauseCutter(1, language(code)), ScriptedTts(), list[Clause]()
     for item in items:
-        if isinstance(item, Speech):
+        if isinstance(item, SpeechOutput):
             clauses += cutter.feed(TokenBurst(1, item.ids, item.text, ends=item.ends))
     for clause in (clauses := clauses + cutter.flush()):
         assert [chunk for chunk in tts.synthesize(clause)]
@@ -127,11 +127,11 @@ def words(clauses: Sequence[Clause]) -> list[str]:
     return [word.strip(",.;:!?") for clause in clauses for word in clause.spoken.split()]
 
 
-def called(items: Sequence[Speech | Call]) -> list[str]:
+def called(items: Sequence[SpeechOutput | CallOutput]) -> list[str]:
     return [
         "!" if item.problem else f"{item.name} {json.dumps(dict(item.arguments))}"
         for item in items
-        if isinstance(item, Call)
+        if isinstance(item, CallOutput)
     ]
 
 
@@ -206,7 +206,9 @@ async def test_of_a_reply_without_speech_the_user_is_told(tokenizers: dict[str, 
     assert len(SILENT) >= 20
     for case in SILENT:
         items = given_out(tokenizers["text"], case, None)
-        bursts: list[str | ToolCall] = [i.text for i in items if isinstance(i, Speech) and i.text]
+        bursts: list[str | ToolCall] = [
+            i.text for i in items if isinstance(i, SpeechOutput) and i.text
+        ]
         events, tts = list[Event](), ScriptedTts()
         runner = InlineRunner
         llm = ScriptedLlm({"Hello": bursts})

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from voiceloop.llm.model.attention import Place
+from voiceloop.llm.model.attention import SlotPosition
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import Decoder
-from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, Stream, warp
+from voiceloop.llm.rules.sampling import Noise, Penalties, RandomStream, Sampling, warp
 
 ROUNDING = 1e-5
 """How far two ways of computing a logit in single precision may be apart, next to the largest."""
@@ -57,7 +57,7 @@ def _scores(
     scores = warp(penalties.apply(logits, ids[:0]), sampling)[0].double()
     if sampling.temperature:
         noise = Noise(sampling.seed, model.vocab, model.device)
-        scores = scores + noise.gumbel(noise.keys(Stream.CHOICE, turn, len(reply), 1))[0]
+        scores = scores + noise.gumbel(noise.keys(RandomStream.CHOICE, turn, len(reply), 1))[0]
     return scores, float(logits.abs().max())
 
 
@@ -83,7 +83,7 @@ class Uneven:
             logits = torch.cat(rows)[-keep:]
         return self._off(logits, len(ids))
 
-    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+    def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
         """See `Decoder.forward_at`."""
         return self._off(self.inner.forward_at(ids, place, keep), len(ids))
 

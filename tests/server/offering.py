@@ -22,7 +22,7 @@ from voiceloop.engines import Engines
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server import logs
-from voiceloop.server.app import App, Place
+from voiceloop.server.app import App, ServeOptions
 from voiceloop.server.auth import Access
 from voiceloop.server.http import load
 from voiceloop.server.offers import Offers
@@ -77,7 +77,9 @@ def main(port: str, page: str, file: str, *ports: str) -> None:
     own = Path(file)
     given = given_in_settings(*load_config([own] if own.exists() else []))
     offers = Offers(given, own, [int(one) for one in ports])
-    app = App(nullcontext(engines), Config(), Place(binding, access, load(Path(page))), offers)
+    app = App(
+        nullcontext(engines), Config(), ServeOptions(binding, access, load(Path(page))), offers
+    )
     anyio.run(app.run, lambda: print("ready", flush=True), backend_options=LOOP)
 
 

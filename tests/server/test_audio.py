@@ -12,7 +12,7 @@ from voiceloop.server.audio import (
     MAX_LAG_S,
     RATE,
     TAIL_S,
-    Encoder,
+    ResponseEncoder,
     SocketMicrophone,
     SocketSpeaker,
     from_wire,
@@ -178,7 +178,7 @@ async def test_what_is_cleared_takes_no_format_with_it(
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_response_is_as_long_and_as_loud_in_every_format(format: AudioFormat) -> None:
-    encoder, whole = Encoder(format), tone(1.0, RATE)
+    encoder, whole = ResponseEncoder(format), tone(1.0, RATE)
     made = b"".join(encoder.feed(whole[at : at + 480]) for at in range(0, RATE, 480))
     assert len(made) == format.rate * format.sample_bytes
     assert length(made, format) == RATE
@@ -188,5 +188,5 @@ def test_a_response_is_as_long_and_as_loud_in_every_format(format: AudioFormat) 
 
 
 def test_what_a_telephone_cannot_carry_does_not_come_back_as_something_else() -> None:
-    made = Encoder(MU).feed(tone(1.0, RATE, hertz=6000))
+    made = ResponseEncoder(MU).feed(tone(1.0, RATE, hertz=6000))
     assert level(from_wire(made, MU)[80:]) < 0.001

@@ -13,9 +13,9 @@ from voiceloop.server.auth import (
     KEY_PROTOCOL,
     PROTOCOL,
     Access,
+    AccessRefused,
     Allowed,
-    Reason,
-    Refused,
+    RefusalReason,
 )
 from voiceloop.server.keys import Keyring
 from voiceloop.server.port import Binding, check_binding
@@ -46,7 +46,9 @@ def offering(*protocols: str) -> tuple[str, str]:
     return "Sec-WebSocket-Protocol", ", ".join(protocols)
 
 
-def verdict(access: Access, *headers: tuple[str, str], target: str = URL) -> Allowed | Refused:
+def verdict(
+    access: Access, *headers: tuple[str, str], target: str = URL
+) -> Allowed | AccessRefused:
     return access.judge(target, headers)
 
 
@@ -56,9 +58,9 @@ def allowed(access: Access, *headers: tuple[str, str], target: str = URL) -> All
     return judged
 
 
-def refused(access: Access, *headers: tuple[str, str], target: str = URL) -> Reason:
+def refused(access: Access, *headers: tuple[str, str], target: str = URL) -> RefusalReason:
     judged = verdict(access, *headers, target=target)
-    assert isinstance(judged, Refused), judged
+    assert isinstance(judged, AccessRefused), judged
     return judged.reason
 
 
@@ -179,18 +181,18 @@ HOSTILE_HOSTS = [
 @pytest.mark.parametrize("host", HOSTILE_HOSTS)
 @pytest.mark.parametrize("access", [LOCAL, KEYED])
 def test_the_server_answers_to_no_other_name(access: Access, host: str) -> None:
-    assert access.host([("Host", host)]) == Refused(Reason.HOST)
-    assert refused(access, ("Host", host), BEARER) is Reason.HOST
+    assert access.host([("Host", host)]) == AccessRefused(RefusalReason.HOST)
+    assert refused(access, ("Host", host), BEARER) is RefusalReason.HOST
 
 
 @pytest.mark.parametrize("host", ["voice.example.com", "voice.example.com:443", "localhost"])
 def test_a_name_goes_with_its_port(host: str) -> None:
-    assert PUBLIC.host([("Host", host)]) == Refused(Reason.HOST)
+    assert PUBLIC.host([("Host", host)]) == AccessRefused(RefusalReason.HOST)
     assert refused(PUBLIC, ("Host", "localhost:8443"), ("Origin", f"https://{host}"), BEARER)
 
 
 def test_a_request_says_whom_it_is_for() -> None:
-    assert refused(LOCAL) is Reason.HOST
+    assert refused(LOCAL) is RefusalReason.HOST
 
 
 @pytest.mark.parametrize("name", ["Host", "Origin", "Authorization"])
@@ -198,8 +200,8 @@ def test_a_header_that_decides_is_there_once(name: str) -> None:
     headers = [HOST, OWN, BEARER]
     twice = next(header for header in headers if header[0] == name)
     for access in (LOCAL, KEYED):
-        assert refused(access, *headers, (name.upper(), twice[1])) is Reason.DUPLICATE_HEADER
-        assert access.host([*headers, twice]) == Refused(Reason.DUPLICATE_HEADER)
+        assert refused(access, *headers, (name.upper(), twice[1])) is RefusalReason.DUPLICATE_HEADER
+        assert access.host([*headers, twice]) == AccessRefused(RefusalReason.DUPLICATE_HEADER)
 
 
 # --- Origin -------------------------------------------------------------------------------------
@@ -245,19 +247,19 @@ HOSTILE_ORIGINS = [
 @pytest.mark.parametrize("origin", HOSTILE_ORIGINS)
 @pytest.mark.parametrize("access", [LOCAL, KEYED])
 def test_no_other_page_may_connect_even_with_a_key(access: Access, origin: str) -> None:
-    assert refused(access, HOST, ("Origin", origin), BEARER) is Reason.ORIGIN
+    assert refused(access, HOST, ("Origin", origin), BEARER) is RefusalReason.ORIGIN
 
 
 def test_named_origins_are_not_patterns() -> None:
     for origin in ("https://app.example.com.evil.example", "https://appXexample.com", "tauri://b"):
         host = ("Host", "voice.example.com:8443")
-        assert refused(PUBLIC, host, ("Origin", origin), BEARER) is Reason.ORIGIN
+        assert refused(PUBLIC, host, ("Origin", origin), BEARER) is RefusalReason.ORIGIN
 
 
 def test_a_program_sends_no_origin() -> None:
     assert allowed(LOCAL, HOST) == Allowed(None)
     assert allowed(KEYED, HOST, BEARER) == Allowed(ID)
-    assert refused(KEYED, HOST) is Reason.NO_KEY
+    assert refused(KEYED, HOST) is RefusalReason.NO_KEY
 
 
 # --- proxies ------------------------------------------------------------------------------------
@@ -267,16 +269,16 @@ FORWARDED = ["Forwarded", "Via", "X-Forwarded-For", "X-FORWARDED-PROTO", "x-real
 
 @pytest.mark.parametrize("name", [*FORWARDED, "X-Forwarded-Host"])
 def test_what_a_proxy_forwards_is_not_this_machine(name: str) -> None:
-    assert refused(LOCAL, HOST, (name, "127.0.0.1")) is Reason.PROXY
-    assert LOCAL.host([HOST, (name, "")]) == Refused(Reason.PROXY)
+    assert refused(LOCAL, HOST, (name, "127.0.0.1")) is RefusalReason.PROXY
+    assert LOCAL.host([HOST, (name, "")]) == AccessRefused(RefusalReason.PROXY)
     assert allowed(PROXIED, HOST, BEARER, (name, "192.0.2.7"))
     assert allowed(KEYED, HOST, BEARER, (name, "192.0.2.7"))
 
 
 def test_nothing_that_a_proxy_adds_is_believed() -> None:
     forged = ("X-Forwarded-Host", "voice.example.com"), ("X-Forwarded-For", "127.0.0.1")
-    assert refused(PROXIED, ("Host", "evil.example"), BEARER, *forged) is Reason.HOST
-    assert refused(PROXIED, HOST, *forged) is Reason.NO_KEY
+    assert refused(PROXIED, ("Host", "evil.example"), BEARER, *forged) is RefusalReason.HOST
+    assert refused(PROXIED, HOST, *forged) is RefusalReason.NO_KEY
 
 
 # --- keys ---------------------------------------------------------------------------------------
@@ -302,45 +304,45 @@ def test_a_key_comes_in_either_of_two_places(headers: list[tuple[str, str]]) -> 
 @pytest.mark.parametrize(
     ("headers", "reason"),
     [
-        ([], Reason.NO_KEY),
-        ([offering(PROTOCOL)], Reason.NO_KEY),
-        ([("Authorization", "")], Reason.NO_KEY),
-        ([("Authorization", KEY)], Reason.NO_KEY),
-        ([("Authorization", "Bearer")], Reason.NO_KEY),
-        ([("Authorization", "Bearer ")], Reason.NO_KEY),
-        ([("Authorization", f"Bearer {KEY} {KEY}")], Reason.NO_KEY),
-        ([("Authorization", f"Bearer {KEY}\n")], Reason.NO_KEY),
-        ([("Authorization", f"Token {KEY}")], Reason.NO_KEY),
-        ([("Authorization", "Basic dXNlcjpwYXNz")], Reason.NO_KEY),
-        ([("Authorization", f"\u212aearer {KEY}")], Reason.NO_KEY),
-        ([("X-Api-Key", KEY)], Reason.NO_KEY),
-        ([("Cookie", f"key={KEY}")], Reason.NO_KEY),
-        ([("Authorization", f"Bearer {KEY}x")], Reason.WRONG_KEY),
-        ([("Authorization", f"Bearer {KEY[:-1]}")], Reason.WRONG_KEY),
-        ([("Authorization", f"Bearer {KEY.upper()}")], Reason.WRONG_KEY),
-        ([("Authorization", f"Bearer {ID}")], Reason.WRONG_KEY),
-        ([("Authorization", f"Bearer {'x' * 8765}")], Reason.WRONG_KEY),
-        ([offering(PROTOCOL, KEY_PROTOCOL)], Reason.WRONG_KEY),
-        ([offering(PROTOCOL, KEY_PROTOCOL + "x")], Reason.WRONG_KEY),
-        ([offering(PROTOCOL, KEY)], Reason.NO_KEY),
-        ([offering(PROTOCOL, KEY_PROTOCOL.upper() + KEY)], Reason.NO_KEY),
-        ([BEARER, offering(PROTOCOL, KEY_PROTOCOL + KEY)], Reason.TWO_KEYS),
-        ([BEARER, offering(PROTOCOL, KEY_PROTOCOL + SECOND)], Reason.TWO_KEYS),
-        ([offering(PROTOCOL, KEY_PROTOCOL + "x", KEY_PROTOCOL + KEY)], Reason.TWO_KEYS),
-        ([BEARER, ("authorization", "Bearer x")], Reason.DUPLICATE_HEADER),
-        ([offering(KEY_PROTOCOL + KEY)], Reason.SUBPROTOCOL),
-        ([BEARER, offering("graphql-ws")], Reason.SUBPROTOCOL),
-        ([BEARER, offering("REALTIME")], Reason.SUBPROTOCOL),
-        ([BEARER, offering("")], Reason.SUBPROTOCOL),
-        ([BEARER, offering(PROTOCOL, "")], Reason.SUBPROTOCOL),
-        ([BEARER, offering(PROTOCOL, "a b")], Reason.SUBPROTOCOL),
-        ([BEARER, offering(PROTOCOL, "a=b")], Reason.SUBPROTOCOL),
-        ([BEARER, offering(PROTOCOL, '"realtime"')], Reason.SUBPROTOCOL),
-        ([BEARER, offering(PROTOCOL, "\u00e9")], Reason.SUBPROTOCOL),
+        ([], RefusalReason.NO_KEY),
+        ([offering(PROTOCOL)], RefusalReason.NO_KEY),
+        ([("Authorization", "")], RefusalReason.NO_KEY),
+        ([("Authorization", KEY)], RefusalReason.NO_KEY),
+        ([("Authorization", "Bearer")], RefusalReason.NO_KEY),
+        ([("Authorization", "Bearer ")], RefusalReason.NO_KEY),
+        ([("Authorization", f"Bearer {KEY} {KEY}")], RefusalReason.NO_KEY),
+        ([("Authorization", f"Bearer {KEY}\n")], RefusalReason.NO_KEY),
+        ([("Authorization", f"Token {KEY}")], RefusalReason.NO_KEY),
+        ([("Authorization", "Basic dXNlcjpwYXNz")], RefusalReason.NO_KEY),
+        ([("Authorization", f"\u212aearer {KEY}")], RefusalReason.NO_KEY),
+        ([("X-Api-Key", KEY)], RefusalReason.NO_KEY),
+        ([("Cookie", f"key={KEY}")], RefusalReason.NO_KEY),
+        ([("Authorization", f"Bearer {KEY}x")], RefusalReason.WRONG_KEY),
+        ([("Authorization", f"Bearer {KEY[:-1]}")], RefusalReason.WRONG_KEY),
+        ([("Authorization", f"Bearer {KEY.upper()}")], RefusalReason.WRONG_KEY),
+        ([("Authorization", f"Bearer {ID}")], RefusalReason.WRONG_KEY),
+        ([("Authorization", f"Bearer {'x' * 8765}")], RefusalReason.WRONG_KEY),
+        ([offering(PROTOCOL, KEY_PROTOCOL)], RefusalReason.WRONG_KEY),
+        ([offering(PROTOCOL, KEY_PROTOCOL + "x")], RefusalReason.WRONG_KEY),
+        ([offering(PROTOCOL, KEY)], RefusalReason.NO_KEY),
+        ([offering(PROTOCOL, KEY_PROTOCOL.upper() + KEY)], RefusalReason.NO_KEY),
+        ([BEARER, offering(PROTOCOL, KEY_PROTOCOL + KEY)], RefusalReason.TWO_KEYS),
+        ([BEARER, offering(PROTOCOL, KEY_PROTOCOL + SECOND)], RefusalReason.TWO_KEYS),
+        ([offering(PROTOCOL, KEY_PROTOCOL + "x", KEY_PROTOCOL + KEY)], RefusalReason.TWO_KEYS),
+        ([BEARER, ("authorization", "Bearer x")], RefusalReason.DUPLICATE_HEADER),
+        ([offering(KEY_PROTOCOL + KEY)], RefusalReason.SUBPROTOCOL),
+        ([BEARER, offering("graphql-ws")], RefusalReason.SUBPROTOCOL),
+        ([BEARER, offering("REALTIME")], RefusalReason.SUBPROTOCOL),
+        ([BEARER, offering("")], RefusalReason.SUBPROTOCOL),
+        ([BEARER, offering(PROTOCOL, "")], RefusalReason.SUBPROTOCOL),
+        ([BEARER, offering(PROTOCOL, "a b")], RefusalReason.SUBPROTOCOL),
+        ([BEARER, offering(PROTOCOL, "a=b")], RefusalReason.SUBPROTOCOL),
+        ([BEARER, offering(PROTOCOL, '"realtime"')], RefusalReason.SUBPROTOCOL),
+        ([BEARER, offering(PROTOCOL, "\u00e9")], RefusalReason.SUBPROTOCOL),
     ],
 )
 def test_a_key_that_is_missing_wrong_or_in_doubt_opens_nothing(
-    headers: list[tuple[str, str]], reason: Reason
+    headers: list[tuple[str, str]], reason: RefusalReason
 ) -> None:
     assert refused(KEYED, HOST, *headers) is reason
     assert refused(KEYED, HOST, OWN, *headers) is reason
@@ -377,7 +379,7 @@ def test_whoever_comes_for_words_alone_may_say_so(query: str) -> None:
     ],
 )  # fmt: skip
 def test_a_key_in_the_url_is_refused_even_beside_a_good_one(query: str) -> None:
-    assert refused(KEYED, HOST, BEARER, target=f"{URL}?{query}") is Reason.KEY_IN_URL
+    assert refused(KEYED, HOST, BEARER, target=f"{URL}?{query}") is RefusalReason.KEY_IN_URL
 
 
 @pytest.mark.parametrize(
@@ -394,21 +396,21 @@ def test_a_key_in_the_url_is_refused_even_beside_a_good_one(query: str) -> None:
     ],
 )
 def test_no_other_parameter_is_ignored_in_silence(query: str) -> None:
-    assert refused(LOCAL, HOST, target=f"{URL}?{query}") is Reason.QUERY
+    assert refused(LOCAL, HOST, target=f"{URL}?{query}") is RefusalReason.QUERY
 
 
 # --- all of it ----------------------------------------------------------------------------------
 
 
 def test_every_refusal_has_a_status_and_a_hint_of_one_line() -> None:
-    for reason in Reason:
-        said = Refused(reason)
+    for reason in RefusalReason:
+        said = AccessRefused(reason)
         assert 400 <= said.status < 500
         assert said.hint
         assert "\n" not in said.hint
-    assert {reason for reason in Reason if Refused(reason).status == 401} == {
-        Reason.NO_KEY,
-        Reason.WRONG_KEY,
+    assert {reason for reason in RefusalReason if AccessRefused(reason).status == 401} == {
+        RefusalReason.NO_KEY,
+        RefusalReason.WRONG_KEY,
     }
 
 
@@ -445,7 +447,7 @@ def test_whoever_is_allowed_has_kept_every_rule(
     access: Access, target: str, headers: list[tuple[str, str]]
 ) -> None:
     judged = access.judge(target, headers)
-    if isinstance(judged, Refused):
+    if isinstance(judged, AccessRefused):
         return
     [host] = values(headers, "host")
     assert host.lower() in access.hosts
@@ -472,7 +474,7 @@ def test_no_request_is_too_strange_to_be_judged(
     target: str, headers: list[tuple[str, str]]
 ) -> None:
     for access in (LOCAL, KEYED):
-        assert isinstance(access.judge(target, [HOST, *headers]), Allowed | Refused)
+        assert isinstance(access.judge(target, [HOST, *headers]), Allowed | AccessRefused)
         access.judge(f"{URL}?{target}", [HOST, *headers])
         access.host(headers)
 

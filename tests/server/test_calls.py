@@ -22,7 +22,7 @@ from voiceloop.languages import AUTO, language
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.visit import Visit
+from voiceloop.server.visit import ClientSession
 from voiceloop.types import ToolCall
 from voiceloop.wire.client_events import parse
 from voiceloop.wire.ids import maker
@@ -69,7 +69,7 @@ class Client:
 
     def __init__(self, dialogue: Dialogue) -> None:
         self.dialogue, self.told = dialogue, Told()
-        self.visit = Visit(dialogue, self.told)
+        self.visit = ClientSession(dialogue, self.told)
 
     def send(self, kind: str, **fields: object) -> None:
         self.visit.handle(parse(json.dumps({"type": kind, **fields})))
@@ -258,7 +258,7 @@ async def test_what_was_found_to_be_spoken_still_is_where_the_client_comes_back(
     async with client(AUTO) as (one, _):
         one.visit.session.language = language("fr")  # it was detected
         await one.visit.stop()
-        assert Visit(one.dialogue, one.told).session.language.code == "fr"
+        assert ClientSession(one.dialogue, one.told).session.language.code == "fr"
 
 
 # ---- which function is called, and what is read

@@ -29,7 +29,7 @@ from voiceloop.server.connection import (
     Disconnected,
 )
 from voiceloop.server.limits import Kind, Refusal, Ticket
-from voiceloop.server.lobby import Lobby
+from voiceloop.server.lobby import SessionRegistry
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import ENOUGH_BYTES
 
@@ -117,7 +117,7 @@ class Server:
         engines = Engines(ScriptedVad(), ScriptedAsr(script), run(), llm, run(), tts, run())
         self.limits = replace(ServerConfig(), **limits)
         self.metrics = Metrics()
-        self.lobby = Lobby(
+        self.lobby = SessionRegistry(
             engines, replace(Config(), server=self.limits), self.metrics, lambda: None
         )
         self.tasks = tasks

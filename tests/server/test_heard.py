@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from voiceloop.languages import language
 from voiceloop.server.history import history, text_of
-from voiceloop.server.speaking import Said
+from voiceloop.server.speaking import ClauseStarts
 from voiceloop.tts.clauses import cut
 from voiceloop.types import spaced
 from voiceloop.wire.items import Message, OutputText
@@ -39,7 +39,7 @@ replies = st.lists(st.tuples(pieces, blanks), min_size=1, max_size=12).map(
 def test_what_was_heard_is_the_beginning_to_the_letter(
     reply: str, code: str, data: st.DataObject
 ) -> None:
-    said, at = Said(), 0
+    said, at = ClauseStarts(), 0
     clauses = cut(reply, language(code))
     for clause in clauses:
         said.add(at, clause)

@@ -9,8 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.auth import Reason, Refused
-from voiceloop.server.http import INDEX, TYPES, Asset, Reply, Site, line, load, policy, refusal
+from voiceloop.server.auth import AccessRefused, RefusalReason
+from voiceloop.server.http import (
+    INDEX,
+    TYPES,
+    Asset,
+    HttpResponse,
+    Site,
+    line,
+    load,
+    policy,
+    refusal,
+)
 
 pytestmark = pytest.mark.pure
 
@@ -34,11 +44,11 @@ EVERYWHERE = {
 }
 
 
-def get(target: str, *headers: tuple[str, str], method: str = "GET") -> Reply:
+def get(target: str, *headers: tuple[str, str], method: str = "GET") -> HttpResponse:
     return SITE.answer(method, target, headers, HOST)
 
 
-def header(reply: Reply, name: str) -> str | None:
+def header(reply: HttpResponse, name: str) -> str | None:
     found = [value for given, value in reply.headers if given == name]
     assert len(found) <= 1
     return found[0] if found else None
@@ -142,11 +152,11 @@ def test_no_list_of_tags_is_too_strange(value: str) -> None:
         get("/", method="POST"),
         get("/", ("If-None-Match", "*")),
         line(503, "busy"),
-        *(refusal(Refused(reason)) for reason in Reason),
+        *(refusal(AccessRefused(reason)) for reason in RefusalReason),
     ],
     ids=lambda reply: str(reply.status),
 )
-def test_every_reply_is_locked_up(reply: Reply) -> None:
+def test_every_reply_is_locked_up(reply: HttpResponse) -> None:
     assert {name: header(reply, name) for name in EVERYWHERE} == EVERYWHERE
     csp = header(reply, "Content-Security-Policy") or ""
     rules = dict(rule.split(" ", 1) for rule in csp.split("; "))
@@ -165,9 +175,9 @@ def test_a_policy_cannot_name_an_ipv6_address() -> None:
     assert "ws:" not in policy("[::1]:8765")
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_a_refusal_is_a_line_that_says_why(reason: Reason) -> None:
-    refused = Refused(reason)
+@pytest.mark.parametrize("reason", RefusalReason)
+def test_a_refusal_is_a_line_that_says_why(reason: RefusalReason) -> None:
+    refused = AccessRefused(reason)
     reply = refusal(refused)
     assert reply.status == refused.status
     assert reply.body.decode() == f"{reason}: {refused.hint}\n"

@@ -20,7 +20,7 @@ from voiceloop.types import Outcome, TurnTrace
 pytestmark = pytest.mark.pure
 
 CODES: tuple[Code, ...] = get_args(Code)
-REASONS = [*auth.Reason, *limits.Kind, *resume.Reason]
+REASONS = [*auth.RefusalReason, *limits.Kind, *resume.ResumeFailure]
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -76,7 +76,7 @@ def test_reasons_do_not_stand_for_each_other() -> None:
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_refusals_are_counted_by_reason(
-    reason: auth.Reason | limits.Kind | resume.Reason,
+    reason: auth.RefusalReason | limits.Kind | resume.ResumeFailure,
 ) -> None:
     metrics = Metrics()
     before = read(metrics)

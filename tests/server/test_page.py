@@ -12,7 +12,7 @@ from msgspec.structs import fields
 from voiceloop import server
 from voiceloop.config import ServerConfig
 from voiceloop.manual import meanings
-from voiceloop.server.auth import Reason, Refused
+from voiceloop.server.auth import AccessRefused, RefusalReason
 from voiceloop.server.keys import LENGTHS, VARIABLE
 from voiceloop.server.metrics import Metrics
 
@@ -42,7 +42,8 @@ def test_every_limit_is_listed_with_its_default_and_its_meaning() -> None:
 
 def test_every_refusal_is_listed_with_its_status_and_hint() -> None:
     assert table("Why a request was refused") == [
-        [f"`{reason}`", f"{Refused(reason).status}", Refused(reason).hint] for reason in Reason
+        [f"`{reason}`", f"{AccessRefused(reason).status}", AccessRefused(reason).hint]
+        for reason in RefusalReason
     ]
 
 

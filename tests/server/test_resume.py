@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from voiceloop.server.resume import Grant, Loss, Reason, Session, Sessions
+from voiceloop.server.resume import Grant, Loss, ResumableSession, ResumeFailure, Sessions
 
 pytestmark = pytest.mark.pure
 
@@ -45,7 +45,7 @@ def granted(result: Grant[str, str] | Loss[str, str]) -> Grant[str, str]:
 class Modelled:
     """A session as one would explain it: who has it, which tokens open it, and which end it."""
 
-    session: Session[str, int]
+    session: ResumableSession[str, int]
     payload: str
     key: str | None
     socket: int | None
@@ -131,9 +131,9 @@ class Clients(RuleBasedStateMachine):
         late = one.socket is None and self.now >= one.deadline
         result = self.real.resume(token, key, socket, self.now)
         if not same_key or one in self.gone or late:
-            assert result == Loss(Reason.UNKNOWN)
+            assert result == Loss(ResumeFailure.UNKNOWN)
         elif token in one.spent:
-            assert result == Loss(Reason.REPLAYED, one.payload, one.socket)
+            assert result == Loss(ResumeFailure.REPLAYED, one.payload, one.socket)
             self.leave(one)
         else:
             assert isinstance(result, Grant)
@@ -187,9 +187,9 @@ def test_whoever_comes_second_ends_it_for_both(first_to_come: str) -> None:
     taken = granted(held.resume(stolen.token, "a", first_to_come, 0.0))
     held.delivered(taken.session, first_to_come)
     assert held.resume(stolen.token, "a", second, 0.0) == Loss(
-        Reason.REPLAYED, "talk", first_to_come
+        ResumeFailure.REPLAYED, "talk", first_to_come
     )
-    assert held.resume(taken.token, "a", first_to_come, 0.0) == Loss(Reason.UNKNOWN)
+    assert held.resume(taken.token, "a", first_to_come, 0.0) == Loss(ResumeFailure.UNKNOWN)
     assert (held.connected, held.parked) == (0, 0)
 
 
@@ -210,7 +210,7 @@ def test_under_another_key_a_token_neither_opens_nor_ends_anything() -> None:
     held = sessions()
     grant = held.begin("a", "talk", "one")
     for key in ("b", None, ""):
-        assert held.resume(grant.token, key, "two", 0.0) == Loss(Reason.UNKNOWN)
+        assert held.resume(grant.token, key, "two", 0.0) == Loss(ResumeFailure.UNKNOWN)
     assert granted(held.resume(grant.token, "a", "two", 0.0)).evicted == "one"
 
 
@@ -260,7 +260,7 @@ def test_where_nothing_is_parked_a_broken_connection_is_the_end() -> None:
     held = sessions(keep_s=0.0)
     grant = held.begin("a", "talk", "one")
     assert held.park(grant.session, "one", 5.0) == ["talk"]
-    assert held.resume(grant.token, "a", "two", 5.0) == Loss(Reason.UNKNOWN)
+    assert held.resume(grant.token, "a", "two", 5.0) == Loss(ResumeFailure.UNKNOWN)
     assert (held.connected, held.parked) == (0, 0)
 
 
@@ -287,7 +287,7 @@ def test_of_all_keys_the_oldest_goes() -> None:
 def test_no_text_is_a_token(text: str) -> None:
     held = sessions()
     held.begin(None, "talk", "one")
-    assert held.resume(text, None, "two", 0.0) == Loss(Reason.UNKNOWN)
+    assert held.resume(text, None, "two", 0.0) == Loss(ResumeFailure.UNKNOWN)
 
 
 def test_a_token_that_was_changed_is_refused() -> None:
@@ -298,14 +298,14 @@ def test_a_token_that_was_changed_is_refused() -> None:
     for changed in [f"{token}=", f"{token}A", token[:-1], f" {token}", f"{token}\n", token[::-1]]:
         held = sessions()
         held.begin(None, "talk", "one")
-        assert held.resume(changed, None, "two", 0.0) == Loss(Reason.UNKNOWN)
+        assert held.resume(changed, None, "two", 0.0) == Loss(ResumeFailure.UNKNOWN)
     for place in range(42):
         held = sessions()
         held.begin(None, "talk", "one")
         other = "A" if token[place] != "A" else "B"
         result = held.resume(token[:place] + other + token[place + 1 :], None, "two", 0.0)
         assert isinstance(result, Loss)
-        assert result.reason is (Reason.UNKNOWN if place <= 21 else Reason.REPLAYED)
+        assert result.reason is (ResumeFailure.UNKNOWN if place <= 21 else ResumeFailure.REPLAYED)
 
 
 def test_tokens_are_random_and_not_kept() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from voiceloop.skills.answer import answer
-from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.known import Answer, SkillContext
 
 CODES = ("en", "de", "es")
 NONE = "none"
@@ -22,8 +22,8 @@ def said(code: str) -> Mapping[str, Sequence[str]]:
     return tomllib.loads((FOLDER / f"{code}.toml").read_text(encoding="utf-8"))
 
 
-def told(text: str, code: str = "en", known: Known | None = None) -> Answer:
+def told(text: str, code: str = "en", known: SkillContext | None = None) -> Answer:
     """The answer that there has to be."""
-    found = answer(text, code, known or Known(NOW))
+    found = answer(text, code, known or SkillContext(NOW))
     assert found is not None, f"no rule knows '{text}'"
     return found

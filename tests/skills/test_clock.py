@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.skills.asked import CODES, NOW, told
 from voiceloop.errors import ConfigError
 from voiceloop.skills.clock import zone
-from voiceloop.skills.known import Known
+from voiceloop.skills.known import SkillContext
 from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.values import Clock, Day, easter, thanksgiving
 
@@ -67,7 +67,7 @@ def test_answers(code: str, text: str, answer: str) -> None:
 
 @given(moments)
 def test_the_time_is_said_as_it_is(now: datetime) -> None:
-    known = Known(now)
+    known = SkillContext(now)
     assert told("What time is it?", "en", known).text == f"It's {now:%-I:%M %p}."
     german = told("Wie spät ist es?", "de", known).text
     assert german == f"Es ist {now.hour}{f':{now:%M}' if now.minute else ''} Uhr."
@@ -142,6 +142,6 @@ def test_a_zone_that_there_is_not_is_refused_with_the_nearest() -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_now_is_the_users(code: str) -> None:
-    tokyo = Known(NOW.astimezone(ZoneInfo("Asia/Tokyo")))
+    tokyo = SkillContext(NOW.astimezone(ZoneInfo("Asia/Tokyo")))
     text = {"en": "What day is it?", "de": "Welcher Tag ist heute?", "es": "¿Qué día es hoy?"}[code]
     assert PHRASES[code].weekday(4) in told(text, code, tokyo).text

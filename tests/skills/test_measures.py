@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.skills.asked import CODES, NOW, told
 from voiceloop.skills.answer import answer
-from voiceloop.skills.known import Known
+from voiceloop.skills.known import SkillContext
 from voiceloop.skills.phrases import PHRASES
-from voiceloop.skills.sums import Refused, power, root
+from voiceloop.skills.sums import NotASum, power, root
 from voiceloop.skills.understand import understand
 from voiceloop.skills.units import UNITS, converted
 from voiceloop.skills.values import Amount
@@ -90,7 +90,7 @@ def test_roots_are_exact_where_they_can_be(number: int, degree: int) -> None:
 
 
 def test_powers_are_bounded() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(NotASum):
         power(Fraction(10), Fraction(10**9))
 
 
@@ -129,4 +129,4 @@ def test_units_are_told_in_words(code: str, text: str, ends: str) -> None:
 
 @pytest.mark.parametrize("text", ["How many liters are in a mile?", "How many meters is 5 meters?"])
 def test_units_of_another_kind_are_left_to_the_model(text: str) -> None:
-    assert answer(text, "en", Known(NOW)) is None
+    assert answer(text, "en", SkillContext(NOW)) is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.skills.asked import CODES, NOW, told
-from voiceloop.skills.known import GAINS, SPEEDS, Known, Timer, Voice
+from voiceloop.skills.known import GAINS, SPEEDS, SkillContext, Timer, VoiceAdjustment
 from voiceloop.skills.tools import TOOLS, run_tool
 
 pytestmark = pytest.mark.pure
@@ -22,7 +22,7 @@ BYE = {"en": "Goodbye.", "de": "Tschüss!", "es": "Adiós."}
 
 @pytest.mark.parametrize("code", CODES)
 def test_stop_is_answered_by_silence_and_goodbye_ends(code: str) -> None:
-    known = Known(NOW, asked=("Who are you?",), heard="Nobody.")
+    known = SkillContext(NOW, asked=("Who are you?",), heard="Nobody.")
     assert told(STOP[code], code, known).text == ""
     assert told(BYE[code], code, known).ends
     assert told(AGAIN[code], code, known).text == "Nobody."
@@ -36,30 +36,32 @@ def test_before_anything_was_said_there_is_nothing_to_repeat(code: str) -> None:
 
 
 def test_what_was_said_is_a_whole_sentence() -> None:
-    known = Known(NOW, asked=("First", "my name is Anna"))
+    known = SkillContext(NOW, asked=("First", "my name is Anna"))
     assert told("What did I say?", "en", known).text == "You said: my name is Anna."
     assert told("What was my first question?", "en", known).text == "You said: First."
 
 
 @given(st.lists(st.sampled_from(["louder", "softer", "slower", "faster", "normal"]), max_size=30))
 def test_a_voice_stays_within_its_bounds(changes: list[str]) -> None:
-    voice = Voice()
+    voice = VoiceAdjustment()
     for change in changes:
         before, voice = voice, voice.changed(change)
         assert GAINS[0] <= voice.gain_db <= GAINS[1]
         assert SPEEDS[0] <= voice.speed <= SPEEDS[1]
         if change == "louder" and before.gain_db < GAINS[1]:
             assert voice.gain > before.gain
-    assert voice.changed("normal") == Voice()
+    assert voice.changed("normal") == VoiceAdjustment()
 
 
 def test_what_goes_no_further_is_said() -> None:
-    loud = Known(NOW, voice=Voice(gain_db=GAINS[1]))
+    loud = SkillContext(NOW, voice=VoiceAdjustment(gain_db=GAINS[1]))
     found = told("Louder!", "en", loud)
     assert found.voice is None and "as loud as" in found.text
-    one = told("Speak slower.", "en", Known(NOW, paced=False))
+    one = told("Speak slower.", "en", SkillContext(NOW, paced=False))
     assert one.voice is None and "one speed" in one.text
-    assert told("Speak louder.", "en", Known(NOW, paced=False)).voice == Voice(gain_db=6)
+    assert told("Speak louder.", "en", SkillContext(NOW, paced=False)).voice == VoiceAdjustment(
+        gain_db=6
+    )
 
 
 JSON = st.recursive(
@@ -80,7 +82,7 @@ NAMES = [tool.name for tool in TOOLS]
 )
 def test_whatever_a_model_writes_it_reads_json(name: str, arguments: dict[str, object]) -> None:
     timers = (Timer(1, "timer", NOW, 60, "eggs"),)
-    found = run_tool(name, arguments, Known(NOW, timers=timers), "en")
+    found = run_tool(name, arguments, SkillContext(NOW, timers=timers), "en")
     assert isinstance(json.loads(found.text), dict)
 
 
@@ -105,12 +107,12 @@ def test_tools_tell_what_they_did(
     name: str, arguments: dict[str, object], text: dict[str, object]
 ) -> None:
     timers = (Timer(1, "timer", NOW, 60, "eggs"),)
-    found = run_tool(name, arguments, Known(NOW, timers=timers), "en")
+    found = run_tool(name, arguments, SkillContext(NOW, timers=timers), "en")
     assert json.loads(found.text) == text
     assert (found.sets is not None) == (name == "set_timer")
     assert bool(found.cancels) == (name == "cancel_timer")
 
 
 def test_a_timer_of_the_models_rings_in_the_users_language() -> None:
-    sets = run_tool("set_timer", {"minutes": 5, "name": "Tee"}, Known(NOW), "de").sets
+    sets = run_tool("set_timer", {"minutes": 5, "name": "Tee"}, SkillContext(NOW), "de").sets
     assert sets is not None and sets.rings == "Der Timer Tee ist abgelaufen."

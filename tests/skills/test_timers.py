@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.skills.asked import CODES, NOW, told
 from voiceloop.skills.answer import answer
-from voiceloop.skills.known import Known, Timer
+from voiceloop.skills.known import SkillContext, Timer
 from voiceloop.skills.phrases import PHRASES
 
 pytestmark = pytest.mark.pure
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.pure
 EGGS = Timer(1, "timer", NOW + timedelta(seconds=90), 360, "eggs", "The eggs timer is over.")
 PLAIN = Timer(2, "timer", NOW + timedelta(seconds=300), 600)
 ALARM = Timer(3, "alarm", NOW.replace(hour=18, minute=30), 10_080)
-RUNNING = Known(NOW, timers=(EGGS, PLAIN, ALARM))
+RUNNING = SkillContext(NOW, timers=(EGGS, PLAIN, ALARM))
 
 
 @given(st.integers(1, 23), st.integers(1, 59), st.integers(1, 59))
@@ -84,7 +84,7 @@ def test_alarms_ring_at_their_time(code: str, text: str, due: str) -> None:
     "text", ["Set an alarm for the 3rd of March at 7", "Wake me yesterday at 7"]
 )
 def test_no_alarm_is_set_that_could_not_ring(text: str) -> None:
-    assert answer(text, "en", Known(NOW)) is None
+    assert answer(text, "en", SkillContext(NOW)) is None
 
 
 def test_a_reminder_is_said_to_whom_it_is_for() -> None:
@@ -96,16 +96,16 @@ def test_a_reminder_is_said_to_whom_it_is_for() -> None:
 
 def test_no_timer_runs_for_too_long_and_there_are_not_too_many() -> None:
     assert told("Set a timer for two days.").sets is None
-    full = Known(NOW, timers=[replace(PLAIN, number=number) for number in range(20)])
+    full = SkillContext(NOW, timers=[replace(PLAIN, number=number) for number in range(20)])
     assert told("Set a timer for ten minutes.", "en", full).sets is None
 
 
 def test_a_time_is_asked_for_where_there_is_none_and_understood_right_after() -> None:
     asked = told("Set a timer.")
     assert asked.asks_for_time and asked.sets is None
-    sets = told("Ten minutes.", "en", Known(NOW, asks_for_time=True)).sets
+    sets = told("Ten minutes.", "en", SkillContext(NOW, asks_for_time=True)).sets
     assert sets is not None and sets.seconds == 600
-    assert answer("Ten minutes.", "en", Known(NOW)) is None
+    assert answer("Ten minutes.", "en", SkillContext(NOW)) is None
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_what_is_left_is_told(text: str, left: str) -> None:
 
 
 def test_of_a_single_timer_only_the_time_is_told() -> None:
-    known = Known(NOW, timers=(PLAIN,))
+    known = SkillContext(NOW, timers=(PLAIN,))
     assert told("How much time is left?", "en", known).text == "5 minutes left."
     assert told("How much time is left?").text == "No timer is running."
 

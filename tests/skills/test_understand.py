@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.skills.asked import CODES, NONE, NOW, said
 from voiceloop.skills.answer import answer
 from voiceloop.skills.grammar import Grammar
-from voiceloop.skills.known import Known
+from voiceloop.skills.known import SkillContext
 from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.requests import de, en, es
 from voiceloop.skills.template import whole
@@ -102,7 +102,7 @@ WORDS = {code: " ".join(text for one, _, text in IN if one == code).split() for 
 def test_words_in_any_order_are_answered_or_not(code: str, data: st.DataObject) -> None:
     words = st.sampled_from([*WORDS[code], "99999999", "0", "1/0", "31", "9999"])
     text = " ".join(data.draw(st.lists(words, max_size=12)))
-    answer(text, code, Known(NOW, asked=("",), asks_for_time=True))
+    answer(text, code, SkillContext(NOW, asked=("",), asks_for_time=True))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_words_in_any_order_are_answered_or_not(code: str, data: st.DataObject) 
     ],
 )
 def test_nothing_is_too_large(text: str) -> None:
-    answer(text, "en", Known(NOW))
+    answer(text, "en", SkillContext(NOW))
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.skills.asked import CODES
 from voiceloop.skills.phrases import PHRASES
-from voiceloop.skills.template import Place, compiled, whole
+from voiceloop.skills.template import WordSpan, compiled, whole
 from voiceloop.skills.words import counted, plain, spelled, value
 
 pytestmark = pytest.mark.pure
@@ -63,4 +63,4 @@ def test_templates_choose_leave_out_repeat_and_call_others() -> None:
 
 def test_a_slot_of_any_words_tells_where_they_stand() -> None:
     template = compiled("say {w:words} again", {}, {"words": lambda words: True})
-    assert whole(template, ("say", "x", "again", "again")) == {"w": Place(1, 3)}
+    assert whole(template, ("say", "x", "again", "again")) == {"w": WordSpan(1, 3)}

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.tts.piper_voices import write_piper_voice
 from tests.tts.saying import clause, joined, say
 from voiceloop.catalog.names import KOKORO, PIPER
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError
@@ -102,9 +102,9 @@ ENGINES = {
     # It makes the sound of a whole text at once.
     "kokoro": Case(_kokoro, streams=False),
 }
-if Store().find(PIPER):
+if ModelStore().find(PIPER):
     ENGINES["piper-pulled"] = Case(lambda _, speed: piper(TtsConfig(engine="piper", speed=speed)))
-if Store().find(KOKORO):
+if ModelStore().find(KOKORO):
     ENGINES["kokoro-pulled"] = Case(
         lambda _, speed: kokoro(TtsConfig(engine="kokoro", speed=speed)), streams=False
     )

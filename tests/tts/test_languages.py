@@ -12,7 +12,7 @@ from tests.tts.test_clauses import burst
 from tests.tts.test_normalize import check
 from tests.tts.written import SAID as WRITTEN
 from voiceloop.languages import LANGUAGES, Language, language
-from voiceloop.languages.spoken import Spoken
+from voiceloop.languages.spoken import SpeakingRules
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.normalize import normalize
 from voiceloop.tts.plain import plain
@@ -156,7 +156,7 @@ def test_in_an_unknown_language_a_number_is_left_to_the_synthesizer(number: int)
     assert normalize(f"ab {number} cd", language("xx")).text == f"ab {number} cd"
 
 
-def spoken_of(known: Language) -> Spoken:
+def spoken_of(known: Language) -> SpeakingRules:
     assert known.spoken is not None
     return known.spoken
 

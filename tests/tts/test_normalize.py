@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from voiceloop.languages.en import ENGLISH
-from voiceloop.tts.normalize import Said, normalize
+from voiceloop.tts.normalize import SpokenText, normalize
 
 pytestmark = pytest.mark.pure
 CODE = "There is code here that I cannot read aloud."
@@ -139,7 +139,7 @@ def test_plain_words_are_said_as_they_are(text: str) -> None:
     assert [word.written for word in said.words] == [word.end for word in said.words]
 
 
-def check(said: Said, written: str) -> None:
+def check(said: SpokenText, written: str) -> None:
     assert [said.text[word.start : word.end] for word in said.words] == said.text.split()
     assert all(a.end + 1 == b.start for a, b in pairwise(said.words))
     counts = [0, *(word.written for word in said.words), len(written)]

@@ -176,7 +176,7 @@ def test_audio_that_is_not_there_is_no_key() -> None:
 
 def test_a_number_that_json_has_not_is_never_sent() -> None:
     with pytest.raises(ValueError, match="JSON"):
-        extensions.TraceTold(None, None, {"seconds": float("nan")}).to_json("event_1")
+        extensions.TraceSent(None, None, {"seconds": float("nan")}).to_json("event_1")
 
 
 # --- what the client says -------------------------------------------------------------------------

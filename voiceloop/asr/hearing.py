@@ -24,7 +24,7 @@ ARRIVALS = 3000
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedFrame:
     """A frame, and what voice activity detection makes of the windows that it completes."""
 
     frame: AudioFrame
@@ -62,14 +62,14 @@ class Hearing:
         self._detector.forget()
         self._forgotten = self.recent.end
 
-    def judge(self, frame: AudioFrame) -> Judged:
+    def judge(self, frame: AudioFrame) -> JudgedFrame:
         """Ask about the windows that `frame` completes: each frame once, in order, one by one."""
         windows = tuple(
             (window, self._vad.probability(window.pcm)) for window in self._framer.feed(frame.pcm)
         )
-        return Judged(frame, windows, self._framer.rest)
+        return JudgedFrame(frame, windows, self._framer.rest)
 
-    def feed(self, judged: Judged, arrived: float) -> Iterator[TurnEvent]:
+    def feed(self, judged: JudgedFrame, arrived: float) -> Iterator[TurnEvent]:
         """What is found in a frame that has `arrived` then; each event is to be dealt with before
         the next is asked for, since it may have the turn `end`. Pauses and silences do not wait for
         a whole window."""

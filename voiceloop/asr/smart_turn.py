@@ -20,7 +20,7 @@ from voiceloop.catalog.names import find
 from voiceloop.config import TurnConfig
 from voiceloop.engines import TurnModel
 from voiceloop.errors import ModelCorrupt
-from voiceloop.memoryplan import Part
+from voiceloop.memoryplan import MemoryPart
 from voiceloop.types import Pcm
 
 NAME = "smart-turn-v3.2"
@@ -53,12 +53,12 @@ class SmartTurn:
         return float(np.ravel(found)[0])
 
 
-def footprint(config: TurnConfig, device: str) -> Iterator[Part]:
+def footprint(config: TurnConfig, device: str) -> Iterator[MemoryPart]:
     """What the model takes on a device of that type: it runs on the CPU alone."""
     del config
     if device == "cpu":
         files = find(NAME, "turn").rglob("*.onnx")
-        yield Part("ear", sum(file.stat().st_size for file in files))
+        yield MemoryPart("ear", sum(file.stat().st_size for file in files))
 
 
 def smart_turn(config: TurnConfig) -> TurnModel:

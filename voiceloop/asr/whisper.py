@@ -34,7 +34,7 @@ from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr, AsrRequest
 from voiceloop.errors import ConfigError
 from voiceloop.languages import AUTO
-from voiceloop.memoryplan import Part
+from voiceloop.memoryplan import MemoryPart
 from voiceloop.types import Pcm, Word
 
 QUIETEST = 1e-4
@@ -240,7 +240,7 @@ def whisper(config: AsrConfig) -> Asr:
     return Whisper(config, model, Encoding(model, windows, encoder, config.pad_s))
 
 
-def footprint(config: AsrConfig, device: str) -> Iterator[Part]:
+def footprint(config: AsrConfig, device: str) -> Iterator[MemoryPart]:
     """What the recogniser takes on a device of that type: its weights and what it computes in."""
     from voiceloop.asr.whisper_encoder import (
         encoder_bytes,  # with torch, which models of any length spare
@@ -255,9 +255,9 @@ def footprint(config: AsrConfig, device: str) -> Iterator[Part]:
     kept = int(stored * _SHARES[whisper_type(config.compute_type, device)])
     if is_ours(device, read_windows(folder)):
         kept += encoder_bytes(path, silence=config.pad_s is not None)
-    yield Part("Whisper", kept)
+    yield MemoryPart("Whisper", kept)
     if device == "cpu":  # measured: what it computes in, and what loading leaves
-        yield Part("its work", stored)
+        yield MemoryPart("its work", stored)
 
 
 def _languages(model: WhisperModel) -> tuple[str, ...]:

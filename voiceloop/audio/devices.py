@@ -232,7 +232,7 @@ class WavSpeaker(PacedSpeaker):
             self._written += gap
 
 
-class Recorded:
+class RecordedSpeaker:
     """A speaker that sounds, and a file that plays the same beside it."""
 
     def __init__(self, speaker: Speaker, file: WavSpeaker) -> None:

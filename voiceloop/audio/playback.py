@@ -40,7 +40,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class AudioBlock:
     """The next samples for the speaker."""
 
     pcm: Pcm
@@ -53,7 +53,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _PlayedWord:
     end: int
     text: str
     tokens: int
@@ -64,7 +64,7 @@ class _Sound:
 
     def __init__(self, rate: int) -> None:
         self.pcm = SampleBuffer()
-        self.words: list[_Word] = []
+        self.words: list[_PlayedWord] = []
         self.clauses: list[tuple[int, Clause]] = []
         """With the sample at which each begins."""
         self._rate = rate
@@ -89,7 +89,7 @@ class _Sound:
             span = chunk.clause.spans[word.span]
             end = begin + math.ceil(word.end * self._rate / chunk.rate)
             text = chunk.clause.spoken[span.start : span.end]
-            self.words.append(_Word(end, text, span.tokens))
+            self.words.append(_PlayedWord(end, text, span.tokens))
         if chunk.last:
             self.end_clause()
 
@@ -101,7 +101,9 @@ class _Sound:
         self._resampler = self._clause = None
         # Rounding must not put the end of the last word behind the end of its clause.
         end = self.pcm.end
-        self.words = [_Word(min(word.end, end), word.text, word.tokens) for word in self.words]
+        self.words = [
+            _PlayedWord(min(word.end, end), word.text, word.tokens) for word in self.words
+        ]
 
 
 class Playback:
@@ -180,7 +182,7 @@ class Playback:
         if self.first_audible is not None and self.first_audible >= self.position:
             self.first_audible = None
 
-    def block(self, size: int) -> Block | None:
+    def block(self, size: int) -> AudioBlock | None:
         """The next samples, at most `size`, or None where nothing may sound or nothing is there."""
         ready = min(size, self.queued)
         if not ready or not self._open or self.paused or self.stopped:
@@ -197,7 +199,7 @@ class Playback:
         kept = KEPT_S * self.rate
         if self.position - buffer.start > 2 * kept:
             buffer.drop(self.position - kept)
-        return Block(pcm, start, self._begun(), audible)
+        return AudioBlock(pcm, start, self._begun(), audible)
 
     def heard(self, unplayed: int = 0) -> Heard:
         """What has been heard where the speaker still holds the last `unplayed` samples."""

@@ -13,7 +13,7 @@ import anyio
 
 from voiceloop.audio.devices import Speaker, unplayed
 from voiceloop.audio.frames import louder, samples
-from voiceloop.audio.playback import FADE_MS, Block, Heard, Playback
+from voiceloop.audio.playback import FADE_MS, AudioBlock, Heard, Playback
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.types import Clause, SpeechChunk
 
@@ -147,7 +147,7 @@ class Player:
         """What has been heard of the reply by now."""
         return self._playback.heard(unplayed(self._silent_at, self._speaker.rate))
 
-    def _hand_over(self, block: Block) -> None:
+    def _hand_over(self, block: AudioBlock) -> None:
         begin = self._speaker.write(louder(block.pcm, self._gain, self.gain))
         self._gain = self.gain
         self._silent_at = self._speaker.due()

@@ -33,7 +33,7 @@ Callback = Callable[[Any, int, Any, Any], None]
 NAMES: dict[Kind, str] = {"input": "microphone", "output": "speaker"}
 
 
-class Stream(Protocol):
+class PortAudioStream(Protocol):
     """What is used of a stream of sounddevice."""
 
     @property
@@ -64,7 +64,7 @@ class Stream(Protocol):
         ...
 
 
-Opener = Callable[[Kind, str | None, Callback, Callable[[], None]], tuple[str, Stream]]
+Opener = Callable[[Kind, str | None, Callback, Callable[[], None]], tuple[str, PortAudioStream]]
 """Opens a device by kind and name: gives its full name and a stream that has not been started.
 
 The third argument is the stream's callback, the fourth is called when it ends, for any reason.
@@ -73,7 +73,7 @@ The third argument is the stream's callback, the fourth is called when it ends, 
 
 def open_stream(
     kind: Kind, name: str | None, callback: Callback, finished: Callable[[], None]
-) -> tuple[str, Stream]:
+) -> tuple[str, PortAudioStream]:
     """Open the system's default device, or the one that `name` is a part of the name of.
 
     Raises DeviceError.

@@ -20,7 +20,7 @@ from voiceloop.bench.background import at_level, room
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import BenchAsr, Found
 from voiceloop.bench.machine import most_memory_mb, surroundings
-from voiceloop.bench.record import Record, share
+from voiceloop.bench.record import BenchRecord, share
 from voiceloop.bench.recordings import of_people, read_folder
 from voiceloop.bench.rotation import rotation
 from voiceloop.bench.scoring import word_errors
@@ -49,7 +49,7 @@ MARGIN_MS, SPEECH_DBFS = 300.0, -27.0
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class DecodeCase:
     """Something to decode."""
 
     name: str
@@ -94,7 +94,7 @@ def run(command: BenchAsr, progress: Callable[[str], None]) -> Found:
         "seed": command.seed,
     }
     found = measure(corpora, plain, fast, progress)
-    return Record("asr", machine, settings, {"memory_mb": most_memory_mb(), **found}), {}
+    return BenchRecord("asr", machine, settings, {"memory_mb": most_memory_mb(), **found}), {}
 
 
 def full_windows(config: Config) -> Config:
@@ -105,26 +105,26 @@ def full_windows(config: Config) -> Config:
 # --- what is decoded ----------------------------------------------------------------------------
 
 
-def prefixes(window: Window, end: int | None = None) -> list[Window]:
+def prefixes(window: DecodeCase, end: int | None = None) -> list[DecodeCase]:
     """Return `window` and its beginnings, cut at `CUTS_S` before sample `end` or its own end."""
     last = len(window.pcm) if end is None else end
     cuts = (cut for cut in CUTS_S if cut * SPEECH_RATE < last)
     return [
         window,
-        *(Window(f"{window.name} to {cut} s", window.pcm[: cut * SPEECH_RATE]) for cut in cuts),
+        *(DecodeCase(f"{window.name} to {cut} s", window.pcm[: cut * SPEECH_RATE]) for cut in cuts),
     ]
 
 
-def beginnings(clips: Iterable[Clip]) -> list[Window]:
+def beginnings(clips: Iterable[Clip]) -> list[DecodeCase]:
     """Return all `clips`, and the beginnings of what is said in them."""
     return [
         window
         for clip in clips
-        for window in prefixes(Window(clip.name, clip.pcm, clip.said.text), clip.said.end)
+        for window in prefixes(DecodeCase(clip.name, clip.pcm, clip.said.text), clip.said.end)
     ]
 
 
-def short(count: int, seed: int) -> list[Window]:
+def short(count: int, seed: int) -> list[DecodeCase]:
     """Return short questions, in voices of flite and espeak-ng in turn."""
     texts = [text for text in GENERAL if len(text.split()) <= SHORT_WORDS]
     rng = np.random.default_rng(seed)
@@ -138,11 +138,11 @@ def short(count: int, seed: int) -> list[Window]:
     ]
     pcms = by_flite(lines[::2]), [resampled(one.pcm, one.rate) for one in by_espeak(lines[1::2])]
     around = silence(samples(MARGIN_MS))
-    made: list[Window] = []
+    made: list[DecodeCase] = []
     for number, line in enumerate(lines):
         pcm = at_level(pcms[number % 2][number // 2], SPEECH_DBFS)
         sound = np.concatenate((around, pcm, around))
-        made.append(Window(f"short-{number:03}", sound + room(rng, len(sound)), line.text))
+        made.append(DecodeCase(f"short-{number:03}", sound + room(rng, len(sound)), line.text))
     return made
 
 
@@ -150,7 +150,7 @@ def short(count: int, seed: int) -> list[Window]:
 
 
 def measure(
-    corpora: Mapping[str, Sequence[Window]],
+    corpora: Mapping[str, Sequence[DecodeCase]],
     plain: Asr,
     fast: Asr,
     progress: Callable[[str], None],
@@ -168,7 +168,7 @@ def _counted(asr: Asr) -> dict[str, int]:
 
 
 def compare(
-    windows: Sequence[Window], plain: Asr, fast: Asr, progress: Callable[[str], None]
+    windows: Sequence[DecodeCase], plain: Asr, fast: Asr, progress: Callable[[str], None]
 ) -> list[Compared]:
     """Decode all `windows` with both, in turn."""
     found: list[Compared] = []

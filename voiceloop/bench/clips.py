@@ -16,7 +16,7 @@ from voiceloop.types import Pcm
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ClipSpeech:
     """What the user says in a clip."""
 
     text: str | None = None
@@ -34,7 +34,7 @@ class Clip:
     pcm: Pcm
     background: Pcm
     """What is heard when nobody speaks, over and over; `pcm` is made with it."""
-    said: Said
+    said: ClipSpeech
 
     def read(self, start: int, count: int) -> Pcm:
         """Return the `count` samples from `start` on, of a clip that never ends."""

@@ -23,10 +23,10 @@ from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
     from voiceloop.bench.progress import Progress
-    from voiceloop.bench.record import Record
+    from voiceloop.bench.record import BenchRecord
 
 
-Found: TypeAlias = "tuple[Record, Mapping[str, object]]"
+Found: TypeAlias = "tuple[BenchRecord, Mapping[str, object]]"
 """A record, and other JSON that belongs beside it in a report, by its file's name."""
 
 

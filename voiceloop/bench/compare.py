@@ -136,7 +136,7 @@ FIGURES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """How a figure changed."""
 
     figure: Figure
@@ -161,7 +161,7 @@ class Change:
 class Comparison:
     """Two records side by side."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[FigureChange, ...]
     notes: tuple[str, ...]
     """What else differs: settings and machine."""
 
@@ -194,7 +194,7 @@ def compare(before: object, after: object) -> Comparison:
     return Comparison(changes, tuple(_notes(before, after)))
 
 
-def _change(figure: Figure, old: LatencyRead, new: LatencyRead) -> Change | None:
+def _change(figure: Figure, old: LatencyRead, new: LatencyRead) -> FigureChange | None:
     before, after = (
         {clip.name: value for clip in one.clips if (value := figure.value(clip.takes)) is not None}
         for one in (old, new)
@@ -205,7 +205,7 @@ def _change(figure: Figure, old: LatencyRead, new: LatencyRead) -> Change | None
     was, now = (np.array([one[name] for name in names], np.float64) for one in (before, after))
     statistic, by = figure.statistic, now - was
     bounds = bootstrap(by, statistic, CONFIDENCE)
-    return Change(
+    return FigureChange(
         figure,
         float(statistic(was)),
         float(statistic(now)),
@@ -249,7 +249,7 @@ def text(comparison: Comparison) -> str:
     return "\n".join([changes, *(notes if comparison.notes else []), "", verdict])
 
 
-def _row(change: Change) -> tuple[str, ...]:
+def _row(change: FigureChange) -> tuple[str, ...]:
     unit = change.figure.unit
     scale, form = (100, ".1f") if unit == "%" else (1, ".2f" if unit == "x" else ".0f")
     before, after = (format(scale * value, form) for value in (change.before, change.after))

@@ -25,7 +25,7 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MeasuredReply:
     """One reply in one mode."""
 
     ids: tuple[int, ...]
@@ -94,19 +94,21 @@ def acceptance(rounds: Sequence[Verified]) -> float | None:
     return sum(stood for _, stood in places) / tested if tested else None
 
 
-def paired(fast: Sequence[Answer], slow: Sequence[Answer]) -> Quartiles:
+def paired(fast: Sequence[MeasuredReply], slow: Sequence[MeasuredReply]) -> Quartiles:
     """Ratio of tokens per second over replies to the same prompts, one after the other."""
     return quartiles([one.rate / other.rate for one, other in zip(fast, slow, strict=True)])
 
 
-def per_round(answers: Sequence[Answer]) -> float:
+def per_round(answers: Sequence[MeasuredReply]) -> float:
     """Tokens a round, over all replies; 1 where there was no round."""
     rounds = sum(len(answer.rounds) for answer in answers)
     return sum(answer.round_tokens for answer in answers) / rounds if rounds else 1.0
 
 
 def figures(
-    own: Sequence[Answer], plain: Sequence[Answer], price_per_hour: float | None = None
+    own: Sequence[MeasuredReply],
+    plain: Sequence[MeasuredReply],
+    price_per_hour: float | None = None,
 ) -> dict[str, Any]:
     """Return the figures of replies, and of plain ones to the same prompts in the same order."""
     rates = quartiles([answer.rate for answer in own])
@@ -130,7 +132,7 @@ def figures(
     }
 
 
-def token_s(answers: Sequence[Answer]) -> float:
+def token_s(answers: Sequence[MeasuredReply]) -> float:
     """Return the median seconds of a token after the first."""
     return median([answer.after_first_s for answer in answers if answer.tokens > 1])
 

@@ -14,12 +14,12 @@ from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import BenchLatency, Found
 from voiceloop.bench.inside import without_draft
 from voiceloop.bench.machine import engines, most_memory_mb, surroundings
-from voiceloop.bench.record import Record
+from voiceloop.bench.record import BenchRecord
 from voiceloop.bench.recordings import SPEECH, of_people, read_folder
 from voiceloop.bench.rotation import rotation
 from voiceloop.bench.scoring import WordErrors, word_error_rate, word_errors
 from voiceloop.bench.suites import build
-from voiceloop.bench.takes import FOLLOWED, MODES, Mode, Studio, Take
+from voiceloop.bench.takes import FOLLOWED, MODES, SessionMode, Studio, Take
 from voiceloop.bench.turnfigures import Outcome, cpu_ratio, mode_figures, outcome, ratio
 from voiceloop.config import Config
 from voiceloop.errors import ConfigError
@@ -48,7 +48,7 @@ class Measured:
     """Of the recogniser that was given the whole clip; None where nobody knows what was said."""
 
 
-Figures = Callable[["Plan", Sequence[Measured], Calibration | None], dict[str, Any]]
+Figures = Callable[["LatencyPlan", Sequence[Measured], Calibration | None], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class Suite:
     """What is said, and how it is heard and answered."""
 
     name: str
-    clips: Callable[[Plan], Sequence[Clip]]
-    modes: Sequence[Mode] = MODES
+    clips: Callable[[LatencyPlan], Sequence[Clip]]
+    modes: Sequence[SessionMode] = MODES
     """Where nobody says in which."""
     brief: bool = False
     """Any models answer it, and theirs are as long as the longest allowed: `REPLY_TOKENS`."""
@@ -73,7 +73,7 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LatencyPlan:
     """What to measure."""
 
     config: Config
@@ -82,12 +82,12 @@ class Plan:
     """Recordings, for suites of such."""
     turns: int | None = None
     """None is `TURNS`, or as many as `LIMIT_S` allows."""
-    modes: tuple[Mode, ...] = ()
+    modes: tuple[SessionMode, ...] = ()
     """None are those of the suite."""
     seed: int = 0
 
     @property
-    def chosen(self) -> Sequence[Mode]:
+    def chosen(self) -> Sequence[SessionMode]:
         """The modes, in the order of their columns."""
         return self.modes or self.suite.modes
 
@@ -114,16 +114,16 @@ def brief(config: Config) -> Config:
     return structs.replace(config, llm=structs.replace(config.llm, max_new_tokens=most))
 
 
-def _recordings(plan: Plan) -> Sequence[Clip]:
+def _recordings(plan: LatencyPlan) -> Sequence[Clip]:
     assert plan.folder is not None, "a folder is named"
     return read_folder(plan.folder)[: plan.turns]
 
 
-def _people(plan: Plan) -> Sequence[Clip]:
+def _people(plan: LatencyPlan) -> Sequence[Clip]:
     return read_folder(folder_of(plan))[: plan.turns]
 
 
-def folder_of(plan: Plan) -> Path:
+def folder_of(plan: LatencyPlan) -> Path:
     """Return the folder of people's recordings; raises ConfigError where none is known."""
     asr = plan.config.asr
     if asr.engine == "whisper" and asr.model == "starter":
@@ -154,7 +154,7 @@ def usual_suite(config: Config) -> str:
     return "starter" if own else "questions"
 
 
-def modes_of(names: str | None, known: Sequence[Mode] = MODES) -> tuple[Mode, ...]:
+def modes_of(names: str | None, known: Sequence[SessionMode] = MODES) -> tuple[SessionMode, ...]:
     """Return the modes of a list of names with commas between; raises ConfigError."""
     by_name = {mode.name: mode for mode in known}
     wanted = list(filter(None, map(str.strip, (names or "").split(","))))
@@ -172,11 +172,12 @@ def run(command: BenchLatency, progress: Progress) -> Found:
     folder = of_people(command.input) if name == "people" else command.input
     modes = modes_of(command.modes)
     return carry_out(
-        Plan(command.settings, SUITES[name], folder, command.turns, modes, command.seed), progress
+        LatencyPlan(command.settings, SUITES[name], folder, command.turns, modes, command.seed),
+        progress,
     )
 
 
-def carry_out(plan: Plan, progress: Progress) -> Found:
+def carry_out(plan: LatencyPlan, progress: Progress) -> Found:
     """Measure; returns the record, and for its report the traces of each mode, by file.
 
     Raises ConfigError for a plan that cannot be carried out, AudioError for recordings that cannot
@@ -198,7 +199,7 @@ def carry_out(plan: Plan, progress: Progress) -> Found:
 
 
 def measure(
-    studio: Studio, plan: Plan, clips: Sequence[Clip], progress: Progress
+    studio: Studio, plan: LatencyPlan, clips: Sequence[Clip], progress: Progress
 ) -> list[Measured]:
     """Let sessions hear `clips` in all modes of `plan`, in rotation, for as long as it allows."""
     measured: list[Measured] = []
@@ -208,7 +209,9 @@ def measure(
     return measured
 
 
-def _measure_clip(studio: Studio, follows: bool, clip: Clip, modes: Sequence[Mode]) -> Measured:
+def _measure_clip(
+    studio: Studio, follows: bool, clip: Clip, modes: Sequence[SessionMode]
+) -> Measured:
     alone = not follows or all(map(decides, modes))
     decided = None if alone else studio.take(FOLLOWED, clip).events
     takes = {
@@ -222,19 +225,19 @@ def _measure_clip(studio: Studio, follows: bool, clip: Clip, modes: Sequence[Mod
     return Measured(clip, takes, outcomes, words, word_errors(said, studio.whole(clip)))
 
 
-def decides(mode: Mode) -> bool:
+def decides(mode: SessionMode) -> bool:
     """Tell whether the endpoint decisions in a mode's takes are its own, whoever takes them."""
     return bool(mode.endpoint) or mode == FOLLOWED
 
 
 def record(
-    plan: Plan,
+    plan: LatencyPlan,
     measured: Sequence[Measured],
     *,
     planned: int,
     machine: Mapping[str, object],
     calibration: Calibration | None = None,
-) -> Record:
+) -> BenchRecord:
     """Make the record of as many clips as were `planned`, on such a `machine`."""
 
     def outcomes(name: str) -> list[Outcome]:
@@ -268,10 +271,10 @@ def record(
         "turns": _turns([one for one in measured if fast in one.outcomes]),
     }
     settings = _settings(plan) | {"turns": len(measured), "turns_planned": planned}
-    return Record("latency", machine, settings, found, single)
+    return BenchRecord("latency", machine, settings, found, single)
 
 
-def _settings(plan: Plan) -> dict[str, Any]:
+def _settings(plan: LatencyPlan) -> dict[str, Any]:
     turns = plan.settings.turns
     names = ("endpoint", "hangover_ms", "complete_ms", "incomplete_ms")
     policy = {name: getattr(turns, name) for name in names}

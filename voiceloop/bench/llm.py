@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from voiceloop.bench.command import BenchLlm, Found
 from voiceloop.bench.compare import bootstrap
-from voiceloop.bench.figures import Answer, edges, figures, paired, rounded
+from voiceloop.bench.figures import MeasuredReply, edges, figures, paired, rounded
 from voiceloop.bench.inside import (
     as_chain,
     drafts,
@@ -28,9 +28,9 @@ from voiceloop.bench.inside import (
     without_draft,
 )
 from voiceloop.bench.machine import describe
-from voiceloop.bench.modes import OurMode, Progress, Prompt, interleave
-from voiceloop.bench.record import Record, share
-from voiceloop.catalog.store import Store
+from voiceloop.bench.modes import BenchPrompt, OurMode, Progress, interleave
+from voiceloop.bench.record import BenchRecord, share
+from voiceloop.catalog.store import ModelStore
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, EngineError, ModelNotFound
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
@@ -48,7 +48,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DecodingPlan:
     """What to measure."""
 
     config: LlmConfig = field(default_factory=LlmConfig)
@@ -90,11 +90,11 @@ def run(command: BenchLlm, progress: Progress) -> Found:
             "`bench latency` measures conversations with any engine",
         )
     price = command.price_per_hour
-    plan = Plan(chosen(command), command.prompts, command.repeats, price_per_hour=price)
+    plan = DecodingPlan(chosen(command), command.prompts, command.repeats, price_per_hour=price)
     return measure(plan, progress, every=command.drafts is not None), {}
 
 
-def measure(plan: Plan, progress: Progress, *, every: bool = False) -> Record:
+def measure(plan: DecodingPlan, progress: Progress, *, every: bool = False) -> BenchRecord:
     """Load what there is for the target of `plan` and measure it, with `every` draft that fits.
 
     Raises what loading raises, and ConfigError for a plan that cannot be carried out.
@@ -104,7 +104,7 @@ def measure(plan: Plan, progress: Progress, *, every: bool = False) -> Record:
     refused: dict[str, str] = {}
     engines = _every(plan.config, refused, progress) if every else _own(plan.config, progress)
     first, most = engines[PLAIN], plan.config.max_new_tokens
-    prompts = [Prompt(text, prompt_of(first, text)) for text in texts]
+    prompts = [BenchPrompt(text, prompt_of(first, text)) for text in texts]
     conversations = {name: llm.conversation() for name, llm in engines.items()}
     modes = {name: OurMode(one, most) for name, one in conversations.items()}
     for name, mode in modes.items():
@@ -136,13 +136,15 @@ def measure(plan: Plan, progress: Progress, *, every: bool = False) -> Record:
     }
     machine = describe(target_of(first))
     if OWN in found:
-        return Record("llm", machine, settings, _modes(found, answers, plan.config))
+        return BenchRecord("llm", machine, settings, _modes(found, answers, plan.config))
     best = max(found, key=lambda name: found[name]["over_plain"])
-    return Record("drafts", machine, settings, {"drafts": found, "best": best, "refused": refused})
+    return BenchRecord(
+        "drafts", machine, settings, {"drafts": found, "best": best, "refused": refused}
+    )
 
 
 def _modes(
-    found: Mapping[str, Any], answers: Mapping[str, Sequence[Answer]], config: LlmConfig
+    found: Mapping[str, Any], answers: Mapping[str, Sequence[MeasuredReply]], config: LlmConfig
 ) -> dict[str, Any]:
     """Return the figures of plain decoding beside those of the configured draft."""
     ratio = paired(answers[OWN], answers[PLAIN])
@@ -191,7 +193,9 @@ def _every(
 
 def _names(config: LlmConfig) -> list[str]:
     """Return what might draft for the target: what is configured, and all that is here."""
-    here = [model.name for model in Store().models() if (model.folder / "config.json").is_file()]
+    here = [
+        model.name for model in ModelStore().models() if (model.folder / "config.json").is_file()
+    ]
     named = [PLAIN, "ngram", config.draft, "auto", "starter", *here]
     if config.target == "starter":  # whose own is "auto"
         named = [name for name in named if name != "auto"]
@@ -202,7 +206,7 @@ def _names(config: LlmConfig) -> list[str]:
 # --- prompts and answers -------------------------------------------------------------------------
 
 
-def check(plan: Plan) -> None:
+def check(plan: DecodingPlan) -> None:
     """Raise ConfigError for a plan that cannot be carried out."""
     if plan.config.max_new_tokens < 2:
         raise ConfigError(
@@ -234,7 +238,7 @@ def read_prompts(path: Path) -> list[str]:
     return texts
 
 
-def refuse_empty(answers: Mapping[str, Sequence[Answer]]) -> None:
+def refuse_empty(answers: Mapping[str, Sequence[MeasuredReply]]) -> None:
     """Raise EngineError where some mode has no reply of two tokens."""
     if min(max(answer.tokens for answer in own) for own in answers.values()) < 2:
         raise EngineError(
@@ -247,7 +251,7 @@ def refuse_empty(answers: Mapping[str, Sequence[Answer]]) -> None:
 
 
 def _models(
-    own: Sequence[Answer], before: LlmCounters, after: LlmCounters
+    own: Sequence[MeasuredReply], before: LlmCounters, after: LlmCounters
 ) -> dict[str, float | None]:
     """Return what the models' own work took between two readings."""
     drafted = after.drafted - before.drafted
@@ -259,7 +263,7 @@ def _models(
     }
 
 
-def _over_plain(own: Sequence[Answer], plain: Sequence[Answer]) -> dict[str, Any]:
+def _over_plain(own: Sequence[MeasuredReply], plain: Sequence[MeasuredReply]) -> dict[str, Any]:
     """Return the median ratio of rates, its interval, and the share of equal replies."""
     ratios = [one.rate / other.rate for one, other in zip(own, plain, strict=True)]
     low, high = bootstrap(np.array(ratios), np.median, CONFIDENCE)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from time import perf_counter
 from typing import Protocol
 
-from voiceloop.bench.figures import Answer, Verified
+from voiceloop.bench.figures import MeasuredReply, Verified
 from voiceloop.bench.rotation import rotation
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.types import TokenBurst
@@ -17,7 +17,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class BenchPrompt:
     """What is asked: one user turn."""
 
     text: str
@@ -25,10 +25,10 @@ class Prompt:
     """Everything up to where the reply begins."""
 
 
-class Mode(Protocol):
+class DecodingMode(Protocol):
     """One way of answering."""
 
-    def answer(self, prompt: Prompt) -> Answer:
+    def answer(self, prompt: BenchPrompt) -> MeasuredReply:
         """Give the whole reply to `prompt`, as if it were the first of a conversation."""
         ...
 
@@ -41,7 +41,7 @@ class OurMode:
         self._conversation = conversation
         self._most = max_new_tokens
 
-    def answer(self, prompt: Prompt) -> Answer:
+    def answer(self, prompt: BenchPrompt) -> MeasuredReply:
         """Give the whole reply; its time includes tokenising the question."""
         conversation = self._conversation
         counts = [conversation.counters]
@@ -77,15 +77,18 @@ class OurMode:
         if rounds:
             last, gained = rounds[-1], sum((one.accepted or 0) + 1 for one in rounds)
             rounds[-1] = replace(last, beyond=gained - (tokens - 1))
-        return Answer(reply, tokens, end - began, first_s, tuple(rounds), tokens - 1)
+        return MeasuredReply(reply, tokens, end - began, first_s, tuple(rounds), tokens - 1)
 
 
 def interleave(
-    modes: Mapping[str, Mode], prompts: Sequence[Prompt], limit_s: float, progress: Progress
-) -> dict[str, list[Answer]]:
+    modes: Mapping[str, DecodingMode],
+    prompts: Sequence[BenchPrompt],
+    limit_s: float,
+    progress: Progress,
+) -> dict[str, list[MeasuredReply]]:
     """Have every prompt answered in every mode, in rotation; none is begun that would end later
     than `limit_s` seconds from now."""
-    answers: dict[str, list[Answer]] = {name: [] for name in modes}
+    answers: dict[str, list[MeasuredReply]] = {name: [] for name in modes}
     for done, order in rotation([*modes], len(prompts), limit_s):
         progress(f"answering in {len(modes)} modes: {done + 1} of {len(prompts)}")
         for name in order:

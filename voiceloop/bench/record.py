@@ -15,7 +15,7 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class BenchRecord:
     """One measurement; all of it is what JSON can hold."""
 
     bench: str

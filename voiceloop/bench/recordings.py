@@ -14,7 +14,7 @@ import numpy as np
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples
 from voiceloop.bench.background import room
-from voiceloop.bench.clips import Clip, Said
+from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.errors import AudioError
 from voiceloop.types import Pcm
 
@@ -58,7 +58,7 @@ def _clip(path: Path) -> Clip:
     with AudioFile(path) as file:
         pcm = np.concatenate(list(file.blocks()))
     background = room(np.random.default_rng(0), BACKGROUND_S * SPEECH_RATE, _floor(pcm))
-    return Clip(path.stem, pcm, background, Said(_transcript(path.with_suffix(".txt"))))
+    return Clip(path.stem, pcm, background, ClipSpeech(_transcript(path.with_suffix(".txt"))))
 
 
 def _floor(pcm: Pcm) -> float:

@@ -12,14 +12,14 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
-from voiceloop.bench.record import Record, Values
+from voiceloop.bench.record import BenchRecord, Values
 from voiceloop.errors import VoiceloopError
 
 WIDE = 1000
 """Characters: no table is folded."""
 
 
-def text(record: Record) -> str:
+def text(record: BenchRecord) -> str:
     """Draw a record: what was measured, the figures in tables, and the machine."""
     parts = [
         f"bench {record.bench}: {_told(record.settings)}",
@@ -117,7 +117,7 @@ def open_folder(path: Path) -> Path:
     return path
 
 
-def write(folder: Path, record: Record, beside: Mapping[str, object]) -> None:
+def write(folder: Path, record: BenchRecord, beside: Mapping[str, object]) -> None:
     """Write `report.md` and `bench.json` into `folder`, and `beside` them other JSON by name."""
     (folder / "report.md").write_text(text(record) + "\n", encoding="utf-8")
     known = json.dumps(record.to_json(), indent=1)

@@ -21,7 +21,7 @@ import numpy as np
 
 from voiceloop.audio.frames import SPEECH_RATE, fade_in, fade_out, samples, silence
 from voiceloop.bench.background import Rng, at_level, room
-from voiceloop.bench.clips import Clip, Said, audible
+from voiceloop.bench.clips import Clip, ClipSpeech, audible
 from voiceloop.bench.spoken import (
     FLITE_VOICES,
     Line,
@@ -121,10 +121,10 @@ def _clip(drawn: Drawn, text: str, pcm: Pcm, fade: int) -> Clip:
     around = silence(margin)
     kept = np.concatenate((around, pcm, around))[start : end + 2 * margin]
     sound = np.concatenate((silence(lead - margin), kept))
-    return in_room(drawn, sound, Said(text, *audible(sound)))
+    return in_room(drawn, sound, ClipSpeech(text, *audible(sound)))
 
 
-def in_room(drawn: Drawn, sound: Pcm, said: Said) -> Clip:
+def in_room(drawn: Drawn, sound: Pcm, said: ClipSpeech) -> Clip:
     """Make a clip of `sound` in a quiet room."""
     background = room(drawn.rng, BACKGROUND_S * SPEECH_RATE)
     sound = np.concatenate((sound, silence(samples(TAIL_MS))))

@@ -34,7 +34,7 @@ LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Mode:
+class SessionMode:
     """A way of running a session."""
 
     name: str
@@ -45,12 +45,16 @@ class Mode:
     """Settings of `turns` that differ; such a mode decides for itself where turns end."""
 
 
-FOLLOWED = Mode("speculative")
+FOLLOWED = SessionMode("speculative")
 """The mode whose endpoint decisions the others replay."""
-MODES = (Mode("sequential", SEQUENTIAL, drafts=False), Mode("streaming", STREAMING), FOLLOWED)
+MODES = (
+    SessionMode("sequential", SEQUENTIAL, drafts=False),
+    SessionMode("streaming", STREAMING),
+    FOLLOWED,
+)
 
 
-class Recorded(SpeechDetector):
+class RecordingDetector(SpeechDetector):
     """Decides as it is configured to, and remembers."""
 
     def __init__(self, config: TurnConfig, replay: Sequence[TurnEvent] | None = None) -> None:
@@ -84,7 +88,7 @@ class Recorded(SpeechDetector):
             self._reporting = False
 
 
-class Replayed(Recorded):
+class Replayed(RecordingDetector):
     """Decides what was decided before."""
 
     def __init__(self, config: TurnConfig, events: Sequence[TurnEvent]) -> None:
@@ -133,7 +137,9 @@ class Studio:
     """The language model without its draft."""
     config: Config
 
-    def take(self, mode: Mode, clip: Clip, replay: Sequence[TurnEvent] | None = None) -> Take:
+    def take(
+        self, mode: SessionMode, clip: Clip, replay: Sequence[TurnEvent] | None = None
+    ) -> Take:
         """Let a session hear `clip`; `replay` are the decisions of another take."""
         return anyio.run(self._take, mode, clip, replay)
 
@@ -148,7 +154,9 @@ class Studio:
         """Return where a session hears `clip`, and where it answers."""
         return Room(clip), BriefSpeaker(SPEAKER_RATE, HEARD_S)
 
-    async def _take(self, mode: Mode, clip: Clip, replay: Sequence[TurnEvent] | None) -> Take:
+    async def _take(
+        self, mode: SessionMode, clip: Clip, replay: Sequence[TurnEvent] | None
+    ) -> Take:
         turns = structs.replace(self.config.turns, **mode.endpoint)
         longest_s = min(turns.max_turn_s, len(clip.pcm) / SPEECH_RATE + PATIENCE_S)
         turns = structs.replace(turns, max_turn_s=longest_s)
@@ -157,7 +165,9 @@ class Studio:
         llm = self.engines.llm if mode.drafts else self.plain
         engines = replace(self.engines, llm=llm)
         engines.vad.reset()
-        detector = Recorded(config.turns) if replay is None else Replayed(config.turns, replay)
+        detector = (
+            RecordingDetector(config.turns) if replay is None else Replayed(config.turns, replay)
+        )
         room, speaker = self.stage(clip)
         traces: list[TurnTrace] = []
         finals: list[Transcript] = []

@@ -19,7 +19,7 @@ import soxr
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench.command import BenchTts, Found
 from voiceloop.bench.machine import most_memory_mb, surroundings
-from voiceloop.bench.record import Record, spread
+from voiceloop.bench.record import BenchRecord, spread
 from voiceloop.bench.scoring import word_errors
 from voiceloop.engines import Asr, AsrRequest, Tts
 from voiceloop.errors import ConfigError
@@ -33,7 +33,7 @@ MARGIN_MS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class SpokenClause:
     """A clause that was spoken."""
 
     pcm: Pcm
@@ -49,18 +49,18 @@ def texts() -> list[str]:
     return text.splitlines()
 
 
-def speak(tts: Tts, text: str) -> list[Spoken]:
+def speak(tts: Tts, text: str) -> list[SpokenClause]:
     """Speak the clauses of a reply."""
     return [_spoken(tts, clause) for clause in cut(text, language(tts.language()))]
 
 
-def _spoken(tts: Tts, clause: Clause) -> Spoken:
+def _spoken(tts: Tts, clause: Clause) -> SpokenClause:
     begun, first, pieces = perf_counter(), 0.0, [silence(0)]
     for chunk in tts.synthesize(clause):
         if chunk is not None and len(chunk.pcm):
             first = first or perf_counter() - begun
             pieces.append(chunk.pcm)
-    return Spoken(np.concatenate(pieces), first, perf_counter() - begun)
+    return SpokenClause(np.concatenate(pieces), first, perf_counter() - begun)
 
 
 def heard(asr: Asr, sound: Pcm, rate: int) -> str:
@@ -93,14 +93,14 @@ def run(command: BenchTts, progress: Callable[[str], None]) -> Found:
         "replies": command.replies,
     }
     found, heard = measure(texts()[: command.replies], tts, asr, progress)
-    return Record("tts", machine, settings, found | loaded, heard), {}
+    return BenchRecord("tts", machine, settings, found | loaded, heard), {}
 
 
 def measure(
     replies: Sequence[str], tts: Tts, asr: Asr | None, progress: Callable[[str], None]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures of a synthesizer, and what `asr` made of each reply, if there is one."""
-    clauses, compared = list[Spoken](), list[dict[str, Any]]()
+    clauses, compared = list[SpokenClause](), list[dict[str, Any]]()
     speak(tts, texts()[0])  # a first call is slower than all others
     for number, text in enumerate(replies):
         progress(f"reply {number + 1} of {len(replies)}")

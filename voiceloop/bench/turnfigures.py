@@ -15,7 +15,7 @@ from typing import Any
 
 from voiceloop.asr.turns import TurnEnded
 from voiceloop.audio.frames import SPEECH_RATE, samples
-from voiceloop.bench.clips import Said
+from voiceloop.bench.clips import ClipSpeech
 from voiceloop.bench.record import share, spread
 from voiceloop.bench.scoring import WordErrors
 from voiceloop.bench.takes import Take
@@ -68,7 +68,7 @@ class Outcome:
     """Of all its turns."""
 
 
-def outcome(take: Take, said: Said) -> Outcome:
+def outcome(take: Take, said: ClipSpeech) -> Outcome:
     """Judge a take in which `said` was said.
 
     Where nobody knows when that ended, the detected end stands in for it. What came after an
@@ -107,7 +107,7 @@ def outcome(take: Take, said: Said) -> Outcome:
     )
 
 
-def _endpoints(take: Take, said: Said) -> tuple[int, int | None]:
+def _endpoints(take: Take, said: ClipSpeech) -> tuple[int, int | None]:
     """Return how many came before the end of speech, and the samples from it to the one after."""
     ends = [event for event in take.events if isinstance(event, TurnEnded)]
     if said.end is None:

@@ -38,7 +38,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedSilence:
     """A silence, and how likely the model found that the turn ends there."""
 
     words: str
@@ -69,7 +69,7 @@ def cut_off(wait_ms: npt.ArrayLike) -> Array:
     )
 
 
-def cost(judged: Sequence[Judged], waits_ms: Iterable[float]) -> Cost:
+def cost(judged: Sequence[JudgedSilence], waits_ms: Iterable[float]) -> Cost:
     """What a policy costs that ends a turn after these silences, one for each that was judged.
 
     Raises ValueError where there are no ends, or nothing else than ends and whole requests.
@@ -87,13 +87,15 @@ def cost(judged: Sequence[Judged], waits_ms: Iterable[float]) -> Cost:
     )
 
 
-def words_ms(judged: Sequence[Judged], complete_ms: float, incomplete_ms: float) -> list[float]:
+def words_ms(
+    judged: Sequence[JudgedSilence], complete_ms: float, incomplete_ms: float
+) -> list[float]:
     """How long the last word alone makes each silence last."""
     return [incomplete_ms if one.unfinished else complete_ms for one in judged]
 
 
 def probability_ms(
-    judged: Sequence[Judged], calibration: Calibration, config: TurnConfig
+    judged: Sequence[JudgedSilence], calibration: Calibration, config: TurnConfig
 ) -> list[float]:
     """How long the probability alone makes each silence last."""
     return [
@@ -102,7 +104,7 @@ def probability_ms(
     ]
 
 
-def words_at(judged: Sequence[Judged], delay_ms: float, config: TurnConfig) -> Cost:
+def words_at(judged: Sequence[JudgedSilence], delay_ms: float, config: TurnConfig) -> Cost:
     """What the last word alone costs at a mean delay, or at the next one that it can have."""
     unsure = float(np.mean([one.unfinished for one in judged if one.kind == "end"]))
     incomplete_ms = float(config.incomplete_ms)
@@ -110,7 +112,7 @@ def words_at(judged: Sequence[Judged], delay_ms: float, config: TurnConfig) -> C
     return cost(judged, words_ms(judged, max(0.0, rest), incomplete_ms))
 
 
-def calibrate(judged: Sequence[Judged], config: TurnConfig) -> Calibration | None:
+def calibrate(judged: Sequence[JudgedSilence], config: TurnConfig) -> Calibration | None:
     """The calibration that costs least, `CUT_OFF_MS` a cut-off, of those that seldom cut off.
 
     That is after incomplete words in at most `MOST_CUT_OFFS` of the pauses, and after whole
@@ -134,7 +136,7 @@ def _wait_ms(probability: float, calibration: Calibration, config: TurnConfig) -
     return config.incomplete_ms
 
 
-def shift_of(judged: Sequence[Judged]) -> float:
+def shift_of(judged: Sequence[JudgedSilence]) -> float:
     """By how much the log-odds of true ends are higher after an exchange; 0 where either kind is
     missing."""
 
@@ -149,7 +151,7 @@ def shift_of(judged: Sequence[Judged]) -> float:
     return 0.0 if math.isnan(shift) else shift
 
 
-def _best(raw: Sequence[Judged], config: TurnConfig) -> Calibration | None:
+def _best(raw: Sequence[JudgedSilence], config: TurnConfig) -> Calibration | None:
     shift = shift_of(raw)
     scale = Calibration(0.0, 0.0, 0, shift)
     judged = [

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import anyio
 
-from voiceloop.calibration.fitting import Judged, calibrate
+from voiceloop.calibration.fitting import JudgedSilence, calibrate
 from voiceloop.calibration.keeping import keep
 from voiceloop.calibration.requests import Requests, bundled_requests
 from voiceloop.config import TurnConfig
@@ -27,7 +27,7 @@ QUIET_S = 2.0
 """Nobody has wanted anything for so long: it is idle time."""
 
 
-def judgements(llm: Llm, requests: Requests) -> Steps[Judged]:
+def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
     """What the model makes of each silence in the requests, one a step; nothing where it does not
     tell how likely an end is.
 
@@ -43,7 +43,9 @@ def judgements(llm: Llm, requests: Requests) -> Steps[Judged]:
                     yield from conversation.prefill(cut.words, turn)
                     found = conversation.end_of_turn_probability()
                     if found is not None:
-                        yield Judged(cut.words, cut.kind, found, cut.unfinished, len(history))
+                        yield JudgedSilence(
+                            cut.words, cut.kind, found, cut.unfinished, len(history)
+                        )
     finally:
         conversation.close()
 
@@ -77,8 +79,8 @@ async def _calibrate(engines: Engines, folder: Path) -> None:
         logger.info("calibrated the end of turn of '%s' in '%s'", llm.name, language)
 
 
-async def _judged(engines: Engines, asked: Requests) -> list[Judged]:
-    found = list[Judged]()
+async def _judged(engines: Engines, asked: Requests) -> list[JudgedSilence]:
+    found = list[JudgedSilence]()
     steps = engines.llm_runner.stream(judgements(engines.llm, asked), priority=idle)
     async with aclosing(steps):
         while True:

@@ -34,7 +34,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CalibrationRequest:
     """One request and the silences in it."""
 
     text: str
@@ -43,7 +43,7 @@ class Request:
     """In order; the last is the end."""
 
 
-def request(marked: str, spoken_in: Language, style: str = "") -> Request:
+def request(marked: str, spoken_in: Language, style: str = "") -> CalibrationRequest:
     """A request in the notation of en.txt."""
     *parts, last = _CUT.split(marked.strip())
 
@@ -58,21 +58,21 @@ def request(marked: str, spoken_in: Language, style: str = "") -> Request:
         said = f"{said} {piece}".strip()
         cuts.append(cut(said, "whole" if mark == "|" else "content word"))
     text = f"{said} {last}".strip()
-    return Request(text, style, (*cuts, cut(text, "end")))
+    return CalibrationRequest(text, style, (*cuts, cut(text, "end")))
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
     """What people ask for in one language."""
 
-    asked: tuple[Request, ...]
+    asked: tuple[CalibrationRequest, ...]
     history: tuple[tuple[str, str], ...]
     """Questions and answers that may stand before any of them."""
 
 
 def requests(text: str, spoken_in: Language) -> Requests:
     """The requests of a whole file; a comment above some is the name of their style."""
-    style, asked, said = "", list[Request](), list[str]()
+    style, asked, said = "", list[CalibrationRequest](), list[str]()
     for line in filter(None, map(str.strip, text.splitlines())):
         match line[0]:
             case "#":

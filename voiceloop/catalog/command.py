@@ -22,7 +22,7 @@ from voiceloop.terminal import tell
 if TYPE_CHECKING:
     from voiceloop.catalog.cards import Card
     from voiceloop.catalog.pull import Order
-    from voiceloop.catalog.store import Model, Store
+    from voiceloop.catalog.store import Model, ModelStore
 
 LARGE = 500_000_000
 """Bytes of a GGUF file that torch would run slowly, widened to 16 bits."""
@@ -83,9 +83,9 @@ def models_list(command: ModelsList) -> int:
     """`voiceloop models list`."""
     from voiceloop.catalog.cards import size, variants
     from voiceloop.catalog.names import HEADINGS
-    from voiceloop.catalog.store import Store, cards
+    from voiceloop.catalog.store import ModelStore, cards
 
-    store = Store()
+    store = ModelStore()
     here = store.models()
     tell(f"here, in {store.root}:" if here else f"nothing has been pulled yet into {store.root}")
     for model in here:
@@ -133,7 +133,7 @@ def models_pull(
     from voiceloop.catalog.progress import progress
     from voiceloop.catalog.pull import pull
 
-    store = shelf.Store()
+    store = shelf.ModelStore()
     known = shelf.cards() if cards is None else cards
     asks = _terminal() if ask == "terminal" else ask
     wanted: list[list[Card]] = []
@@ -171,9 +171,9 @@ def wants_llama_cpp(orders: Sequence[Order]) -> list[str]:
 def models_verify(command: ModelsVerify) -> int:
     """`voiceloop models verify`; its status is 1 where a file is damaged."""
     from voiceloop.catalog.progress import progress
-    from voiceloop.catalog.store import Store
+    from voiceloop.catalog.store import ModelStore
 
-    store = Store()
+    store = ModelStore()
     models = _installed(store, command.names) if command.names else store.models()
     lost = [] if command.names else store.unreadable()
     found: list[tuple[Model, list[str]]] = []
@@ -194,9 +194,9 @@ def models_verify(command: ModelsVerify) -> int:
 def models_rm(command: ModelsRm) -> int:
     """`voiceloop models rm`."""
     from voiceloop.catalog.cards import size
-    from voiceloop.catalog.store import Store
+    from voiceloop.catalog.store import ModelStore
 
-    store = Store()
+    store = ModelStore()
     for model in _installed(store, command.names):
         store.remove(model)
         tell(f"{model.name} ({model.origin}) is removed: {size(model.bytes)} are free again")
@@ -348,18 +348,18 @@ def _choices(cards: Sequence[Card], name: str, origin: str | None) -> list[Card]
     return found
 
 
-def _origin(store: Store, name: str) -> str | None:
+def _origin(store: ModelStore, name: str) -> str | None:
     """Where a model came from that is here, and damaged: it is mended from there."""
     return next((one for one in ("hub", "packages") if store.known(name, one)), None)
 
 
-def _sound(store: Store, name: str, origin: str | None) -> Model | None:
+def _sound(store: ModelStore, name: str, origin: str | None) -> Model | None:
     """The model if it is here, every file as it was pulled."""
     model = store.find(name, origin)
     return None if model is None or model.damaged() else model
 
 
-def _installed(store: Store, names: Sequence[str]) -> list[Model]:
+def _installed(store: ModelStore, names: Sequence[str]) -> list[Model]:
     found: list[Model] = []
     models = store.models()
     for name in dict.fromkeys(names):

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from voiceloop.catalog.cards import Conversion
 from voiceloop.catalog.ggufheader import Setting, read_settings
-from voiceloop.catalog.splits import SPLITS, Split, apply, split_of
+from voiceloop.catalog.splits import SPLITS, TextSplit, apply, split_of
 from voiceloop.catalog.store import explained
 from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, ModelNotFound, OutOfMemory
 
@@ -138,7 +138,7 @@ def split_piper(file: Path, target: Path) -> None:
         shutil.copyfile(description, target / VOICE)
 
 
-def _split(file: Path, settings: Mapping[str, Setting]) -> Split | None:
+def _split(file: Path, settings: Mapping[str, Setting]) -> TextSplit | None:
     """How the tokenizer of a GGUF file splits text; None where it has no such step.
 
     transformers knows fewer ways, and takes GPT-2's for others, which their words do not fit.

@@ -38,7 +38,7 @@ class Unreachable(EngineError):
         )
 
 
-class Bar(Protocol):
+class ProgressBar(Protocol):
     """What is told of progress."""
 
     def advance(self, count: int) -> None:
@@ -74,7 +74,7 @@ class Wanted:
         return digest.hexdigest() == digits
 
 
-def fetch(wanted: Wanted, folder: Path, bar: Bar) -> Path:
+def fetch(wanted: Wanted, folder: Path, bar: ProgressBar) -> Path:
     """Have the file in `folder`, going on where an earlier try ended.
 
     What arrives damaged is named and fetched once more. Raises Unreachable, VoiceloopError for a
@@ -126,7 +126,7 @@ class Question(Generic[T]):
             self._errors.append(error)
 
 
-def _complete(wanted: Wanted, path: Path, bar: Bar) -> None:
+def _complete(wanted: Wanted, path: Path, bar: ProgressBar) -> None:
     """Append what is missing, over as many connections as it takes."""
     if urlsplit(wanted.url).scheme == "file":
         with explained(path.parent), open(url2pathname(urlsplit(wanted.url).path), "rb") as source:
@@ -146,7 +146,7 @@ def _complete(wanted: Wanted, path: Path, bar: Bar) -> None:
     raise Unreachable(host_of(wanted.url), why)
 
 
-def _continue(wanted: Wanted, path: Path, start: int, bar: Bar) -> None:
+def _continue(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> None:
     """Append what one connection gives; ConnectionError where it breaks off, Unreachable where
     there is none."""
     import httpx2

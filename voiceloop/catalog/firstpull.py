@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from voiceloop.catalog.cards import size
 from voiceloop.catalog.command import ModelsPull, models_pull
 from voiceloop.catalog.pulled import absent
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 from voiceloop.presets import STARTER, Machine, Preset
 
 BITS_PER_S = 50e6
@@ -17,7 +17,7 @@ BITS_PER_S = 50e6
 
 def choose(
     machine: Machine,
-    store: Store,
+    store: ModelStore,
     ask: Callable[[str], str],
     pull: Callable[[str], object] = lambda preset: models_pull(
         ModelsPull(names=(preset,)), agreed=True
@@ -57,7 +57,7 @@ def ask_terminal(question: str) -> str:
     raise KeyboardInterrupt
 
 
-def _question(presets: Sequence[Preset], store: Store) -> Iterator[str]:
+def _question(presets: Sequence[Preset], store: ModelStore) -> Iterator[str]:
     """The lines that show what can be chosen; the first of the presets is recommended."""
     yield "nothing has been pulled yet to talk to:"
     for number, preset in enumerate(presets, 1):

@@ -29,12 +29,12 @@ def read_settings(file: Path) -> dict[str, Setting]:
             raise ValueError("it is no GGUF file")
         with mmap(opened.fileno(), 0, access=ACCESS_READ) as view:
             try:
-                return _Reader(view).settings()
+                return _HeaderReader(view).settings()
             except struct.error as error:
                 raise ValueError("it ends within its header") from error
 
 
-class _Reader:
+class _HeaderReader:
     """Goes through a header."""
 
     def __init__(self, view: mmap) -> None:

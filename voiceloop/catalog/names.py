@@ -16,7 +16,7 @@ from voiceloop.catalog.cards import Card, Conversion, Kind, preset_models, size,
 from voiceloop.catalog.convert import convert, require
 from voiceloop.catalog.progress import progress
 from voiceloop.catalog.pull import Order, pull
-from voiceloop.catalog.store import Store, cards, explained, make_room, sha256
+from voiceloop.catalog.store import ModelStore, cards, explained, make_room, sha256
 from voiceloop.config import Config, TtsConfig
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.schema import nearest
@@ -60,14 +60,14 @@ NO_MODEL = ("starter", "auto", "ngram", "none")
 """Words that stand where a model is named and are none to be fetched."""
 
 
-def find(name: str, kind: Kind, store: Store | None = None, *, make: bool = True) -> Path:
+def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool = True) -> Path:
     """The folder of the model called `name`; what is asked for by repository or file is made now.
 
     Raises ModelNotFound with what to do about it, also where something would have to be made and
     `make` is false; Unreachable, ModelCorrupt, MissingExtra, and VoiceloopError where the disk is
     full.
     """
-    store = store or Store()
+    store = store or ModelStore()
     of_kind = variants(cards(), name, kind)
     if (of_kind or "/" in name) and (model := store.find(name)):
         return model.folder
@@ -118,13 +118,13 @@ def named(config: Config) -> dict[str, tuple[Kind, str]]:
     return found
 
 
-def prepare(config: Config, store: Store | None = None) -> None:
+def prepare(config: Config, store: ModelStore | None = None) -> None:
     """Have every model that `config` names on this machine, before anything is loaded.
 
     What has to be pulled first is named all at once; repositories and files are fetched and
     converted now. Raises what `find` raises.
     """
-    store = store or Store()
+    store = store or ModelStore()
     if config.llm.engine == "speculative" and config.llm.base_url:
         raise ConfigError(
             "llm.base_url is set, and llm.engine is speculative, which runs in this process",
@@ -157,7 +157,7 @@ def voice_model(config: TtsConfig) -> str:
     return config.model or named or VOICES[config.engine][1]
 
 
-def missing(absent: Sequence[Card], word: str, store: Store) -> ModelNotFound:
+def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFound:
     """Cards that have not been pulled or are damaged, and the word that pulls them."""
     damaged = [
         card.title
@@ -177,7 +177,7 @@ def missing(absent: Sequence[Card], word: str, store: Store) -> ModelNotFound:
     )
 
 
-def _repository(repo: str, kind: Kind, store: Store, make: bool) -> Path:
+def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
     """A model of the hub, fetched now unless huggingface_hub's cache has it."""
     if folder := hub.cached(repo, kind):
         return folder
@@ -192,7 +192,7 @@ def _repository(repo: str, kind: Kind, store: Store, make: bool) -> Path:
         return pull(order, store, bar).folder
 
 
-def _converted(file: Path, conversion: Conversion, store: Store, make: bool) -> Path:
+def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool) -> Path:
     """A file, converted once: it is known again by its checksum, or by path, size and time.
 
     What lies beside it and belongs to it is a part of it.

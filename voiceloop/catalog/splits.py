@@ -35,7 +35,7 @@ _EASTERN = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class TextSplit:
     """What happens to a text before its pieces are merged."""
 
     steps: tuple[str, ...]
@@ -48,54 +48,54 @@ class Split:
     """A piece that is a token is that token, whatever merges would make of it."""
 
 
-_LLAMA_3 = Split(
+_LLAMA_3 = TextSplit(
     (
         rf"{_ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}"
         rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_REST}",
     ),
     whole=True,
 )
-_QWEN_2 = Split(
+_QWEN_2 = TextSplit(
     (
         rf"{_ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}"
         rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_REST}",
     ),
     composed=True,
 )
-SPLITS: Mapping[str, Split] = {
-    "gpt-2": Split((), own_words=False),
-    "smollm": Split((DIGITS,), own_words=False),
+SPLITS: Mapping[str, TextSplit] = {
+    "gpt-2": TextSplit((), own_words=False),
+    "smollm": TextSplit((DIGITS,), own_words=False),
     "llama-bpe": _LLAMA_3,
     "llama3": _LLAMA_3,
     "llama-v3": _LLAMA_3,
     "qwen2": _QWEN_2,
     "deepseek-r1-qwen": _QWEN_2,
-    "qwen35": Split(
+    "qwen35": TextSplit(
         (
             rf"{_ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}"
             rf"| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_REST}",
         ),
         composed=True,
     ),
-    "tekken": Split(
+    "tekken": TextSplit(
         (
             rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*"
             rf"|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_REST}",
         ),
         whole=True,
     ),
-    "gpt-4o": Split(
+    "gpt-4o": TextSplit(
         (
             rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_ENDINGS}?"
             rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_ENDINGS}?"
             rf"|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_REST}",
         )
     ),
-    "deepseek-llm": Split(
+    "deepseek-llm": TextSplit(
         (r"[\r\n]", rf"\s?[{CASED}]+", _MARKS, r"\s+$", _EASTERN, DIGITS),
     ),
-    "deepseek-coder": Split((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _EASTERN, DIGITS)),
-    "deepseek-v3": Split(
+    "deepseek-coder": TextSplit((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _EASTERN, DIGITS)),
+    "deepseek-v3": TextSplit(
         (
             r"\p{N}{1,3}",
             "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
@@ -115,13 +115,13 @@ _USUAL: Mapping[str, str] = {
 """Architectures all of whose models split alike. Llama's do not."""
 
 
-def split_of(name: str, architecture: str) -> Split | None:
+def split_of(name: str, architecture: str) -> TextSplit | None:
     """The split that a GGUF file names, or its architecture's where it names none; None where that
     is not known."""
     return SPLITS.get(_USUAL.get(architecture, "") if name in _UNNAMED else name)
 
 
-def apply(split: Split, backend: Any) -> None:
+def apply(split: TextSplit, backend: Any) -> None:
     """Have a tokenizer of the library tokenizers split text so."""
     from tokenizers import Regex, normalizers, pre_tokenizers
 

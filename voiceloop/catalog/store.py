@@ -89,7 +89,7 @@ class Model:
         return same and sha256(path, tick) == stored.sha256
 
 
-class Store:
+class ModelStore:
     """The folder in which models lie."""
 
     def __init__(self, root: Path | None = None, environ: Mapping[str, str] = os.environ) -> None:

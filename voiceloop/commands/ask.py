@@ -52,7 +52,13 @@ class Ask(Command, frozen=True, kw_only=True):
 
 def ask(command: Ask) -> int:
     """`voiceloop ask`."""
-    from voiceloop.audio.devices import Centred, FileMicrophone, NullSpeaker, Recorded, WavSpeaker
+    from voiceloop.audio.devices import (
+        Centred,
+        FileMicrophone,
+        NullSpeaker,
+        RecordedSpeaker,
+        WavSpeaker,
+    )
     from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL
 
     keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})
@@ -64,7 +70,7 @@ def ask(command: Ask) -> int:
         speaker: Speaker = card or NullSpeaker(SPEAKER_RATE, pace=command.pace)
         if command.out:
             file = stack.enter_context(WavSpeaker(command.out, speaker.rate, pace=command.pace))
-            speaker = Recorded(card, file) if card else file
+            speaker = RecordedSpeaker(card, file) if card else file
         conversing = conversation(
             command.settings, trace=command.trace, as_json=command.json, timed=timed
         )

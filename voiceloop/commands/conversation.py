@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from voiceloop.types import Event, TurnTrace
 
 
-class Conversation:
+class TerminalConversation:
     """A session with loaded engines, shown to the user; `traces` are its turns so far."""
 
     def __init__(self, engines: Engines, settings: Config, view: View) -> None:
@@ -87,7 +87,7 @@ class Conversation:
 @contextmanager
 def conversation(
     settings: Config, *, trace: Path | None, as_json: bool, timed: bool
-) -> Iterator[Conversation]:
+) -> Iterator[TerminalConversation]:
     """Load the engines for a conversation, and show it; in the end its trace is written, also where
     it fails after a turn: a sound card is unplugged."""
     from voiceloop.trace.record import to_perfetto
@@ -102,7 +102,7 @@ def conversation(
 
             engines = stack.enter_context(startup.settled(open_engines(settings)))
         with open_view(sys.stdout, sys.stderr, as_json=as_json, timed=timed) as view:
-            held = Conversation(engines, settings, view)
+            held = TerminalConversation(engines, settings, view)
             try:
                 yield held
             except Exception as error:

@@ -114,14 +114,14 @@ class Hesitate:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class PauseReply:
     """Pause the reply, which may be heard: the user makes a sound."""
 
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class ResumeReply:
     """It was no interruption: the reply goes on from the sample at which it was paused."""
 
     turn: int
@@ -154,7 +154,7 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordDecision:
     """A decision for the turn's record: since when it was open, and what it was founded on."""
 
     turn: int
@@ -193,6 +193,6 @@ ModelWork = ReadOpening | ReadWords | RewriteHistory | StartReply
 
 ForModel = ModelWork | LeaveOpening
 ForTurn = Begin | EndTurn | JudgeSound | CallTool | Stop | Finish
-ForReply = Commit | Drop | Hesitate | Pause | Resume
-ForOthers = Show | Record | Count | Answering | HoldMicrophone | ReleaseMicrophone
+ForReply = Commit | Drop | Hesitate | PauseReply | ResumeReply
+ForOthers = Show | RecordDecision | Count | Answering | HoldMicrophone | ReleaseMicrophone
 Action = ForTurn | ForModel | ForReply | ForOthers

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.floor import stop
-from voiceloop.dialogue.state import Options, Request, Returned, Words
+from voiceloop.dialogue.state import AnswerRequest, Options, Returned, TurnWords
 from voiceloop.types import Notice, Transcript, Word
 
 
@@ -33,7 +33,7 @@ def take(state: ConversationState, told: inputs.FromClient) -> None:
                 state.ask(actions.LeaveOpening())
         case inputs.Forget():
             _forget(state)
-        case inputs.Change():
+        case inputs.SettingsChanged():
             _conduct(state, told)
 
 
@@ -50,8 +50,8 @@ def _begin_unheard(
         number,
         state.settings.language,
         ended=True,
-        words=Words(final),
-        request=Request(options=options),
+        words=TurnWords(final),
+        request=AnswerRequest(options=options),
         returned=returned,
     )
     state.last_answered = turn.id
@@ -65,7 +65,7 @@ def _ring(state: ConversationState, text: str) -> None:
         state.ask(actions.Show(Notice(text)))
         return
     number = state.next_number()
-    nothing = Words(Transcript(number, 1, (), final=True))
+    nothing = TurnWords(Transcript(number, 1, (), final=True))
     turn = state.add(number, state.settings.language, ended=True, words=nothing, announces=text)
     state.ask(actions.Begin(turn.id, number, None))
 
@@ -76,7 +76,7 @@ def _respond(state: ConversationState, options: Options | None) -> None:
     if not over or over[-1].request.made:
         return
     turn = over[-1]
-    state.change(turn.id, request=Request(insisted=True, options=options))
+    state.change(turn.id, request=AnswerRequest(insisted=True, options=options))
     state.last_answered = turn.id
     state.ask(actions.Answering(turn.number))
 
@@ -91,7 +91,7 @@ def _cancel(state: ConversationState, number: int | None) -> None:
         state.ask(actions.Answering(turn.number))
 
 
-def _conduct(state: ConversationState, told: inputs.Change) -> None:
+def _conduct(state: ConversationState, told: inputs.SettingsChanged) -> None:
     """Take the settings that are given."""
     given = {field.name: getattr(told, field.name) for field in fields(told)}
     changed = {name: value for name, value in given.items() if value is not None}

@@ -9,7 +9,7 @@ from typing import Any
 
 from voiceloop.asr.turns import SilenceLasts
 from voiceloop.dialogue.actions import Action, JudgeSound, ModelWork
-from voiceloop.dialogue.state import Options, Played, Settings, Turn
+from voiceloop.dialogue.state import DialogueSettings, Options, ReplyProgress, Turn
 from voiceloop.languages import Language
 from voiceloop.types import Calibration
 
@@ -38,7 +38,7 @@ class ConversationState:
     Its fields are many, and flat, since each is another report's to change.
     """
 
-    settings: Settings
+    settings: DialogueSettings
     abilities: Abilities
     calibrations: Mapping[str, Calibration | None]
     """What the language model's probabilities mean, by language."""
@@ -74,7 +74,7 @@ class ConversationState:
     settled: bool = False
     """The session runs, and all turns that are over have been closed: the language model may begin
     something."""
-    played: Played = field(default_factory=Played)
+    played: ReplyProgress = field(default_factory=ReplyProgress)
 
     now: float = 0.0
     """When the newest report came."""

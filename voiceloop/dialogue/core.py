@@ -19,14 +19,14 @@ from __future__ import annotations
 from voiceloop.dialogue import client, inputs, modelqueue, replies, user
 from voiceloop.dialogue.actions import Action
 from voiceloop.dialogue.conversationstate import ConversationState
-from voiceloop.dialogue.state import Played
+from voiceloop.dialogue.state import ReplyProgress
 from voiceloop.dialogue.turnend import end_in_silence
 
 
 def receive(state: ConversationState, told: inputs.Input, now: float) -> list[Action]:
     """What is to be done, in order, now that `told` has come at `now`."""
     state.now, state.asked = now, []
-    if isinstance(told, Played):
+    if isinstance(told, ReplyProgress):
         state.played = told
         return []  # nothing follows from it alone
     if isinstance(told, inputs.Settled):

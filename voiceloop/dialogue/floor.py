@@ -10,7 +10,7 @@ from dataclasses import replace
 from voiceloop.dialogue import actions
 from voiceloop.dialogue.bargein import DECIDE_MS, Verdict, judge
 from voiceloop.dialogue.conversationstate import ConversationState
-from voiceloop.dialogue.state import Contest, Phase, Played, Standing, Turn
+from voiceloop.dialogue.state import Contest, Phase, ReplyProgress, Standing, Turn
 from voiceloop.types import FloorChange, Outcome, TurnHeard
 
 QUIET_S = 0.12
@@ -27,7 +27,7 @@ def contest(state: ConversationState, turn: Turn, rival: Turn) -> None:
         return
     state.change(turn.id, contest=Contest(rival.id, state.now))
     state.change(rival.id, phase=Phase.CONTESTED)
-    state.ask(actions.Pause(rival.id))
+    state.ask(actions.PauseReply(rival.id))
     state.ask(actions.Show(FloorChange(turn.number, rival.number, "paused")))
 
 
@@ -58,7 +58,7 @@ def weigh(state: ConversationState, turn_id: int | None) -> None:
         stop(state, turn, "abandoned")
 
 
-def _verdict(turn: Turn, contested: Contest, played: Played, now: float) -> Verdict:
+def _verdict(turn: Turn, contested: Contest, played: ReplyProgress, now: float) -> Verdict:
     """Whether a turn interrupts the reply that it began in, of which so much was `played`."""
     known = turn.words.whole or turn.words.newest
     speaking = turn.silence is None and not turn.ended
@@ -86,11 +86,11 @@ def _decide(
         _conclude(state, turn.id, contested, Standing.OVER)
         if contested.dismissed:
             _show_again(state, turn, state.heard_to)
-        state.ask(actions.Record(turn.id, "interrupt", since))
+        state.ask(actions.RecordDecision(turn.id, "interrupt", since))
         _interrupt(state, turn, rival, since)
     elif found is Verdict.RESUME and contested.undecided:
         _conclude(state, turn.id, contested, Standing.DISMISSED)
-        state.ask(actions.Record(turn.id, "resume", contested.since))
+        state.ask(actions.RecordDecision(turn.id, "resume", contested.since))
         _give_back(state, turn, rival)
 
 
@@ -105,7 +105,7 @@ def _interrupt(state: ConversationState, turn: Turn, rival: Turn, since: float) 
     state.ask(actions.Show(FloorChange(turn.number, rival.number, "interrupted")))
 
 
-def _cuts_off(rival: Turn, played: Played, since: float) -> bool:
+def _cuts_off(rival: Turn, played: ReplyProgress, since: float) -> bool:
     """Whether a turn that took the floor `since` then shows that the one before was cut off."""
     if played.turn != rival.id or played.first_sound is None or played.said_a_clause:
         return False
@@ -119,7 +119,7 @@ def _give_back(state: ConversationState, turn: Turn, rival: Turn) -> None:
     sounded = state.played.turn == rival.id and state.played.first_sound is not None
     state.change(rival.id, phase=Phase.SPEAKING if sounded else Phase.COMMITTED)
     state.ask(actions.Count(rival.id, "resumed"))
-    state.ask(actions.Resume(rival.id))
+    state.ask(actions.ResumeReply(rival.id))
     state.ask(actions.Show(FloorChange(turn.number, rival.number, "resumed")))
 
 

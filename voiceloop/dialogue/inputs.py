@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from voiceloop.asr.turns import TurnEvent
 from voiceloop.config import TurnConfig
-from voiceloop.dialogue.state import NOTHING, Options, Played, Returned, Words
+from voiceloop.dialogue.state import NOTHING, Options, ReplyProgress, Returned, TurnWords
 from voiceloop.languages import Language
 from voiceloop.types import ToolCall
 
@@ -19,7 +19,7 @@ class Detected:
     event: TurnEvent
     at: float
     """When the sample was recorded with which that happened."""
-    words: Words = NOTHING
+    words: TurnWords = NOTHING
     """What the user has said, as far as it is known with this."""
 
 
@@ -36,7 +36,7 @@ class Recognised:
     """A decode has come: what the user has said by now."""
 
     turn: int
-    words: Words
+    words: TurnWords
     sure: bool = False
     """There are some, it was the best decode, and it is sure of the language."""
 
@@ -97,7 +97,7 @@ class Sounding:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ToolsCalled:
     """The model has called tools, and thinks no further until those of ours have returned."""
 
     turn: int
@@ -184,7 +184,7 @@ class Forget:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingsChanged:
     """The conversation is conducted in another way from now on; what is None stays as it is."""
 
     policy: TurnConfig | None = None
@@ -197,8 +197,8 @@ class Change:
 
 FromUser = Detected | Frame | Recognised | LanguageDetected | SoundJudged
 FromModel = Read | OpeningRead | Rewritten
-FromReply = Sounding | Called | Replied | Failed | Stopped
-FromClient = Write | BringResults | Rang | Respond | Cancel | Rewrite | Forget | Change
-Input = FromUser | FromModel | FromReply | FromClient | Played | Settled
+FromReply = Sounding | ToolsCalled | Replied | Failed | Stopped
+FromClient = Write | BringResults | Rang | Respond | Cancel | Rewrite | Forget | SettingsChanged
+Input = FromUser | FromModel | FromReply | FromClient | ReplyProgress | Settled
 Reports = AsyncGenerator[Input, None]
 """What a stage or a job yields: each is told before it goes on, and all that follows is done."""

@@ -14,14 +14,14 @@ def take(state: ConversationState, told: inputs.FromReply) -> None:
     if turn is None or (turn.phase is Phase.STOPPING and not over):
         return  # the turn is over, or will be once all of its work has stopped
     if not isinstance(state.model, actions.ReadOpening | None) and state.model.turn == turn.id:
-        goes_on = isinstance(told, inputs.Sounding | inputs.Called)
+        goes_on = isinstance(told, inputs.Sounding | inputs.ToolsCalled)
         state.model = state.model if goes_on else None
     match told:
         case inputs.Sounding() if turn.phase is Phase.COMMITTED:
             state.change(turn.id, phase=Phase.SPEAKING)
         case inputs.Sounding():
             pass
-        case inputs.Called():
+        case inputs.ToolsCalled():
             for call in told.calls:
                 if not call.client:
                     state.ask(actions.CallTool(turn.id, call))

@@ -50,7 +50,7 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TurnWords:
     """What the user has said in a turn, as the recogniser has it."""
 
     newest: Transcript | None = None
@@ -72,7 +72,7 @@ class Words:
         return self.final or self.guess
 
 
-NOTHING = Words()
+NOTHING = TurnWords()
 """Nothing has been understood yet."""
 
 
@@ -86,7 +86,7 @@ class EndProbability:
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class SoundJudgement:
     """How likely a turn is over by the sound of the voice before a silence."""
 
     since: int
@@ -111,7 +111,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AnswerRequest:
     """Whether a turn is to be answered, and how."""
 
     made: bool = True
@@ -186,7 +186,7 @@ class Turn:
     phase: Phase = Phase.HEARING
     detects: bool = False
     """Nobody knows for sure what the user speaks: each decode tells anew."""
-    words: Words = NOTHING
+    words: TurnWords = NOTHING
     silence: Silence | None = None
     """The one that there is; None while the user speaks, and where nobody does."""
     ended: bool = False
@@ -199,7 +199,7 @@ class Turn:
     """What stands in for the user's words: results of the tools that the turn's reply called."""
     announces: str = ""
     """What is said in it although nobody asked for anything."""
-    request: Request = Request()
+    request: AnswerRequest = AnswerRequest()
     guesses: int = 0
     """Replies that may still be begun before the endpoint."""
     read: str = ""
@@ -207,7 +207,7 @@ class Turn:
     hangover_ms: int | None = None
     """Silence that ends the turn; None while nobody knows."""
     end_probability: EndProbability | None = None
-    sound: Sound | None = None
+    sound: SoundJudgement | None = None
     reply: Attempt | None = None
     contest: Contest | None = None
     cut_off: bool = False
@@ -249,7 +249,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ReplyProgress:
     """What has been played of the newest reply."""
 
     turn: int = -1
@@ -262,7 +262,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DialogueSettings:
     """How a conversation is conducted; a client may change it at any time."""
 
     policy: TurnConfig

@@ -14,7 +14,7 @@ from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.endpoint import asks_model, goes_on, hangover_ms, needs_words
-from voiceloop.dialogue.state import EndProbability, Sound, Turn
+from voiceloop.dialogue.state import EndProbability, SoundJudgement, Turn
 from voiceloop.types import Calibration
 
 
@@ -148,7 +148,7 @@ def take_probability(state: ConversationState, turn: Turn, told: inputs.Read) ->
 def take_sound(state: ConversationState, told: inputs.SoundJudged) -> None:
     """The turn model has judged the sound before a silence."""
     state.judging = None
-    state.change(told.turn, sound=Sound(told.since, told.probability))
+    state.change(told.turn, sound=SoundJudgement(told.since, told.probability))
     judge_end(state, told.turn)
 
 
@@ -170,7 +170,7 @@ def _record_judgement(state: ConversationState, turn: Turn, since: float) -> Non
     facts: dict[str, float | str] = {"probability": known.probability, "text": bare(turn.text)}
     if (sound := _sound_of(turn)) is not None:
         facts["sound"] = sound
-    state.ask(actions.Record(turn.id, "end of turn?", since, facts))
+    state.ask(actions.RecordDecision(turn.id, "end of turn?", since, facts))
 
 
 def _sound_of(turn: Turn) -> float | None:

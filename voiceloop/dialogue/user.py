@@ -9,7 +9,7 @@ from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.floor import contest, contest_again, weigh
 from voiceloop.dialogue.guess import judge_guess
-from voiceloop.dialogue.state import Request, Silence, Turn
+from voiceloop.dialogue.state import AnswerRequest, Silence, Turn
 from voiceloop.dialogue.turnend import judge_end, take_sound
 from voiceloop.languages import AUTO, language
 from voiceloop.types import TurnHeard
@@ -58,7 +58,7 @@ def _begin(state: ConversationState, event: SpeechStarted, at: float) -> None:
         spoken,
         detects=spoken.code == AUTO,
         guesses=state.abilities.guesses,
-        request=Request(state.settings.answers),
+        request=AnswerRequest(state.settings.answers),
         resumes=paused is not None and at - paused < RESUMED_S,
     )
     state.listening = turn.id

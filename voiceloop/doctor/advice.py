@@ -22,7 +22,7 @@ that are its most, or tokens a second that are its least (spoken English has abo
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class ExaminedMachine:
     """What presets ask of a machine."""
 
     cores: int
@@ -60,18 +60,18 @@ def judged(check: str, text: str, figures: Mapping[str, float]) -> Finding:
     return Finding(check, "warning", f"{text}: slower than speech", cure, figures)
 
 
-def machine_of(findings: Iterable[Finding]) -> Machine:
+def machine_of(findings: Iterable[Finding]) -> ExaminedMachine:
     """The machine that findings tell of."""
     told = {finding.check: finding.figures for finding in findings if finding.figures}
     memory = told.get("memory", {}).get("bytes")
-    return Machine(
+    return ExaminedMachine(
         cores=int(told.get("processor", {}).get("cores", 1)),
         memory=None if memory is None else int(memory),
         gpu=int(told.get("graphics", {}).get("bytes", 0)),
     )
 
 
-def suggest(machine: Machine, configured: str, *, slow: bool) -> Preset:
+def suggest(machine: ExaminedMachine, configured: str, *, slow: bool) -> Preset:
     """The best preset whose needs the machine meets; below the configured one where that was
     measured to be too `slow`. The last needs nothing."""
     names = [need.name for need in BEST_FIRST]

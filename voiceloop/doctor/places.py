@@ -11,7 +11,7 @@ from pathlib import Path
 from voiceloop.calibration.keeping import cache_folder
 from voiceloop.catalog.cards import size
 from voiceloop.catalog.names import named
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 from voiceloop.config import config_files, user_file
 from voiceloop.doctor.case import Case
 from voiceloop.doctor.findings import Finding, Mark
@@ -36,7 +36,7 @@ def configuration(case: Case) -> Iterator[Finding]:
 def disk(case: Case) -> Iterator[Finding]:
     """Whether there is room where models and calibrations are kept, and whether it is writable."""
     del case
-    for what, folder in (("models", Store().root), ("cache", cache_folder())):
+    for what, folder in (("models", ModelStore().root), ("cache", cache_folder())):
         yield of_folder(what, folder)
 
 
@@ -59,10 +59,10 @@ def of_folder(what: str, folder: Path) -> Finding:
 def models(case: Case) -> Iterator[Finding | None]:
     """Whether the models that are here are whole; that one is missing, its stage tells."""
     used = {name for _, name in named(case.config).values()}
-    yield from of_store(Store(), used, thorough=case.thorough)
+    yield from of_store(ModelStore(), used, thorough=case.thorough)
 
 
-def of_store(store: Store, used: Set[str], *, thorough: bool) -> Iterator[Finding | None]:
+def of_store(store: ModelStore, used: Set[str], *, thorough: bool) -> Iterator[Finding | None]:
     """What is found of a store, of whose models some are `used`."""
     here = store.models()
     damaged = [f"{folder} (its record cannot be read)" for folder in store.unreadable()]

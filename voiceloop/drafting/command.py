@@ -18,7 +18,7 @@ from voiceloop.terminal import tell
 from voiceloop.threads import available_cores
 
 if TYPE_CHECKING:
-    from voiceloop.drafting.train import Told
+    from voiceloop.drafting.train import TrainingProgress
 
 
 class TrainDraft(Command, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class TrainDraft(Command, frozen=True, kw_only=True):
 def train_draft(command: TrainDraft) -> int:
     """`voiceloop train-draft`."""
     from voiceloop.drafting.requests import dialogues
-    from voiceloop.drafting.store import State, Store
+    from voiceloop.drafting.store import TrainingState, TrainingStore
     from voiceloop.llm.engine import placement
     from voiceloop.llm.model.loading import load_model
     from voiceloop.status import loading
@@ -69,7 +69,7 @@ def train_draft(command: TrainDraft) -> int:
     if command.out.is_file():
         raise ConfigError(f"{command.out} is a file", "name a folder with --out")
     asked = dialogues(command.prompts)
-    store = Store(command.out / "training")
+    store = TrainingStore(command.out / "training")
     with loading(config.target, sys.stderr):
         import torch
 
@@ -81,7 +81,7 @@ def train_draft(command: TrainDraft) -> int:
         training = Training(target, config)
     words = repr((asked, training.system, config.temperature, config.repetition_penalty))
     digest = hashlib.sha256(words.encode()).hexdigest()[:32]
-    state = store.state(State(training.fingerprint, digest))
+    state = store.state(TrainingState(training.fingerprint, digest))
     card = training.run(
         asked, store, state, command.minutes * 60, command.tokens, command.out, _tell
     )
@@ -91,7 +91,7 @@ def train_draft(command: TrainDraft) -> int:
     return 0
 
 
-def _tell(told: Told) -> None:
+def _tell(told: TrainingProgress) -> None:
     left = f"{told.left_s / 60:.0f} min" if told.left_s >= 60 else f"{told.left_s:.0f} s"
     line = f"voiceloop: {told.doing}: {told.done:4.0%}, {told.figures}; {left} left"
     print(line, file=sys.stderr, flush=True)

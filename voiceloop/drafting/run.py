@@ -16,7 +16,7 @@ from voiceloop.config import LlmConfig
 from voiceloop.drafting.precision import halves
 from voiceloop.drafting.replies import Generator
 from voiceloop.drafting.requests import Dialogues
-from voiceloop.drafting.store import State, Store
+from voiceloop.drafting.store import TrainingState, TrainingStore
 from voiceloop.drafting.train import Learner, Tell, common_tokens, generate, train
 from voiceloop.errors import EngineError
 from voiceloop.llm.draft.featuredraft import (
@@ -29,7 +29,7 @@ from voiceloop.llm.draft.featuredraft import (
 )
 from voiceloop.llm.engine import system_prompt, vocabulary
 from voiceloop.llm.model.fingerprint import family, fingerprint
-from voiceloop.llm.model.loading import Loaded
+from voiceloop.llm.model.loading import LoadedModel
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.template import ChatTemplate
 
@@ -42,7 +42,7 @@ GENERATING = 0.4
 class Training:
     """A draft for one target."""
 
-    def __init__(self, target: Loaded, config: LlmConfig) -> None:
+    def __init__(self, target: LoadedModel, config: LlmConfig) -> None:
         """Raises EngineError for a model that no draft can be trained for."""
         assert isinstance(target.model, PreTrainedModel), "it was asked for whole"
         self._model, self._target = target.model, target
@@ -68,8 +68,8 @@ class Training:
     def run(
         self,
         asked: Dialogues,
-        store: Store,
-        state: State,
+        store: TrainingStore,
+        state: TrainingState,
         seconds: float,
         tokens: int,
         folder: Path,
@@ -118,7 +118,9 @@ class Training:
             inner=2 * hidden,
         )
 
-    def _write(self, learner: Learner, shape: DraftShape, state: State, folder: Path) -> DraftCard:
+    def _write(
+        self, learner: Learner, shape: DraftShape, state: TrainingState, folder: Path
+    ) -> DraftCard:
         last = state.curve[-1] if state.curve else {}
         accepted = tuple(rate for name, rate in last.items() if name.startswith("accepted"))
         card = DraftCard(

@@ -22,7 +22,7 @@ HELD_OUT = "held-out.safetensors"
 
 
 @dataclass(slots=True)
-class State:
+class TrainingState:
     """How far a training is."""
 
     target: str
@@ -36,7 +36,7 @@ class State:
     """Minutes of training, and acceptance by then."""
 
 
-class Store:
+class TrainingStore:
     """The folder of one training."""
 
     def __init__(self, folder: Path) -> None:
@@ -51,13 +51,13 @@ class Store:
         for part in folder.glob("*.part"):
             part.unlink()
 
-    def state(self, fresh: State) -> State:
+    def state(self, fresh: TrainingState) -> TrainingState:
         """The state that is kept, or `fresh`. Raises ConfigError where another training is."""
         path = self._folder / "state.json"
         if not path.exists():
             return fresh
         try:
-            kept = State(**json.loads(path.read_text(encoding="utf-8")))
+            kept = TrainingState(**json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError, OSError) as error:
             raise ConfigError(f"{path} is damaged", "remove the folder to begin anew") from error
         if (kept.target, kept.asks) != (fresh.target, fresh.asks):
@@ -67,7 +67,7 @@ class Store:
             )
         return kept
 
-    def keep(self, state: State) -> None:
+    def keep(self, state: TrainingState) -> None:
         """Write the state."""
         self._write("state.json", json.dumps(asdict(state)).encode())
 

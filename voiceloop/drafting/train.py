@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 from voiceloop.drafting.feature import STEPS, Batch, FeatureLayer, acceptance, losses
 from voiceloop.drafting.precision import halves
 from voiceloop.drafting.replies import Generator, Replies
-from voiceloop.drafting.store import State, Store
+from voiceloop.drafting.store import TrainingState, TrainingStore
 from voiceloop.llm.draft.featuredraft import DraftShape
 
 BESIDE = 64
@@ -35,7 +35,7 @@ KEEP_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TrainingProgress:
     """What is told while it goes on."""
 
     doing: str
@@ -45,7 +45,7 @@ class Told:
     left_s: float
 
 
-Tell = Callable[[Told], None]
+Tell = Callable[[TrainingProgress], None]
 
 
 def generate(
@@ -53,8 +53,8 @@ def generate(
     hot: Generator,
     training: Sequence[Sequence[str]],
     held_out: Sequence[Sequence[str]],
-    store: Store,
-    state: State,
+    store: TrainingStore,
+    state: TrainingState,
     seconds: float,
     tell: Tell,
 ) -> None:
@@ -87,7 +87,7 @@ def generate(
         done = max(state.generating_s / seconds, (number + 1) / batches)
         left = min(seconds - state.generating_s, (batches - number - 1) * fresh_s / (number + 1))
         rate = f"{tokens / fresh_s:.0f} tokens/s, {number + 1} of {batches} batches"
-        tell(Told("replies", min(1.0, done), rate, max(0.0, left)))
+        tell(TrainingProgress("replies", min(1.0, done), rate, max(0.0, left)))
 
 
 def common_tokens(batches: Iterator[Replies], count: int, vocab: int) -> Tensor:
@@ -216,7 +216,9 @@ class Learner:
         return Batch(embedded, features, counts, self._places[ids])
 
 
-def train(learner: Learner, store: Store, state: State, seconds: float, tell: Tell) -> None:
+def train(
+    learner: Learner, store: TrainingStore, state: TrainingState, seconds: float, tell: Tell
+) -> None:
     """Learn until it has taken `seconds` in all, from one batch at least."""
     replies = list(store.batches())
     begun = told = time.perf_counter()
@@ -239,6 +241,6 @@ def train(learner: Learner, store: Store, state: State, seconds: float, tell: Te
                 told = time.perf_counter()
                 figures = f"step {state.steps}, accepted {rates}"
                 left = max(0.0, seconds - state.training_s)
-                tell(Told("learning", done, figures, left))
+                tell(TrainingProgress("learning", done, figures, left))
             if state.training_s >= seconds:
                 return

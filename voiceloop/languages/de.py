@@ -24,7 +24,15 @@ from voiceloop.languages.numbers import (
     roman,
     units,
 )
-from voiceloop.languages.spoken import APART, LETTER, Match, Rules, Spoken, alternatives, final
+from voiceloop.languages.spoken import (
+    APART,
+    LETTER,
+    Match,
+    Rules,
+    SpeakingRules,
+    alternatives,
+    final,
+)
 
 # ---- what is said when nobody has finished
 
@@ -143,7 +151,7 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
 # ---- how written things are said
 
 
-class _German(Numbers):
+class _GermanNumbers(Numbers):
     def agreeing(self, number: str, gender: Gender) -> str:
         """A single thing has an article: ein Kilometer, eine Stunde."""
         if number == "1":
@@ -164,7 +172,7 @@ class _German(Numbers):
         return self.ordinal(number) + _ending(before, alone)
 
 
-NUMBERS = _German("de", group=".", decimal=",", marks={",": "Komma", ".": "Punkt"})
+NUMBERS = _GermanNumbers("de", group=".", decimal=",", marks={",": "Komma", ".": "Punkt"})
 _OWN = Rules()
 
 _MONTHS = (
@@ -396,7 +404,7 @@ def _street(match: Match) -> str:
     return f"{match[1]}straße" + final(match)
 
 
-_SPOKEN = Spoken(
+_SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
     units=_UNITS,

@@ -8,7 +8,7 @@ import re
 
 from voiceloop.languages.language import INTERNATIONAL, Language, endings
 from voiceloop.languages.numbers import ISO, ROMAN, Noun, Numbers, Prefixed, noun, roman, units
-from voiceloop.languages.spoken import APART, Match, Rules, Spoken, alternatives, final
+from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final
 
 # ---- what is said when nobody has finished
 
@@ -113,7 +113,7 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
 # ---- how written things are said
 
 
-class _English(Numbers):
+class _EnglishNumbers(Numbers):
     def fraction(self, above: str, below: str) -> str:
         """`3`, `4` -> three quarters."""
         part = {2: "half", 4: "quarter"}.get(int(below)) or self.ordinal(below)
@@ -122,7 +122,7 @@ class _English(Numbers):
         return f"{self.cardinal(above)} {'halves' if part == 'half' else part + 's'}"
 
 
-NUMBERS = _English("en", group=",", decimal=".", marks={".": "point", ",": "point"})
+NUMBERS = _EnglishNumbers("en", group=",", decimal=".", marks={".": "point", ",": "point"})
 _OWN = Rules()
 
 _MONTHS = (
@@ -368,7 +368,7 @@ def _street(match: Match) -> str:
     return "Street" + final(match)
 
 
-_SPOKEN = Spoken(
+_SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
     units=_UNITS,

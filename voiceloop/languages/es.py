@@ -24,7 +24,7 @@ from voiceloop.languages.numbers import (
     roman,
     units,
 )
-from voiceloop.languages.spoken import APART, Match, Rules, Spoken, alternatives, final
+from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final
 
 # ---- what is said when nobody has finished
 
@@ -96,7 +96,7 @@ _NO_NOUN = (
 """What may follow a number that counts nothing."""
 
 
-class _Spanish(Numbers):
+class _SpanishNumbers(Numbers):
     def fractional(self, number: str) -> str:
         """Two digits are said as one number: tres coma catorce, dos coma cero cinco."""
         pair = len(number) == 2 and not number.startswith("0")
@@ -137,7 +137,7 @@ class _Spanish(Numbers):
         return self.words(int(number))
 
 
-NUMBERS = _Spanish("es", group=".", decimal=",", marks={",": "coma", ".": "punto"})
+NUMBERS = _SpanishNumbers("es", group=".", decimal=",", marks={",": "coma", ".": "punto"})
 _OWN = Rules()
 
 _MONTHS = (
@@ -375,7 +375,7 @@ def _roman(match: Match) -> str:
     return match[1]
 
 
-_SPOKEN = Spoken(
+_SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
     units=_UNITS,

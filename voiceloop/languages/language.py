@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from voiceloop.languages.spoken import Spoken
+from voiceloop.languages.spoken import SpeakingRules
 
 START, NUMBER = "^", "#"
 """In endings: where what was said begins, and any number in digits."""
@@ -47,7 +47,7 @@ class Language:
     """What is said where a reply fails; empty says nothing."""
     nothing: str = ""
     """What is said in the place of a reply in which there is nothing to say; likewise."""
-    spoken: Spoken | None = None
+    spoken: SpeakingRules | None = None
     """How written things are said; None leaves them to the synthesizer."""
 
     def asks_for_more(self, text: str) -> bool:

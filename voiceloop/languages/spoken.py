@@ -45,7 +45,7 @@ class Rules(dict[str, Rule]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spoken:
+class SpeakingRules:
     """The words and rules of a language.
 
     Its fields are all in which languages differ.

@@ -17,8 +17,8 @@ from itertools import accumulate
 from voiceloop.config import LlmConfig
 from voiceloop.engines import Steps
 from voiceloop.languages import LANGUAGES
-from voiceloop.llm.text.messages import Called, Exchange, Message
-from voiceloop.llm.text.parts import Part, Parts
+from voiceloop.llm.text.messages import CallWithResult, Exchange, Message
+from voiceloop.llm.text.parts import Parts, ReplyPart
 from voiceloop.llm.text.wording import BROKEN_OFF, SPOKEN
 from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall, spaced
 
@@ -26,11 +26,11 @@ _WORDS = re.compile(r"\s*\S+|\s+")
 
 
 @dataclass(slots=True)
-class Reply:
+class ChatReply:
     """The reply to the user's current turn, as far as it has come."""
 
     turn: int
-    parts: list[str | Called]
+    parts: list[str | CallWithResult]
     """Those of its exchange."""
     words: int = 0
     """Words that have left in bursts."""
@@ -57,11 +57,13 @@ class Reply:
         call_id = f"call_{self.turn}_{self._calls}"
         problem = problem or ("" if name else "it has no name")
         call = ToolCall(self.turn, call_id, name, arguments, (), problem)
-        known = {part.id for part in self.parts if isinstance(part, Called)}
-        self.parts.append(Called(call, call_id if not own_id or own_id in known else own_id))
+        known = {part.id for part in self.parts if isinstance(part, CallWithResult)}
+        self.parts.append(
+            CallWithResult(call, call_id if not own_id or own_id in known else own_id)
+        )
         return call
 
-    def take(self, part: Part) -> Iterator[TokenBurst | ToolCall]:
+    def take(self, part: ReplyPart) -> Iterator[TokenBurst | ToolCall]:
         """Add a part of the model's text: what is said of it, and the calls that it holds."""
         if part.spoken:
             yield self.say(part.text)
@@ -85,10 +87,10 @@ class ChatConversation(ABC):
         self._turn: int | None = None
         self._unanswered = ""
         """The part of the current turn that earlier turns without a reply contributed."""
-        self._reply: Reply | None = None
+        self._reply: ChatReply | None = None
 
     @abstractmethod
-    def answer(self, reply: Reply) -> Steps[TokenBurst | ToolCall]:
+    def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         """Have the model go on with `reply`, which takes what comes, until it is finished."""
 
     def messages(self) -> list[Message]:
@@ -120,7 +122,7 @@ class ChatConversation(ABC):
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         """Answer the user's whole turn `text`."""
         self._ask(text, turn)
-        self._reply = Reply(turn, self._now.reply)
+        self._reply = ChatReply(turn, self._now.reply)
         yield from self.answer(self._reply)
 
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
@@ -130,7 +132,7 @@ class ChatConversation(ABC):
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
         """Answer with a `reply` that is known."""
         self._ask(text, turn)
-        self._reply = Reply(turn, self._now.reply, finished=True)
+        self._reply = ChatReply(turn, self._now.reply, finished=True)
         yield self._reply.say(reply)
 
     def ahead(self, text: str, turn: int) -> None:
@@ -146,7 +148,7 @@ class ChatConversation(ABC):
             return
         results = {call.call_id: text for call, text in returned}
         for part in reply.parts:
-            if isinstance(part, Called):
+            if isinstance(part, CallWithResult):
                 part.result = results.get(part.call.call_id, part.result)
         yield from self.answer(reply)
 
@@ -203,13 +205,13 @@ class ChatConversation(ABC):
         self._now = Exchange(f"{self._unanswered} {text}".strip())
 
 
-def _replied(past: Past) -> list[str | Called]:
+def _replied(past: Past) -> list[str | CallWithResult]:
     """A reply as the model is shown it: each call with an id of its own."""
-    parts = list[str | Called]()
+    parts = list[str | CallWithResult]()
     for part in past.replied:
         if not isinstance(part, str):
             call, result = part
-            parts.append(Called(call, call.call_id, result))
+            parts.append(CallWithResult(call, call.call_id, result))
         elif parts and isinstance(parts[-1], str):
             parts[-1] = spaced((parts[-1], part))
         else:
@@ -255,7 +257,7 @@ class _Replied(ChatConversation):
         super().__init__(system)
         self._model = model
 
-    def answer(self, reply: Reply) -> Steps[TokenBurst | ToolCall]:
+    def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         """Take what the model yields, until it ends, a stop string comes or it has had enough."""
         reply.finished = False
         config = self._model.config

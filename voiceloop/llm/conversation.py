@@ -22,7 +22,7 @@ from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.model.cache import MEMORY_HINT, CachePool, Group
 from voiceloop.llm.rules.stats import LlmCounters, Step
-from voiceloop.llm.text.output import Call, Detokenizer, Output, Speech, to_sentence_end
+from voiceloop.llm.text.output import CallOutput, Detokenizer, Output, SpeechOutput, to_sentence_end
 from voiceloop.llm.text.spoken import Echo
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import common
@@ -36,7 +36,7 @@ LAST_SENTENCE = 0.6
 
 
 @dataclass(slots=True)
-class _Asked:
+class _TurnRequest:
     """The user's current turn, as far as it is known."""
 
     turn: int | None = None
@@ -52,7 +52,7 @@ class _Asked:
 
 
 @dataclass(slots=True)
-class _Reply:
+class _ReplyState:
     """The reply to the last user turn, so far. Its fields are its place in the ids, how it has to
     begin, and what it consists of."""
 
@@ -118,8 +118,8 @@ class SpeculativeConversation:
         """The index of each exchange's user text; the last is that of the current exchange."""
         self._said: list[frozenset[int]] = []
         """The tokens of the reply of each exchange but the current one."""
-        self._asked = _Asked()
-        self._reply: _Reply | None = None
+        self._asked = _TurnRequest()
+        self._reply: _ReplyState | None = None
         self._required: Sequence[str] = ()
         """Each reply has to call one of these tools; empty where it may be text."""
         self._call: Sequence[int] = ()
@@ -259,7 +259,7 @@ class SpeculativeConversation:
         self._truncate(same)
         self._ids += ids[same:]
         self._starts, self._said = starts, [frozenset(reply) for reply in replies]
-        self._asked, self._reply = _Asked(), None
+        self._asked, self._reply = _TurnRequest(), None
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         return bool(self._template.call_of([tool.name for tool in tools]))
@@ -320,7 +320,7 @@ class SpeculativeConversation:
             before = ""
         elif reply is not None:
             before = asked.said
-        self._asked = _Asked(turn, before)
+        self._asked = _TurnRequest(turn, before)
 
     def _ask(self, text: str, suffix: list[int]) -> None:
         """Make the ids end with the user's turn and `suffix`; rows that still fit are kept."""
@@ -375,15 +375,15 @@ class SpeculativeConversation:
             yield from held
             return
         # Drawn again, once, with another beginning.
-        yield from self._again(_Reply(turn, reply.asked, reply.start, avoided=reply.own[0]))
+        yield from self._again(_ReplyState(turn, reply.asked, reply.start, avoided=reply.own[0]))
 
-    def _again(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
+    def _again(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
         """Answer again, with `reply` in the place of the last one."""
         self._truncate(reply.start)
         self._asked.old, self._reply = (), reply
         yield from self._answer(reply)
 
-    def _call_by(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
+    def _call_by(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
         """Let the target call a tool. If it is none of the required ones, the required one of the
         nearest name is called instead."""
         answer = self._answer(reply)
@@ -396,18 +396,18 @@ class SpeculativeConversation:
             return
         name = nearest(item.name, self._required) or self._required[0]
         call = self._template.call_of([name])
-        yield from self._again(_Reply(reply.turn, reply.asked, reply.start, call=call))
+        yield from self._again(_ReplyState(reply.turn, reply.asked, reply.start, call=call))
 
-    def _asks(self, text: str, turn: int) -> _Reply:
+    def _asks(self, text: str, turn: int) -> _ReplyState:
         """Put the user's whole turn at the end of the ids; returns the reply that begins there."""
         self._ask(text, suffix=self._template.user_to_reply)
         start, said = len(self._ids), self._starts[-1]
         words = self._template.content(bare(self._asked.said))
         known = self._ids[said : said + len(words)] == words
         self._asked.bare = said + len(words) if known else 0
-        return _Reply(turn, start - len(self._template.user_to_reply), start, call=self._call)
+        return _ReplyState(turn, start - len(self._template.user_to_reply), start, call=self._call)
 
-    def _answer(self, reply: _Reply) -> Steps[TokenBurst | ToolCall]:
+    def _answer(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
         """Continue the ids until the reply is over."""
         reply.finished = False
         base, last = len(self._ids), reply.chosen + self._max_new_tokens
@@ -444,7 +444,7 @@ class SpeculativeConversation:
                 ready = True
             step = yield from self._speculator.round(self._ids, left)
 
-    def _first(self, reply: _Reply, most: int) -> Generator[None, None, Step]:
+    def _first(self, reply: _ReplyState, most: int) -> Generator[None, None, Step]:
         """Take the first step of a reply, of which `most` tokens are left."""
         words = self._ids[self._starts[-1] : reply.asked]
         earlier = self._earlier(words, reply if reply.returned else None)
@@ -458,11 +458,11 @@ class SpeculativeConversation:
         old = () if reply.returned else self._asked.old[: most - 1]
         return self._speculator.revise(prompt, old)
 
-    def _spoken(self, reply: _Reply) -> frozenset[int]:
+    def _spoken(self, reply: _ReplyState) -> frozenset[int]:
         """Return the tokens that left in bursts and were not cut as unheard."""
         return frozenset(self._ids[place] for place in reply.spoken)
 
-    def _earlier(self, words: Sequence[int], reply: _Reply | None) -> frozenset[int]:
+    def _earlier(self, words: Sequence[int], reply: _ReplyState | None) -> frozenset[int]:
         """Return the tokens of all closed exchanges' replies, of `reply` and of `words`."""
         return frozenset(words).union(*self._said, () if reply is None else self._spoken(reply))
 
@@ -477,7 +477,7 @@ class SpeculativeConversation:
         """Return how many of `ids` come before the token that ends the reply."""
         return next((i for i, token in enumerate(ids) if token in self._eos), len(ids))
 
-    def _keep(self, ids: Sequence[int], reply: _Reply) -> Sequence[int]:
+    def _keep(self, ids: Sequence[int], reply: _ReplyState) -> Sequence[int]:
         """Add the ids before the end of the reply to the conversation; returns them."""
         end = self._end(ids)
         reply.chosen += min(end + 1, len(ids))
@@ -489,14 +489,14 @@ class SpeculativeConversation:
 
 
 def _deliver(
-    items: Sequence[Speech | Call], step: Step, reply: _Reply, base: int
+    items: Sequence[SpeechOutput | CallOutput], step: Step, reply: _ReplyState, base: int
 ) -> Steps[TokenBurst | ToolCall]:
     """Yield what one step gave; its figures go with the first burst."""
     if not items:
         yield None
     drafted, accepted, facts = step.drafted, step.accepted, step.facts
     for item in items:
-        if isinstance(item, Speech):
+        if isinstance(item, SpeechOutput):
             reply.text += item.text
             reply.spoken += [base + place for place in item.places]
             among = min(accepted, len(item.ids))

@@ -18,7 +18,7 @@ from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig, Quantize
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt
 from voiceloop.llm.conversation import SpeculativeConversation
-from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, Placed
+from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, PlacedModel
 from voiceloop.llm.decode.graphs import Capture, CudaGraphs
 from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Speculator
@@ -43,7 +43,7 @@ from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.footprint import slots_for
 from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder, installed
-from voiceloop.llm.model.loading import Loaded, explained, load_model
+from voiceloop.llm.model.loading import LoadedModel, explained, load_model
 from voiceloop.llm.model.quantized import check_quantize
 from voiceloop.llm.parallel.ahead import Ahead
 from voiceloop.llm.parallel.candidates import BestOf, Candidates
@@ -73,8 +73,8 @@ class SpeculativeLlm:
 
     def __init__(
         self,
-        target: Loaded,
-        draft: Loaded | LoadedHead | None,
+        target: LoadedModel,
+        draft: LoadedModel | LoadedHead | None,
         config: LlmConfig,
         capture: Capture | None = None,
     ) -> None:
@@ -99,9 +99,9 @@ class SpeculativeLlm:
         self.system = system_prompt(config, self._template)
         vocab = vocabulary(target)
         self._unspeakable = unspeakable(target.tokenizer.get_vocab())
-        if isinstance(draft, Loaded):
+        if isinstance(draft, LoadedModel):
             _check_size(target, draft)
-        longest = draft.longest if isinstance(draft, Loaded) else None
+        longest = draft.longest if isinstance(draft, LoadedModel) else None
         self._capacity = min(filter(None, (config.context, target.longest, longest)))
         rows: Tensor | None = None
         if isinstance(draft, LoadedHead):
@@ -163,7 +163,7 @@ class SpeculativeLlm:
         models = [self._target, *([drafter.model] if isinstance(drafter, ModelDrafter) else [])]
         group = self._capacity * sum(map(_row_bytes, models))
         count = slots_for(self._config.cache_mb * MIB, group)
-        target, *draft = (Placed(model, Slots(count, self._capacity)) for model in models)
+        target, *draft = (PlacedModel(model, Slots(count, self._capacity)) for model in models)
         work = FixedRound(target, draft[0] if draft else None, self._sampling(0))
         captured = Captured(work, capture)
         with memory_for("what rounds compute", MEMORY_HINT):
@@ -228,8 +228,8 @@ class SpeculativeLlm:
 
     def _drafts(
         self,
-        target: Loaded,
-        draft: Loaded | LoadedHead | None,
+        target: LoadedModel,
+        draft: LoadedModel | LoadedHead | None,
         rows: Tensor | None,
         vocab: int,
     ) -> Drafter | None:
@@ -291,7 +291,7 @@ def draft_of(config: LlmConfig) -> str:
 
 def load_pair(
     config: LlmConfig, *, whole: bool = False
-) -> tuple[Loaded, Loaded | LoadedHead | None]:
+) -> tuple[LoadedModel, LoadedModel | LoadedHead | None]:
     """The target that `config` names, and the draft if it has weights; `whole` as `load_model`.
 
     Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a device that is not there.
@@ -300,7 +300,7 @@ def load_pair(
     check_quantize(config.quantize, device)
     stored = not whole and runs_stored(config)
 
-    def load(name: str, role: str) -> Loaded:
+    def load(name: str, role: str) -> LoadedModel:
         tokenizer = config.draft_tokenizer if role == "draft" else ""
         if name != "starter":
             return load_model(name, device, dtype, whole=whole, stored=stored, tokenizer=tokenizer)
@@ -364,7 +364,7 @@ def speculative(config: LlmConfig) -> SpeculativeLlm:
     return SpeculativeLlm(*load_pair(config), config)
 
 
-def vocabulary(loaded: Loaded) -> int:
+def vocabulary(loaded: LoadedModel) -> int:
     """Number of tokens there are; models often have more rows, for padding."""
     tokens = max(loaded.tokenizer.get_vocab().values()) + 1
     if tokens > loaded.rows:
@@ -375,7 +375,7 @@ def vocabulary(loaded: Loaded) -> int:
     return tokens
 
 
-def _check_rows(target: Loaded, template: ChatTemplate) -> None:
+def _check_rows(target: LoadedModel, template: ChatTemplate) -> None:
     if missing := [token for token in sorted(target.rowless) if template.writes(token)]:
         raise ModelCorrupt(
             f"the chat template of '{target.name}' writes {missing[0]}, which its model never saw",
@@ -383,7 +383,7 @@ def _check_rows(target: Loaded, template: ChatTemplate) -> None:
         )
 
 
-def _check_size(target: Loaded, draft: Loaded) -> None:
+def _check_size(target: LoadedModel, draft: LoadedModel) -> None:
     vocabulary(draft)
     if draft.parameters > target.parameters:
         raise EngineError(
@@ -393,7 +393,7 @@ def _check_size(target: Loaded, draft: Loaded) -> None:
 
 
 def _checked(
-    loaded: Loaded, vocab: int, capacity: int, how: Quantize, *, features: bool = False
+    loaded: LoadedModel, vocab: int, capacity: int, how: Quantize, *, features: bool = False
 ) -> TargetDecoder:
     """The model's decoder, if it computes numbers."""
     with explained(loaded.name), memory_for_model(loaded.name):

@@ -18,7 +18,7 @@ from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import SHIPPED, STARTER, draft_of, placement, runs_stored
 from voiceloop.llm.model.cache import MIB
 from voiceloop.llm.model.footprint import Footprint, read_footprint, slots_for
-from voiceloop.memoryplan import Change, Part
+from voiceloop.memoryplan import MemoryPart, PlanChange
 
 LEAST_CONTEXT = 512
 """Tokens under which a conversation is soon forgotten: fewer are not proposed."""
@@ -46,25 +46,25 @@ class Models:
         beside = _footprint(draft, "draft", stored) if named else None
         return cls(config, _footprint(config.target, "target", stored), beside, *placement(config))
 
-    def parts(self, **settings: object) -> Iterator[Part]:
+    def parts(self, **settings: object) -> Iterator[MemoryPart]:
         """What they and their caches take, with `settings` in place of the configured ones."""
         config = replace(self.config, **settings)
         group, both = 0, (self.target, self.draft)
         longest = [model.longest for model in both if model and model.longest]
         for name, model in zip(("target", "draft"), both, strict=True):
             if model is not None:
-                yield Part(name, model.weights(self.device.type, self.dtype, config.quantize))
+                yield MemoryPart(name, model.weights(self.device.type, self.dtype, config.quantize))
                 group += model.row(self.device.type, self.dtype)
         group *= min(config.context, *longest) if longest else config.context
         # Elsewhere caches are made when they are needed, and one is needed for certain.
         slots = slots_for(config.cache_mb * MIB, group) + 1 if self.device.type == "cuda" else 1
-        yield Part("key-value cache", group, slots)
+        yield MemoryPart("key-value cache", group, slots)
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[PlanChange]:
         """What could be set otherwise, what does least harm first."""
 
-        def with_(hint: str, **settings: object) -> Change:
-            return Change(hint, tuple(self.parts(**settings)))
+        def with_(hint: str, **settings: object) -> PlanChange:
+            return PlanChange(hint, tuple(self.parts(**settings)))
 
         cuda = self.device.type == "cuda"
         fewer = self.config.cache_mb if cuda else 0
@@ -80,7 +80,7 @@ class Models:
             )
         yield from self._smaller()
 
-    def _smaller(self) -> Iterator[Change]:
+    def _smaller(self) -> Iterator[PlanChange]:
         """Other targets by name, the largest first; a draft of another family goes with the old
         one."""
         target, dtype = self.target, self.dtype
@@ -93,7 +93,7 @@ class Models:
         for name, needed in sorted(named.items(), key=lambda item: -item[1]):
             if needed < bytes_of and name != self.config.target:
                 hint = f"choose a smaller model: --llm.target {name} --llm.draft auto"
-                yield Change(hint, (Part("target", needed), *others))
+                yield PlanChange(hint, (MemoryPart("target", needed), *others))
 
 
 def _footprint(name: str, role: str, stored: bool) -> Footprint | None:

@@ -30,7 +30,7 @@ Args = TypeVarTuple("Args")
 
 
 @dataclass(order=True, slots=True)
-class _Ticket:
+class _ReadyTicket:
     until: float
     rank: int
     number: int
@@ -45,7 +45,7 @@ class VirtualClock:
         self.order = Random(seed)
         """Draws which of the tasks that can go on at the same time goes first."""
         self._now = 0.0
-        self._tickets: list[_Ticket] = []
+        self._tickets: list[_ReadyTicket] = []
         self._count = itertools.count()
 
     def run(self, main: Callable[[*Args], Awaitable[T]], *args: *Args) -> T:
@@ -54,7 +54,7 @@ class VirtualClock:
 
     def loop(self) -> asyncio.AbstractEventLoop:
         """An event loop whose time is this clock's."""
-        return _Loop(self)
+        return _VirtualLoop(self)
 
     def current_time(self) -> float:
         """Seconds since the clock began to run."""
@@ -66,7 +66,7 @@ class VirtualClock:
         Of several that wait so for the same moment the smallest rank goes first.
         """
         called = asyncio.get_running_loop().create_future()
-        ticket = _Ticket(max(until, self._now), rank, next(self._count), called)
+        ticket = _ReadyTicket(max(until, self._now), rank, next(self._count), called)
         heapq.heappush(self._tickets, ticket)
         await called
 
@@ -86,7 +86,7 @@ class VirtualClock:
         return True
 
 
-class _Loop(asyncio.SelectorEventLoop):
+class _VirtualLoop(asyncio.SelectorEventLoop):
     """asyncio's own loop, but for its time and the order of tasks.
 
     There is no public way to tell what waits for a timer, or what is ready; hence some private
@@ -134,7 +134,7 @@ def _is_task(handle: Any) -> bool:
 class _Selector(selectors.DefaultSelector):
     """Waits for sockets and other threads only while nothing waits for the clock."""
 
-    def __init__(self, loop: _Loop) -> None:
+    def __init__(self, loop: _VirtualLoop) -> None:
         super().__init__()
         self._loop = loop
 

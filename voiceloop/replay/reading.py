@@ -15,7 +15,7 @@ import msgspec
 from voiceloop.asr.agreement import normalise
 from voiceloop.config import KEYS, SECTIONS, assembled, flatten, given_in, toml
 from voiceloop.errors import ConfigError
-from voiceloop.replay.scenario import SCRIPTED, Answer, Scenario, UserSound
+from voiceloop.replay.scenario import SCRIPTED, Scenario, ScriptedAnswer, UserSound
 from voiceloop.replay.scripted import canonical
 from voiceloop.schema import TOML, Mistake, nearest, one_line, read, suggestion
 from voiceloop.turn.overlap import OVERLAPS
@@ -85,7 +85,7 @@ def _check_sound(sound: UserSound, where: str) -> None:
             raise ConfigError(f"{where}: misheard: '{word}' is not in text", hint)
 
 
-def _check_replies(replies: Iterable[Answer], path: Path) -> None:
+def _check_replies(replies: Iterable[ScriptedAnswer], path: Path) -> None:
     known: set[str | None] = set()
     for number, answer in enumerate(replies, start=1):
         where = f"{path}: reply {number}"

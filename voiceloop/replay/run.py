@@ -21,13 +21,13 @@ from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
 from voiceloop.replay.scenario import Failure, Scenario
 from voiceloop.replay.scripted import (
     ScriptedAsr,
-    ScriptedEar,
     ScriptedFailure,
     ScriptedLlm,
     ScriptedTts,
+    ScriptedTurnModel,
     ScriptedVad,
 )
-from voiceloop.replay.user import Lexicon, Say, ScriptedMicrophone
+from voiceloop.replay.user import Lexicon, ScriptedMicrophone, TimedSound
 from voiceloop.session import Session
 from voiceloop.trace.record import Lane
 from voiceloop.turn.overlap import OVERLAPS
@@ -41,10 +41,10 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplayResult:
     """What came of a scenario. Times are seconds since it began."""
 
-    said: tuple[tuple[float, Say], ...]
+    said: tuple[tuple[float, TimedSound], ...]
     """The sounds of the user, each with the time at which it began."""
     shown: tuple[tuple[float, Event], ...]
     """What the session showed, in order."""
@@ -90,7 +90,7 @@ def scripted_engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) 
     engines = Engines(ScriptedVad(), asr, runners[0], llm, runners[1], tts, runners[2])
     if not scenario.end_by_sound:
         return engines
-    ear = ScriptedEar(lexicon, scenario.end_by_sound, stages.sound_s)
+    ear = ScriptedTurnModel(lexicon, scenario.end_by_sound, stages.sound_s)
     return replace(engines, turn=ear, turn_runner=runners[3])
 
 
@@ -104,7 +104,7 @@ def play(
     *,
     seed: int = 0,
     engines: Callable[[Scenario, Lexicon, VirtualClock], Engines] = scripted_engines,
-) -> Replay:
+) -> ReplayResult:
     """Play `scenario` to its end; `seed` is the scheduler's, and should change nothing."""
     clock, lexicon = VirtualClock(seed), Lexicon()
     microphone = ScriptedMicrophone(
@@ -147,7 +147,7 @@ def play(
 
     with quietly():
         problem = clock.run(converse)
-    return Replay(tuple(microphone.begun), tuple(shown), problem)
+    return ReplayResult(tuple(microphone.begun), tuple(shown), problem)
 
 
 def in_order(trace: TurnTrace) -> TurnTrace:

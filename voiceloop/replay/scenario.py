@@ -15,7 +15,7 @@ from msgspec import Meta
 from voiceloop.asr.agreement import normalise
 from voiceloop.config import Config, LlmConfig
 from voiceloop.replay.scripted import NO_IDEA, bursts
-from voiceloop.replay.user import After, Piece, Say
+from voiceloop.replay.user import After, Piece, TimedSound
 from voiceloop.schema import Count, Fraction, Object, Positive, Texts
 from voiceloop.types import Outcome, ToolCall
 
@@ -77,11 +77,11 @@ class UserSound(Object, frozen=True):
     misheard: Mapping[str, str] = {}
     """What partial decodes take words for while the user speaks."""
 
-    def say(self) -> Say:
+    def say(self) -> TimedSound:
         """The sound as the microphone is given it."""
         what = self.text or f"a sound of {self.noise_s:g} s"
         pieces = tuple(map(self._piece, self.text.split())) or (Piece("", self.noise_s),)
-        return Say(pieces, what, self.at, self.after or "speech", self.delay_s, self.turn)
+        return TimedSound(pieces, what, self.at, self.after or "speech", self.delay_s, self.turn)
 
     def words(self) -> list[str]:
         """The words of the text."""
@@ -94,7 +94,7 @@ class UserSound(Object, frozen=True):
         return Piece(word, self.word_s, heard.get(normalise(word)))
 
 
-class Answer(Object, frozen=True):
+class ScriptedAnswer(Object, frozen=True):
     """What the language model says to a text of the user."""
 
     to: str | None = None
@@ -167,7 +167,7 @@ class Scenario(Object, frozen=True):
     """How likely a turn ends by the sound of these words, of others one half; empty: nobody judges
     by the sound."""
     user: tuple[UserSound, ...] = ()
-    reply: tuple[Answer, ...] = ()
+    reply: tuple[ScriptedAnswer, ...] = ()
     fail: tuple[Failure, ...] = ()
     expect: Expect = Expect()
     config: Config = SCRIPTED

@@ -105,7 +105,7 @@ class ScriptedAsr(WindowedAsr):
 
 
 @dataclass
-class ScriptedEar:
+class ScriptedTurnModel:
     """Judges the sound of a voice by the words in it."""
 
     lexicon: Lexicon

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from voiceloop.replay.run import Replay
+from voiceloop.replay.run import ReplayResult
 from voiceloop.replay.scenario import Expect, ExpectedTurn
 from voiceloop.terminal import printable
 from voiceloop.trace.record import LANE_OF, Lane, Mark, endpoint_to_sound_ms, voice_to_voice_ms
@@ -26,7 +26,7 @@ _LANES = [*map(str, Lane), SESSION]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TimelineEntry:
     """A line of the timeline."""
 
     time: float
@@ -58,7 +58,7 @@ class Difference:
     was: object
 
 
-def timeline(replay: Replay) -> list[Entry]:
+def timeline(replay: ReplayResult) -> list[TimelineEntry]:
     """Everything that happened, in order."""
     entries = [_entry(at, Lane.MIC, NOBODY, "user", say.what) for at, say in replay.said]
     for at, event in replay.shown:
@@ -66,11 +66,11 @@ def timeline(replay: Replay) -> list[Entry]:
     return sorted(entries, key=lambda e: (e.time, _LANES.index(e.lane), e.turn))
 
 
-def _entry(at: float, lane: str, turn: int, what: str, text: str = "") -> Entry:
-    return Entry(round(at, 6), str(lane), turn, what, text=text.strip())
+def _entry(at: float, lane: str, turn: int, what: str, text: str = "") -> TimelineEntry:
+    return TimelineEntry(round(at, 6), str(lane), turn, what, text=text.strip())
 
 
-def _entries(at: float, event: Event) -> Iterator[Entry]:
+def _entries(at: float, event: Event) -> Iterator[TimelineEntry]:
     match event:
         case Transcript():
             tentative = " ".join(word.text for word in event.tentative)
@@ -92,11 +92,13 @@ def _entries(at: float, event: Event) -> Iterator[Entry]:
             for span in event.spans:
                 ms = round((span.end - span.start) * 1000, 3)
                 text = str(span.args.get("text", "")).strip()
-                yield Entry(round(span.start, 6), span.lane, event.turn, span.name, ms, text)
+                yield TimelineEntry(
+                    round(span.start, 6), span.lane, event.turn, span.name, ms, text
+                )
             yield _entry(at, SESSION, event.turn, "turn over", event.outcome)
 
 
-def turns(replay: Replay) -> list[TurnLine]:
+def turns(replay: ReplayResult) -> list[TurnLine]:
     """The turns in order of their numbers."""
     exchanges = Exchanges()
     for _, event in replay.shown:
@@ -106,7 +108,7 @@ def turns(replay: Replay) -> list[TurnLine]:
     return [TurnLine(trace, exchange.said, exchange.reply.strip()) for trace, exchange in ended]
 
 
-def differences(replay: Replay, expect: Expect) -> list[Difference]:
+def differences(replay: ReplayResult, expect: Expect) -> list[Difference]:
     """What is not as expected."""
     found: list[Difference] = []
     notices = tuple(event.text for _, event in replay.shown if isinstance(event, Notice))
@@ -142,7 +144,7 @@ def _turn_differences(line: TurnLine, expected: ExpectedTurn) -> Iterator[Differ
             yield Difference(number, f"counters.{name}", wanted, was)
 
 
-def lines(replay: Replay, found: Iterable[Difference]) -> Iterator[str]:
+def lines(replay: ReplayResult, found: Iterable[Difference]) -> Iterator[str]:
     """The timeline, a line for each turn, and what went wrong, as text."""
     for entry in timeline(replay):
         turn = entry.turn or ""
@@ -166,7 +168,7 @@ def lines(replay: Replay, found: Iterable[Difference]) -> Iterator[str]:
         yield printable(f"not over: {replay.problem}")
 
 
-def records(replay: Replay, found: Iterable[Difference]) -> Iterator[dict[str, Any]]:
+def records(replay: ReplayResult, found: Iterable[Difference]) -> Iterator[dict[str, Any]]:
     """The same as plain values."""
     for entry in timeline(replay):
         yield {"kind": "event", **asdict(entry)}

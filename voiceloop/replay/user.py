@@ -86,7 +86,7 @@ ALL = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class TimedSound:
     """A sound that the user makes, and when."""
 
     pieces: tuple[Piece, ...]
@@ -178,7 +178,7 @@ class Watch:
             case Transcript() | TokenBurst():
                 self._live.add(event.turn)
 
-    def moment(self, say: Say, since: float) -> float | None:
+    def moment(self, say: TimedSound, since: float) -> float | None:
         """When what `say` follows happened for the first time; of no turn in particular: `since`
         that moment."""
         first: float | None = None
@@ -199,7 +199,7 @@ class ScriptedMicrophone:
 
     def __init__(
         self,
-        says: Sequence[Say],
+        says: Sequence[TimedSound],
         lexicon: Lexicon,
         wait: Callable[[float], Awaitable[None]],
         *,
@@ -209,7 +209,7 @@ class ScriptedMicrophone:
         """`wait` waits for a moment; `silence_s` follow the last sound."""
         self.finished = False
         self.problem = ""
-        self.begun: list[tuple[float, Say]] = []
+        self.begun: list[tuple[float, TimedSound]] = []
         """What has been said so far, each with the time at which it began."""
         self._clock = StreamClock(wait)
         self._watch = Watch()

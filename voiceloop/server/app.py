@@ -28,12 +28,12 @@ from voiceloop.server.auth import Access, Allowed
 from voiceloop.server.connection import AWAY, INTERNAL, Connection
 from voiceloop.server.http import Site
 from voiceloop.server.limits import Refusal
-from voiceloop.server.lobby import Lobby
+from voiceloop.server.lobby import SessionRegistry
 from voiceloop.server.logs import VISIT
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.offers import Offers
 from voiceloop.server.port import Binding
-from voiceloop.server.routes import Request, Routes, Samples
+from voiceloop.server.routes import HttpRequest, Routes, Samples
 from voiceloop.server.websocket import WebSocket, listening
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ TRY_AGAIN = 1013
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServeOptions:
     """Where and for whom the server is."""
 
     binding: Binding
@@ -61,7 +61,7 @@ class App:
         self,
         models: AbstractContextManager[Engines],
         config: Config,
-        place: Place,
+        place: ServeOptions,
         offers: Offers | None = None,
     ) -> None:
         """`models` is entered on a thread while the page is there already, and left at the end."""
@@ -78,7 +78,7 @@ class App:
             self.metrics,
             full=lambda: self._lobby is not None and self._lobby.full,
         )
-        self._lobby: Lobby | None = None
+        self._lobby: SessionRegistry | None = None
         """There once the models are loaded, before which nobody gets a session."""
         self._connections: set[Connection] = set()
         self._numbers = count(1)
@@ -118,7 +118,7 @@ class App:
         for runner in engines.runners:
             if isinstance(runner, ModelThread):
                 runner.waited = self.metrics.waited
-        self._lobby = Lobby(engines, self._config, self.metrics, self._wake, self._offers)
+        self._lobby = SessionRegistry(engines, self._config, self.metrics, self._wake, self._offers)
         self._routes.samples, self._routes.unready = Samples(engines), ""
         ready()
         async with anyio.create_task_group() as tasks:
@@ -139,7 +139,7 @@ class App:
             while self._connections:
                 await self._changed.wait()
 
-    async def _connect(self, socket: WebSocket, request: Request) -> None:
+    async def _connect(self, socket: WebSocket, request: HttpRequest) -> None:
         """Serve a client that has been let in."""
         access = self._place.access
         judged = access.judge(request.target, request.headers)

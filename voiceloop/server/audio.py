@@ -130,7 +130,7 @@ class SocketMicrophone:
 
 
 class SocketSpeaker(PacedSpeaker):
-    """What a client is sent, at `RATE`; `Encoder` makes its format of it."""
+    """What a client is sent, at `RATE`; `ResponseEncoder` makes its format of it."""
 
     ahead_s = 0.2
     """At an interruption the client has so much to drop."""
@@ -170,7 +170,7 @@ class SocketSpeaker(PacedSpeaker):
         self._lag = min(MAX_LAG_S, max(0.0, (expected - samples) / RATE))
 
 
-class Encoder:
+class ResponseEncoder:
     """Makes one response, a stream at `RATE`, what messages carry."""
 
     def __init__(self, format: AudioFormat) -> None:

@@ -35,7 +35,7 @@ TRANSCRIPTION = ("intent", "transcription")
 """The parameter of whoever comes for the words of their user alone."""
 
 
-class Reason(StrEnum):
+class RefusalReason(StrEnum):
     """Why a request is refused; the words of logs and metrics."""
 
     DUPLICATE_HEADER = "duplicate_header"
@@ -50,20 +50,23 @@ class Reason(StrEnum):
     WRONG_KEY = "wrong_key"
 
 
-_SAID: dict[Reason, tuple[int, str]] = {
-    Reason.DUPLICATE_HEADER: (400, "send Host, Origin and Authorization once each"),
-    Reason.HOST: (421, "this server does not answer to that name; --allow-host adds one"),
-    Reason.PROXY: (403, "this request was forwarded; start the server with --behind-proxy"),
-    Reason.KEY_IN_URL: (
+_SAID: dict[RefusalReason, tuple[int, str]] = {
+    RefusalReason.DUPLICATE_HEADER: (400, "send Host, Origin and Authorization once each"),
+    RefusalReason.HOST: (421, "this server does not answer to that name; --allow-host adds one"),
+    RefusalReason.PROXY: (403, "this request was forwarded; start the server with --behind-proxy"),
+    RefusalReason.KEY_IN_URL: (
         400,
         "a key in a URL ends up in logs: replace it, and send Authorization: Bearer KEY",
     ),
-    Reason.QUERY: (400, "the only parameters are ?model= and ?intent=transcription"),
-    Reason.ORIGIN: (403, "pages of that origin may not connect; --allow-origin adds one"),
-    Reason.SUBPROTOCOL: (400, f"offer the subprotocol {PROTOCOL}, or none at all"),
-    Reason.TWO_KEYS: (400, "send one key, in one place"),
-    Reason.NO_KEY: (401, f"send Authorization: Bearer KEY, or the subprotocol {KEY_PROTOCOL}KEY"),
-    Reason.WRONG_KEY: (401, "this is not a key of this server"),
+    RefusalReason.QUERY: (400, "the only parameters are ?model= and ?intent=transcription"),
+    RefusalReason.ORIGIN: (403, "pages of that origin may not connect; --allow-origin adds one"),
+    RefusalReason.SUBPROTOCOL: (400, f"offer the subprotocol {PROTOCOL}, or none at all"),
+    RefusalReason.TWO_KEYS: (400, "send one key, in one place"),
+    RefusalReason.NO_KEY: (
+        401,
+        f"send Authorization: Bearer KEY, or the subprotocol {KEY_PROTOCOL}KEY",
+    ),
+    RefusalReason.WRONG_KEY: (401, "this is not a key of this server"),
 }
 
 
@@ -78,10 +81,10 @@ class Allowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class AccessRefused:
     """The client may not connect."""
 
-    reason: Reason
+    reason: RefusalReason
 
     @property
     def status(self) -> int:
@@ -132,39 +135,39 @@ class Access:
         for text in origins:
             self._add(*_origin(text))
 
-    def host(self, headers: HeaderList) -> str | Refused:
+    def host(self, headers: HeaderList) -> str | AccessRefused:
         """By what name the server was called, in its normal form; for requests of any path."""
         names = [name.lower() for name, _ in headers]
         if any(names.count(name) > 1 for name in ("host", "origin", "authorization")):
-            return Refused(Reason.DUPLICATE_HEADER)
+            return AccessRefused(RefusalReason.DUPLICATE_HEADER)
         called = _normal(_value(headers, "host") or "")
         if called not in self.hosts:
-            return Refused(Reason.HOST)
+            return AccessRefused(RefusalReason.HOST)
         if self._keys is None and not _FORWARDED.isdisjoint(names):
-            return Refused(Reason.PROXY)
+            return AccessRefused(RefusalReason.PROXY)
         return called
 
-    def judge(self, target: str, headers: HeaderList) -> Allowed | Refused:
+    def judge(self, target: str, headers: HeaderList) -> Allowed | AccessRefused:
         """Whether the client that asks for `target`, which is a path with its query, may connect.
 
         A missing Origin is allowed: only browsers send one, and they always do. Where nobody shows
         a key, `check_binding` and the rule of proxies see to it that the client is on this machine.
         """
         called = self.host(headers)
-        if isinstance(called, Refused):
+        if isinstance(called, AccessRefused):
             return called
         query = target.partition("?")[2]
         if reason := self._query(query):
-            return Refused(reason)
+            return AccessRefused(reason)
         origin = _value(headers, "origin")
         if origin is not None and origin not in self.origins:
-            return Refused(Reason.ORIGIN)
+            return AccessRefused(RefusalReason.ORIGIN)
         offered = list(_tokens(headers))
         if offered and (PROTOCOL not in offered or not all(map(_TOKEN.fullmatch, offered))):
-            return Refused(Reason.SUBPROTOCOL)
+            return AccessRefused(RefusalReason.SUBPROTOCOL)
         key = self._key(headers, offered)
-        if isinstance(key, Reason):
-            return Refused(key)
+        if isinstance(key, RefusalReason):
+            return AccessRefused(key)
         return Allowed(key, TRANSCRIPTION in parse_qsl(query))
 
     def beside(self, headers: HeaderList, peer: str) -> bool:
@@ -175,7 +178,7 @@ class Access:
         by a name of this machine, and by no other.
         """
         called = self.host(headers)
-        if isinstance(called, Refused) or self._behind_proxy:
+        if isinstance(called, AccessRefused) or self._behind_proxy:
             return False
         if not _FORWARDED.isdisjoint(name.lower() for name, _ in headers):
             return False
@@ -196,15 +199,15 @@ class Access:
         if usual:
             self.hosts |= {shown, f"{host}:{port}"}
 
-    def _query(self, query: str) -> Reason | None:
+    def _query(self, query: str) -> RefusalReason | None:
         for name, value in parse_qsl(query, keep_blank_values=True):
             if _SECRET.search(name) or (self._keys and self._keys.match(value)):
-                return Reason.KEY_IN_URL
+                return RefusalReason.KEY_IN_URL
             if name != "model" and (name, value) != TRANSCRIPTION:
-                return Reason.QUERY
+                return RefusalReason.QUERY
         return None
 
-    def _key(self, headers: HeaderList, offered: Sequence[str]) -> str | Reason | None:
+    def _key(self, headers: HeaderList, offered: Sequence[str]) -> str | RefusalReason | None:
         """Id of the key that was shown, or why it is none."""
         if self._keys is None:
             return None
@@ -215,8 +218,8 @@ class Access:
         if bearer:
             shown.append(bearer[1])
         if len(shown) != 1:
-            return Reason.TWO_KEYS if shown else Reason.NO_KEY
-        return self._keys.match(shown[0]) or Reason.WRONG_KEY
+            return RefusalReason.TWO_KEYS if shown else RefusalReason.NO_KEY
+        return self._keys.match(shown[0]) or RefusalReason.WRONG_KEY
 
 
 _HERE = ("localhost", "127.0.0.1", "[::1]")

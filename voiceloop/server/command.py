@@ -82,12 +82,12 @@ def serve(command: Serve) -> int:
     logger.info("loading", extra={"models": engine_names(command.settings)})
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
-    from voiceloop.server.app import App, Place
+    from voiceloop.server.app import App, ServeOptions
     from voiceloop.server.offers import Offers
 
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     where = f"{scheme}://{command.host}:{command.port}"
-    place, offers = Place(binding, access, site, secure), Offers.of(command)
+    place, offers = ServeOptions(binding, access, site, secure), Offers.of(command)
     app = App(startup.settled(open_engines(command.settings)), command.settings, place, offers)
 
     def ready() -> None:

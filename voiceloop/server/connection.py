@@ -1,8 +1,8 @@
 """One client: a task that reads, a task that writes, and a session between them.
 
 The connection holds the client to its limits and answers what is wrong with an error; what events
-mean, its `Visit` knows, and how messages travel, its `Transport`. It ends when that does, when a
-limit is reached, or when the client comes back on another one.
+mean, its `ClientSession` knows, and how messages travel, its `Transport`. It ends when that does,
+when a limit is reached, or when the client comes back on another one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError, VoiceloopError
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Budget, Kind, Refusal, Ticket
-from voiceloop.server.lobby import Lobby
+from voiceloop.server.lobby import SessionRegistry
 from voiceloop.server.logs import VISIT
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import Outbox
 from voiceloop.server.resume import GONE, Grant, Loss
-from voiceloop.server.visit import Visit
+from voiceloop.server.visit import ClientSession
 from voiceloop.types import TurnTrace
 from voiceloop.wire.client_events import (
     ClientEvent,
@@ -81,7 +81,7 @@ class Connection:
     def __init__(
         self,
         transport: Transport,
-        lobby: Lobby,
+        lobby: SessionRegistry,
         ticket: Ticket,
         limits: ServerConfig,
         metrics: Metrics,
@@ -104,7 +104,7 @@ class Connection:
         self._transport = transport
         self._meter = _Meter(limits, metrics)
         self._outbox = Outbox(lobby.new_id, metrics)
-        self.visit = Visit(self.dialogue, self._outbox, self._note_end)
+        self.visit = ClientSession(self.dialogue, self._outbox, self._note_end)
         """The session while it runs here."""
         self._scope = anyio.CancelScope()
         self._closing: tuple[int, str] = (1000, "")
@@ -270,7 +270,7 @@ class Connection:
 
     # ---- the session
 
-    async def _converse(self, visit: Visit) -> None:
+    async def _converse(self, visit: ClientSession) -> None:
         try:
             await visit.run()
         except Exception:
@@ -309,7 +309,7 @@ class Connection:
         self.dialogue.visit = VISIT.get()
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
         self._outbox.put(SessionResumed())
-        self.visit = Visit(self.dialogue, self._outbox, self._note_end)
+        self.visit = ClientSession(self.dialogue, self._outbox, self._note_end)
         self.visit.welcome_back()
         self._tasks.start_soon(self._offer)
         self._tasks.start_soon(self._converse, self.visit)

@@ -35,7 +35,7 @@ from voiceloop.wire.settings import (
 )
 
 
-class Seen(NamedTuple):
+class ModelContext(NamedTuple):
     """What the language model is told beside the conversation."""
 
     instructions: str
@@ -230,13 +230,13 @@ class Dialogue:
         rules = self.config.llm.skills != "none" and self._own(settings)
         return choices.options(settings, skills=rules)
 
-    def seen(self, settings: SessionSettings | ResponseSettings) -> Seen:
+    def seen(self, settings: SessionSettings | ResponseSettings) -> ModelContext:
         """What the language model is told: an assistant of ours is told the date besides."""
         if not self._own(settings):
             tools, required = choices.offered(settings), choices.required(settings)
-            return Seen(settings.instructions, tools, required)
+            return ModelContext(settings.instructions, tools, required)
         system = told(settings.instructions, self._began, self.config.place)
-        return Seen(system, tuple(offered(self.config)), ())
+        return ModelContext(system, tuple(offered(self.config)), ())
 
     def _own(self, settings: SessionSettings | ResponseSettings) -> bool:
         """The assistant is ours: the client has given it no instructions and no tools."""

@@ -18,7 +18,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.auth import HeaderList, Refused
+from voiceloop.server.auth import AccessRefused, HeaderList
 
 INDEX = "/index.html"
 """The page."""
@@ -58,7 +58,7 @@ _FIXED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpResponse:
     """An answer that opens no socket."""
 
     status: int
@@ -78,7 +78,7 @@ def reply(
     *,
     host: str | None = None,
     more: tuple[tuple[str, str], ...] = (),
-) -> Reply:
+) -> HttpResponse:
     """`body` of content type `kind`, with the headers that every reply carries and `more`.
 
     `host` is the name by which the server was called, as `Access.host` gives it: scripts may open
@@ -91,15 +91,15 @@ def reply(
         *_FIXED,
         *more,
     )
-    return Reply(status, headers, body)
+    return HttpResponse(status, headers, body)
 
 
-def line(status: int, text: str, *, more: tuple[tuple[str, str], ...] = ()) -> Reply:
+def line(status: int, text: str, *, more: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
     """One line of text."""
     return reply(status, f"{text}\n".encode(), "text/plain; charset=utf-8", more=more)
 
 
-def refusal(refused: Refused) -> Reply:
+def refusal(refused: AccessRefused) -> HttpResponse:
     """What a client reads that may not connect."""
     # RFC 9110, 15.5.2: who answers 401 says what would be accepted.
     challenge = (("WWW-Authenticate", "Bearer"),) if refused.status == 401 else ()
@@ -145,7 +145,7 @@ class Site:
         named = {alias: assets[name] for alias, name in ALIASES.items() if name in assets}
         self.assets = {**assets, **named}
 
-    def answer(self, method: str, target: str, headers: HeaderList, host: str) -> Reply:
+    def answer(self, method: str, target: str, headers: HeaderList, host: str) -> HttpResponse:
         """Answer a request for `target`, whose query is ignored; `host` is what `Access.host` gave.
 
         Statuses are 200, 304, 404, and 405 for a method that is neither GET nor HEAD.
@@ -155,11 +155,11 @@ class Site:
         elif asset := self.assets.get(target.partition("?")[0]):
             answered = reply(200, asset.body, asset.kind, host=host, more=(("ETag", asset.etag),))
             if _names(headers, asset.etag):
-                answered = Reply(304, answered.headers)
+                answered = HttpResponse(304, answered.headers)
         else:
             answered = line(404, "there is nothing under that name")
         # To HEAD the headers of GET, the length of what is left out among them.
-        return Reply(answered.status, answered.headers) if method == "HEAD" else answered
+        return HttpResponse(answered.status, answered.headers) if method == "HEAD" else answered
 
 
 def load(folder: Path) -> Site:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from voiceloop.server.connection import Connection
 
 
-class Lobby:
+class SessionRegistry:
     """Where sessions begin, wait, and end."""
 
     def __init__(

@@ -63,7 +63,7 @@ class Metrics:
             "refused",
             "Connections and requests refused.",
             "reason",
-            (*auth.Reason, *limits.Kind, *resume.Reason),
+            (*auth.RefusalReason, *limits.Kind, *resume.ResumeFailure),
         )
         self._errors = counter(
             "refused_messages", "Messages of clients refused.", "code", get_args(Code)
@@ -102,7 +102,7 @@ class Metrics:
         self._sessions.labels("connected").set(connected)
         self._sessions.labels("parked").set(parked)
 
-    def refused(self, reason: auth.Reason | limits.Kind | resume.Reason) -> None:
+    def refused(self, reason: auth.RefusalReason | limits.Kind | resume.ResumeFailure) -> None:
         """A connection, a resumption or a request for more was refused."""
         self._refused.labels(reason.value).inc()
 

@@ -20,12 +20,12 @@ sockets uvloop makes a good deal less. It is not for Windows."""
 if sys.platform != "win32":
     import uvloop
 
-    class _Loop(uvloop.Loop):
+    class _ServerLoop(uvloop.Loop):
         def time(self) -> float:
             """Seconds; uvloop's own are cut to whole milliseconds, and traces are made of them."""
             return time.monotonic()  # noqa: TID251 - this is the clock that anyio asks
 
-    LOOP["loop_factory"] = _Loop
+    LOOP["loop_factory"] = _ServerLoop
 
 
 @dataclass(frozen=True, slots=True)

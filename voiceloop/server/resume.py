@@ -50,7 +50,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 """Both halves, as base64 without its padding."""
 
 
-class Reason(StrEnum):
+class ResumeFailure(StrEnum):
     """Why a session cannot be resumed; the words of logs and metrics."""
 
     UNKNOWN = "unknown_token"
@@ -60,7 +60,7 @@ class Reason(StrEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Session(Generic[P, S]):
+class ResumableSession(Generic[P, S]):
     """One session, as `Sessions` keeps it. Only the payload is for others."""
 
     key: str | None
@@ -81,7 +81,7 @@ class Session(Generic[P, S]):
 class Grant(Generic[P, S]):
     """The session is the client's."""
 
-    session: Session[P, S]
+    session: ResumableSession[P, S]
     token: str
     """To be sent to the client, and to be kept nowhere else."""
     evicted: S | None = None
@@ -92,7 +92,7 @@ class Grant(Generic[P, S]):
 class Loss(Generic[P, S]):
     """The session is not the client's."""
 
-    reason: Reason
+    reason: ResumeFailure
     ended: P | None = None
     """What the session held that this has ended."""
     evicted: S | None = None
@@ -119,7 +119,7 @@ class Sessions(Generic[P, S]):
         self._per_key = per_key
         self._most = most
         self._random = random
-        self._found: dict[bytes, Session[P, S]] = {}
+        self._found: dict[bytes, ResumableSession[P, S]] = {}
         """By their finders; those that are parked in the order in which they were."""
 
     @property
@@ -135,7 +135,7 @@ class Sessions(Generic[P, S]):
     def begin(self, key: str | None, payload: P, socket: S) -> Grant[P, S]:
         """A new session of the client that showed `key` and is connected by `socket`."""
         finder = self._random(_HALF)
-        session = Session[P, S](key, payload, _digest(finder))
+        session = ResumableSession[P, S](key, payload, _digest(finder))
         self._found[session.finder] = session
         return self._grant(session, socket, finder)
 
@@ -144,24 +144,24 @@ class Sessions(Generic[P, S]):
     ) -> Grant[P, S] | Loss[P, S]:
         """Connect by `socket` the client that shows `token`, and `key`, to its session."""
         if not _TOKEN.fullmatch(token):
-            return Loss(Reason.UNKNOWN)
+            return Loss(ResumeFailure.UNKNOWN)
         both = urlsafe_b64decode(f"{token}=")
         finder, proof = both[:_HALF], _digest(both[_HALF:])
         session = self._found.get(_digest(finder))
         if session is None or session.key != key or now >= session.deadline:
-            return Loss(Reason.UNKNOWN)
+            return Loss(ResumeFailure.UNKNOWN)
         valid = [hmac.compare_digest(proof, one) for one in (session.current, session.former)]
         if any(valid):
             return self._grant(session, socket, finder, proof)
         evicted = None if session.socket is socket else session.socket
-        return Loss(Reason.REPLAYED, self._drop(session), evicted)
+        return Loss(ResumeFailure.REPLAYED, self._drop(session), evicted)
 
-    def delivered(self, session: Session[P, S], socket: S) -> None:
+    def delivered(self, session: ResumableSession[P, S], socket: S) -> None:
         """The client has the token that was sent by `socket`: the one before it is spent."""
         if session.socket is socket:
             session.former = b""
 
-    def park(self, session: Session[P, S], socket: S, now: float) -> list[P]:
+    def park(self, session: ResumableSession[P, S], socket: S, now: float) -> list[P]:
         """The connection by `socket` broke; gives what the sessions held that are over for it.
 
         That is the session itself where nothing is parked, or the oldest where its key has too
@@ -177,7 +177,7 @@ class Sessions(Generic[P, S]):
         over += [self._drop(oldest) for oldest in of_key[: -self._per_key]]
         return over + [self._drop(oldest) for oldest in self._waiting()[: -self._most]]
 
-    def end(self, session: Session[P, S], socket: S) -> bool:
+    def end(self, session: ResumableSession[P, S], socket: S) -> bool:
         """The session is over; False where it is connected by another socket, or was over before.
 
         Who is told True gives back what the session held.
@@ -192,12 +192,12 @@ class Sessions(Generic[P, S]):
         late = [session for session in self._found.values() if now >= session.deadline]
         return [self._drop(session) for session in late]
 
-    def _waiting(self) -> list[Session[P, S]]:
+    def _waiting(self) -> list[ResumableSession[P, S]]:
         """Those that are parked, the oldest first."""
         return [session for session in self._found.values() if session.socket is None]
 
     def _grant(
-        self, session: Session[P, S], socket: S, finder: bytes, shown: bytes = b""
+        self, session: ResumableSession[P, S], socket: S, finder: bytes, shown: bytes = b""
     ) -> Grant[P, S]:
         """Connect the session by `socket`, with a new token beside the one that was `shown`."""
         evicted = None if session.socket is socket else session.socket
@@ -207,10 +207,10 @@ class Sessions(Generic[P, S]):
         token = urlsafe_b64encode(finder + proof).rstrip(b"=").decode()
         return Grant(session, token, evicted)
 
-    def _has(self, session: Session[P, S], socket: S) -> bool:
+    def _has(self, session: ResumableSession[P, S], socket: S) -> bool:
         return self._found.get(session.finder) is session and session.socket is socket
 
-    def _drop(self, session: Session[P, S]) -> P:
+    def _drop(self, session: ResumableSession[P, S]) -> P:
         return self._found.pop(session.finder).payload
 
 

@@ -23,8 +23,8 @@ from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
 from voiceloop.runner import LATER
-from voiceloop.server.auth import Access, HeaderList, Refused
-from voiceloop.server.http import Reply, Site, line, refusal, reply
+from voiceloop.server.auth import Access, AccessRefused, HeaderList
+from voiceloop.server.http import HttpResponse, Site, line, refusal, reply
 from voiceloop.server.limits import Kind
 from voiceloop.server.metrics import Metrics
 from voiceloop.tts.clauses import cut
@@ -41,7 +41,7 @@ WAITING = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """What a client asks for."""
 
     method: str
@@ -78,10 +78,10 @@ class Routes:
         self._metrics = metrics
         self._full = full
 
-    async def answer(self, request: Request) -> Reply | None:
+    async def answer(self, request: HttpRequest) -> HttpResponse | None:
         """The answer to a request; none where a socket is to be opened for it."""
         called = self._access.host(request.headers)
-        if isinstance(called, Refused):
+        if isinstance(called, AccessRefused):
             return self._refused(called)
         match request.path:
             case "/healthz":
@@ -93,10 +93,10 @@ class Routes:
             case _:
                 return self._site.answer(request.method, request.target, request.headers, called)
 
-    async def _judged(self, request: Request, path: str) -> Reply | None:
+    async def _judged(self, request: HttpRequest, path: str) -> HttpResponse | None:
         """The answer where not everybody gets one."""
         judged = self._access.judge(request.target, request.headers)
-        if isinstance(judged, Refused):
+        if isinstance(judged, AccessRefused):
             return self._refused(judged)
         if path == METRICS:
             return reply(200, *self._metrics.render())
@@ -114,7 +114,7 @@ class Routes:
             return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))
         return None
 
-    def _refused(self, refused: Refused) -> Reply:
+    def _refused(self, refused: AccessRefused) -> HttpResponse:
         self._metrics.refused(refused.reason)
         _log_refusal(refused.reason, refused.hint)
         return refusal(refused)
@@ -133,7 +133,7 @@ class Samples:
         self._one = anyio.Lock()
         self._asked = 0
 
-    async def answer(self, voice: str) -> Reply:
+    async def answer(self, voice: str) -> HttpResponse:
         """A wav file of the voice; statuses are 200, 404 where there is none of that name, and 503
         where too many have asked."""
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from voiceloop.errors import ProtocolError
-from voiceloop.server.audio import Encoder, SocketSpeaker
+from voiceloop.server.audio import ResponseEncoder, SocketSpeaker
 from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
 from voiceloop.wire.client_events import ItemTruncate
 from voiceloop.wire.extensions import OutputClause, Played
@@ -52,7 +52,7 @@ class Out(Protocol):
         ...
 
 
-class Said:
+class ClauseStarts:
     """The clauses of one response, with the sample at which each begins."""
 
     def __init__(self) -> None:
@@ -103,12 +103,12 @@ def _words(text: str, count: int) -> str:
 
 
 @dataclass(slots=True)
-class Spoken:
+class SpokenResponse:
     """A response that is being given, and what it is made of."""
 
     response: Response
-    encoder: Encoder
-    said: Said = field(default_factory=Said)
+    encoder: ResponseEncoder
+    said: ClauseStarts = field(default_factory=ClauseStarts)
     ending: StatusDetails | None = None
     """How it will have ended, where that is known before it has."""
     tokens: int = 0
@@ -125,9 +125,9 @@ class Speaking:
         self._ledger = ledger
         self._conversation_id = conversation_id
         self._out = out
-        self._open: dict[int, Spoken] = {}
-        self._past: list[Spoken] = []
-        self._sounding: Spoken | None = None
+        self._open: dict[int, SpokenResponse] = {}
+        self._past: list[SpokenResponse] = []
+        self._sounding: SpokenResponse | None = None
 
     @property
     def responding(self) -> bool:
@@ -154,7 +154,7 @@ class Speaking:
         """Give a response."""
         cid = self._conversation_id
         response = Response(self._new_id, settings, self._ledger, conversation_id=cid)
-        self._open[turn] = Spoken(response, Encoder(settings.audio.output.format))
+        self._open[turn] = SpokenResponse(response, ResponseEncoder(settings.audio.output.format))
         self._tell(*response.start())
 
     def burst(self, event: TokenBurst) -> None:
@@ -211,7 +211,7 @@ class Speaking:
                 return spoken.said.until(samples, spoken.response.samples)
         return ""
 
-    def end(self, trace: TurnTrace, failure: str) -> Spoken | None:
+    def end(self, trace: TurnTrace, failure: str) -> SpokenResponse | None:
         """The turn is over, with a `failure` or without; returns its response if there was one."""
         spoken = self._open.pop(trace.turn, None)
         if spoken is None:

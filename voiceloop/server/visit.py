@@ -53,7 +53,7 @@ from voiceloop.wire.client_events import (
     ResponseCreate,
     SessionUpdate,
 )
-from voiceloop.wire.extensions import OutputPaused, OutputResumed, Played, Resume, TraceTold
+from voiceloop.wire.extensions import OutputPaused, OutputResumed, Played, Resume, TraceSent
 from voiceloop.wire.items import FunctionCallOutput, InputAudioPart, Message
 from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.session_events import (
@@ -68,7 +68,7 @@ from voiceloop.wire.settings import LlmServer, as_told
 logger = logging.getLogger(__name__)
 
 
-class Visit:
+class ClientSession:
     """One connection of a client, from when it comes until it goes: `run` it once.
 
     What stays when it goes is in its `Dialogue`; a client that comes back is another visit.
@@ -353,7 +353,7 @@ class Visit:
         self._asking.go_on()
         if settings.voiceloop.traces:
             response_id = spoken.response.id if spoken else None
-            self._out.put(TraceTold(response_id, item_id, told(trace)))
+            self._out.put(TraceSent(response_id, item_id, told(trace)))
         self._ended(trace)
 
     def _tell(self, events: Iterable[ServerEvent]) -> None:

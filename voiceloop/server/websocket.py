@@ -24,10 +24,10 @@ from websockets.typing import Subprotocol
 from voiceloop.config import ServerConfig
 from voiceloop.server.auth import PROTOCOL
 from voiceloop.server.connection import GOODBYE_S, Disconnected
-from voiceloop.server.http import Reply
+from voiceloop.server.http import HttpResponse
 from voiceloop.server.paced import Paced
 from voiceloop.server.port import Binding, no_port
-from voiceloop.server.routes import Request
+from voiceloop.server.routes import HttpRequest
 from voiceloop.wire.client_events import MAX_BYTES
 from voiceloop.wire.jsontext import MAX_CHARACTERS
 
@@ -87,8 +87,8 @@ async def listening(
     binding: Binding,
     tls: ssl.SSLContext | None,
     limits: ServerConfig,
-    answer: Callable[[Request], Awaitable[Reply | None]],
-    connect: Callable[[WebSocket, Request], Awaitable[None]],
+    answer: Callable[[HttpRequest], Awaitable[HttpResponse | None]],
+    connect: Callable[[WebSocket, HttpRequest], Awaitable[None]],
 ) -> AsyncGenerator[Callable[[], object]]:
     """The port, while it is open; gives what closes it to newcomers.
 
@@ -136,10 +136,10 @@ async def listening(
         yield partial(server.close, close_connections=False)
 
 
-def _asked(request: http11.Request, socket: ServerConnection) -> Request:
+def _asked(request: http11.Request, socket: ServerConnection) -> HttpRequest:
     peer = socket.remote_address  # none where it has gone already
     headers = list(request.headers.raw_items())
-    return Request(request.method, request.path, headers, str(peer[0]) if peer else "")
+    return HttpRequest(request.method, request.path, headers, str(peer[0]) if peer else "")
 
 
 def _select(socket: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:

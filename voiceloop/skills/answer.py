@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from voiceloop.skills import clock, measures, talk, timers
-from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.known import Answer, SkillContext
 from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.phrases.phrases import Phrases
 from voiceloop.skills.understand import understand
-from voiceloop.skills.values import Request
+from voiceloop.skills.values import SkillRequest
 
-Answers = Callable[[Request, Known, Phrases], Answer | None]
+Answers = Callable[[SkillRequest, SkillContext, Phrases], Answer | None]
 _BY_KIND: Mapping[str, Answers] = {
     **clock.ANSWERS,
     **measures.ANSWERS,
@@ -20,13 +20,13 @@ _BY_KIND: Mapping[str, Answers] = {
 }
 
 
-def answer(text: str, code: str, known: Known) -> Answer | None:
+def answer(text: str, code: str, known: SkillContext) -> Answer | None:
     """The answer to `text`, which was said in the language of that code; None where the language
     model is to find one."""
     request = understand(text, code)
     return None if request is None else reply_to(request, code, known)
 
 
-def reply_to(request: Request, code: str, known: Known) -> Answer | None:
+def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
     """The answer to a request, in the language of that code; None likewise."""
     return _BY_KIND[request.kind](request, known, PHRASES[code])

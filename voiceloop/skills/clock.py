@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from voiceloop.errors import ConfigError
 from voiceloop.schema import suggestion
-from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.known import Answer, SkillContext
 from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.values import Day, Request
+from voiceloop.skills.values import Day, SkillRequest
 
 
 def zone(name: str) -> ZoneInfo | None:
@@ -30,11 +30,11 @@ def zone(name: str) -> ZoneInfo | None:
 NAMED = {0: "today", 1: "tomorrow", -1: "yesterday"}
 
 
-def _time(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _time(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     return Answer(phrases.says["time"].format(it_is=phrases.it_is(known.now)))
 
 
-def _time_in(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+def _time_in(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     place, zone = request.values["city"]
     try:
         there = known.now.astimezone(ZoneInfo(zone))
@@ -46,7 +46,7 @@ def _time_in(request: Request, known: Known, phrases: Phrases) -> Answer | None:
     return Answer(phrases.says[key].format(**said))
 
 
-def _time_then(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _time_then(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     """Later, or some time ago."""
     seconds, later = request.values["duration"], request.kind == "time_later"
     then = known.now + timedelta(seconds=seconds if later else -seconds)
@@ -59,7 +59,7 @@ def _time_then(request: Request, known: Known, phrases: Phrases) -> Answer:
     return Answer(said[0].upper() + said[1:])
 
 
-def _day(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+def _day(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     asked, today = request.values.get("day", Day(offset=0)), known.now.date()
     found = asked.date(today)
     if found is None:
@@ -71,7 +71,7 @@ def _day(request: Request, known: Known, phrases: Phrases) -> Answer | None:
     return Answer(phrases.says[key].format(date=phrases.date(found, year=year)))
 
 
-def _beside(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _beside(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     """The day after a weekday, or before it."""
     weekday, after = request.values["weekday"], request.kind == "day_after"
     other = phrases.weekday((weekday + (1 if after else -1)) % 7)
@@ -79,14 +79,14 @@ def _beside(request: Request, known: Known, phrases: Phrases) -> Answer:
     return Answer(phrases.says[key].format(weekday=phrases.weekday(weekday), other=other))
 
 
-def _calendar(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _calendar(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     """The month, the year or the week."""
     now = known.now
     facts = {"month": phrases.month(now.month), "year": now.year, "week": now.isocalendar().week}
     return Answer(phrases.says[request.kind].format(**facts))
 
 
-def _days_until(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+def _days_until(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     today = known.now.date()
     day = request.values["day"].date(today)
     if day is None or day < today:
@@ -100,7 +100,7 @@ def _days_until(request: Request, known: Known, phrases: Phrases) -> Answer | No
     return Answer(phrases.says[key].format(count=count, date=date))
 
 
-def _days_since(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+def _days_since(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     today = known.now.date()
     day = request.values["day"].date(today, past=True)
     if day is None or day > today:
@@ -125,7 +125,7 @@ def _between(first: date, last: date, period: str, phrases: Phrases) -> str:
     return phrases.listed([phrases.count(count, unit) for count, unit in parts if count])
 
 
-def _time_until(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _time_until(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     then, now = request.values["time"].next(known.now), known.now
     minutes = ceil((then.astimezone(UTC) - now.astimezone(UTC)).total_seconds() / 60)
     return Answer(phrases.says["until time"].format(span=phrases.span(60 * minutes)))

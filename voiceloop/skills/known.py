@@ -33,7 +33,7 @@ class Timer:
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class VoiceAdjustment:
     """How replies sound, against how the voice sounds by itself."""
 
     gain_db: float = 0.0
@@ -44,7 +44,7 @@ class Voice:
         """What samples are multiplied by."""
         return 10 ** (self.gain_db / 20)
 
-    def changed(self, change: str) -> Voice:
+    def changed(self, change: str) -> VoiceAdjustment:
         """Louder, softer, slower, faster or normal, as far as that goes."""
         match change:
             case "louder":
@@ -56,11 +56,11 @@ class Voice:
             case "faster":
                 return replace(self, speed=min(self.speed * SPEED_STEP, SPEEDS[1]))
             case _:
-                return Voice()
+                return VoiceAdjustment()
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SkillContext:
     """What is known as something is asked."""
 
     now: datetime
@@ -70,7 +70,7 @@ class Known:
     """What was asked and said before, but for what only concerned the talk itself."""
     heard: str = ""
     """What was heard of the last reply."""
-    voice: Voice = Voice()
+    voice: VoiceAdjustment = VoiceAdjustment()
     paced: bool = True
     """The voice can speak faster and slower."""
     asks_for_time: bool = False
@@ -89,7 +89,7 @@ class Answer:
     """A timer that is to run; its number is not known yet."""
     cancels: frozenset[int] = frozenset()
     """Numbers of timers that are to run no more."""
-    voice: Voice | None = None
+    voice: VoiceAdjustment | None = None
     """How this and what follows is to sound; None: as before."""
     ends: bool = False
     """The talk is over once this has been heard."""

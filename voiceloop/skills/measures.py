@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.known import Answer, SkillContext
 from voiceloop.skills.phrases.phrases import FEW_PLACES, Phrases
 from voiceloop.skills.sums import Sum
 from voiceloop.skills.units import converted
-from voiceloop.skills.values import Request
+from voiceloop.skills.values import SkillRequest
 
 HUGE = 10**15
 """Such a number is said as a power of ten."""
 
 
-def _sum(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _sum(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     found = request.values.get("sum") or _together(request, phrases)
     if found.value is None:
         return Answer(phrases.says["by zero"])
@@ -24,7 +24,7 @@ def _sum(request: Request, known: Known, phrases: Phrases) -> Answer:
     return Answer(said[0].upper() + said[1:])
 
 
-def _together(request: Request, phrases: Phrases) -> Sum:
+def _together(request: SkillRequest, phrases: Phrases) -> Sum:
     """Two and two."""
     first, second = request.values["a"], request.values["b"]
     plus = phrases.operators["+"].partition("|")[0]
@@ -44,7 +44,7 @@ def _number(value: Fraction, phrases: Phrases) -> str:
     return said if mantissa * 10**power == value else f"{phrases.says['about']} {said}"
 
 
-def _convert(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+def _convert(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     amount = request.values.get("amount")
     if amount is None:
         amount = request.values["v"]

@@ -29,7 +29,7 @@ _BEHIND = {"^2": 2, "^3": 3}
 PERCENT = "pct"
 
 
-class Refused(Exception):
+class NotASum(Exception):
     """What was said is no sum, or one that has no answer of this kind."""
 
 
@@ -65,7 +65,7 @@ def reader(
             value = _Parser(tokens).whole()
         except ZeroDivisionError:
             value = None
-        except Refused:
+        except NotASum:
             return None
         return Sum(" ".join(token.said for token in tokens), value)
 
@@ -170,7 +170,7 @@ class _Parser:
         """What all of it is. Raises Refused and ZeroDivisionError."""
         value = self._expression(1)
         if self._at < len(self._tokens):
-            raise Refused
+            raise NotASum
         return value
 
     @property
@@ -194,13 +194,13 @@ class _Parser:
 
     def _factor(self) -> Fraction:
         if self._at >= len(self._tokens):
-            raise Refused
+            raise NotASum
         token = self._tokens[self._at]
         self._at += 1
         if token.number is not None:
             return token.number
         if token.sign not in _BEFORE:
-            raise Refused
+            raise NotASum
         # A root is of what follows it directly, powers included.
         return _before(token.sign, self._expression(_BINARY["^"]))
 
@@ -243,14 +243,14 @@ def power(base: Fraction, exponent: Fraction) -> Fraction:
         return root(base, 2)
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
     if exponent.denominator != 1 or abs(exponent) > MOST_BITS or abs(exponent) * bits > MOST_BITS:
-        raise Refused
+        raise NotASum
     return base ** int(exponent)
 
 
 def root(value: Fraction, degree: int) -> Fraction:
     """Exactly where it is a fraction, else with `ROOT_PLACES` decimals. Raises Refused."""
     if value < 0:
-        raise Refused
+        raise NotASum
     above, below = _whole_root(value.numerator, degree), _whole_root(value.denominator, degree)
     if above**degree == value.numerator and below**degree == value.denominator:
         return Fraction(above, below)

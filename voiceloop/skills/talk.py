@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.known import Answer, SkillContext
 from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.values import Request
+from voiceloop.skills.values import SkillRequest
 
 ENDS = ".!?…"
 _FURTHEST = {"louder": "loudest", "softer": "softest", "slower": "slowest", "faster": "fastest"}
 
 
-def _recall(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _recall(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     """What the user asked last, or first."""
     if not known.asked:
         return Answer(phrases.says["asked nothing"], aside=True)
@@ -23,20 +23,20 @@ def _recall(request: Request, known: Known, phrases: Phrases) -> Answer:
     return Answer(phrases.says[key].format(said=said), aside=True)
 
 
-def _repeat(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _repeat(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     return Answer(known.heard or phrases.says["nothing said"], aside=True)
 
 
-def _stop(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _stop(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     return Answer("", aside=True)
 
 
-def _courtesy(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _courtesy(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     """Thanks, or goodbye."""
     return Answer(phrases.says[request.kind], ends=request.kind != "thanks", aside=True)
 
 
-def _change(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _change(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     """How replies sound."""
     change = request.kind
     if change in ("slower", "faster") and not known.paced:

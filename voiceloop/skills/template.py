@@ -35,7 +35,7 @@ back."""
 NOTHING: Values = {}
 
 
-class Place(NamedTuple):
+class WordSpan(NamedTuple):
     """Where words stand."""
 
     start: int
@@ -57,7 +57,7 @@ def meaning(kind: Kind, words: tuple[str, ...]) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _WordPattern:
     text: str
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
@@ -94,7 +94,7 @@ class _Where:
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
         for end in range(at + 1, min(len(words), at + LONGEST_SLOT) + 1):
             if meaning(self.kind, words[at:end]):
-                yield end, {**values, self.name: Place(at, end)}
+                yield end, {**values, self.name: WordSpan(at, end)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _part(piece: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) 
         name, _, kind = piece[1:-1].partition(":")
         chosen = kind or name
         return (_Where if chosen in PLACES else _Slot)(name, kinds[chosen])
-    return _Start() if piece == "^" else _Word(plain(piece))
+    return _Start() if piece == "^" else _WordPattern(plain(piece))
 
 
 def whole(template: Template, words: tuple[str, ...]) -> Values | None:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
 
-from voiceloop.skills.known import Answer, Known, Timer, What
+from voiceloop.skills.known import Answer, SkillContext, Timer, What
 from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.values import Day, Request
+from voiceloop.skills.values import Day, SkillRequest
 
 LONGEST_S = 86_400
 """The longest timer."""
@@ -19,7 +19,7 @@ MOST = 20
 """Timers at once."""
 
 
-def _timer(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+def _timer(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     if request.kind == "duration" and not known.asks_for_time:
         return None
     seconds, name = request.values["duration"], request.values.get("name", "")
@@ -32,11 +32,11 @@ def _timer(request: Request, known: Known, phrases: Phrases) -> Answer | None:
     return _set(known, phrases, text, "timer", seconds, name, rings)
 
 
-def _asks(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _asks(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     return Answer(phrases.says["timer for how long"], asks_for_time=True)
 
 
-def _alarm(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+def _alarm(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     at = _moment(request, known.now)
     if at is None:
         return None
@@ -45,7 +45,7 @@ def _alarm(request: Request, known: Known, phrases: Phrases) -> Answer | None:
     return _set(known, phrases, text, "alarm", _until(at, known.now), "", rings)
 
 
-def _reminder(request: Request, known: Known, phrases: Phrases) -> Answer | None:
+def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     """Of something, in a while or at some time."""
     name = _swapped(request.values["name"], phrases)
     if "duration" in request.values:
@@ -59,7 +59,7 @@ def _reminder(request: Request, known: Known, phrases: Phrases) -> Answer | None
     return _set(known, phrases, text, "reminder", seconds, name, rings)
 
 
-def _moment(request: Request, now: datetime) -> datetime | None:
+def _moment(request: SkillRequest, now: datetime) -> datetime | None:
     """When an alarm is to ring; None where that is past, or too far ahead."""
     time, day = request.values["time"], request.values.get("day")
     if half := request.values.get("q"):
@@ -86,14 +86,20 @@ def _on(at: datetime, key: str, now: datetime, phrases: Phrases) -> str:
 
 
 def _set(
-    known: Known, phrases: Phrases, text: str, what: What, seconds: int, name: str, rings: str
+    known: SkillContext,
+    phrases: Phrases,
+    text: str,
+    what: What,
+    seconds: int,
+    name: str,
+    rings: str,
 ) -> Answer:
     if len(known.timers) >= MOST:
         return Answer(phrases.says["too many"].format(count=MOST))
     return Answer(text, sets=timer(known, what, seconds, name, rings))
 
 
-def timer(known: Known, what: What, seconds: int, name: str, rings: str) -> Timer:
+def timer(known: SkillContext, what: What, seconds: int, name: str, rings: str) -> Timer:
     """One that begins to run now."""
     return Timer(0, what, known.now + timedelta(seconds=seconds), seconds, name, rings)
 
@@ -106,7 +112,7 @@ def _swapped(text: str, phrases: Phrases) -> str:
 # ---- those that run
 
 
-def _left(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _left(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     found = _meant(request, known, phrases)
     if not found:
         key = "no such timer" if known.timers else "no timer"
@@ -127,14 +133,14 @@ def _left(request: Request, known: Known, phrases: Phrases) -> Answer:
     return Answer(said[0].upper() + said[1:])
 
 
-def _span(timer: Timer, known: Known, phrases: Phrases) -> str:
+def _span(timer: Timer, known: SkillContext, phrases: Phrases) -> str:
     """How long it still runs, the longer the less exactly."""
     seconds = max(0, round((timer.due - known.now).total_seconds()))
     unit = 60 if seconds >= 600 else 1
     return phrases.span(round(seconds / unit) * unit)
 
 
-def _cancel(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _cancel(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     found = _meant(request, known, phrases)
     if not found:
         key = "no such timer" if known.timers else "no timer"
@@ -145,12 +151,12 @@ def _cancel(request: Request, known: Known, phrases: Phrases) -> Answer:
     return _canceled(found, phrases)
 
 
-def _cancel_all(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _cancel_all(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     found = _meant(request, known, phrases)
     return _canceled(found, phrases) if found else Answer(phrases.says["no timer"])
 
 
-def _undo(request: Request, known: Known, phrases: Phrases) -> Answer:
+def _undo(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     """What was set just now is not; else whoever says so wants no more of what was said."""
     found = [one for one in known.timers if one.number == known.just_set]
     return _canceled(found, phrases) if found else Answer("", aside=True)
@@ -163,7 +169,7 @@ def _canceled(timers: Sequence[Timer], phrases: Phrases) -> Answer:
     return Answer(text, cancels=frozenset(one.number for one in timers))
 
 
-def _meant(request: Request, known: Known, phrases: Phrases) -> list[Timer]:
+def _meant(request: SkillRequest, known: SkillContext, phrases: Phrases) -> list[Timer]:
     """The timers that a request is about."""
     values, found = request.values, list(known.timers)
     if kind := values.get("what"):

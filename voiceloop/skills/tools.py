@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from voiceloop.skills.answer import reply_to
-from voiceloop.skills.known import Answer, Known
+from voiceloop.skills.known import Answer, SkillContext
 from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.timers import LONGEST_S, MOST, timer
 from voiceloop.skills.understand import understand
@@ -47,7 +47,7 @@ TOOLS = (
 """What is offered."""
 
 
-def run_tool(name: str, arguments: Mapping[str, object], known: Known, code: str) -> Answer:
+def run_tool(name: str, arguments: Mapping[str, object], known: SkillContext, code: str) -> Answer:
     """Call the tool called `name`; the user speaks the language of that code. The text of what it
     gives is JSON, for the model."""
     match name:
@@ -70,15 +70,15 @@ def _told(**facts: object) -> Answer:
     return Answer(json.dumps(facts))
 
 
-def _clock(known: Known) -> str:
+def _clock(known: SkillContext) -> str:
     return known.now.strftime("%I:%M %p").lstrip("0")
 
 
-def _date(known: Known) -> str:
+def _date(known: SkillContext) -> str:
     return f"{known.now:%B} {known.now.day}"
 
 
-def _set_timer(arguments: Mapping[str, object], known: Known, code: str) -> Answer:
+def _set_timer(arguments: Mapping[str, object], known: SkillContext, code: str) -> Answer:
     given: dict[str, Any] = dict(arguments)
     name = given.pop("name", "")
     fit = (unit in UNITS and type(n) is int and 0 < n <= LONGEST_S for unit, n in given.items())
@@ -95,13 +95,13 @@ def _set_timer(arguments: Mapping[str, object], known: Known, code: str) -> Answ
     return Answer(json.dumps({"timer": said}), sets=sets)
 
 
-def _cancel_timer(arguments: Mapping[str, object], known: Known) -> Answer:
+def _cancel_timer(arguments: Mapping[str, object], known: SkillContext) -> Answer:
     name = str(arguments.get("name") or "").lower()
     meant = frozenset(one.number for one in known.timers if not name or one.name.lower() == name)
     return Answer(json.dumps({"canceled": len(meant)}), cancels=meant)
 
 
-def _asked(text: str, kind: str, known: Known) -> Answer:
+def _asked(text: str, kind: str, known: SkillContext) -> Answer:
     """What a rule answers."""
     request = understand(text, "en")
     found = reply_to(request, "en", known) if request and request.kind == kind else None

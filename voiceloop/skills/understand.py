@@ -8,9 +8,9 @@ from typing import Any
 
 from voiceloop.skills.grammar import Grammar
 from voiceloop.skills.phrases import PHRASES
-from voiceloop.skills.template import NOTHING, Place, Template, Values, meaning
-from voiceloop.skills.values import Request
-from voiceloop.skills.words import Word, counted, spelled
+from voiceloop.skills.template import NOTHING, Template, Values, WordSpan, meaning
+from voiceloop.skills.values import SkillRequest
+from voiceloop.skills.words import RequestWord, counted, spelled
 
 MOST_WORDS = 30
 """Whoever says more asks for more than one of these."""
@@ -24,7 +24,7 @@ def grammar(code: str) -> Grammar | None:
     return Grammar(PHRASES[code]) if code in PHRASES else None
 
 
-def understand(text: str, code: str) -> Request | None:
+def understand(text: str, code: str) -> SkillRequest | None:
     """The request that `text` is in the language of that code; None where no rule is sure."""
     rules = grammar(code)
     if rules is None or len(text) > 20 * MOST_WORDS:
@@ -40,7 +40,7 @@ def understand(text: str, code: str) -> Request | None:
         meaning.cache_clear()  # nothing of what was said is kept
 
 
-def _request(said: Sequence[Word], text: str, rules: Grammar) -> Request | None:
+def _request(said: Sequence[RequestWord], text: str, rules: Grammar) -> SkillRequest | None:
     """The request that all of these words are."""
     words = tuple(word.text for word in said)
     starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
@@ -49,11 +49,11 @@ def _request(said: Sequence[Word], text: str, rules: Grammar) -> Request | None:
             for template in templates:
                 for end, values in template.ends(words, start, NOTHING):
                     if end in ends:
-                        return Request(kind, _told(values, said, text))
+                        return SkillRequest(kind, _told(values, said, text))
     return None
 
 
-def _without(fillers: frozenset[str], words: Sequence[Word]) -> list[Word]:
+def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[RequestWord]:
     """The words but for those that say nothing; where there is nothing else, all of them."""
     pairs = zip(words, [None, *words[:-1]], strict=True)
     kept = [
@@ -82,10 +82,10 @@ def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
     return found - {0}
 
 
-def _told(values: Values, said: Sequence[Word], text: str) -> dict[str, Any]:
+def _told(values: Values, said: Sequence[RequestWord], text: str) -> dict[str, Any]:
     """The values, with the words that stand at a place as they were written."""
     found = dict[str, Any](values)
     for name, place in values.items():
-        if isinstance(place, Place):
+        if isinstance(place, WordSpan):
             found[name] = text[said[place.start].start : said[place.end - 1].end]
     return found

@@ -16,7 +16,7 @@ MORNING = range(4, 12)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SkillRequest:
     """What is asked for."""
 
     kind: str

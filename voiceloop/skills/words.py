@@ -27,7 +27,7 @@ _POWERS = {"²": "2", "³": "3"}
 _MINUS = re.compile(r"[-−–]\s*[\d√]")  # noqa: RUF001
 
 
-class Word(NamedTuple):
+class RequestWord(NamedTuple):
     """A word, and where it stands in what was said."""
 
     text: str
@@ -60,25 +60,25 @@ def plain(word: str) -> str:
     return "".join(char for char in parts if char not in "'’." and not unicodedata.combining(char))  # noqa: RUF001
 
 
-def spelled(text: str) -> list[Word]:
+def spelled(text: str) -> list[RequestWord]:
     """The words, numbers and signs in `text`; a hyphen is a sign only before a number."""
-    found = list[Word]()
+    found = list[RequestWord]()
     for token in _TOKEN.finditer(text):
         if power := _POWERS.get(token[0]):
-            found += [Word(part, token.start(), token.end()) for part in ("^", power)]
+            found += [RequestWord(part, token.start(), token.end()) for part in ("^", power)]
             continue
         if token[0] in "-−–" and not _MINUS.match(text, token.start()):  # noqa: RUF001
             continue
         whole = token[0][0].isdigit()
         found.append(
-            Word(token[0].lower() if whole else plain(token[0]), token.start(), token.end())
+            RequestWord(token[0].lower() if whole else plain(token[0]), token.start(), token.end())
         )
     return found
 
 
-def counted(words: Sequence[Word], how: NumberWords) -> list[Word]:
+def counted(words: Sequence[RequestWord], how: NumberWords) -> list[RequestWord]:
     """The words with numbers in digits: `two hundred and five point one` -> `205.1`."""
-    found, at = list[Word](), 0
+    found, at = list[RequestWord](), 0
     words = [part for word in words for part in _unglued(word, how)]
     while at < len(words):
         number, end = _number(words, at, how)
@@ -90,7 +90,7 @@ def counted(words: Sequence[Word], how: NumberWords) -> list[Word]:
             continue
         said, end = _with_decimals(number, words, end, how)
         written = words[at].text if end == at + 1 and words[at].text[0].isdigit() else said
-        found.append(Word(written, words[at].start, words[end - 1].end))
+        found.append(RequestWord(written, words[at].start, words[end - 1].end))
         at = end
     return found
 
@@ -106,7 +106,7 @@ def value(word: str, numbers: Numbers) -> Fraction | None:
     return Fraction(word) if word.count(".") < 2 else None
 
 
-def _unglued(word: Word, how: NumberWords) -> list[Word]:
+def _unglued(word: RequestWord, how: NumberWords) -> list[RequestWord]:
     """`zweitausenddrei` in three parts, which all stand where it does."""
     if not how.glued:
         return [word]
@@ -119,7 +119,7 @@ def _unglued(word: Word, how: NumberWords) -> list[Word]:
     return [word]
 
 
-def _number(words: Sequence[Word], at: int, how: NumberWords) -> tuple[int | None, int]:
+def _number(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[int | None, int]:
     """The number whose words begin at `at`, and where they end; None where there is none."""
     total, end = 0, at
     while True:
@@ -135,7 +135,7 @@ def _number(words: Sequence[Word], at: int, how: NumberWords) -> tuple[int | Non
         return (None, at) if end == at else (total, end)
 
 
-def _small(words: Sequence[Word], at: int, how: NumberWords) -> tuple[int | None, int]:
+def _small(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[int | None, int]:
     """The number under a thousand whose words begin at `at`, and where they end; one in digits only
     where it is multiplied."""
     if at < len(words) and (digits := _digits(words[at])):
@@ -149,12 +149,12 @@ def _small(words: Sequence[Word], at: int, how: NumberWords) -> tuple[int | None
     return None, at
 
 
-def _digits(word: Word) -> str:
+def _digits(word: RequestWord) -> str:
     return word.text if word.text.isdecimal() else ""
 
 
 def _with_decimals(
-    number: int, words: Sequence[Word], at: int, how: NumberWords
+    number: int, words: Sequence[RequestWord], at: int, how: NumberWords
 ) -> tuple[str, int]:
     """A number with what is said behind its point, which would stand at `at`; and where it ends."""
     digits, end = "", at + 1

@@ -56,7 +56,7 @@ def split_after(text: str, words: int) -> tuple[str, str]:
 
 
 @dataclass(slots=True)
-class Exchange:
+class TurnText:
     """What has been said in a turn so far."""
 
     transcript: Transcript | None = None
@@ -74,11 +74,11 @@ class Exchanges:
     """The turns that are not over yet, each with what has been said in it."""
 
     def __init__(self) -> None:
-        self.live: dict[int, Exchange] = {}
+        self.live: dict[int, TurnText] = {}
 
-    def follow(self, event: Transcript | TokenBurst | Clause) -> Exchange:
+    def follow(self, event: Transcript | TokenBurst | Clause) -> TurnText:
         """Take in an event of a turn."""
-        exchange = self.live.setdefault(event.turn, Exchange())
+        exchange = self.live.setdefault(event.turn, TurnText())
         match event:
             case Transcript():
                 exchange.transcript = event
@@ -88,9 +88,9 @@ class Exchanges:
                 exchange.sounding += len(event.text.split())
         return exchange
 
-    def end(self, turn: int) -> Exchange:
+    def end(self, turn: int) -> TurnText:
         """Forget a turn, and return what has been said in it."""
-        return self.live.pop(turn, Exchange())
+        return self.live.pop(turn, TurnText())
 
 
 class PlainView:
@@ -108,7 +108,7 @@ class PlainView:
             case Notice():
                 self._line("note", event.text)
             case ToolCall():
-                self._introduce(event.turn, self._exchanges.live.get(event.turn, Exchange()))
+                self._introduce(event.turn, self._exchanges.live.get(event.turn, TurnText()))
                 self._line("call", call_text(event))
             case TurnTrace():
                 self._end(event, self._exchanges.end(event.turn))
@@ -117,12 +117,12 @@ class PlainView:
             case Transcript() | Clause():
                 self._exchanges.follow(event)
 
-    def _introduce(self, turn: int, exchange: Exchange) -> None:
+    def _introduce(self, turn: int, exchange: TurnText) -> None:
         if turn > self._introduced and exchange.said:
             self._introduced = turn
             self._line("you", exchange.said)
 
-    def _end(self, trace: TurnTrace, exchange: Exchange) -> None:
+    def _end(self, trace: TurnTrace, exchange: TurnText) -> None:
         self._introduce(trace.turn, exchange)
         heard, unheard = split_after(exchange.reply, _words_heard(trace, exchange))
         if (ending := _ending(trace)) and (exchange.reply or trace.outcome == "silent"):
@@ -177,7 +177,7 @@ class LiveView:
                 self._exchanges.follow(event)
         self._live.update(self.region())
 
-    def _end(self, trace: TurnTrace, exchange: Exchange) -> None:
+    def _end(self, trace: TurnTrace, exchange: TurnText) -> None:
         rows = [("you", Text(printable(exchange.said)))] if exchange.said else []
         if exchange.reply or trace.outcome == "silent":
             heard, unheard = split_after(exchange.reply, _words_heard(trace, exchange))
@@ -264,7 +264,7 @@ def _ending(trace: TurnTrace) -> str:
     return "cut at its most tokens" if trace.counters.get("too_long") else ""
 
 
-def _words_heard(trace: TurnTrace, exchange: Exchange) -> int:
+def _words_heard(trace: TurnTrace, exchange: TurnText) -> int:
     """Words of the written reply that were heard; what is spoken may be spelled otherwise."""
     if trace.outcome in ("done", "silent"):
         return len(exchange.reply.split())

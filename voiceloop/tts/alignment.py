@@ -35,7 +35,7 @@ class Group(NamedTuple):
     """Index of the symbol after its last."""
 
 
-class Block(NamedTuple):
+class AlignedRange(NamedTuple):
     """Words and the groups that say them; both stand for a range."""
 
     words: tuple[int, int]
@@ -70,7 +70,7 @@ def _size(symbols: Sequence[str]) -> int:
     return sum(unicodedata.category(symbol) in ("Ll", "Lu", "Lo") for symbol in symbols if symbol)
 
 
-def align(words: Sequence[float], groups: Sequence[float]) -> list[Block]:
+def align(words: Sequence[float], groups: Sequence[float]) -> list[AlignedRange]:
     """Join words and groups, given by their sizes, into the blocks that differ least in size.
 
     A block has one word or one group, or else is all there is.
@@ -95,11 +95,11 @@ def align(words: Sequence[float], groups: Sequence[float]) -> list[Block]:
                 best[i, j] = min(ways)
     at = len(words), len(groups)
     if at not in best:
-        return [Block((0, at[0]), (0, at[1]))]
-    blocks = list[Block]()
+        return [AlignedRange((0, at[0]), (0, at[1]))]
+    blocks = list[AlignedRange]()
     while at != (0, 0):
         (a, b), (i, j) = best[at][1], at
-        blocks.append(Block((a, i), (b, j)))
+        blocks.append(AlignedRange((a, i), (b, j)))
         at = a, b
     return blocks[::-1]
 

@@ -19,7 +19,7 @@ from unicodedata import category
 import sentencex  # pyright: ignore[reportMissingTypeStubs]
 
 from voiceloop.languages import Language
-from voiceloop.languages.spoken import Spoken, alternatives
+from voiceloop.languages.spoken import SpeakingRules, alternatives
 from voiceloop.tts.markup import behind_blocks
 from voiceloop.tts.normalize import normalize
 from voiceloop.tts.tokencount import TokenCount
@@ -221,7 +221,7 @@ class ClauseCutter:
 
 
 @cache
-def _going_on(spoken: Spoken) -> re.Pattern[str]:
+def _going_on(spoken: SpeakingRules) -> re.Pattern[str]:
     """What never ends a clause, though a mark or a dash ends it."""
     numbered = alternatives(tuple(short for short in spoken.numbered if short.endswith(".")))
     days = alternatives(spoken.calendar)

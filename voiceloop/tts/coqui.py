@@ -23,7 +23,7 @@ from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import TimedWords, groups_of, word_times
 from voiceloop.tts.delivery import deliver, nothing
 from voiceloop.tts.loading import DEFAULT, is_xtts, load_voice
-from voiceloop.tts.noise import Noise
+from voiceloop.tts.noise import ClauseNoise
 from voiceloop.tts.text import sayable
 from voiceloop.tts.vocoder import LENGTHS, Vocoder, fix_weights
 from voiceloop.tts.windows import windows
@@ -136,7 +136,7 @@ class Coqui:
         symbols = self._symbols(ids)
         if not groups_of(symbols):
             return None
-        with Noise(text, self._device).drawing():
+        with ClauseNoise(text, self._device).drawing():
             given = {"speaker_ids": self._speaker_ids(voice)}
             told = self._model.inference(torch.tensor([ids], device=self._device), given)
         latent = told["model_outputs"]

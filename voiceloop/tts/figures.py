@@ -13,7 +13,7 @@ import re
 from functools import cache
 
 from voiceloop.languages.numbers import YEAR
-from voiceloop.languages.spoken import Match, Spoken, final, written
+from voiceloop.languages.spoken import Match, SpeakingRules, final, written
 from voiceloop.tts.shared import Shared
 
 PAIRS = Shared()
@@ -27,17 +27,17 @@ _SHARES = "|".join(f"{share}/{100 - share}" for share in range(10, 91))
 
 
 @PAIRS.add(rf"(?<![\d/.,-])(?:24/7|9/11|20/20|{_SHARES})(?![\d/%])")
-def _pair(spoken: Spoken, match: Match) -> str:
+def _pair(spoken: SpeakingRules, match: Match) -> str:
     return " ".join(map(spoken.numbers.integer, match[0].split("/")))
 
 
 @PAIRS.add(r"(?<![\d/.,-])(0?[1-9]|1[0-2])/((?:19|20)\d\d)(?![\d/])")
-def _month(spoken: Spoken, match: Match) -> str:
+def _month(spoken: SpeakingRules, match: Match) -> str:
     return f"{spoken.numbers.integer(match[1])} {spoken.numbers.year(match[2])}"
 
 
 @PAIRS.add(r"(?<![\d/.,-])((?:19|20)\d\d)/(\d\d)(?![\d/])")
-def _season(spoken: Spoken, match: Match) -> str:
+def _season(spoken: SpeakingRules, match: Match) -> str:
     return f"{spoken.numbers.year(match[1])} {spoken.numbers.integer(match[2])}"
 
 
@@ -47,7 +47,7 @@ _ALONE = r"(?<![\w.,:/+-])"
 
 
 @FIGURES.add(r"(?<![\w.,:/-])(\d{1,2})(?:/(\d{1,2})/(\d{4}|\d\d)|-(\d{1,2})-(\d{4}))(?![\d/-])")
-def _numeric_date(spoken: Spoken, match: Match) -> str:
+def _numeric_date(spoken: SpeakingRules, match: Match) -> str:
     day, month, year = filter(None, match.groups())
     numbers = spoken.numbers
     last = numbers.year(year) if len(year) == 4 else numbers.integer(year)
@@ -66,7 +66,7 @@ def _numeric_date(spoken: Spoken, match: Match) -> str:
     rf"|{_ALONE}(?:1[ .-])?(?:\(\d{{3}}\) ?|\d{{3}}[-. ])\d{{3}}[-. ]\d{{4}}(?!\d)"
     rf"|{_ALONE}1-8\d\d-(?=[A-Z])|\(\d{{2,4}}\) ?\d{{3,4}}[- ]\d{{4}}(?!\d)"
 )
-def _telephone(spoken: Spoken, match: Match) -> str:
+def _telephone(spoken: SpeakingRules, match: Match) -> str:
     said = _groups(spoken, re.sub(r"\(0\)", " ", match[0]))
     return f"{spoken.signs['+']} {said}" if match[0].startswith("+") else said
 
@@ -76,7 +76,7 @@ def _telephone(spoken: Spoken, match: Match) -> str:
     r"\d{2,4}(?:[ \u202f-]\d{2,4}){2,}(?![ \u202f]?\d)"
     rf"|{_ALONE}\d+(?:-\d+){{2,}}(?![\w-])"
 )
-def _grouped(spoken: Spoken, match: Match) -> str:
+def _grouped(spoken: SpeakingRules, match: Match) -> str:
     """Groups that make no number together; short ones, and years, are a list."""
     groups = re.findall(r"\d+", match[0])
     if all(len(group) < 3 or YEAR.fullmatch(group) for group in groups):
@@ -84,7 +84,7 @@ def _grouped(spoken: Spoken, match: Match) -> str:
     return _groups(spoken, match[0])
 
 
-def _groups(spoken: Spoken, number: str) -> str:
+def _groups(spoken: SpeakingRules, number: str) -> str:
     return ", ".join(map(spoken.numbers.digits, re.findall(r"\d+", number)))
 
 
@@ -98,7 +98,7 @@ def _groups(spoken: Spoken, number: str) -> str:
     r"|({NUMBER})\s?(?:({MAGNITUDE})\s?)?({CURRENCY})(?!\s?\d)"
     r"(?:\s?/\s?({UNIT}){APART}|(/)(?=[^\W\d_]{3}))?"
 )
-def _money(spoken: Spoken, match: Match) -> str:
+def _money(spoken: SpeakingRules, match: Match) -> str:
     if match[1]:
         sign, minus, first, number, magnitude, code, per, adjective, rate = match.groups()[:9]
     else:
@@ -114,7 +114,7 @@ def _money(spoken: Spoken, match: Match) -> str:
     return f"{said} {spoken.per}" if rate else said
 
 
-def _amount(spoken: Spoken, number: str, magnitude: str, sign: str, adjective: bool) -> str:
+def _amount(spoken: SpeakingRules, number: str, magnitude: str, sign: str, adjective: bool) -> str:
     numbers = spoken.numbers
     if number[0] in ".,":
         number = f"0{numbers.decimal}{number[1:]}"
@@ -134,22 +134,22 @@ def _amount(spoken: Spoken, number: str, magnitude: str, sign: str, adjective: b
 
 
 @FIGURES.add(r"({NUMBER})\s?%")
-def _percent(spoken: Spoken, match: Match) -> str:
+def _percent(spoken: SpeakingRules, match: Match) -> str:
     return spoken.numbers.count(match[1], spoken.percent)
 
 
 @FIGURES.add(r"({NUMBER})\s?[°º]\s?({SCALE}){APART}")
-def _temperature(spoken: Spoken, match: Match) -> str:
+def _temperature(spoken: SpeakingRules, match: Match) -> str:
     return f"{spoken.numbers.count(match[1], spoken.degree)} {spoken.scales[match[2]]}"
 
 
 @FIGURES.add(r"°\s?({SCALE}){APART}")
-def _scale(spoken: Spoken, match: Match) -> str:
+def _scale(spoken: SpeakingRules, match: Match) -> str:
     return f"{spoken.degree.many} {spoken.scales[match[1]]}"
 
 
 @FIGURES.add(r"(\d+)\s?°\s?(\d{1,2})\s?'(?:\s?(\d{1,2}(?:[.,]\d+)?)\s?\")?(?:\s?([NSEWO]){APART})?")
-def _angle(spoken: Spoken, match: Match) -> str:
+def _angle(spoken: SpeakingRules, match: Match) -> str:
     nouns = (spoken.degree, spoken.units["min"], spoken.units["s"])
     said = [
         spoken.numbers.count(number, noun)
@@ -162,7 +162,7 @@ def _angle(spoken: Spoken, match: Match) -> str:
 @FIGURES.add(
     r"(?<![^\W\d_])({NUMBER})'(?:\s?(\d{1,2}(?:\.\d+)?)(?:\"|(?!\w)))?(?![\w'])|({NUMBER})\"(?!\w)"
 )
-def _length(spoken: Spoken, match: Match) -> str:
+def _length(spoken: SpeakingRules, match: Match) -> str:
     """Feet and inches, but where the sign closes a quotation."""
     before, (feet, inches, alone) = match.string[: match.start()], match.groups()
     if _quoted(before, '"' if alone else "'"):
@@ -177,7 +177,7 @@ def _length(spoken: Spoken, match: Match) -> str:
 
 
 @FIGURES.add(r"(?:(?<=\d/\d)|(?<=\d/\d\d))\"(?!\w)")
-def _part_of_inch(spoken: Spoken, match: Match) -> str:
+def _part_of_inch(spoken: SpeakingRules, match: Match) -> str:
     return "" if _quoted(match.string[: match.start()], match[0]) else spoken.inch.one
 
 
@@ -196,7 +196,7 @@ def _quoted(before: str, sign: str) -> bool:
     r"(?:,?\s?(\d{1,2})\s?(?:{SECOND}){APART})?"
     r"|(\d+)\s?(?:{MINUTE}|m)\s?([0-5]?\d)\s?(?:{SECOND}){APART}"
 )
-def _duration(spoken: Spoken, match: Match) -> str:
+def _duration(spoken: SpeakingRules, match: Match) -> str:
     hours, minutes, bare, seconds, only_minutes, last = match.groups()
     units = spoken.units
     parts = (
@@ -212,7 +212,7 @@ def _duration(spoken: Spoken, match: Match) -> str:
     r"(?<![^\W\d_])({NUMBER})(?:\s|-)?({UNIT})(?:\s?/\s?({UNIT})(\^?[23]|[²³])?)?{APART}"
     r"(?:(/)(?=[^\W\d_]{3})|\.(?=\s+[a-z]))?"
 )
-def _measure(spoken: Spoken, match: Match) -> str:
+def _measure(spoken: SpeakingRules, match: Match) -> str:
     number, unit, per, power, rate = match.groups()
     noun = spoken.units[unit]
     if match[0].startswith(f"{number}-"):  # a 5-km run
@@ -229,14 +229,14 @@ def _measure(spoken: Spoken, match: Match) -> str:
 
 
 @FIGURES.add(r"{PER}({UNIT}){APART}|(?<=\d)/({HOUR}|{MINUTE}|{SECOND}){APART}|(?=/\d){MEASURED}/")
-def _per(spoken: Spoken, match: Match) -> str:
+def _per(spoken: SpeakingRules, match: Match) -> str:
     if match[1]:
         return spoken.units[match[1]].one
     return f"{spoken.per} {spoken.units[match[2]].one}" if match[2] else spoken.per
 
 
 @FIGURES.add(r"(?<![\w/])(km|m|kg|mg|g|MB|GB|Mbit)/({UNIT})(?![^\W_]|/)")
-def _rate(spoken: Spoken, match: Match) -> str:
+def _rate(spoken: SpeakingRules, match: Match) -> str:
     return f"{spoken.units[match[1]].many} {spoken.per} {spoken.units[match[2]].one}"
 
 
@@ -244,7 +244,7 @@ def _rate(spoken: Spoken, match: Match) -> str:
 
 
 @FIGURES.add(r"\b({CALENDAR})\.?\s?[-–]\s?({CALENDAR}){APART}\.?")
-def _calendar(spoken: Spoken, match: Match) -> str:
+def _calendar(spoken: SpeakingRules, match: Match) -> str:
     first, last = spoken.calendar[match[1]], spoken.calendar[match[2]]
     return f"{first} {spoken.to} {last}{final(match)}"
 
@@ -255,7 +255,7 @@ def _calendar(spoken: Spoken, match: Match) -> str:
     r"|(?<=:\d\d)\s-\s(?=\d)|(?<=\d{4})\s-\s(?=(?:1[1-9]|20)\d\d(?!\d))"
     r"|(?<=\d)\s?[-–]\s?(?=(?:{CALENDAR})\.?\s\d)|(?=\s[-–]\s\d){NAMED}\s[-–]\s"
 )
-def _span(spoken: Spoken, match: Match) -> str:
+def _span(spoken: SpeakingRules, match: Match) -> str:
     """From one amount to a larger one; before an equals sign it is a difference."""
     before, after = match.string[: match.start()], match.string[match.end() :]
     if " - " in match[0] and re.match(r"[^,;.!?\n]{0,40}=", after):
@@ -274,18 +274,18 @@ def _worth(number: str) -> int:
     r"|(?<=\b[a-z])\s+-\s+(?=\d|[a-z](?:\b|[²³]))"
     r"|(?<=[²³])\s+-\s+(?=[\d(]|[a-z](?:\b|[²³]))"
 )
-def _arithmetic(spoken: Spoken, match: Match) -> str:
+def _arithmetic(spoken: SpeakingRules, match: Match) -> str:
     words = {"=": spoken.equals, "-": spoken.minus}
     return " ".join(words[sign] for sign in re.findall("[=-]", match[0]))
 
 
 @FIGURES.add(r"(?<=[\d%])(?:\s?–\s?|-)(?={CURRENCY}?\d)")
-def _range(spoken: Spoken, match: Match) -> str:
+def _range(spoken: SpeakingRules, match: Match) -> str:
     return "," if _coded(spoken, "12345", match.string[: match.start()], "") else spoken.to
 
 
 @FIGURES.add(r"(?<![^\s(\[=<>≤≥≠≈±×÷*/+^~\"'])-(?=(?:{CURRENCY}\s?)?\.?\d)")
-def _negative(spoken: Spoken, match: Match) -> str:
+def _negative(spoken: SpeakingRules, match: Match) -> str:
     return spoken.minus
 
 
@@ -293,28 +293,28 @@ def _negative(spoken: Spoken, match: Match) -> str:
     r"(?<=\d)(\s?)[x*](\s?)(?=-?\d)|(?<=['\"])\s?x\s?(?=\d)|(?=\s?x\s?\d){MEASURED}\s?x\s?"
     r"|(?<=[\w)])\s\*\s(?=[\w(])"
 )
-def _times(spoken: Spoken, match: Match) -> str:
+def _times(spoken: SpeakingRules, match: Match) -> str:
     return spoken.times if match[0].strip() == "*" or match[1] else spoken.by
 
 
 @FIGURES.add(r"(?<=\d)x(?![\w-])(?!\s?[=+*/^×÷(]|\s-)")
-def _fold(spoken: Spoken, match: Match) -> str:
+def _fold(spoken: SpeakingRules, match: Match) -> str:
     """`10x` faster; in an equation x is a letter."""
     return "x" if "=" in match.string[: match.start()] else spoken.fold
 
 
 @FIGURES.add(r"(?<=\d):(?=\d)")
-def _ratio(spoken: Spoken, match: Match) -> str:
+def _ratio(spoken: SpeakingRules, match: Match) -> str:
     return spoken.ratio
 
 
 @FIGURES.add(r"(?<=\d)\s?/\s?(?=\d)")
-def _divided(spoken: Spoken, match: Match) -> str:
+def _divided(spoken: SpeakingRules, match: Match) -> str:
     return spoken.divided_by if " " in match[0] else spoken.over
 
 
 @FIGURES.add(r"(?<![\w.,])({NUMBER})[eE]([+-]?)(\d+){APART}")
-def _scientific(spoken: Spoken, match: Match) -> str:
+def _scientific(spoken: SpeakingRules, match: Match) -> str:
     numbers, minus = spoken.numbers, [spoken.minus] * (match[2] == "-")
     ten, exponent = numbers.words(10), numbers.words(int(match[3][:9]))
     said = (numbers.cardinal(match[1]), spoken.times, ten, spoken.power, *minus, exponent)
@@ -322,7 +322,7 @@ def _scientific(spoken: Spoken, match: Match) -> str:
 
 
 @FIGURES.add(r"(?<=[\w)])\s?\^\s?(?=[\w(+-])")
-def _power(spoken: Spoken, match: Match) -> str:
+def _power(spoken: SpeakingRules, match: Match) -> str:
     return spoken.power
 
 
@@ -330,7 +330,7 @@ def _power(spoken: Spoken, match: Match) -> str:
     r"(?:(?<=[^\W\d_]{2})\s([<>])|(?<![^\s(\[:,])([<>])\s?)(?=[-+]?{CURRENCY}?\.?\d)"
     r"|(?<=[\w)%°²³])\s?([<>])\s?(?=[-+]?{CURRENCY}?[\w(.])"
 )
-def _comparison(spoken: Spoken, match: Match) -> str:
+def _comparison(spoken: SpeakingRules, match: Match) -> str:
     """Between two things, or a limit: `takes <5 minutes`."""
     below, limit = "<" in match[0], match[1] or match[2]
     if limit:
@@ -339,34 +339,34 @@ def _comparison(spoken: Spoken, match: Match) -> str:
 
 
 @FIGURES.add(r"(?<!\w)#(?=\d)|№\s?(?=\d)|\b(?:{NUMBER_SIGN})\s?(?=\d)")
-def _number_sign(spoken: Spoken, match: Match) -> str:
+def _number_sign(spoken: SpeakingRules, match: Match) -> str:
     return spoken.number
 
 
 @FIGURES.add(r"\b(?=\w\w)({CALENDAR})\.?(?=\s\d\d?(?:[:.]\d\d|\s?[-–]|\s?(?:[ap]m|Uhr|h)\b))")
-def _day(spoken: Spoken, match: Match) -> str:
+def _day(spoken: SpeakingRules, match: Match) -> str:
     return spoken.calendar[match[1]]
 
 
 @FIGURES.add(r"\b({NUMBERED})\s?(?=\d)")
-def _numbered(spoken: Spoken, match: Match) -> str:
+def _numbered(spoken: SpeakingRules, match: Match) -> str:
     return spoken.numbered[written(match[1])]
 
 
 @FIGURES.add(r"~(?=\d)")
-def _about(spoken: Spoken, match: Match) -> str:
+def _about(spoken: SpeakingRules, match: Match) -> str:
     return spoken.about
 
 
 @FIGURES.add(r"{NUMBER}")
-def _number(spoken: Spoken, match: Match) -> str:
+def _number(spoken: SpeakingRules, match: Match) -> str:
     before, after = match.string[: match.start()], match.string[match.end() :]
     if _coded(spoken, match[0], before, after):
         return _groups(spoken, match[0])
     return spoken.numbers.standing(match[0], before, after)
 
 
-def _coded(spoken: Spoken, number: str, before: str, after: str) -> bool:
+def _coded(spoken: SpeakingRules, number: str, before: str, after: str) -> bool:
     """Whether the words before a number tell that it is dialled or typed."""
     dialled, given, typed, told = _contexts(spoken)
     before = before[-NEAR:]
@@ -382,7 +382,7 @@ def _coded(spoken: Spoken, number: str, before: str, after: str) -> bool:
 
 
 @cache
-def _contexts(spoken: Spoken) -> tuple[re.Pattern[str], ...]:
+def _contexts(spoken: SpeakingRules) -> tuple[re.Pattern[str], ...]:
     """What ends right before a number that is dialled, one that is told to be what is dialled,
     and the same of what is typed."""
     tail = rf"[\s:#=\"'(]*(?:\d[\d ,-]*(?:(?:{spoken.joins}) )?[\d -]*)?$"
@@ -397,5 +397,5 @@ def _contexts(spoken: Spoken) -> tuple[re.Pattern[str], ...]:
 
 
 @FIGURES.add(r"(?<!\w)\.(?=\d)")
-def _point(spoken: Spoken, match: Match) -> str:
+def _point(spoken: SpeakingRules, match: Match) -> str:
     return spoken.point

@@ -14,7 +14,7 @@ from typing import Any
 import onnxruntime
 
 from voiceloop.errors import EngineError
-from voiceloop.memoryplan import Part
+from voiceloop.memoryplan import MemoryPart
 from voiceloop.placement import chosen_device
 from voiceloop.threads import VARIABLE
 
@@ -43,11 +43,11 @@ def session(file: Path, provider: str = CPU) -> onnxruntime.InferenceSession:
     )
 
 
-def voice_part(folder: Path, device: str) -> Iterator[Part]:
+def voice_part(folder: Path, device: str) -> Iterator[MemoryPart]:
     """What the graphs in a folder take on a device of that type; on a GPU nobody knows."""
     if device == "cpu":
         stored = sum(file.stat().st_size for file in folder.rglob("*.onnx"))
-        yield Part("voice", stored + SYNTHESIS)
+        yield MemoryPart("voice", stored + SYNTHESIS)
 
 
 class Opener:

@@ -19,7 +19,7 @@ from voiceloop.catalog.names import FOLDERS, find, voice_model
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
-from voiceloop.memoryplan import Part
+from voiceloop.memoryplan import MemoryPart
 from voiceloop.schema import suggestion
 from voiceloop.status import tts_name
 from voiceloop.tts.alignment import PacedWords
@@ -164,7 +164,7 @@ def kokoro(config: TtsConfig) -> Tts:
     return Kokoro(tts_name(config), graph, styles, config.voice, config.speed)
 
 
-def footprint(config: TtsConfig, device: str) -> Iterator[Part]:
+def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
     """What the voice takes on a device of that type."""
     return voice_part(find(voice_model(config), "kokoro"), device)
 

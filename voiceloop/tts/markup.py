@@ -137,7 +137,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
 _BLOCK = re.compile(rf"`{{3,}}|~{{3,}}|<!--|<(script|style)\b|(?P<json>{JSON.pattern})")
 
 
-class Block(NamedTuple):
+class SkippedText(NamedTuple):
     """A stretch of written text that nobody reads aloud."""
 
     start: int
@@ -147,7 +147,7 @@ class Block(NamedTuple):
     """It holds something that there was to see."""
 
 
-def blocks(written: str) -> Iterator[Block]:
+def blocks(written: str) -> Iterator[SkippedText]:
     """Code, JSON and comments, in order. Three backticks that are closed in their line hold code
     that is read."""
     at = 0
@@ -168,7 +168,7 @@ def blocks(written: str) -> Iterator[Block]:
             # The first line of a fence names the language.
             shown = body.partition("\n")[2] if fenced else body
             empty = mark == "<!--" or not shown.strip()
-        yield Block(start, end, not empty)
+        yield SkippedText(start, end, not empty)
         if end is None:
             return
         at = end

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 
 
-class Noise:
+class ClauseNoise:
     """What is drawn for a clause, from torch's global generators: the same for the same text.
 
     Libraries draw from these. Between the steps of one clause others may be spoken, and whoever

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from voiceloop.languages import Language
 from voiceloop.languages.spoken import CODE, Match
-from voiceloop.tts.plain import Plain, plain
+from voiceloop.tts.plain import PlainText, plain
 from voiceloop.tts.rules import MARKS, rules
 
 
@@ -31,7 +31,7 @@ class SaidWord(NamedTuple):
     """Characters of the written text that have been said once this word has been."""
 
 
-class Said(NamedTuple):
+class SpokenText(NamedTuple):
     """A text as it is said."""
 
     text: str
@@ -43,7 +43,7 @@ class Said(NamedTuple):
 
 def normalize(
     written: str, language: Language, *, before: str = "", code_said: bool = False
-) -> Said:
+) -> SpokenText:
     """`written`, a clause of a reply, as it is said in `language`; empty where nothing in it can
     be said. What stands `before` it tells what it means. That there is code is said once; not if
     it has been, by `code_said`."""
@@ -61,7 +61,7 @@ def _compiled(language: Language) -> _Compiled:
     return first, {name: (re.compile(rule.pattern), rule.say) for name, rule in found.items()}
 
 
-def _join(context: str, source: Plain, compiled: _Compiled, code_said: bool) -> Said:
+def _join(context: str, source: PlainText, compiled: _Compiled, code_said: bool) -> SpokenText:
     first, alone = compiled
     words, written = list[str](), list[int]()
     text, skipped = context + source.text, len(context)
@@ -89,13 +89,13 @@ def _join(context: str, source: Plain, compiled: _Compiled, code_said: bool) -> 
     return _said(words, written, CODE in source.text)
 
 
-def _said(words: list[str], written: list[int], code: bool) -> Said:
+def _said(words: list[str], written: list[int], code: bool) -> SpokenText:
     text, said = "", list[SaidWord]()
     for word, count in zip(words, written, strict=True):
         start = len(text) + bool(text)
         text = f"{text} {word}" if text else word
         said.append(SaidWord(start, len(text), count))
-    return Said(text, said, code)
+    return SpokenText(text, said, code)
 
 
 def _mark_word(words: list[str], mark: str) -> None:

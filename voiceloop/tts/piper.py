@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from voiceloop.catalog.names import find, voice_model
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
-from voiceloop.memoryplan import Part
+from voiceloop.memoryplan import MemoryPart
 from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import TimedWords
 from voiceloop.tts.delivery import deliver, nothing
@@ -97,7 +97,7 @@ def piper(config: TtsConfig) -> Tts:
     return Piper(*_found(config), config.voice, config.speed, Opener(config.device))
 
 
-def footprint(config: TtsConfig, device: str) -> Iterator[Part]:
+def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
     """What the voice takes on a device of that type."""
     return voice_part(find(voice_model(config), "piper"), device)
 
@@ -130,7 +130,7 @@ def _by_voice(own: Description, others: Sequence[Description]) -> Mapping[str, D
 def _found(config: TtsConfig) -> tuple[Description, list[Description]]:
     """The model that is asked for, and the others that have been pulled."""
     name = voice_model(config)
-    store = Store()
+    store = ModelStore()
     own = describe(find(name, "piper", store), Path(name).name.removesuffix(".onnx"))
     others = list[Description]()
     for model in store.models():

@@ -16,7 +16,7 @@ from voiceloop.languages.spoken import CODE, KNOWN
 from voiceloop.tts.markup import MARKUP, Filler, blocks
 
 
-class Plain(NamedTuple):
+class PlainText(NamedTuple):
     """A text and where it came from."""
 
     text: str
@@ -39,7 +39,7 @@ _UNIFIED = {
 }
 
 
-def plain(written: str) -> Plain:
+def plain(written: str) -> PlainText:
     """What of `written` is to be said, in unified characters; `CODE` stands for what cannot be."""
     text = _without_blocks(written)
     for pattern, filler in MARKUP:
@@ -47,7 +47,7 @@ def plain(written: str) -> Plain:
     return _unify(text)
 
 
-def _without_blocks(written: str) -> Plain:
+def _without_blocks(written: str) -> PlainText:
     text, at, done = "", list[int](), 0
     for block in blocks(written):
         end = len(written) if block.end is None else block.end
@@ -56,10 +56,10 @@ def _without_blocks(written: str) -> Plain:
         at += [*range(done + 1, block.start + 1), *[end] * len(filler)]
         done = end
     rest = written[done:].replace(CODE, " ")
-    return Plain(text + rest, at + list(range(done + 1, len(written) + 1)))
+    return PlainText(text + rest, at + list(range(done + 1, len(written) + 1)))
 
 
-def _rewrite(source: Plain, pattern: re.Pattern[str], filler: Filler) -> Plain:
+def _rewrite(source: PlainText, pattern: re.Pattern[str], filler: Filler) -> PlainText:
     text, at, done = "", list[int](), 0
     for match in pattern.finditer(source.text):
         text += source.text[done : match.start()]
@@ -73,10 +73,10 @@ def _rewrite(source: Plain, pattern: re.Pattern[str], filler: Filler) -> Plain:
             text += new
             at += source.at[match.end() - 1 : match.end()] * len(new)
         done = match.end()
-    return Plain(text + source.text[done:], at + source.at[done:])
+    return PlainText(text + source.text[done:], at + source.at[done:])
 
 
-def _unify(source: Plain) -> Plain:
+def _unify(source: PlainText) -> PlainText:
     text, at = list[str](), list[int]()
     for char, end in zip(source.text, source.at, strict=True):
         if text and unicodedata.combining(char):
@@ -94,7 +94,7 @@ def _unify(source: Plain) -> Plain:
             continue
         text += new
         at += [end] * len(new)
-    return Plain("".join(text), at)
+    return PlainText("".join(text), at)
 
 
 def _said(char: str, after_digit: bool) -> str:

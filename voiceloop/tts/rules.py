@@ -21,7 +21,7 @@ from voiceloop.languages.spoken import (
     LETTER,
     Match,
     Rule,
-    Spoken,
+    SpeakingRules,
     final,
     written,
 )
@@ -59,12 +59,12 @@ def _plain(pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match],
 
 
 @_ADDRESSES.add(CODE)
-def _code(spoken: Spoken, match: Match) -> str:
+def _code(spoken: SpeakingRules, match: Match) -> str:
     return spoken.code
 
 
 @_ADDRESSES.add(r"[^\s@<>\"(),;:\[\]]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
-def _email(spoken: Spoken, match: Match) -> str:
+def _email(spoken: SpeakingRules, match: Match) -> str:
     return _spelled(spoken, match[0])
 
 
@@ -76,7 +76,7 @@ _LINK = (
 
 
 @_ADDRESSES.add(_LINK)
-def _link(spoken: Spoken, match: Match) -> str:
+def _link(spoken: SpeakingRules, match: Match) -> str:
     return _spelled(spoken, _place(match))
 
 
@@ -92,11 +92,11 @@ _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 
 
 @_ADDRESSES.add(rf"(?<![\w.])(?:{_BYTE}\.){{3}}{_BYTE}(?![\w]|\.\d)(?::\d+|/\d+)?")
-def _machine(spoken: Spoken, match: Match) -> str:
+def _machine(spoken: SpeakingRules, match: Match) -> str:
     return _spelled(spoken, match[0])
 
 
-def _spelled(spoken: Spoken, address: str) -> str:
+def _spelled(spoken: SpeakingRules, address: str) -> str:
     numbers, said = spoken.numbers, list[str]()
     for part in re.findall(rf"{LETTER}+|\d+|.", address):
         if part.isdecimal():
@@ -110,29 +110,29 @@ def _spelled(spoken: Spoken, address: str) -> str:
 
 
 @_WORDS.add(r"\b({ASIDE})\.,?")
-def _aside(spoken: Spoken, match: Match) -> str:
+def _aside(spoken: SpeakingRules, match: Match) -> str:
     return spoken.asides[written(match[1])] + final(match)
 
 
 @_WORDS.add(r"\b({DOTTED})\.|\b({UNDOTTED}){APART}\.?")
-def _abbreviation(spoken: Spoken, match: Match) -> str:
+def _abbreviation(spoken: SpeakingRules, match: Match) -> str:
     if match[1]:
         return spoken.dotted[written(match[1])] + final(match)
     return spoken.undotted[written(match[2])] + final(match)
 
 
 @_WORDS.add(r"(?<![^\W_])([A-G])#(?!\w)")
-def _sharp(spoken: Spoken, match: Match) -> str:
+def _sharp(spoken: SpeakingRules, match: Match) -> str:
     return f"{match[1]} {spoken.sharp}"
 
 
 @_WORDS.add(r"[{SIGNS}]")
-def _sign(spoken: Spoken, match: Match) -> str:
+def _sign(spoken: SpeakingRules, match: Match) -> str:
     return spoken.signs[match[0]]
 
 
 @_WORDS.add(r"(?<![^\W_])\.(?=[a-zA-Z])|(?<=\w)\.(?=[a-z\d])")
-def _dot(spoken: Spoken, match: Match) -> str:
+def _dot(spoken: SpeakingRules, match: Match) -> str:
     return spoken.dot
 
 

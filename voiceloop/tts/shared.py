@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from voiceloop.languages.numbers import Noun
-from voiceloop.languages.spoken import APART, LETTER, Match, Rule, Spoken, alternatives
+from voiceloop.languages.spoken import APART, LETTER, Match, Rule, SpeakingRules, alternatives
 
-Say = Callable[[Spoken, Match], str]
+Say = Callable[[SpeakingRules, Match], str]
 
 _PLACE = re.compile(r"\{([A-Z_]+)\}")
 
@@ -26,7 +26,7 @@ class Shared(dict[str, tuple[str, Say]]):
 
         return decorated
 
-    def filled(self, spoken: Spoken) -> dict[str, Rule]:
+    def filled(self, spoken: SpeakingRules) -> dict[str, Rule]:
         """The rules with what `spoken` has for their places."""
         own = _places(spoken)
         return {
@@ -35,7 +35,7 @@ class Shared(dict[str, tuple[str, Say]]):
         }
 
 
-def _places(spoken: Spoken) -> dict[str, str]:
+def _places(spoken: SpeakingRules) -> dict[str, str]:
     units, per = spoken.units, re.escape(spoken.per)
     marks = [sign for sign in spoken.currencies if not sign.isalpha()]
     return {
@@ -65,7 +65,7 @@ def _places(spoken: Spoken) -> dict[str, str]:
     }
 
 
-def _symbols(spoken: Spoken, noun: Noun) -> str:
+def _symbols(spoken: SpeakingRules, noun: Noun) -> str:
     return alternatives(tuple(unit for unit, name in spoken.units.items() if name is noun))
 
 

@@ -29,7 +29,7 @@ from voiceloop.errors import AudioError, ConfigError, EngineError
 from voiceloop.schema import suggestion
 from voiceloop.tts.alignment import PacedWords
 from voiceloop.tts.delivery import deliver, nothing
-from voiceloop.tts.noise import Noise
+from voiceloop.tts.noise import ClauseNoise
 from voiceloop.tts.text import middle, sayable
 from voiceloop.tts.vocoder import LENGTHS, Vocoder, fix_weights
 from voiceloop.types import Clause, Pcm, SpeechChunk
@@ -48,7 +48,7 @@ SOUND_FILES = (".wav", ".flac", ".ogg", ".mp3")
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class SpeakerLatents:
     """What the models are told of a voice; computed once."""
 
     latent: Tensor
@@ -144,7 +144,7 @@ class Xtts:
         if not parts:
             yield nothing(clause, self.rate)
             return
-        noise = Noise(text, self._device)
+        noise = ClauseNoise(text, self._device)
         pieces = chain.from_iterable(
             self._pieces(ids, self._speakers[speaker], noise, final=ids is parts[-1])
             for ids in parts
@@ -173,7 +173,7 @@ class Xtts:
             yield from self._parts(text[at:].strip(), language)
 
     def _pieces(
-        self, ids: list[int], speaker: Speaker, noise: Noise, *, final: bool
+        self, ids: list[int], speaker: SpeakerLatents, noise: ClauseNoise, *, final: bool
     ) -> Iterator[tuple[Pcm, bool]]:
         """Samples of one part, as far as they are certain after each step; marks the last ones."""
         thoughts, prefix = self._think(ids, speaker)
@@ -197,7 +197,7 @@ class Xtts:
             yield pcm, over and final
 
     @torch.inference_mode()
-    def _think(self, ids: list[int], speaker: Speaker) -> tuple[Iterator[Any], Tensor]:
+    def _think(self, ids: list[int], speaker: SpeakerLatents) -> tuple[Iterator[Any], Tensor]:
         """The GPT's tokens, each with what it thought there [1, channels]; and its prompt."""
         text = torch.tensor([ids], device=self._device)
         given = self._gpt.compute_embeddings(speaker.latent, text)
@@ -245,10 +245,12 @@ def _parted(voice: str) -> tuple[str, str]:
     return (speaker, language) if at else (voice, LANGUAGE)
 
 
-def _speakers(manager: Any, device: torch.device) -> Mapping[str, Speaker]:
+def _speakers(manager: Any, device: torch.device) -> Mapping[str, SpeakerLatents]:
     """The speakers that come with a model, on its device."""
     return {
-        name: Speaker(told["gpt_cond_latent"].to(device), told["speaker_embedding"].to(device))
+        name: SpeakerLatents(
+            told["gpt_cond_latent"].to(device), told["speaker_embedding"].to(device)
+        )
         for name, told in (manager.speakers if manager else {}).items()
     }
 
@@ -257,7 +259,7 @@ def _is_recording(name: str) -> bool:
     return "/" in name or name.lower().endswith(SOUND_FILES)
 
 
-def _recorded(model: Any, path: Path) -> Speaker:
+def _recorded(model: Any, path: Path) -> SpeakerLatents:
     """The voice that speaks in a recording; the model decides how much of it is heard.
 
     Raises AudioError for a file that cannot be read, or holds too little.
@@ -273,7 +275,7 @@ def _recorded(model: Any, path: Path) -> Speaker:
     config = model.config
     for_gpt, for_encoder = (torch.from_numpy(pcm)[None] for pcm in heard)
     most = int(config.max_ref_len * ENCODER_RATE)
-    return Speaker(
+    return SpeakerLatents(
         model.get_gpt_cond_latents(
             for_gpt,
             GPT_RATE,

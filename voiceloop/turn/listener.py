@@ -12,7 +12,7 @@ from functools import partial
 
 import anyio
 
-from voiceloop.asr.hearing import Hearing, Judged
+from voiceloop.asr.hearing import Hearing, JudgedFrame
 from voiceloop.asr.turns import (
     Detector,
     SilenceLasts,
@@ -127,13 +127,13 @@ class Listener:
         work.hear(event, at, now)
         return inputs.Detected(event, at, work.words)
 
-    async def _judged(self, frame: AudioFrame) -> Judged:
+    async def _judged(self, frame: AudioFrame) -> JudgedFrame:
         runner = self._resources.engines.vad_runner
         if runner is None:
             return self._hearing.judge(frame)
         return await runner.call(partial(self._hearing.judge, frame))
 
-    def _hear(self, judged: Judged, arrived: float) -> Iterator[inputs.Input]:
+    def _hear(self, judged: JudgedFrame, arrived: float) -> Iterator[inputs.Input]:
         now, frame = anyio.current_time(), judged.frame
         if self.work is not None and self.work.transcriber is not None:
             self.work.transcriber.feed(frame)

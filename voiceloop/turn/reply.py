@@ -81,10 +81,10 @@ class Reply:
                 self.gate.drop()
             case actions.Hesitate():
                 self.gate.hesitate(action.seconds)
-            case actions.Pause():
+            case actions.PauseReply():
                 player.pause()
                 self.gate.suspend()
-            case actions.Resume():
+            case actions.ResumeReply():
                 self.gate.resume()
                 player.resume()
 
@@ -178,7 +178,7 @@ class Reply:
                     first = False
                     yield self._read(begun)
                 match thought:
-                    case inputs.Called():
+                    case inputs.ToolsCalled():
                         yield thought
                     case ToolCall(problem=problem):
                         if not problem:  # else nobody can call that

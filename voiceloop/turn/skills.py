@@ -18,7 +18,7 @@ from voiceloop.engines import Conversation, Llm
 from voiceloop.llm.text.wording import told
 from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
-from voiceloop.skills.known import Answer, Known, Timer, Voice
+from voiceloop.skills.known import Answer, SkillContext, Timer, VoiceAdjustment
 from voiceloop.skills.tools import TOOLS, run_tool
 from voiceloop.types import Tool, ToolCall
 
@@ -50,7 +50,7 @@ class Skills:
 
     def __init__(self, *, paced: bool = True) -> None:
         """Replies can be made `paced`: slower and faster."""
-        self.voice = Voice()
+        self.voice = VoiceAdjustment()
         self._paced = paced
         self._timers: list[tuple[float, Timer]] = []
         """With the moment of the loop's clock at which each is over."""
@@ -120,8 +120,8 @@ class Skills:
             with anyio.move_on_after(next_s):
                 await changed.wait()
 
-    def _known(self, now: datetime) -> Known:
-        return Known(
+    def _known(self, now: datetime) -> SkillContext:
+        return SkillContext(
             now if now.tzinfo else now.astimezone(),
             timers=self.timers,
             asked=tuple(self._asked),

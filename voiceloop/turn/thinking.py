@@ -25,7 +25,7 @@ TOOL_ROUNDS = 4
 """How often a reply may go on after calls of tools; a model that wants more is going in circles."""
 
 
-Thought = TokenBurst | ToolCall | inputs.Called
+Thought = TokenBurst | ToolCall | inputs.ToolsCalled
 
 
 class Thinking:
@@ -108,7 +108,7 @@ class Thinking:
                 break
             await self._gate.opened()
             self.called = [(call, None) for call in calls]
-            yield inputs.Called(self._asked.turn, calls)
+            yield inputs.ToolsCalled(self._asked.turn, calls)
             returned = [(call, result) for call, result in self.called if result is not None]
             if len(returned) < len(calls):
                 break

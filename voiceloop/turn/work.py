@@ -17,7 +17,7 @@ from voiceloop.asr.turns import (
     TurnEnded,
     TurnEvent,
 )
-from voiceloop.dialogue.state import Turn, Words
+from voiceloop.dialogue.state import Turn, TurnWords
 from voiceloop.engines import AsrSession
 from voiceloop.runner import FIRST, LATER
 from voiceloop.trace.record import Mark, Recorder
@@ -85,11 +85,11 @@ class TurnTasks:
         return self.known is None
 
     @property
-    def words(self) -> Words:
+    def words(self) -> TurnWords:
         """What the user has said by now."""
         if self.transcriber is None:
-            return Words(self.newest)
-        return Words(self.newest, self.transcriber.guess, self.transcriber.hypothesis)
+            return TurnWords(self.newest)
+        return TurnWords(self.newest, self.transcriber.guess, self.transcriber.hypothesis)
 
     def hear(self, event: TurnEvent, at: float, now: float) -> None:
         """The user pauses, goes on or has ended, `at` the sample that tells."""

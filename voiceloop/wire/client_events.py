@@ -26,7 +26,7 @@ from voiceloop.schema import (
     tidied,
 )
 from voiceloop.wire.extensions import Played, Resume, UseLlmServer
-from voiceloop.wire.items import PARTS, Asked, Item, ItemId, ItemReference, Message
+from voiceloop.wire.items import PARTS, ClientEventBase, Item, ItemId, ItemReference, Message
 from voiceloop.wire.jsontext import MAX_CHARACTERS, parse_object
 from voiceloop.wire.settings import ResponseChanges, SessionChanges
 from voiceloop.wire.sound import AudioBytes
@@ -35,30 +35,30 @@ MAX_BYTES = MAX_CHARACTERS // 4 * 3
 """Longest binary message: as much audio as a text message can hold."""
 
 
-class SessionUpdate(Asked, frozen=True, tag="session.update"):
+class SessionUpdate(ClientEventBase, frozen=True, tag="session.update"):
     """Change the session; only what is given changes. Answered by `session.updated`."""
 
     session: SessionChanges
     """What changes."""
 
 
-class InputAudioAppend(Asked, frozen=True, tag="input_audio_buffer.append"):
+class InputAudioAppend(ClientEventBase, frozen=True, tag="input_audio_buffer.append"):
     """Audio of the user. A binary message is the same: its bytes are the samples."""
 
     audio: AudioBytes
     """Whole samples, in the format of `audio.input`."""
 
 
-class InputAudioCommit(Asked, frozen=True, tag="input_audio_buffer.commit"):
+class InputAudioCommit(ClientEventBase, frozen=True, tag="input_audio_buffer.commit"):
     """The audio so far is a turn. Answered by `input_audio_buffer.committed`; refused where the
     server finds the turns."""
 
 
-class InputAudioClear(Asked, frozen=True, tag="input_audio_buffer.clear"):
+class InputAudioClear(ClientEventBase, frozen=True, tag="input_audio_buffer.clear"):
     """Forget the audio that is not committed. Answered by `input_audio_buffer.cleared`."""
 
 
-class ItemCreate(Asked, frozen=True, tag="conversation.item.create"):
+class ItemCreate(ClientEventBase, frozen=True, tag="conversation.item.create"):
     """Add an item. Answered by `conversation.item.added` and `conversation.item.done`."""
 
     item: Item
@@ -67,21 +67,21 @@ class ItemCreate(Asked, frozen=True, tag="conversation.item.create"):
     """The item that it follows; `root` for the beginning, null for the end."""
 
 
-class ItemRetrieve(Asked, frozen=True, tag="conversation.item.retrieve"):
+class ItemRetrieve(ClientEventBase, frozen=True, tag="conversation.item.retrieve"):
     """Ask for an item with its audio. Answered by `conversation.item.retrieved`."""
 
     item_id: ItemId
     """The item."""
 
 
-class ItemDelete(Asked, frozen=True, tag="conversation.item.delete"):
+class ItemDelete(ClientEventBase, frozen=True, tag="conversation.item.delete"):
     """Remove an item. Answered by `conversation.item.deleted`."""
 
     item_id: ItemId
     """The item."""
 
 
-class ItemTruncate(Asked, frozen=True, tag="conversation.item.truncate"):
+class ItemTruncate(ClientEventBase, frozen=True, tag="conversation.item.truncate"):
     """The user has not heard a response beyond a point: forget the rest.
 
     A response that is in progress ends. Answered by `conversation.item.truncated`. A point past
@@ -96,7 +96,7 @@ class ItemTruncate(Asked, frozen=True, tag="conversation.item.truncate"):
     """Where it was cut off, in milliseconds of the part's audio."""
 
 
-class ResponseCreate(Asked, frozen=True, tag="response.create"):
+class ResponseCreate(ClientEventBase, frozen=True, tag="response.create"):
     """Ask for a response. Answered by `response.created` and what follows it; behind a cancel,
     once that response has ended.
 
@@ -108,7 +108,7 @@ class ResponseCreate(Asked, frozen=True, tag="response.create"):
     """What is to be other than the session's."""
 
 
-class ResponseCancel(Asked, frozen=True, tag="response.cancel"):
+class ResponseCancel(ClientEventBase, frozen=True, tag="response.cancel"):
     """Stop the response. Answered by `response.done`."""
 
     response_id: ItemId | None = None

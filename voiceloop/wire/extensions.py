@@ -10,11 +10,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from voiceloop.wire.items import Asked, ItemId
+from voiceloop.wire.items import ClientEventBase, ItemId
 from voiceloop.wire.server_events import ServerEvent
 
 
-class Played(Asked, frozen=True, tag="voiceloop.played"):
+class Played(ClientEventBase, frozen=True, tag="voiceloop.played"):
     """How much of an item's audio has been played; send it every 100 ms and when paused."""
 
     item_id: ItemId
@@ -23,14 +23,14 @@ class Played(Asked, frozen=True, tag="voiceloop.played"):
     """Exact milliseconds of its audio that have left the speaker, since its first sample."""
 
 
-class Resume(Asked, frozen=True, tag="voiceloop.resume"):
+class Resume(ClientEventBase, frozen=True, tag="voiceloop.resume"):
     """Take up a session whose connection was lost. Answered by `voiceloop.session.resumed`."""
 
     token: Annotated[str, Meta(max_length=256)]
     """What `voiceloop.session.token` told last."""
 
 
-class UseLlmServer(Asked, frozen=True, tag="voiceloop.llm_server.use"):
+class UseLlmServer(ClientEventBase, frozen=True, tag="voiceloop.llm_server.use"):
     """Have a language-model server reply that `session.voiceloop.llm_servers` tells of.
 
     Answered by `voiceloop.llm_server.used` once it has replied, or by `error`: `not_permitted` for
@@ -65,7 +65,7 @@ class TentativeTranscript(ServerEvent, frozen=True, tag="voiceloop.transcript"):
     """Words after them that may still change."""
 
 
-class TraceTold(ServerEvent, frozen=True, tag="voiceloop.trace"):
+class TraceSent(ServerEvent, frozen=True, tag="voiceloop.trace"):
     """The record of a turn, when it is over."""
 
     response_id: str | None

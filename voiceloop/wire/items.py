@@ -18,7 +18,7 @@ ItemId = Annotated[str, Meta(max_length=64)]
 Status = Literal["completed", "incomplete", "in_progress"]
 
 
-class Asked(Object, frozen=True, kw_only=True):
+class ClientEventBase(Object, frozen=True, kw_only=True):
     """What all events of a client have in common."""
 
     event_id: Annotated[str, Meta(max_length=512)] | None = None

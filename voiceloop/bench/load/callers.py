@@ -25,7 +25,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from voiceloop.audio.playback import AUDIBLE
-from voiceloop.bench.load.plan import FRAME_MS, RATE, Calls, Seen, Turn
+from voiceloop.bench.load.plan import FRAME_MS, RATE, CallerTurn, CallResults, Calls
 from voiceloop.server.port import LOOP
 
 FRAME = RATE * FRAME_MS // 1000
@@ -136,7 +136,7 @@ class Caller:
         self._sent: list[float] = []
         """When each frame was sent."""
         self.received = Received()
-        self.turns: list[Turn] = []
+        self.turns: list[CallerTurn] = []
 
     async def call(self, url: str, ready: anyio.Semaphore, go: anyio.Event) -> None:
         """Connect, tell that, and speak or be silent until there is no more to say."""
@@ -164,12 +164,12 @@ class Caller:
         async for message in socket:
             self.received.take(json.loads(message), anyio.current_time())
 
-    async def ask(self, name: str) -> Turn:
+    async def ask(self, name: str) -> CallerTurn:
         """Say something, and return what came of it."""
         told = len(self.received.traces)
         begun = len(self._sent) + len(self.sending)
         self.sending.extend(self.sounds[name])
-        turn = Turn(self._number, name)
+        turn = CallerTurn(self._number, name)
         with anyio.move_on_after(PATIENCE_S):
             trace = await self.over(told)
             return self._told(turn, trace, begun * FRAME + self._ends[name])
@@ -183,7 +183,7 @@ class Caller:
                     return event
             await self.received.changed.wait()
 
-    def _told(self, turn: Turn, event: Event, end: int) -> Turn:
+    def _told(self, turn: CallerTurn, event: Event, end: int) -> CallerTurn:
         """`turn` with what its trace says; its voice ended before sample `end` of the stream."""
         item_id = self.received.items.get(event["response_id"], "")
         answer = self.received.answers.get(item_id, HeardAnswer())
@@ -221,7 +221,7 @@ class Clients:
         self._go = anyio.Event()
         self._dropped: list[str] = []
 
-    async def run(self) -> Seen:
+    async def run(self) -> CallResults:
         """Let them come, tell that they are there, and wait until the speaking ones are done."""
         calls = self._calls
         streaming = len(calls.speaking) + calls.quiet
@@ -239,7 +239,7 @@ class Clients:
                 self._go.set()
             waiting.cancel_scope.cancel()
         turns = [turn for caller in callers for turn in caller.turns]
-        return Seen(tuple(turns), tuple(self._dropped))
+        return CallResults(tuple(turns), tuple(self._dropped))
 
     async def _call(self, caller: Caller) -> None:
         try:

@@ -8,14 +8,14 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from voiceloop.bench.load.plan import Turn
+from voiceloop.bench.load.plan import CallerTurn
 from voiceloop.bench.record import share, spread
 from voiceloop.bench.scoring import word_errors
 
 _spread = partial(spread, points=(50, 95, 99))
 
 
-def answers(turns: Sequence[Turn]) -> dict[str, Any]:
+def answers(turns: Sequence[CallerTurn]) -> dict[str, Any]:
     """How soon answers came, and whether they came whole."""
     done = [turn for turn in turns if turn.outcome == "done"]
     return {
@@ -33,7 +33,7 @@ def answers(turns: Sequence[Turn]) -> dict[str, Any]:
     }
 
 
-def understood(turns: Sequence[Turn], texts: Mapping[str, str | None]) -> dict[str, int]:
+def understood(turns: Sequence[CallerTurn], texts: Mapping[str, str | None]) -> dict[str, int]:
     """Words that were said, and errors in what was understood; `texts` tells what each sound is."""
     found = [word_errors(texts[turn.said] or "", turn.transcript) for turn in turns]
     return {
@@ -42,14 +42,14 @@ def understood(turns: Sequence[Turn], texts: Mapping[str, str | None]) -> dict[s
     }
 
 
-def same_transcripts(alone: Sequence[Turn], loaded: Sequence[Turn]) -> float | None:
+def same_transcripts(alone: Sequence[CallerTurn], loaded: Sequence[CallerTurn]) -> float | None:
     """Share of the turns in which the server understood what it understood of one client alone."""
     told = {turn.said: turn.transcript for turn in alone}
     same = [turn.transcript == told[turn.said] for turn in loaded if turn.said in told]
     return share(sum(same), len(same))
 
 
-def fairness(turns: Sequence[Turn]) -> float | None:
+def fairness(turns: Sequence[CallerTurn]) -> float | None:
     """The median endpoint-to-sound of the client that waits longest over that of the shortest."""
     own: dict[int, list[float]] = defaultdict(list)
     for turn in turns:

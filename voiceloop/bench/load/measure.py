@@ -28,15 +28,15 @@ from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import BenchLoad, Found
 from voiceloop.bench.latency import brief
 from voiceloop.bench.load import figures
-from voiceloop.bench.load.plan import RATE, Calls, Seen
+from voiceloop.bench.load.plan import RATE, CallResults, Calls
 from voiceloop.bench.machine import engines, surroundings
-from voiceloop.bench.record import Record
+from voiceloop.bench.record import BenchRecord
 from voiceloop.bench.suites import SuiteName, build
 from voiceloop.bundled import bundled
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.loading import open_engines
-from voiceloop.server.app import App, Place
+from voiceloop.server.app import App, ServeOptions
 from voiceloop.server.auth import Access
 from voiceloop.server.http import load
 from voiceloop.server.port import LOOP, Binding
@@ -55,10 +55,10 @@ def run(command: BenchLoad, progress: Callable[[str], None]) -> Found:
             "give at least --speaking 1 --turns 1",
         )
     progress("preparing what is said")
-    return Load(command, progress).run(), {}
+    return LoadMeasurement(command, progress).run(), {}
 
 
-class Load:
+class LoadMeasurement:
     """One measurement."""
 
     def __init__(self, plan: BenchLoad, progress: Callable[[str], None]) -> None:
@@ -73,14 +73,14 @@ class Load:
         places = {"max_sessions": self._sessions, "max_sessions_per_key": self._sessions}
         self.settings = replace(settings, server=replace(settings.server, **places))
 
-    def run(self) -> Record:
+    def run(self) -> BenchRecord:
         """Load the models, serve, and measure."""
         with settled(open_engines(self.settings)) as loaded:
             return anyio.run(self._measure, loaded, backend_options=LOOP)
 
-    async def _measure(self, loaded: Engines) -> Record:
+    async def _measure(self, loaded: Engines) -> BenchRecord:
         binding = Binding("localhost", self._port)
-        place = Place(binding, Access(binding), load(bundled("web")))
+        place = ServeOptions(binding, Access(binding), load(bundled("web")))
         app = App(nullcontext(loaded), self.settings, place)
         listening, found = anyio.Event(), None
         async with anyio.create_task_group() as tasks:
@@ -97,7 +97,7 @@ class Load:
             raise KeyboardInterrupt
         return found
 
-    async def _phases(self, app: App) -> Record:
+    async def _phases(self, app: App) -> BenchRecord:
         plan, names = self.plan, tuple(self.said)
         machine = surroundings()
         self.progress("one client alone")
@@ -111,9 +111,9 @@ class Load:
             found: dict[str, Any] = {"dropped": list(alone.dropped)}
         else:
             single, found = {}, await self.loaded(app, alone)
-        return Record("load", machine, settings, {"alone": answers, **found}, single)
+        return BenchRecord("load", machine, settings, {"alone": answers, **found}, single)
 
-    async def loaded(self, app: App, alone: Seen) -> dict[str, Any]:
+    async def loaded(self, app: App, alone: CallResults) -> dict[str, Any]:
         """Return the figures of all clients at once."""
         plan, names = self.plan, tuple(self.said)
         before = memory_mb()
@@ -148,9 +148,11 @@ class Load:
             "dropped": [*alone.dropped, *loaded.dropped],
         }
 
-    async def _clients(self, *, during: Callable[[], object] = lambda: None, **what: Any) -> Seen:
+    async def _clients(
+        self, *, during: Callable[[], object] = lambda: None, **what: Any
+    ) -> CallResults:
         found = await self.exchange("voiceloop.bench.load.callers", self.calls(**what), during)
-        return Seen.of(found)
+        return CallResults.of(found)
 
     def calls(self, **what: Any) -> dict[str, Any]:
         """Return what clients are to do, with all that they may say."""

@@ -30,7 +30,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class CallerTurn:
     """One thing said, as its client saw what came of it. Moments are of the machine's clock.
 
     Its fields are the columns of the report.
@@ -75,15 +75,15 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CallResults:
     """What all clients of a `Calls` saw."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[CallerTurn, ...]
     dropped: tuple[str, ...]
     """Connections that ended before their clients wanted, with the reason."""
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Seen:
+    def of(cls, found: Mapping[str, Any]) -> CallResults:
         """Read what came from the clients' process."""
-        turns = tuple(Turn(**turn) for turn in found["turns"])
+        turns = tuple(CallerTurn(**turn) for turn in found["turns"])
         return cls(turns, tuple(found["dropped"]))

@@ -20,15 +20,15 @@ from torch import Tensor
 
 from voiceloop.llm.decode.graphs import Capture, Graph
 from voiceloop.llm.draft.drafts import Draft, ModelDraft
-from voiceloop.llm.model.attention import BUCKETS, Place
+from voiceloop.llm.model.attention import BUCKETS, SlotPosition
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder
 from voiceloop.llm.rules.sampling import (
     Noise,
     Penalties,
-    Said,
+    RandomStream,
     Sampling,
-    Stream,
+    TokenCounts,
     choose,
     counted,
     warp,
@@ -55,7 +55,7 @@ class Round:
     """The position of the reply's first token."""
     recent: tuple[int, int]
     """The last two ids."""
-    keys: dict[Stream, list[int]]
+    keys: dict[RandomStream, list[int]]
     """The keys of the random numbers of the next `MOST` + 1 tokens."""
 
 
@@ -69,18 +69,18 @@ class Inputs:
         self._numbers = numbers = torch.zeros_like(self._on_host, device=device)
         self.target_slot, self.draft_slot, self.length, self.start = numbers[:4].split(1)
         self.recent = numbers[4:6]
-        self.keys = dict(zip(Stream, numbers[6:].view(3, -1), strict=True))
+        self.keys = dict(zip(RandomStream, numbers[6:].view(3, -1), strict=True))
 
     def load(self, round_: Round) -> None:
         """Copy a round's inputs to the device. Work that reads the last ones must be over."""
-        keys = [key for stream in Stream for key in round_.keys[stream]]
+        keys = [key for stream in RandomStream for key in round_.keys[stream]]
         told = (*round_.slots, round_.length, round_.start, *round_.recent, *keys)
         self._on_host.copy_(torch.tensor(told))
         self._numbers.copy_(self._on_host, non_blocking=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedModel:
     """A model and the slots of its caches."""
 
     decoder: Decoder
@@ -94,7 +94,7 @@ class FixedRound:
     nothing back from the device.
     """
 
-    def __init__(self, target: Placed, draft: Placed | None, sampling: Sampling) -> None:
+    def __init__(self, target: PlacedModel, draft: PlacedModel | None, sampling: Sampling) -> None:
         """The seed of `sampling` is not used: the keys in `Inputs` come from the conversations."""
         self.target, self.draft_model = target, draft
         self.sampling = sampling
@@ -132,7 +132,9 @@ class FixedRound:
         said, noise = self._said(), self._gumbel(k, drafting=True)
         rows, start = given.recent, given.length - 2
         for i in range(k):
-            logits = decoder.forward_at(rows, Place(slots, given.draft_slot, start, reach), 1)
+            logits = decoder.forward_at(
+                rows, SlotPosition(slots, given.draft_slot, start, reach), 1
+            )
             scores = warp(self._penalties.apply(logits, x[:i], said), sampling)
             if sampling.rejects:
                 self.q[i : i + 1] = scores.softmax(-1)
@@ -144,14 +146,14 @@ class FixedRound:
         """Pass the last id and the draft tokens through the target, and verify them."""
         given, sampling, x, slots = self.inputs, self.sampling, self.x[:k], self.target.slots
         rows = torch.cat((given.recent[1:], x))
-        place = Place(slots, given.target_slot, given.length - 1, reach)
+        place = SlotPosition(slots, given.target_slot, given.length - 1, reach)
         logits = self.target.decoder.forward_at(rows, place, k + 1)
         scores = warp(self._penalties.apply(logits, x, self._said()), sampling)
         if sampling.rejects:
             p = self.p[: k + 1].copy_(scores.softmax(-1))
             q = None if self.draft_model is None else self.q[:k]
-            u = self._noise.uniform(given.keys[Stream.ACCEPT][:k])
-            keys = given.keys[Stream.RESIDUAL]
+            u = self._noise.uniform(given.keys[RandomStream.ACCEPT][:k])
+            keys = given.keys[RandomStream.RESIDUAL]
             n, tokens = rejection(x, p, q, u, lambda n: self._noise.gumbel(keys.index_select(0, n)))
         else:
             n, tokens = coupled(x, scores, self._gumbel(k + 1))
@@ -162,9 +164,9 @@ class FixedRound:
         """Return the noise that `Verifier.noise` gives for these tokens."""
         if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
             return None
-        return self._noise.gumbel(self.inputs.keys[Stream.CHOICE][:rows])
+        return self._noise.gumbel(self.inputs.keys[RandomStream.CHOICE][:rows])
 
-    def _said(self) -> Said | None:
+    def _said(self) -> TokenCounts | None:
         if not self._penalties.counting:
             return None
         given = self.inputs
@@ -172,7 +174,9 @@ class FixedRound:
         ids, earlier = (
             rows.index_select(0, given.target_slot)[0] for rows in (self.ids, self.earlier)
         )
-        return Said(counted(ids, given.length, given.start, self.target.decoder.vocab), earlier)
+        return TokenCounts(
+            counted(ids, given.length, given.start, self.target.decoder.vocab), earlier
+        )
 
     def _note(self, positions: Tensor, ids: Tensor) -> None:
         """Store the ids at these positions, for penalties."""
@@ -260,7 +264,7 @@ class Captured:
                 continue
             models = work.target, work.draft_model or work.target
             target, draft = (model.slots.spare for model in models)
-            nothing = dict.fromkeys(Stream, [0] * (MOST + 1))
+            nothing = dict.fromkeys(RandomStream, [0] * (MOST + 1))
             work.inputs.load(Round((target, draft), 2, 1, (0, 0), nothing))
             work.x.zero_()
             once = partial(job, k, reach)

@@ -59,7 +59,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PassPlan:
     """One pass of the target for one conversation, and what its logits decide.
 
     The pass needs the first four fields, and may compute the plans of several conversations at
@@ -86,7 +86,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply:
+class _ReplyStart:
     """The place of a reply; the fields but the first are those of its `Prompt`."""
 
     start: int = 0
@@ -142,7 +142,7 @@ class Speculator:
         self._rounds = captured and Rounds(
             captured, self.cache, draft, self._verifier, self._penalties
         )
-        self._reply = _Reply()
+        self._reply = _ReplyStart()
         self._ends = list(ends)
         self._ending: tuple[int, float] | None = None
         """After how many ids `ending` is known, and what it is."""
@@ -236,7 +236,7 @@ class Speculator:
         x: DraftTokens,
         noise: Tensor | None = None,
         watched: int | None = None,
-    ) -> Plan:
+    ) -> PassPlan:
         """Plan the pass over the ids that the target has not seen and the draft tokens `x`.
 
         `noise` is the noise that the draft chose them with, if any. The logits after the first
@@ -253,10 +253,10 @@ class Speculator:
         if watched is not None and not start < watched <= len(ids):
             watched = None
         keep = len(x) + 1 if watched is None else len(x) + 1 + len(ids) - watched
-        return Plan(tokens, start, self.cache, keep, x, noise, position, watched)
+        return PassPlan(tokens, start, self.cache, keep, x, noise, position, watched)
 
     @torch.inference_mode()
-    def settle(self, plan: Plan, logits: Tensor) -> Step:
+    def settle(self, plan: PassPlan, logits: Tensor) -> Step:
         """Decide tokens by the logits of the planned pass, [plan.keep, vocab].
 
         The rows of rejected tokens leave the target's cache.
@@ -422,7 +422,7 @@ class Speculator:
         of the `old` reply, which is returned."""
         ids = prompt.ids
         self.stats.total.reused += min(self.cache.length, len(ids))
-        self._reply = _Reply(len(ids), prompt.position, prompt.avoided)
+        self._reply = _ReplyStart(len(ids), prompt.position, prompt.avoided)
         self._penalties.begin(prompt.earlier)
         offered = self._verifier.begin(prompt.turn, old, prompt.position)
         self._forget(len(ids) - 1)  # the last row's logits are needed
@@ -455,7 +455,7 @@ class Speculator:
         self._watch(len(ids), logits[-1])
         yield None
 
-    def _logits(self, plan: Plan) -> Tensor:
+    def _logits(self, plan: PassPlan) -> Tensor:
         """Compute the planned pass."""
         if (tree := plan.x.branches) is None:
             return self._target.forward(plan.tokens, plan.slot, plan.keep)

@@ -31,7 +31,7 @@ from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Si
 from voiceloop.llm.model.decoder import LeanDecoder, TargetDecoder, chunk
 from voiceloop.llm.model.fingerprint import family
 from voiceloop.llm.model.llamacpp import GgufModel
-from voiceloop.llm.model.loading import Loaded
+from voiceloop.llm.model.loading import LoadedModel
 from voiceloop.llm.model.plain import linear
 from voiceloop.llm.rules import draftpolicy
 from voiceloop.llm.rules.sampling import Sampling
@@ -164,7 +164,7 @@ def shipped_head(family: str, device: torch.device) -> LoadedHead | None:
     return None
 
 
-def check_head(head: LoadedHead, target: Loaded, vocab: int) -> None:
+def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
     """Raise EngineError where a draft was trained for a target of another family."""
     if head.card.family != family(target) or int(head.tokens.max()) >= vocab:
         raise EngineError(
@@ -174,7 +174,7 @@ def check_head(head: LoadedHead, target: Loaded, vocab: int) -> None:
         )
 
 
-def head_rows(target: Loaded, tokens: Tensor) -> Tensor:
+def head_rows(target: LoadedModel, tokens: Tensor) -> Tensor:
     """Rows of the target's head, [tokens, hidden], before a decoder takes it."""
     if isinstance(target.model, Checkpoint):
         weights = target.model.weights

@@ -31,7 +31,7 @@ ROOM = 64
 """Rows of a draft's cache that are kept for what it guesses."""
 
 
-class _Reader:
+class _TranslationReader:
     """A draft's cache over the translation of what the target has."""
 
     def __init__(self, model: Decoder, cache: KvCache, translation: Translation) -> None:
@@ -90,7 +90,7 @@ class _Translated:
     # It has not been told yet what of its last proposal stands.
     lag = draftpolicy.MOST + 1
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: _TranslationReader) -> None:
         self._reader = reader
 
     @property
@@ -131,7 +131,7 @@ class SharedDraft(_Translated, ChainDraft):
     ) -> None:
         """`same` are the target's ids of such tokens, by the draft's; `vocab` is the target's."""
         ChainDraft.__init__(self, model.device, sampling, capacity, ends)
-        _Translated.__init__(self, _Reader(model, self.cache, translation))
+        _Translated.__init__(self, _TranslationReader(model, self.cache, translation))
         self._model, self._vocab = model, vocab
         own, target = zip(*sorted(same.items()), strict=True)
         self._own = torch.tensor(own, device=model.device)
@@ -165,7 +165,7 @@ class TextDraft(_Translated):
     ) -> None:
         """`target` and `own` are the tokenizers."""
         self.cache = KvCache(capacity)
-        super().__init__(_Reader(model, self.cache, translation))
+        super().__init__(_TranslationReader(model, self.cache, translation))
         self._model, self._translation, self._tokenizer = model, translation, own
         specials = {text: index for index, text in special_tokens(target).items()}
         self._special = {index: specials.get(text) for index, text in special_tokens(own).items()}

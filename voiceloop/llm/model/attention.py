@@ -1,10 +1,10 @@
 """How the rows of a pass see what a cache holds.
 
 Two kinds of passes write rows and attend to all that came before them: one that follows what a
-`KvCache` counts, in shapes that grow with it, and one at a `Place`, whose shapes and addresses
-never change, so that it can be captured once and replayed for every conversation. Of the second
-there are two ways: by a mask over the first so many rows, anywhere; and by a kernel that takes
-its beginning from the device, on CUDA. This module knows no layers and no weights.
+`KvCache` counts, in shapes that grow with it, and one at a `SlotPosition`, whose shapes and
+addresses never change, so that it can be captured once and replayed for every conversation. Of the
+second there are two ways: by a mask over the first so many rows, anywhere; and by a kernel that
+takes its beginning from the device, on CUDA. This module knows no layers and no weights.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FEATURES = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SlotPosition:
     """Where a pass of fixed shape puts its rows, told by numbers that lie on the device."""
 
     slots: Slots
@@ -188,10 +188,10 @@ def _ancestors(tree: Tree, first: int) -> Tensor:
     return on_path
 
 
-class Placed:
+class PlacedRows:
     """Rows of a fixed number at a place. What all layers need is computed once."""
 
-    def __init__(self, place: Place, rows: int) -> None:
+    def __init__(self, place: SlotPosition, rows: int) -> None:
         self.positions = place.positions(rows)
         self._place = place
         self._at = place.rows(self.positions)

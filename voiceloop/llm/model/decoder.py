@@ -18,7 +18,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from voiceloop.config import Quantize
-from voiceloop.llm.model.attention import Branching, Following, Place, Placed, Rows, has_kernel
+from voiceloop.llm.model.attention import (
+    Branching,
+    Following,
+    PlacedRows,
+    Rows,
+    SlotPosition,
+    has_kernel,
+)
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
 from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder
@@ -73,7 +80,7 @@ class Decoder(CausalModel, Protocol):
         hold some of the nodes already, at its end."""
         ...
 
-    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+    def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
         """Compute `ids` like `forward` at a fixed place, for capture.
 
         Shapes depend on `len(ids)`, `keep` and `place.reach` alone, nothing is read back from the
@@ -138,7 +145,7 @@ def feed(
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class _DecoderLayer:
     """One layer; projections of the same input are one."""
 
     window: int | None
@@ -224,8 +231,8 @@ class LeanDecoder:
         return logits
 
     @torch.inference_mode()
-    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
-        return self._pass(ids, Placed(place, len(ids)), keep, self._captured)
+    def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
+        return self._pass(ids, PlacedRows(place, len(ids)), keep, self._captured)
 
     def _pass(self, ids: Tensor, rows: Rows, keep: int, do: Operations = PLAIN) -> Tensor:
         large = len(ids) >= MANY and self.device.type == "cpu"
@@ -317,7 +324,7 @@ class _Taken:
         model = self._model
         return Norm(self.wide(model.weights.pop(name)), model.eps, raised=model.raised)
 
-    def layer(self, index: int) -> _Layer:
+    def layer(self, index: int) -> _DecoderLayer:
         """Build a layer."""
         weights, prefix = self._model.weights, f"model.layers.{index}."
         sight = self._model.sights[index]
@@ -342,7 +349,7 @@ class _Taken:
         # With norms behind layers, `post_attention_layernorm` is the one behind attention; without,
         # it is the one before the MLP.
         both = f"{prefix}pre_feedforward_layernorm.weight" in weights
-        return _Layer(
+        return _DecoderLayer(
             window=sight.window,
             table=self._told.index(sight) if sight in self._told else None,
             attention_norm=norm("input_layernorm"),

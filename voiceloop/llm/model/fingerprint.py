@@ -21,7 +21,7 @@ from voiceloop.llm.text.template import ChatTemplate
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from voiceloop.llm.model.loading import Loaded
+    from voiceloop.llm.model.loading import LoadedModel
 
 SAMPLES = 64
 """Weights of each tensor that count, at equal steps; bytes of each sample of a file."""
@@ -42,7 +42,7 @@ def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatT
     return digest.hexdigest()[:32]
 
 
-def family(loaded: Loaded) -> str:
+def family(loaded: LoadedModel) -> str:
     """32 hexadecimal digits; the same for models of the same kind, sizes and tokens."""
     tokens = sorted(loaded.tokenizer.get_vocab().items())
     return hashlib.sha256(repr((loaded.shape, tokens)).encode()).hexdigest()[:32]

@@ -2,7 +2,7 @@
 
 Importing this imports transformers, which takes seconds; so it is imported only where a model needs
 it. transformers' changing cache classes are hidden here: its models write into the buffers of a
-`KvCache`, or into those at a `Place`.
+`KvCache`, or into those at a `SlotPosition`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from voiceloop.llm.model.attention import FEATURES, Branches, Place, hidden
+from voiceloop.llm.model.attention import FEATURES, Branches, SlotPosition, hidden
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, LEAN, Checkpoint, Rotary, Sight
 from voiceloop.llm.model.plain import ACTIVATIONS
@@ -174,7 +174,12 @@ class TransformersDecoder:
         return self._followed(ids, cache, layers, keep, **options)
 
     def _followed(
-        self, ids: Tensor, cache: KvCache, layers: Sequence[_Layer], keep: int, **options: Any
+        self,
+        ids: Tensor,
+        cache: KvCache,
+        layers: Sequence[_HfCacheLayer],
+        keep: int,
+        **options: Any,
     ) -> Tensor:
         """A pass over the next rows of a cache."""
         logits = self._pass(ids, layers, keep, **options)
@@ -184,7 +189,7 @@ class TransformersDecoder:
         return logits
 
     @torch.inference_mode()
-    def forward_at(self, ids: Tensor, place: Place, keep: int) -> Tensor:
+    def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
         """See `Decoder.forward_at`.
 
         Positions and masks are worked out here: transformers would ask the cache for its length.
@@ -221,7 +226,9 @@ class TransformersDecoder:
             mask = mask.masked_fill(beyond, -math.inf)
         return mask[None, None]
 
-    def _pass(self, ids: Tensor, layers: Sequence[_Layer], keep: int, **options: Any) -> Tensor:
+    def _pass(
+        self, ids: Tensor, layers: Sequence[_HfCacheLayer], keep: int, **options: Any
+    ) -> Tensor:
         self._found.clear()  # a pass that failed may have left some
         output = self._model(
             input_ids=ids.unsqueeze(0),
@@ -233,7 +240,7 @@ class TransformersDecoder:
         return output.logits[0, -keep:, : self.vocab]
 
 
-class _Layer(CacheLayerMixin):
+class _HfCacheLayer(CacheLayerMixin):
     """What a layer of a model of transformers takes for its cache."""
 
     is_sliding = False
@@ -257,7 +264,7 @@ class _Layer(CacheLayerMixin):
         """Keep both [rows, heads, dim]; return all that there are, [length, heads, dim]."""
 
 
-class _Following(_Layer):
+class _Following(_HfCacheLayer):
     """The next rows of a `KvCache`."""
 
     def __init__(self, cache: KvCache, index: int) -> None:
@@ -277,10 +284,10 @@ class _Following(_Layer):
         return self._cache.capacity
 
 
-class _Placed(_Layer):
+class _Placed(_HfCacheLayer):
     """Rows of a fixed number at a place."""
 
-    def __init__(self, place: Place, positions: Tensor, at: Tensor, index: int) -> None:
+    def __init__(self, place: SlotPosition, positions: Tensor, at: Tensor, index: int) -> None:
         super().__init__(index)
         self._place, self._positions, self._at = place, positions, at
 

@@ -51,7 +51,7 @@ SHAPE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedModel:
     """A model on its device, with its tokenizer."""
 
     name: str
@@ -71,11 +71,11 @@ class Loaded:
     """Added tokens that the model has no row for; `tokenizer` lacks them."""
 
 
-def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> Loaded:
+def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> LoadedModel:
     """A model and a tokenizer of transformers."""
     embeddings = cast(Any, model).get_output_embeddings()
     config = cast(Any, model.config).get_text_config()
-    return Loaded(
+    return LoadedModel(
         name,
         model,
         tokenizer,
@@ -95,7 +95,7 @@ def load_model(
     whole: bool = False,
     stored: bool = False,
     tokenizer: str = "",
-) -> Loaded:
+) -> LoadedModel:
     """Load the model called `name`, as `catalog.names.find` knows names.
 
     A GGUF file is taken as it is `stored`, or else its weights are widened for torch, once. `dtype`
@@ -120,7 +120,7 @@ def load_model(
         return with_rows(read or _load(name, folder, device, dtype, tokenizers))
 
 
-def with_rows(loaded: Loaded) -> Loaded:
+def with_rows(loaded: LoadedModel) -> LoadedModel:
     """The model without those added tokens for which it has no row: it has never seen them, and
     whoever added them, for padding mostly, did not widen it."""
     added = loaded.tokenizer.added_tokens_decoder
@@ -137,14 +137,14 @@ def with_rows(loaded: Loaded) -> Loaded:
 
 def _read(
     name: str, folder: Path, device: torch.device, dtype: torch.dtype | None
-) -> Loaded | None:
+) -> LoadedModel | None:
     """A plain model, without transformers' own; None where that is needed."""
     config = read_json(folder / "config.json")
     model = read_checkpoint(folder, config, device, dtype)
     if model is None:
         return None
     tokenizer = _tokenizer(folder, config)
-    return Loaded(
+    return LoadedModel(
         name,
         model,
         tokenizer,
@@ -156,13 +156,13 @@ def _read(
     )
 
 
-def _as_stored(name: str, folder: Path) -> Loaded:
+def _as_stored(name: str, folder: Path) -> LoadedModel:
     """A GGUF file, for llama.cpp."""
     config = read_json(folder / "config.json")
     tokenizer = _tokenizer(folder, config)
     model = GgufModel(folder / GGUF, name)
     ends = _told_ends(folder, config, tokenizer)
-    return Loaded(
+    return LoadedModel(
         name,
         model,
         tokenizer,
@@ -189,7 +189,7 @@ def _tokenizer(folder: Path, config: Mapping[str, Any]) -> Any:
 
 def _load(
     name: str, folder: Path, device: torch.device, dtype: torch.dtype | None, tokenizers: Path
-) -> Loaded:
+) -> LoadedModel:
     """Any model, through transformers; `tokenizers` is the folder of its tokenizer."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging as transformers_logging

@@ -26,11 +26,11 @@ from voiceloop.llm.model.cache import MEMORY_HINT, KvCache
 from voiceloop.llm.model.decoder import Decoder, feed
 from voiceloop.llm.model.stopwatch import Stopwatch
 from voiceloop.llm.parallel.likely import AT_ONCE, Found, Tokens, most_likely
-from voiceloop.llm.parallel.lines import Chooser, Line, Nodes
-from voiceloop.llm.parallel.utterance import Utterance
+from voiceloop.llm.parallel.lines import Chooser, Nodes, ParallelReply
+from voiceloop.llm.parallel.utterance import CandidateUtterance
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.stats import Step
-from voiceloop.llm.text.output import Output, Speech
+from voiceloop.llm.text.output import Output, SpeechOutput
 from voiceloop.placement import memory_for
 from voiceloop.types import Begun, TokenBurst
 
@@ -140,7 +140,7 @@ class Ahead(ReplyHook):
         whole = end < len(ids) or output.stopped is not None
         if whole:
             items += output.finish()
-        said = (item for item in items if isinstance(item, Speech))
+        said = (item for item in items if isinstance(item, SpeechOutput))
         bursts = tuple(TokenBurst(turn, one.ids, one.text, ends=one.ends) for one in said)
         return Begun(bursts, whole)
 
@@ -202,7 +202,7 @@ class Ahead(ReplyHook):
         found = yield from self._texts(nodes, root[0], texts)
         self._chooser.begin(begun.turn, begun.earlier)
         lines = [
-            Line(self._chooser.seed, TOKENS, self._first_clause(output()), text.node)
+            ParallelReply(self._chooser.seed, TOKENS, self._first_clause(output()), text.node)
             for text in found
         ]
         yield from self._answer(nodes, lines)
@@ -223,7 +223,7 @@ class Ahead(ReplyHook):
         end = self._marks[0]
         return (yield from most_likely(root, extend, end, count=count, rows=ROWS))
 
-    def _answer(self, nodes: Nodes, lines: Sequence[Line]) -> Generator[None, None, None]:
+    def _answer(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
         """Choose the first token of each of `lines`, which stand at the texts that they answer."""
         marks = self._marks
         at_once = max(1, AT_ONCE // len(marks))
@@ -234,7 +234,9 @@ class Ahead(ReplyHook):
             nodes.asked = len(nodes.x)
             yield from self._go_on(nodes, group)
 
-    def _write(self, nodes: Nodes, lines: Sequence[Line], most: int) -> Generator[None, None, None]:
+    def _write(
+        self, nodes: Nodes, lines: Sequence[ParallelReply], most: int
+    ) -> Generator[None, None, None]:
         """Continue each of `lines` up to `most` tokens or its end."""
         while going := [line for line in lines if not line.done and len(line.tokens) < most]:
             nodes.add(going)
@@ -242,7 +244,7 @@ class Ahead(ReplyHook):
                 nodes.follow(line.node, self._after(line.tokens)[: most - len(line.tokens)])
             yield from self._go_on(nodes, going)
 
-    def _go_on(self, nodes: Nodes, lines: Sequence[Line]) -> Generator[None, None, None]:
+    def _go_on(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
         """Compute the new `nodes`, and let each of `lines` go on behind them."""
         before = sum(len(line.tokens) for line in lines)
         self._chooser.walk(lines, nodes, self._computed(nodes), 0)
@@ -255,7 +257,7 @@ class Ahead(ReplyHook):
         self._left -= len(logits)
         return logits
 
-    def _know(self, lines: Sequence[Line]) -> None:
+    def _know(self, lines: Sequence[ParallelReply]) -> None:
         """Put what `lines` have by now first; drop older branches that are a prefix of one."""
         newest = list(dict.fromkeys(tuple(line.tokens) for line in lines))
         older = [one for one in self._replies if not any(one == new[: len(one)] for new in newest)]
@@ -264,7 +266,7 @@ class Ahead(ReplyHook):
     def _first_clause(self, output: Output) -> Callable[[int], bool]:
         """Return a function of each token of a reply: whether the first clause was over before it,
         or the reply is over with it."""
-        reply, over = Utterance(output, self._ends, clause=True), False
+        reply, over = CandidateUtterance(output, self._ends, clause=True), False
 
         def ends(token: int) -> bool:
             nonlocal over
@@ -274,9 +276,9 @@ class Ahead(ReplyHook):
         return ends
 
 
-def _different(lines: Sequence[Line]) -> list[Line]:
+def _different(lines: Sequence[ParallelReply]) -> list[ParallelReply]:
     """Order `lines`: the first of those with the same beginning come before the others."""
-    seen, rest = dict[Tokens, Line](), list[Line]()
+    seen, rest = dict[Tokens, ParallelReply](), list[ParallelReply]()
     for line in lines:
         if seen.setdefault(tuple(line.tokens[:ALIKE]), line) is not line:
             rest.append(line)

@@ -16,9 +16,9 @@ from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.model.decoder import Decoder
 from voiceloop.llm.model.stopwatch import Stopwatch
-from voiceloop.llm.parallel.lines import Chooser, Line, Nodes
+from voiceloop.llm.parallel.lines import Chooser, Nodes, ParallelReply
 from voiceloop.llm.parallel.scorers import Candidate, Scorer, best
-from voiceloop.llm.parallel.utterance import Utterance
+from voiceloop.llm.parallel.utterance import CandidateUtterance
 from voiceloop.llm.rules.sampling import Sampling, seeds
 from voiceloop.llm.rules.stats import Step
 from voiceloop.llm.rules.tree import ROOT, chain
@@ -63,11 +63,11 @@ class Candidates(ReplyHook):
         """Decode the candidates and keep the best one. The facts of the step are the tokens that
         were computed of the others, and the milliseconds that they took."""
         return self.decode(
-            prompt, limit, lambda: Utterance(output(), self._ends, clause=self._how.clause)
+            prompt, limit, lambda: CandidateUtterance(output(), self._ends, clause=self._how.clause)
         )
 
     def decode(
-        self, prompt: Prompt, limit: int, follow: Callable[[], Utterance]
+        self, prompt: Prompt, limit: int, follow: Callable[[], CandidateUtterance]
     ) -> Generator[None, None, Step]:
         """Decode all candidates until each is done or has `limit` tokens, and keep the best.
 
@@ -86,12 +86,15 @@ class Candidates(ReplyHook):
 
     @torch.inference_mode()
     def _decoded(
-        self, prompt: Prompt, limit: int, follow: Callable[[], Utterance]
+        self, prompt: Prompt, limit: int, follow: Callable[[], CandidateUtterance]
     ) -> Generator[None, None, Step]:
         logits = yield from self._speculator.read(prompt)
         cache = self._speculator.cache
         nodes, said = Nodes(cache.length), [follow() for _ in self._seeds]
-        lines = [Line(seed, limit, one.push) for seed, one in zip(self._seeds, said, strict=True)]
+        lines = [
+            ParallelReply(seed, limit, one.push)
+            for seed, one in zip(self._seeds, said, strict=True)
+        ]
         self._chooser.begin(prompt.turn, prompt.earlier)
         self._chooser.walk(lines, nodes, logits, prompt.position)
         while going := [line for line in lines if not line.done]:
@@ -109,7 +112,9 @@ class Candidates(ReplyHook):
             self._pass(going, nodes, drafted[:room], draft_ms, prompt.position)
         return self._best(lines, said, nodes)
 
-    def _best(self, lines: Sequence[Line], said: Sequence[Utterance], nodes: Nodes) -> Step:
+    def _best(
+        self, lines: Sequence[ParallelReply], said: Sequence[CandidateUtterance], nodes: Nodes
+    ) -> Step:
         """Keep the rows of the best candidate alone."""
         line = lines[best(list(map(_candidate, lines, said)), self._how.score)]
         path = () if line.node == ROOT else nodes.tree.paths[line.node]
@@ -120,7 +125,7 @@ class Candidates(ReplyHook):
 
     def _pass(
         self,
-        lines: Sequence[Line],
+        lines: Sequence[ParallelReply],
         nodes: Nodes,
         drafted: Sequence[int],
         draft_ms: float,
@@ -152,5 +157,5 @@ class Candidates(ReplyHook):
         )
 
 
-def _candidate(line: Line, said: Utterance) -> Candidate:
+def _candidate(line: ParallelReply, said: CandidateUtterance) -> Candidate:
     return Candidate(said.text, tuple(line.tokens), tuple(line.logprobs), said.complete)

@@ -24,7 +24,7 @@ from voiceloop.llm.rules.verify import Verifier
 
 
 @dataclass(slots=True)
-class Line:
+class ParallelReply:
     """One reply."""
 
     seed: int
@@ -62,7 +62,7 @@ class Nodes:
         self.asked = 0
         """The number of nodes, the first ones, that are no part of a reply."""
 
-    def add(self, lines: Sequence[Line]) -> None:
+    def add(self, lines: Sequence[ParallelReply]) -> None:
         """Add the last token of each of `lines` and set their nodes: equal lines share one."""
         found = {(line.node, line.tokens[-1]): 0 for line in lines}
         for number, place in enumerate(found):
@@ -109,7 +109,9 @@ class Chooser:
         self._verifier.begin(turn, (), 0)
         self._penalties.begin(earlier)
 
-    def walk(self, lines: Sequence[Line], nodes: Nodes, logits: Tensor, position: int) -> None:
+    def walk(
+        self, lines: Sequence[ParallelReply], nodes: Nodes, logits: Tensor, position: int
+    ) -> None:
         """Let each of `lines` choose a token behind its node, and further ones for as long as the
         tree has a node for what it chose.
 

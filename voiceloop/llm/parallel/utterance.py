@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from voiceloop.llm.text.output import Output, Speech
+from voiceloop.llm.text.output import Output, SpeechOutput
 
 CLAUSE_WORDS = 3
 """The number of words from which on a punctuation mark ends the first clause."""
@@ -17,7 +17,7 @@ CLAUSE_MOST_WORDS = 8
 _MARK = re.compile(r"[,;:.!?…。！？，][\"'”’»)\]]*$")  # noqa: RUF001
 
 
-class Utterance:
+class CandidateUtterance:
     """Follows one reply token by token."""
 
     def __init__(self, output: Output, eos: frozenset[int], *, clause: bool) -> None:
@@ -42,7 +42,7 @@ class Utterance:
         return self.complete or (self._clause and ends_clause(self.text))
 
     def _add(self, items: Sequence[object]) -> None:
-        self.text += "".join(item.text for item in items if isinstance(item, Speech))
+        self.text += "".join(item.text for item in items if isinstance(item, SpeechOutput))
 
 
 def ends_clause(text: str) -> bool:

@@ -23,10 +23,10 @@ from anyio.from_thread import BlockingPortal
 from voiceloop.errors import ConfigError
 from voiceloop.llm.remote import presence, troubles
 from voiceloop.llm.remote.address import Address
-from voiceloop.llm.remote.chatstream import ChatStream, Piece, Read, Text
+from voiceloop.llm.remote.chatstream import ChatStream, Piece, PromptUsage, Text
 from voiceloop.llm.remote.complaints import Complaint, Garbled, complaint, named
 from voiceloop.llm.remote.manners import Manners
-from voiceloop.llm.remote.toolcrumbs import Call
+from voiceloop.llm.remote.toolcrumbs import StreamedCall
 from voiceloop.llm.remote.troubles import Trouble
 from voiceloop.schema import nearest
 
@@ -87,13 +87,13 @@ class ChatServer:
         """Request a reply, and wait for the first of it alone. Raises Trouble."""
         self._portal.call(self._run, body, None)
 
-    def ask(self, body: Mapping[str, Any]) -> Answer:
+    def ask(self, body: Mapping[str, Any]) -> PendingReply:
         """Request a reply; to be closed."""
 
         def start(post: Callable[[Piece], None]) -> Future[None]:
             return self._portal.start_task_soon(self._run, body, post)
 
-        return Answer(self._arrived, start)
+        return PendingReply(self._arrived, start)
 
     def instead_of(self, model: str) -> str:
         """A hint at the model that is meant by a name that the server does not know."""
@@ -144,7 +144,7 @@ class ChatServer:
 
         def note(piece: Piece) -> None:
             nonlocal begun
-            begun = begun or isinstance(piece, Text | Call)
+            begun = begun or isinstance(piece, Text | StreamedCall)
             if post:
                 post(piece)
 
@@ -184,7 +184,7 @@ class ChatServer:
                 async for block in blocks:
                     for piece in self._pieces(stream, block):
                         # What comes of a reply counts, and not that a connection is kept alive.
-                        if not isinstance(piece, Read):
+                        if not isinstance(piece, PromptUsage):
                             scope.deadline = anyio.current_time() + self._timeout_s
                         post(piece)
                     if not whole:
@@ -263,7 +263,7 @@ class ChatServer:
         return troubles.refused(self.where, status, Complaint(why, names))
 
 
-class Answer:
+class PendingReply:
     """A reply that is on its way."""
 
     def __init__(

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from voiceloop.llm.remote.complaints import Complaint, Garbled, complained
 from voiceloop.llm.remote.eventstream import EventStream
-from voiceloop.llm.remote.toolcrumbs import Call, ToolCrumbs
+from voiceloop.llm.remote.toolcrumbs import StreamedCall, ToolCrumbs
 
 MOST_COUNTED = 1_000_000_000
 """Nobody has read more tokens than that, whatever a server says."""
@@ -50,7 +50,7 @@ class Calling:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class PromptUsage:
     """What the server says it has read for the reply."""
 
     tokens: int
@@ -67,7 +67,7 @@ class End:
     """It has had as many tokens as it may."""
 
 
-Piece = Text | Thought | Calling | Call | Read | End
+Piece = Text | Thought | Calling | StreamedCall | PromptUsage | End
 
 
 class ChatStream:
@@ -132,7 +132,7 @@ class ChatStream:
             cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
             details = _mapping(usage.get("completion_tokens_details"))
             read = _count(usage.get("prompt_tokens")) - _count(cached)
-            yield Read(max(0, read), _count(details.get("reasoning_tokens")))
+            yield PromptUsage(max(0, read), _count(details.get("reasoning_tokens")))
 
     def _more(self, choice: Mapping[str, Any]) -> Iterator[Piece]:
         """A little of the reply; the whole of it where it does not come in little pieces."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from voiceloop.llm.remote.chatstream import Call, End, Piece, Read, Text, Thought
+from voiceloop.llm.remote.chatstream import End, Piece, PromptUsage, StreamedCall, Text, Thought
 from voiceloop.llm.text.leaks import Leaks
-from voiceloop.llm.text.parts import MARKS, THOUGHTS, Part, Parts
+from voiceloop.llm.text.parts import MARKS, THOUGHTS, Parts, ReplyPart
 
 LETTERS = 8
 """A token has no more, on average, however a server cuts what it sends."""
@@ -51,7 +51,7 @@ class Incoming:
         """For how many tokens, at least, nothing has come of the reply."""
         return self.thought + self._silent + self._pending // LETTERS
 
-    def push(self, piece: Piece) -> Sequence[Part | Call]:
+    def push(self, piece: Piece) -> Sequence[ReplyPart | StreamedCall]:
         """What has become certain with the next piece."""
         match piece:
             case Text(text):
@@ -59,17 +59,17 @@ class Incoming:
             case Thought(text):
                 self.thought += _tokens(text)
                 self._silent += not text
-            case Call():
+            case StreamedCall():
                 return [piece]
             case End(cut):
                 self.cut = cut
-            case Read(thought=thought):
+            case PromptUsage(thought=thought):
                 self.thought = max(self.thought, thought)
             case _:
                 pass
         return []
 
-    def finish(self) -> Sequence[Part | Call]:
+    def finish(self) -> Sequence[ReplyPart | StreamedCall]:
         """What is left. A reply that was taken for a thought, and has come to its end without the
         end of one, was none."""
         left = self._said(self._leaks.finish())
@@ -80,7 +80,7 @@ class Incoming:
         plain = Parts(stop=self._stop)
         return [*plain.push("".join(self._supposed)), *plain.finish()]
 
-    def _said(self, text: str) -> list[Part]:
+    def _said(self, text: str) -> list[ReplyPart]:
         if not text:
             return []
         self._pending += len(text)
@@ -88,7 +88,7 @@ class Incoming:
             self._supposed.append(text)
         return self._noted(self._parts.push(text))
 
-    def _noted(self, parts: list[Part]) -> list[Part]:
+    def _noted(self, parts: list[ReplyPart]) -> list[ReplyPart]:
         for part in parts:
             self._pending -= len(part.text)
             if part.spoken:

@@ -31,7 +31,7 @@ LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ServerKind:
     """A kind of server."""
 
     id: str
@@ -47,10 +47,10 @@ class Known:
 
 
 KNOWN = (
-    Known("ollama", "Ollama", 11434, sign="api/version", mark="version"),
-    Known("lm-studio", "LM Studio", 1234, sign="api/v0/models", mark="data"),
-    Known("llama.cpp", "llama.cpp", 8080, owner="llamacpp"),
-    Known("vllm", "vLLM", 8000, owner="vllm"),
+    ServerKind("ollama", "Ollama", 11434, sign="api/version", mark="version"),
+    ServerKind("lm-studio", "LM Studio", 1234, sign="api/v0/models", mark="data"),
+    ServerKind("llama.cpp", "llama.cpp", 8080, owner="llamacpp"),
+    ServerKind("vllm", "vLLM", 8000, owner="vllm"),
 )
 """Those that are looked for, in the order in which they are offered."""
 PORTS = tuple(known.port for known in KNOWN)
@@ -131,7 +131,7 @@ _HERE = re.compile(r"(?:http://)?(?:localhost|127\.0\.0\.1|\[::1\]):(\d{1,5})(?:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ServerChoice:
     """What `--llm-server` says."""
 
     id: str
@@ -145,14 +145,14 @@ class Asked:
         return (int(self.id),) if self.id.isdecimal() else PORTS
 
 
-def read_asked(text: str) -> Asked:
+def read_asked(text: str) -> ServerChoice:
     """A name, a port or an address on this machine, and behind a slash perhaps a model.
 
     Raises ConfigError for what is none of them.
     """
     here = _HERE.fullmatch(text)
     name, _, model = text.partition("/")
-    asked = Asked(here[1], here[2] or "") if here else Asked(name.lower(), model)
+    asked = ServerChoice(here[1], here[2] or "") if here else ServerChoice(name.lower(), model)
     if asked.id.isdecimal() and not 1 <= int(asked.id) <= 65_535:
         raise ConfigError(f"there is no port {asked.id}", "ports are from 1 to 65535")
     if not here and "://" in text:
@@ -170,7 +170,7 @@ def read_asked(text: str) -> Asked:
     return asked
 
 
-def pick(asked: Asked, found: Sequence[LocalServer]) -> LocalServer:
+def pick(asked: ServerChoice, found: Sequence[LocalServer]) -> LocalServer:
     """The server that is asked for, its model first among its models. Raises ConfigError where it
     does not run here, or has no such model."""
     server = next((one for one in found if asked.id in (one.id, str(one.port))), None)
@@ -221,7 +221,7 @@ def _can_talk(name: str, facts: Sequence[Mapping[str, Any]]) -> bool:
     return not any(map(_SILENT.search, words))
 
 
-def _kind(found: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -> Known | None:
+def _kind(found: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -> ServerKind | None:
     owners = {fact.get("owned_by") for fact in facts if isinstance(fact.get("owned_by"), str)}
     for known in KNOWN:
         sign = found.get(known.sign)

@@ -51,7 +51,7 @@ async def _absent(ask: Callable[[], Awaitable[None]]) -> str | None:
 async def told_to(tell: Callable[[str], None]) -> AsyncGenerator[None]:
     """Until this is left, whatever is told goes to `tell`, on this event loop, and to no log."""
     async with BlockingPortal() as portal:
-        handler = _Told(partial(portal.start_task_soon, tell))
+        handler = _ComplaintHandler(partial(portal.start_task_soon, tell))
         logger.addHandler(handler)
         logger.propagate = False
         try:
@@ -61,7 +61,7 @@ async def told_to(tell: Callable[[str], None]) -> AsyncGenerator[None]:
             logger.removeHandler(handler)
 
 
-class _Told(logging.Handler):
+class _ComplaintHandler(logging.Handler):
     def __init__(self, tell: Callable[[str], object]) -> None:
         super().__init__()
         self._tell = tell

@@ -15,17 +15,17 @@ from voiceloop.config import LlmConfig
 from voiceloop.engines import Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import LANGUAGES
-from voiceloop.llm.chat import ChatConversation, Reply
+from voiceloop.llm.chat import ChatConversation, ChatReply
 from voiceloop.llm.remote.address import OPENAI, USUAL, address
 from voiceloop.llm.remote.chatserver import ChatServer
-from voiceloop.llm.remote.chatstream import Read
+from voiceloop.llm.remote.chatstream import PromptUsage
 from voiceloop.llm.remote.incoming import Incoming
 from voiceloop.llm.remote.presence import logger
-from voiceloop.llm.remote.toolcrumbs import Call
+from voiceloop.llm.remote.toolcrumbs import StreamedCall
 from voiceloop.llm.remote.troubles import Trouble, cut_off
 from voiceloop.llm.text.calls import written
 from voiceloop.llm.text.messages import Message
-from voiceloop.llm.text.parts import Part
+from voiceloop.llm.text.parts import ReplyPart
 from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
 
@@ -56,7 +56,7 @@ class RemoteConversation(ChatConversation):
             if not trouble.spent:
                 raise
 
-    def answer(self, reply: Reply) -> Steps[TokenBurst | ToolCall]:
+    def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         """Ask for the reply, or the rest of it. Where the history does not fit, the older half of
         it is forgotten, as half is also what the next turns will need. Where the model turns out to
         have thought, and was cut off, it is asked again with tokens to think with."""
@@ -77,7 +77,7 @@ class RemoteConversation(ChatConversation):
         """A reply is given tokens to think with."""
         return self._config.thinking == "on" or self._server.manners.thinks
 
-    def _asked(self, reply: Reply) -> Steps[TokenBurst | ToolCall]:
+    def _asked(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         known = len(reply.parts)
         incoming = Incoming(self._config.stop, thinking=self._server.manners.opens_in_thought)
         most = reply.words + self._config.max_new_tokens
@@ -85,7 +85,7 @@ class RemoteConversation(ChatConversation):
             while (pieces := answer.next()) is not None:
                 yield None  # others get their turn, also while it only thinks
                 for piece in pieces:
-                    if isinstance(piece, Read):
+                    if isinstance(piece, PromptUsage):
                         self.tokens_read += piece.tokens
                     yield from _given(incoming.push(piece), reply)
                     self._note(incoming)
@@ -162,10 +162,12 @@ class RemoteConversation(ChatConversation):
         return request
 
 
-def _given(parts: Sequence[Part | Call], reply: Reply) -> Iterator[TokenBurst | ToolCall]:
+def _given(
+    parts: Sequence[ReplyPart | StreamedCall], reply: ChatReply
+) -> Iterator[TokenBurst | ToolCall]:
     """What the model said, and the calls that it made or wrote into that."""
     for part in parts:
-        if isinstance(part, Call):
+        if isinstance(part, StreamedCall):
             read = written(part.name, part.arguments)
             yield reply.call(part.name, read.arguments, read.problem, part.id)
         else:

@@ -21,7 +21,7 @@ _CRUMB = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class StreamedCall:
     """A tool call, whole."""
 
     id: str
@@ -59,10 +59,10 @@ class ToolCrumbs:
             elif crumb is not None:
                 raise Garbled("calls of tools that are none")
 
-    def calls(self) -> Iterator[Call]:
+    def calls(self) -> Iterator[StreamedCall]:
         """All of them, in the order in which they began."""
         for call in self._calls:
-            yield Call(call.id, call.name, call.arguments)
+            yield StreamedCall(call.id, call.name, call.arguments)
 
     def _take(self, crumb: Mapping[str, Any]) -> None:
         function = crumb.get("function")

@@ -78,7 +78,7 @@ def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TokenCounts:
     """What has been said in a conversation, as far as a model is not to repeat it."""
 
     now: Tensor
@@ -109,9 +109,9 @@ class Penalties:
         """Tokens of the earlier replies and of what this one answers."""
 
     @cached_property
-    def _said(self) -> Said:
+    def _said(self) -> TokenCounts:
         """Made when it is first wanted, on the thread and stream that want it."""
-        return Said(
+        return TokenCounts(
             torch.zeros(self._vocab, device=self._device),
             torch.zeros(self._vocab, dtype=torch.bool, device=self._device),
         )
@@ -149,7 +149,7 @@ class Penalties:
         self,
         logits: Tensor,
         x: Tensor,
-        said: Said | None = None,
+        said: TokenCounts | None = None,
         follows: Tensor | None = None,
     ) -> Tensor:
         """Penalised logits [rows, vocab], at least float32.
@@ -164,7 +164,9 @@ class Penalties:
             logits = self._penalised(exact(logits), x, said, follows)
         return logits if self._bias is None else exact(logits) + self._bias
 
-    def _penalised(self, logits: Tensor, x: Tensor, said: Said, follows: Tensor | None) -> Tensor:
+    def _penalised(
+        self, logits: Tensor, x: Tensor, said: TokenCounts, follows: Tensor | None
+    ) -> Tensor:
         scores = self._formula(logits, said.now, said.earlier)
         rows, k = len(logits), len(x)
         if k == 0:
@@ -223,7 +225,7 @@ def exact(logits: Tensor) -> Tensor:
     return logits if logits.dtype == torch.float64 else logits.float()
 
 
-class Stream(IntEnum):
+class RandomStream(IntEnum):
     """What a random number is for. Numbers of different streams are independent."""
 
     CHOICE = 0
@@ -253,14 +255,14 @@ class Noise:
         return torch.arange(1, self._vocab + 1, device=self._place) * _signed(_GOLDEN)
 
     def numbers(
-        self, stream: Stream, turn: int, position: int, rows: int, revision: int = 0
+        self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
     ) -> list[int]:
         """Keys of a reply's tokens `position`, `position + 1`, …, as int64 has them."""
         state = _mixed(0, self._seed, turn, revision, stream)
         return [_signed(_mixed(state, position + row)) for row in range(rows)]
 
     def keys(
-        self, stream: Stream, turn: int, position: int, rows: int, revision: int = 0
+        self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
     ) -> Tensor:
         """The same, int64 [rows]."""
         keys = self.numbers(stream, turn, position, rows, revision)

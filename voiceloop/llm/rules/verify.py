@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from voiceloop.llm.rules.sampling import Noise, Sampling, Stream, choose, warp
+from voiceloop.llm.rules.sampling import Noise, RandomStream, Sampling, choose, warp
 from voiceloop.llm.rules.tree import ROOT, Tree, chain
 
 
@@ -171,7 +171,7 @@ class Verifier:
         """
         if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
             return None
-        return self._noise.gumbel(self._keys(Stream.CHOICE, position, rows))
+        return self._noise.gumbel(self._keys(RandomStream.CHOICE, position, rows))
 
     def verify(
         self, logits: Tensor, draft: DraftTokens, noise: Tensor | None, position: int
@@ -190,8 +190,8 @@ class Verifier:
             n, tokens = _on_host(*coupled(draft.tokens, scores, noise))
             return range(n), tokens
         p = scores.softmax(-1)
-        u = self._noise.uniform(self._keys(Stream.ACCEPT, position, len(draft)))
-        keys = self._keys(Stream.RESIDUAL, position, len(draft) + 1)
+        u = self._noise.uniform(self._keys(RandomStream.ACCEPT, position, len(draft)))
+        keys = self._keys(RandomStream.RESIDUAL, position, len(draft) + 1)
 
         def gumbel(n: Tensor) -> Tensor:
             return self._noise.gumbel(keys.index_select(0, n.to(keys.device)))
@@ -208,7 +208,9 @@ class Verifier:
             return choose(scores, None)
         assert self._turn is not None
         keys = [
-            Noise(seed, self._vocab, self._device).keys(Stream.CHOICE, self._turn, position, 1)
+            Noise(seed, self._vocab, self._device).keys(
+                RandomStream.CHOICE, self._turn, position, 1
+            )
             for seed, position in zip(seeds, positions, strict=True)
         ]
         return choose(scores, self._noise.gumbel(torch.cat(keys)))
@@ -221,18 +223,18 @@ class Verifier:
         """The turn's tokens from `position` on were drawn from the rows of `p`, [tokens, vocab]."""
         self._drawn_from.update(zip(range(position, self._remembered), p.clone(), strict=False))
 
-    def numbers(self, position: int, rows: int) -> dict[Stream, list[int]]:
+    def numbers(self, position: int, rows: int) -> dict[RandomStream, list[int]]:
         """The keys of the turn's tokens from `position` on, of every stream."""
         assert self._turn is not None
         return {
             stream: self._noise.numbers(stream, self._turn, position, rows, self._revision)
-            for stream in Stream
+            for stream in RandomStream
         }
 
     def forget(self) -> None:
         """Forget which distributions tokens came from."""
         self._drawn_from.clear()
 
-    def _keys(self, stream: Stream, position: int, rows: int) -> Tensor:
+    def _keys(self, stream: RandomStream, position: int, rows: int) -> Tensor:
         assert self._turn is not None
         return self._noise.keys(stream, self._turn, position, rows, self._revision)

@@ -36,7 +36,7 @@ _PARAMETER = re.compile(r"<parameter=([^>]*)>\n?(.*?)\n?(?:</parameter>|\Z)", re
 _DECODER = json.JSONDecoder(strict=False)
 
 
-class Called(NamedTuple):
+class ParsedCall(NamedTuple):
     """A call as it was read."""
 
     name: str
@@ -50,17 +50,17 @@ def is_call(text: str) -> bool:
     return bool(_SHAPE.match(text))
 
 
-def read(body: str) -> tuple[list[Called], str]:
+def read(body: str) -> tuple[list[ParsedCall], str]:
     """The calls that `body` consists of, and what follows the last of them.
 
     There is always one: where nothing can be read it says why.
     """
-    calls, end = list[Called](), _skipped(body, 0)
+    calls, end = list[ParsedCall](), _skipped(body, 0)
     while end < len(body) and (found := _one(body, end)):
         calls += found[0]
         end = _skipped(body, found[1])
     if not calls or _MORE.search(body, end):
-        calls.append(Called("", {}, NO_JSON))
+        calls.append(ParsedCall("", {}, NO_JSON))
     return calls, body[end:]
 
 
@@ -70,7 +70,7 @@ def _skipped(body: str, at: int) -> int:
     return between.end() if between else at
 
 
-def _one(body: str, at: int) -> tuple[list[Called], int] | None:
+def _one(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
     """What is called at `at` of `body`, and where that ends; None where nothing can be read."""
     if function := _FUNCTION.match(body, at):
         name, given = function["name"].strip(), function["body"].strip()
@@ -85,40 +85,40 @@ def _one(body: str, at: int) -> tuple[list[Called], int] | None:
     if named:
         return [_called(named["name"], value)], end
     every = cast("list[object]", value) if isinstance(value, list) else [value]
-    return [_spelled(one) for one in every] or [Called("", {}, "it has no name")], end
+    return [_spelled(one) for one in every] or [ParsedCall("", {}, "it has no name")], end
 
 
-def written(name: str, arguments: str) -> Called:
+def written(name: str, arguments: str) -> ParsedCall:
     """A call whose arguments are a text."""
     try:
         return _called(name, _DECODER.decode(arguments) if arguments.strip() else None)
     except (ValueError, RecursionError):
-        return Called(name, {}, "its arguments are no JSON")
+        return ParsedCall(name, {}, "its arguments are no JSON")
 
 
-def _spelled(value: object) -> Called:
+def _spelled(value: object) -> ParsedCall:
     """A call by the keys of an object, under any of the names that models write."""
     if not isinstance(value, dict):
-        return Called("", {}, "it has no name")
+        return ParsedCall("", {}, "it has no name")
     keys = cast("dict[str, object]", value)
     if isinstance(keys.get("function"), dict):
         return _spelled(keys["function"])
     names = (keys.get(key) for key in ("name", "function", "tool", "tool_name"))
     name = next((name for name in names if isinstance(name, str)), None)
     if name is None:
-        return Called("", {}, "it has no name")
+        return ParsedCall("", {}, "it has no name")
     given = (keys.get(key) for key in ("arguments", "parameters", "args", "input"))
     return _called(name, next((one for one in given if one is not None), None))
 
 
-def _called(name: str, given: object) -> Called:
+def _called(name: str, given: object) -> ParsedCall:
     """Arguments may also be a text that holds JSON, or be left out."""
     if isinstance(given, str):
         given = _json(given) if given.strip() else None
     arguments = {} if given is None else given
     if not isinstance(arguments, dict):
-        return Called(name, {}, "its arguments are no object")
-    return Called(name, cast("dict[str, object]", arguments))
+        return ParsedCall(name, {}, "its arguments are no object")
+    return ParsedCall(name, cast("dict[str, object]", arguments))
 
 
 def _json(text: str) -> Any:

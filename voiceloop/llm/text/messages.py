@@ -14,7 +14,7 @@ Message = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Called:
+class CallWithResult:
     """A tool call in a reply."""
 
     call: ToolCall
@@ -29,25 +29,25 @@ class Exchange:
     """What the user said and what was replied."""
 
     said: str
-    reply: list[str | Called] = field(default_factory=list[str | Called])
+    reply: list[str | CallWithResult] = field(default_factory=list[str | CallWithResult])
     """Words, each with the space before it, and calls, as they came."""
 
     def messages(self) -> Iterator[Message]:
         """What the server is shown of it; a call that nothing came back of has never been."""
         if self.said:
             yield {"role": "user", "content": self.said}
-        text, calls = "", list[Called]()
+        text, calls = "", list[CallWithResult]()
         for part in (*self.reply, None):
-            if isinstance(part, Called):
+            if isinstance(part, CallWithResult):
                 calls += [part] if part.result is not None else []
                 continue
             if part is None or calls:
                 yield from _answer(text, calls)
-                text, calls = "", list[Called]()
+                text, calls = "", list[CallWithResult]()
             text += part or ""
 
 
-def _answer(text: str, calls: Sequence[Called]) -> Iterator[Message]:
+def _answer(text: str, calls: Sequence[CallWithResult]) -> Iterator[Message]:
     """What the model said, with the calls at its end and what they returned."""
     if text or calls:
         message: Message = {"role": "assistant", "content": text}
@@ -58,7 +58,7 @@ def _answer(text: str, calls: Sequence[Called]) -> Iterator[Message]:
         yield {"role": "tool", "tool_call_id": called.id, "content": called.result}
 
 
-def _told(called: Called) -> Message:
+def _told(called: CallWithResult) -> Message:
     arguments = json.dumps(dict(called.call.arguments))
     function = {"name": called.call.name or "unknown", "arguments": arguments}
     return {"id": called.id, "type": "function", "function": function}

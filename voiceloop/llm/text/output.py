@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from voiceloop.llm.text.parts import MARKS, Part, Parts
+from voiceloop.llm.text.parts import MARKS, Parts, ReplyPart
 from voiceloop.llm.text.spoken import sentence_end
 from voiceloop.llm.text.template import special_tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
+class SpeechOutput:
     """Tokens to be spoken, and the text that has become certain with them."""
 
     ids: tuple[int, ...]
@@ -30,7 +30,7 @@ class Speech:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallOutput:
     """A tool call, with the tokens that spelled it; of several at once the first has them all."""
 
     ids: tuple[int, ...]
@@ -108,9 +108,9 @@ class Output:
         """Tokens whose fate is not known."""
         self._pushed = 0
 
-    def push(self, ids: Sequence[int]) -> list[Speech | Call]:
+    def push(self, ids: Sequence[int]) -> list[SpeechOutput | CallOutput]:
         """What has become certain once `ids` have followed, in order."""
-        items: list[Speech | Call] = []
+        items: list[SpeechOutput | CallOutput] = []
         for token in ids:
             if self.stopped is not None:
                 break
@@ -124,23 +124,25 @@ class Output:
                 self.stopped = min(whole, default=self._pushed)
                 self._pending.clear()
             elif self._parts.speaking and not any(piece.length for piece in self._pending):
-                items += self._items(Part("", spoken=True))  # tokens without a text
+                items += self._items(ReplyPart("", spoken=True))  # tokens without a text
         return list(_joined(items))
 
-    def finish(self) -> list[Speech | Call]:
+    def finish(self) -> list[SpeechOutput | CallOutput]:
         """What is left at the end of the reply."""
         speaking = self._parts.speaking
         items = [item for part in self._parts.finish() for item in self._items(part)]
-        return list(_joined([*items, *(self._items(Part("", spoken=True)) if speaking else ())]))
+        return list(
+            _joined([*items, *(self._items(ReplyPart("", spoken=True)) if speaking else ())])
+        )
 
-    def _items(self, part: Part) -> Iterator[Speech | Call]:
+    def _items(self, part: ReplyPart) -> Iterator[SpeechOutput | CallOutput]:
         """What `part` is, with the tokens that begin in it."""
         taken = self._take(len(part.text))
         if part.spoken and taken:
             yield _speech(part.text, taken)
         ids = tuple(piece.token for piece in taken if piece.place is not None)
         for called in part.calls:
-            yield Call(ids, *called)
+            yield CallOutput(ids, *called)
             ids = ()
 
     def _take(self, length: int) -> list[_Piece]:
@@ -166,7 +168,7 @@ class _Piece(NamedTuple):
     """Characters of its text."""
 
 
-def _speech(text: str, pieces: Sequence[_Piece]) -> Speech:
+def _speech(text: str, pieces: Sequence[_Piece]) -> SpeechOutput:
     ends = accumulate(piece.length for piece in pieces)
     counted = [
         (piece.token, piece.place, end)
@@ -174,14 +176,14 @@ def _speech(text: str, pieces: Sequence[_Piece]) -> Speech:
         if piece.place is not None
     ]
     ids, places, stops = zip(*counted, strict=True) if counted else ((), (), ())
-    return Speech(ids, places, text, stops)
+    return SpeechOutput(ids, places, text, stops)
 
 
-def _joined(items: Sequence[Speech | Call]) -> Iterator[Speech | Call]:
+def _joined(items: Sequence[SpeechOutput | CallOutput]) -> Iterator[SpeechOutput | CallOutput]:
     """`items` with neighbouring speech in one piece."""
-    speech: Speech | None = None
+    speech: SpeechOutput | None = None
     for item in items:
-        if isinstance(item, Speech):
+        if isinstance(item, SpeechOutput):
             speech = _both(speech, item) if speech else item
             continue
         if speech:
@@ -192,21 +194,21 @@ def _joined(items: Sequence[Speech | Call]) -> Iterator[Speech | Call]:
         yield speech
 
 
-def _both(a: Speech, b: Speech) -> Speech:
+def _both(a: SpeechOutput, b: SpeechOutput) -> SpeechOutput:
     ends = a.ends + tuple(len(a.text) + end for end in b.ends)
-    return Speech(a.ids + b.ids, a.places + b.places, a.text + b.text, ends)
+    return SpeechOutput(a.ids + b.ids, a.places + b.places, a.text + b.text, ends)
 
 
 def to_sentence_end(
-    items: list[Speech | Call], said: str, last: int
-) -> tuple[list[Speech | Call], int | None]:
+    items: list[SpeechOutput | CallOutput], said: str, last: int
+) -> tuple[list[SpeechOutput | CallOutput], int | None]:
     """Cut `items` behind the sentence that the token at place `last` is in.
 
     `said` is the text before them. Returns what is left, and the place of the first token that is
     not; None where nothing is cut.
     """
     for number, item in enumerate(items):
-        if not isinstance(item, Speech):
+        if not isinstance(item, SpeechOutput):
             continue
         # The mark may have come before, and only now what follows it.
         before, ends = len(said), [0, *item.ends]
@@ -217,7 +219,7 @@ def to_sentence_end(
             continue
         kept = sum(before + stop <= end for stop in item.ends)
         if kept < len(item.places):
-            cut = Speech(
+            cut = SpeechOutput(
                 item.ids[:kept], item.places[:kept], item.text[: ends[kept]], item.ends[:kept]
             )
             return [*items[:number], *([cut] if kept else [])], item.places[kept]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from voiceloop.brackets import JSON, JSON_MAYBE, json_end
-from voiceloop.llm.text.calls import CALLS, CUT_OFF, NO_JSON, Called, is_call, read
+from voiceloop.llm.text.calls import CALLS, CUT_OFF, NO_JSON, ParsedCall, is_call, read
 
 THOUGHTS = {
     "<think>": "</think>",
@@ -41,12 +41,12 @@ _EVIDENT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReplyPart:
     """The next piece of a reply; joined, all of them are its text up to a stop string."""
 
     text: str
     spoken: bool = False
-    calls: tuple[Called, ...] = ()
+    calls: tuple[ParsedCall, ...] = ()
     """What `text` calls."""
 
 
@@ -86,42 +86,45 @@ class Parts:
         """The next text will be spoken, unless it begins with a mark."""
         return self._kind is None
 
-    def push(self, text: str) -> list[Part]:
+    def push(self, text: str) -> list[ReplyPart]:
         """What has become certain once `text` has followed, in order."""
         self._text += text
         return [part for part in self._settle() if part.text]
 
-    def finish(self) -> list[Part]:
+    def finish(self) -> list[ReplyPart]:
         """What is left at the end of the reply."""
         left, self._text = self._text, ""
         if not left:
             return []
         match self._kind:
             case None:
-                return [Part(left, spoken=len(left) < _EVIDENT or not self._broken_off(left))]
+                return [ReplyPart(left, spoken=len(left) < _EVIDENT or not self._broken_off(left))]
             case "call":
                 return self._last_calls(left)
             case "json":
                 if is_call(left):
-                    return [Part(left, calls=(Called("", {}, CUT_OFF),))]
+                    return [ReplyPart(left, calls=(ParsedCall("", {}, CUT_OFF),))]
                 return self._plain(left)
             case "message":
                 return [self._message(left)]
             case "silence" | "header":
-                return [Part(left)]
+                return [ReplyPart(left)]
 
     def _broken_off(self, left: str) -> bool:
         return any(mark.startswith(left) for mark in self._marks if mark not in self._stops)
 
-    def _last_calls(self, left: str) -> list[Part]:
+    def _last_calls(self, left: str) -> list[ReplyPart]:
         calls, rest = read(self._body(left))
         if not self._ends and rest[:1].isalpha() and not any(call.problem for call in calls):
             # Nothing marks the end of these calls, but that they are over.
-            return [Part(left.removesuffix(rest), calls=tuple(calls)), Part(rest, spoken=True)]
-        cut = [Called("", {}, CUT_OFF) if call.problem == NO_JSON else call for call in calls]
-        return [Part(left, calls=tuple(cut))]
+            return [
+                ReplyPart(left.removesuffix(rest), calls=tuple(calls)),
+                ReplyPart(rest, spoken=True),
+            ]
+        cut = [ParsedCall("", {}, CUT_OFF) if call.problem == NO_JSON else call for call in calls]
+        return [ReplyPart(left, calls=tuple(cut))]
 
-    def _settle(self) -> Iterator[Part]:
+    def _settle(self) -> Iterator[ReplyPart]:
         while self._text and not self.stopped:
             if self._kind == "json":
                 parts = self._data()
@@ -133,7 +136,7 @@ class Parts:
             self._text = self._text[sum(len(part.text) for part in parts) :]
             yield from parts
 
-    def _speak(self) -> Part | None:
+    def _speak(self) -> ReplyPart | None:
         """The text up to the next mark, which begins a span or is silent itself."""
         text = self._text
         if self._listed:
@@ -142,22 +145,22 @@ class Parts:
                 return None
             self._listed = False
             if more[0] == ";":  # between two calls that are JSON alone
-                return Part(text[: text.index(";") + 1])
+                return ReplyPart(text[: text.index(";") + 1])
         if self._first.isdisjoint(text):
-            return Part(text, spoken=True)
+            return ReplyPart(text, spoken=True)
         # The first to be complete counts, however the text came in pieces.
         found = [(at + len(mark), at, mark) for mark in self._marks if (at := text.find(mark)) >= 0]
         if data := JSON.search(text):
             found.append((data.end(), data.start(), ""))
         if not found:
             rest = len(text) - self._held()
-            return Part(text[:rest], spoken=True) if rest else None
+            return ReplyPart(text[:rest], spoken=True) if rest else None
         _, at, mark = min(found)
         if mark in self._stops:
             self.stopped = True
         elif at == 0:
-            return Part("" if self._opens(mark) else mark)
-        return Part(text[:at], spoken=True)
+            return ReplyPart("" if self._opens(mark) else mark)
+        return ReplyPart(text[:at], spoken=True)
 
     def _opens(self, mark: str) -> bool:
         """Whether a span begins with `mark`, which stays at its head; "" is the mark of JSON."""
@@ -177,22 +180,22 @@ class Parts:
     def _begin(self, kind: _Kind, *ends: str) -> None:
         self._kind, self._ends = kind, tuple(filter(None, ends))
 
-    def _data(self) -> list[Part]:
+    def _data(self) -> list[ReplyPart]:
         end = json_end(self._text, 0)
         if end is None:
             return []
         self._kind = None
         text = self._text[:end]
         self._listed = is_call(text)
-        return [Part(text, calls=tuple(read(text)[0]))] if self._listed else self._plain(text)
+        return [ReplyPart(text, calls=tuple(read(text)[0]))] if self._listed else self._plain(text)
 
-    def _plain(self, text: str) -> list[Part]:
+    def _plain(self, text: str) -> list[ReplyPart]:
         """JSON that calls nothing: said as it stands, but for marks that it holds."""
         marks = sorted(self._marks, key=len, reverse=True)
         pieces = re.split(f"({'|'.join(map(re.escape, marks))})", text)
-        return [Part(piece, spoken=k % 2 == 0) for k, piece in enumerate(pieces) if piece]
+        return [ReplyPart(piece, spoken=k % 2 == 0) for k, piece in enumerate(pieces) if piece]
 
-    def _span(self) -> Part | None:
+    def _span(self) -> ReplyPart | None:
         """The span up to its end; what is silent leaves before that."""
         text, kind = self._text, self._kind
         found = [(at, end) for end in self._ends if (at := text.find(end)) >= 0]
@@ -201,27 +204,27 @@ class Parts:
                 return None
             silent = text[: len(text) - self._held(self._ends)]
             self._header += silent if kind == "header" else ""
-            return Part(silent) if silent else None
+            return ReplyPart(silent) if silent else None
         at, end = min(found)
         self._kind = None
         if kind == "call":
             text = text[: at + len(end)]
-            return Part(text, calls=tuple(read(self._body(text))[0]))
+            return ReplyPart(text, calls=tuple(read(self._body(text))[0]))
         if kind == "message":  # its end belongs to no message
             return self._message(text[:at])
         if kind == "header":
             self._header += text[:at]
             if not self._header.rpartition("<|channel|>")[2].strip().startswith("final"):
                 self._begin("message", *_MESSAGE_ENDS, *_HEADERS)
-        return Part(text[: at + len(end)])
+        return ReplyPart(text[: at + len(end)])
 
-    def _message(self, text: str) -> Part:
+    def _message(self, text: str) -> ReplyPart:
         """A message that is not spoken: a call where its header says to which function it goes."""
         _, addressed, name = self._header.partition("to=functions.")
         if not addressed:
-            return Part(text)
+            return ReplyPart(text)
         calls, _ = read((name.split() or [""])[0].partition("<")[0] + text)
-        return Part(text, calls=tuple(calls))
+        return ReplyPart(text, calls=tuple(calls))
 
     def _body(self, text: str) -> str:
         """What stands between the marks of a call; a function's name stands in its mark."""

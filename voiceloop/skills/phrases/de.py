@@ -11,7 +11,7 @@ from voiceloop.skills.requests.de import LEADS, NAMED, RULES, TAILS
 from voiceloop.skills.words import NumberWords
 
 
-class _German(Phrases):
+class _GermanPhrases(Phrases):
     def stem(self, ordinal: str) -> str:
         """`dritten` -> dritte."""
         return re.sub(r"(?<=te)[nrsm]$", "", ordinal)
@@ -26,7 +26,7 @@ class _German(Phrases):
         return f"{said} {day.year}" if year else said
 
 
-GERMAN = _German(
+GERMAN = _GermanPhrases(
     "de",
     words=NumberWords(
         NUMBERS,

@@ -10,7 +10,7 @@ from voiceloop.skills.requests.en import LEADS, NAMED, RULES, TAILS
 from voiceloop.skills.words import NumberWords
 
 
-class _English(Phrases):
+class _EnglishPhrases(Phrases):
     def time(self, moment: datetime) -> str:
         """`3:42 PM`."""
         hour = moment.hour % 12 or 12
@@ -22,7 +22,7 @@ class _English(Phrases):
         return f"{said}, {day.year}" if year else said
 
 
-ENGLISH = _English(
+ENGLISH = _EnglishPhrases(
     "en",
     words=NumberWords(
         NUMBERS,

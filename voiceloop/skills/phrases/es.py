@@ -13,7 +13,7 @@ _PARTS = ((6, "madrugada"), (12, "mañana"), (20, "tarde"), (24, "noche"))
 """What the parts of the day are called, and at which hour they end."""
 
 
-class _Spanish(Phrases):
+class _SpanishPhrases(Phrases):
     def time(self, moment: datetime) -> str:
         """`las 3:42 de la tarde`."""
         hour = moment.hour % 12 or 12
@@ -31,7 +31,7 @@ class _Spanish(Phrases):
         return f"{said} de {day.year}" if year else said
 
 
-SPANISH = _Spanish(
+SPANISH = _SpanishPhrases(
     "es",
     words=NumberWords(
         NUMBERS,
