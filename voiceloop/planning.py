@@ -38,6 +38,8 @@ _SHARES = {"int8": 0.5, "float16": 1.0, "float32": 2.0}
 PROGRAM = 390_000_000
 """Bytes that Python, torch and the engines' libraries take, with what small models compute in, as
 measured."""
+SYNTHESIS = 60_000_000
+"""Bytes in which a voice computes a clause, as measured."""
 LEAST_CONTEXT = 512
 """Tokens under which a conversation is soon forgotten: fewer are not proposed."""
 
@@ -112,7 +114,7 @@ def _beside(config: Config, device: torch.device) -> Iterator[Part]:
         if device.type == "cpu":  # measured: what it computes in, and what loading leaves
             yield Part("its work", _bytes(_whisper_folder(config.asr) / "model.bin"))
     if config.tts.engine in VOICES and device.type == "cpu":
-        yield Part("voice", _voice(config.tts))
+        yield Part("voice", _voice(config.tts) + SYNTHESIS)
     if config.turns.sound == SMART_TURN and device.type == "cpu":
         yield Part("ear", sum(map(_bytes, find(SMART_TURN, "turn").rglob("*.onnx"))))
 
