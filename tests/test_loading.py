@@ -246,10 +246,10 @@ def path_with(folder: Path) -> str:
 
 
 LARGE = """
-from voiceloop.memoryplan import Part
+from voiceloop.memoryplan import MemoryPart
 
 def footprint(config, device):
-    yield Part(f"a voice on {device}", 7)
+    yield MemoryPart(f"a voice on {device}", 7)
 
 def large(config):
     raise AssertionError("only its size is asked for")

@@ -136,9 +136,9 @@ WITHOUT_LOCKS = """
 import sys
 sys.modules["fcntl"] = None  # as on Windows
 from pathlib import Path
-from voiceloop.catalog.store import Store
+from voiceloop.catalog.store import ModelStore
 
-store = Store(Path(sys.argv[1]))
+store = ModelStore(Path(sys.argv[1]))
 with store.workshop("a", "hub") as shop:
     (shop / "made").mkdir()
     (shop / "made" / "model.bin").write_bytes(b"weights")

@@ -24,7 +24,7 @@ def test_clients_interrupt_and_vanish_and_nothing_is_left() -> None:
     assert found["vanished"] == 20
     before, after = found["left_before"], found["left_after"]
     for name in ("sessions", "conversations", "tasks", "threads"):
-        assert after[name] == before[name], name
+        assert after[name] <= before[name], name
     assert after["sessions"] == 0
 
 
