@@ -20,8 +20,8 @@ POINTERS = re.compile(r"(See|Likewise|The same as) `[^`]+`\.?")
 RIDDLES = re.compile(r"\blikewise\b|\bthe same, by\b", re.IGNORECASE)
 
 # Left to be rewritten: both ceilings must be 0 at the end of that.
-MOST_POINTERS = 98
-MOST_RIDDLES = 23
+MOST_POINTERS = 92
+MOST_RIDDLES = 22
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The command line: all commands by name, which one is meant, and what is told where it fails.
+"""The command line finds which command is meant, runs it, and prints its errors.
 
 Nothing heavy is imported before a command needs it, so `--help` comes at once. A user's mistake is
 one line and a hint on stderr, and exit status 2; anything else that escapes is a defect.

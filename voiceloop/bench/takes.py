@@ -63,15 +63,15 @@ class RecordingDetector(SpeechDetector):
         self._reporting = False
 
     def feed(self, frame: AudioFrame, probability: float) -> Iterable[TurnEvent]:
-        """See `SpeechDetector.feed`."""
+        """Return the events of a frame, and remember them."""
         return self._remembered(super().feed(frame, probability))
 
     def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
-        """See `SpeechDetector.between`."""
+        """Return the events between two frames, and remember them."""
         return self._remembered(super().between(rest))
 
     def end(self) -> TurnEnded:
-        """See `SpeechDetector.end`."""
+        """End the turn, and remember when."""
         ended = super().end()
         # Where nothing more was heard, the turn was judged some time after that frame. A replay
         # cannot know when, and decides with the next one.
@@ -96,11 +96,11 @@ class Replayed(RecordingDetector):
         self._left = list(events)
 
     def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """See `SpeechDetector.feed`."""
+        """Return what was decided up to the end of a frame."""
         return self._due(frame)
 
     def between(self, rest: AudioFrame) -> list[TurnEvent]:
-        """See `SpeechDetector.between`."""
+        """Return what was decided up to the end of `rest`."""
         return self._due(rest)
 
     def _due(self, frame: AudioFrame) -> list[TurnEvent]:

@@ -24,7 +24,7 @@ class TerminalBar:
     task: TaskID
 
     def advance(self, count: int) -> None:
-        """See `fetch.ProgressBar`."""
+        """Move the bar on by `count` bytes."""
         self.progress.advance(self.task, count)
 
     def note(self, text: str) -> None:

@@ -24,7 +24,7 @@ class Talk(Choosing, frozen=True, kw_only=True):
     input: Annotated[str | None, written("NAME")] = None
     """The microphone by a part of its name, or `list`; none: the system's default."""
     output: Annotated[str | None, written("NAME")] = None
-    """The speaker, likewise."""
+    """The speaker by a part of its name, or `list`; none: the system's default."""
     headphones: bool = False
     """Listen while it speaks, so that you can interrupt; a loudspeaker would do so too."""
     trace: Annotated[Path | None, written("T.json")] = None
