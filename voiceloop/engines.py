@@ -5,9 +5,9 @@ generator*: it does one bounded piece of work (a draft-verify round, a prefill c
 synthesis) each time it is advanced, and yields either a result or None where a step gave none. A
 `Runner` advances it, so back-pressure and cancellation act between steps and never within one.
 
-An engine is loaded, warmed up and advanced on one thread. Whoever asks it for anything else (a
-property, what a step has found) is on the event loop and must not have to wait for a device: such
-answers are ready before the step is over.
+An engine is loaded, warmed up and advanced on one thread, where the properties of a `Conversation`
+are read too, between its steps. What else is asked of an engine is asked on the event loop: it
+depends on nothing that a step changes, and needs no device.
 
 Engines register by entry point, the built-in ones like anybody's: group `voiceloop.vad`,
 `voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`, an object called with the
@@ -236,6 +236,9 @@ class TurnModel(Protocol):
 class Conversation(Protocol):
     """One conversation's token ids and caches. Not thread-safe: its Runner serialises its steps.
 
+    What steps change (`exchanges`, `tokens_read`, `limited`, the probability of an end) is read on
+    the thread that runs them; `voiceloop.turn.observer` brings it to the event loop.
+
     A turn of the user goes by its number: `prefill`, `reply` and `revise` with the same one are
     about the same words, of which the newest text holds, and a new number closes the exchange
     before it. Where that was left without a reply, its text and the new one are one turn.
@@ -276,7 +279,7 @@ class Conversation(Protocol):
         """How likely the user's turn ends after the text that `prefill` was last given.
 
         A reply tells it from its first step on, of its text without the punctuation at the end.
-        None where the engine does not know. It is asked for on the event loop.
+        None where the engine does not know.
         """
         ...
 
@@ -416,18 +419,23 @@ class Tts(Protocol):
         ...
 
 
-IDLE = 1000
-"""The priority of what is done where nobody wants anything: after all else."""
+@dataclass(slots=True, eq=False)
+class Priority:
+    """How urgent a step is. Its owner may change the level while the step waits.
+
+    The level is changed on the event loop and read on any thread.
+    """
+
+    level: int = 0
+    """Of waiting steps that with the smallest level goes first."""
 
 
-def first() -> int:
-    """The priority of what goes before all guesses."""
-    return 0
+FIRST, LATER, IDLE = 0, 10, 1000
+"""Levels: committed work and final decodes; guesses and partial decodes; what nobody waits for.
+Committed work that can wait for some seconds has a level between the first two for each second."""
 
-
-def idle() -> int:
-    """The priority of what is done in idle time."""
-    return IDLE
+URGENT, GUESS, IN_IDLE_TIME = Priority(FIRST), Priority(LATER), Priority(IDLE)
+"""Priorities that nobody changes."""
 
 
 class Runner(Protocol):
@@ -437,17 +445,11 @@ class Runner(Protocol):
         """Seconds for which nobody has wanted anything of it but in idle time."""
         ...
 
-    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
-        """Run one bounded call; the smallest waiting `priority` goes first.
-
-        It is asked, on any thread, whenever there is a choice: what is urgent changes while it
-        waits, with what has been committed and what there is to hear.
-        """
+    async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
+        """Run one bounded call; of those that wait, the most urgent goes first."""
         ...
 
-    def stream(
-        self, steps: Steps[T], *, priority: Callable[[], int] = first
-    ) -> AsyncGenerator[T, None]:
+    def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
         """Advance a step generator as its consumer asks for results, dropping the Nones.
 
         Each step has the `priority` of a call. Closing the returned generator closes `steps`

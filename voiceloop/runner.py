@@ -25,33 +25,32 @@ from typing import Any, Generic, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from voiceloop.engines import IDLE, Steps, first
+from voiceloop.engines import FIRST, IDLE, URGENT, Priority, Steps
 from voiceloop.threads import at_work
 
 T = TypeVar("T")
 M = TypeVar("M")
 
-FIRST, LATER = 0, 10
-"""Priorities on a model: committed work before speculative, a final decode before a partial one.
-Between them lies committed work that can wait for some seconds, a level for each."""
 LINGER_S = 0.002
 """A thread that has just given a result waits so long for its consumer to ask for the next one
 before it begins something less urgent, which may take many times that (anticipatory scheduling,
 Iyer and Druschel 2001)."""
 
 _DONE: Any = object()
+_AT_ONCE = Priority(FIRST - 1)
+"""The priority of closing: a cancelled reply gives its model back before anything runs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     """A place in a runner's line."""
 
-    priority: Callable[[], int]
+    priority: Priority
     number: int
 
     def key(self) -> tuple[int, int]:
         """The smallest goes first."""
-        return self.priority(), self.number
+        return self.priority.level, self.number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,9 +78,9 @@ class _Quiet:
         """When there was one last."""
 
     @contextmanager
-    def until_done(self, priority: Callable[[], int]) -> Iterator[None]:
+    def until_done(self, priority: Priority) -> Iterator[None]:
         """Within it somebody waits for a step of this priority."""
-        if priority() >= IDLE:
+        if priority.level >= IDLE:
             yield
             return
         self._wanted += 1
@@ -136,16 +135,14 @@ class ModelThread(Generic[M]):
             self._changed.notify()
         self._thread.join()
 
-    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
+    async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
         """Run `job` on the thread.
 
         A cancelled call that has begun runs to its end unseen; one that has not is dropped.
         """
         return await self._submit(job, priority, goes_on=False)
 
-    def stream(
-        self, steps: Steps[T], *, priority: Callable[[], int] = first
-    ) -> AsyncGenerator[T, None]:
+    def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
         """Advance `steps` on the thread as the consumer asks, up to the next result.
 
         Between steps without a result the thread looks whether the stream has been closed or a job
@@ -155,7 +152,7 @@ class ModelThread(Generic[M]):
 
         def advance() -> T | None:
             while (item := next(steps, _DONE)) is None:
-                if closed.is_set() or self._goes_before(priority()):
+                if closed.is_set() or self._goes_before(priority):
                     break
             return item
 
@@ -164,9 +161,7 @@ class ModelThread(Generic[M]):
 
         return _stream(step, self.call, steps, closed.set)
 
-    async def _submit(
-        self, run: Callable[[], T], priority: Callable[[], int], *, goes_on: bool
-    ) -> T:
+    async def _submit(self, run: Callable[[], T], priority: Priority, *, goes_on: bool) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with self._changed:
             number = next(self._count)
@@ -184,10 +179,10 @@ class ModelThread(Generic[M]):
         """Seconds for which nobody has wanted anything but in idle time."""
         return self._quiet.seconds()
 
-    def _goes_before(self, priority: int) -> bool:
+    def _goes_before(self, priority: Priority) -> bool:
         """Whether a job waits that must not wait for one of `priority`."""
         with self._changed:
-            return any(job.priority() <= priority for job in self._jobs)
+            return any(job.priority.level <= priority.level for job in self._jobs)
 
     def _next(self, after: int | None) -> _Job | None:
         """The most urgent job, once there is one; none where there will be no more.
@@ -197,7 +192,7 @@ class ModelThread(Generic[M]):
         with self._changed:
             if after is not None and self._open:
                 self._changed.wait_for(
-                    lambda: any(job.priority() <= after for job in self._jobs), LINGER_S
+                    lambda: any(job.priority.level <= after for job in self._jobs), LINGER_S
                 )
             while self._open and not self._jobs:
                 self._changed.wait()
@@ -229,7 +224,7 @@ class ModelThread(Generic[M]):
                 with at_work():
                     outcome, deliver = job.run(), job.done.set_result
                 if job.goes_on and outcome is not _DONE:
-                    after = job.priority()
+                    after = job.priority.level
             except BaseException as error:  # the caller's to handle, on the loop
                 outcome, deliver = error, job.done.set_exception
             with self._changed:
@@ -263,7 +258,7 @@ class InlineRunner:
         self._count = itertools.count()
         self._busy = False
 
-    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
+    async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
         """Run `job` now, or once the step that occupies the runner is over."""
         await anyio.lowlevel.checkpoint()  # as on a thread, a cancelled call does not begin
         with self._quiet.until_done(priority):
@@ -273,7 +268,7 @@ class InlineRunner:
         """Seconds for which nobody has wanted anything but in idle time."""
         return self._quiet.seconds()
 
-    async def _step(self, job: Callable[[], T], priority: Callable[[], int]) -> T:
+    async def _step(self, job: Callable[[], T], priority: Priority) -> T:
         async with self._turn(priority):
             result = job()
             if isinstance(result, Timed):
@@ -282,9 +277,7 @@ class InlineRunner:
                 return timed.value
             return result
 
-    def stream(
-        self, steps: Steps[T], *, priority: Callable[[], int] = first
-    ) -> AsyncGenerator[T, None]:
+    def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
         """Advance `steps`, a step at a time, as the consumer asks."""
 
         async def step() -> T | None:
@@ -293,7 +286,7 @@ class InlineRunner:
         return _stream(step, self.call, steps)
 
     @asynccontextmanager
-    async def _turn(self, priority: Callable[[], int]) -> AsyncGenerator[None, None]:
+    async def _turn(self, priority: Priority) -> AsyncGenerator[None, None]:
         if self._busy:
             ticket = _WaitTicket(priority, next(self._count), anyio.Event())
             self._waiting.append(ticket)
@@ -334,9 +327,4 @@ async def _stream(
         closing()
         # Only here does the engine's own clean-up run, on its own thread and after its last step.
         with anyio.CancelScope(shield=True):
-            await call(steps.close, priority=_at_once)
-
-
-def _at_once() -> int:
-    """The priority of closing: a cancelled reply gives its model back before anything runs."""
-    return -1
+            await call(steps.close, priority=_AT_ONCE)

@@ -19,10 +19,9 @@ import anyio
 import numpy as np
 
 from voiceloop.audio.frames import silence, to_pcm16
-from voiceloop.engines import Engines
+from voiceloop.engines import GUESS, Engines
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
-from voiceloop.runner import LATER
 from voiceloop.server.auth import Access, AccessRefused, HeaderList
 from voiceloop.server.http import HttpResponse, Site, line, refusal, reply
 from voiceloop.server.limits import Kind
@@ -160,7 +159,7 @@ class Samples:
         pieces = [silence(0)]
         for clause in cut(spoken.sample, spoken):
             steps = tts.synthesize(clause, voice)
-            chunks = runner.stream(steps, priority=lambda: LATER)
+            chunks = runner.stream(steps, priority=GUESS)
             pieces += [chunk.pcm async for chunk in chunks]
         file = io.BytesIO()
         with wave.open(file, "wb") as wav:
