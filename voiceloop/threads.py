@@ -50,6 +50,7 @@ def bound_threads(threads: int) -> None:
     if VARIABLE not in os.environ:
         _share, _all = threads or max(1, cores // 2), threads or cores
         os.environ[VARIABLE] = str(_share)
+        small_work()  # if torch is there already, it has read the variable
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     # numpy's products are small: further threads would only spin until the next one.
