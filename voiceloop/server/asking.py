@@ -1,5 +1,5 @@
-"""Responses that a client asks for: each begins when all audio that came before was heard, and
-answers what the client has brought, or else what its user has said."""
+"""The responses that a client requests. Each begins when all audio before the request was heard. It
+answers the outputs and texts that the client has created, or else what the user has said."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from voiceloop.wire.settings import ResponseSettings, SessionSettings
 logger = logging.getLogger(__name__)
 
 SILENCE = "…"
-"""What the language model reads where the user has said nothing."""
+"""The user's words that the language model reads if the user has said nothing."""
 MOST_WAITING = 16
-"""Responses that may be asked for ahead of the audio."""
+"""Most requests that may wait for the audio before them."""
 
 
 class Asking:
-    """Of one connection."""
+    """The requests of one connection for responses."""
 
     def __init__(
         self,
@@ -38,21 +38,21 @@ class Asking:
     ) -> None:
         self.unanswered = Unanswered()
         self.answering: int | None = None
-        """The last turn that the client has asked to be answered."""
+        """Number of the last turn for which the client requested a response."""
         self._dialogue = dialogue
         self._session = session
         self._microphone = microphone
         self._speaking = speaking
         self._out = out
         self._asked: ResponseSettings | None = None
-        """What the client asked of the response that is about to begin."""
+        """Settings of the requested response that is about to begin."""
         self._waiting = 0
-        """Responses asked for before all audio that came earlier was heard."""
+        """Requests whose responses have not begun."""
         self._next: list[ResponseCreate] = []
-        """Those that are asked for while one ends of which the client wants no more."""
+        """Requests that wait until a cancelled or interrupted response has ended."""
 
     def ask(self, event: ResponseCreate) -> None:
-        """A response is asked for. Raises ProtocolError where it is none that can be given."""
+        """Check a request, and queue it behind the audio. Raises ProtocolError if it is invalid."""
         dialogue = self._dialogue
         dialogue.check_responds()
         asked = dialogue.settings.response(event.response)
@@ -71,13 +71,13 @@ class Asking:
         self._microphone.then(partial(self._begin, event))
 
     def take(self) -> ResponseSettings:
-        """What holds for the response that begins now; what was asked of it holds for no other."""
+        """Return the settings of the response that begins now; those of a request only once."""
         asked, self._asked = self._asked, None
         return asked or self._dialogue.settings.response()
 
     def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
-        """Let the language model see the conversation as the ledger has it, or what a response is
-        to be to instead."""
+        """Let the language model read the conversation in the ledger, or else the input that the
+        settings of a response have. By default `settings` are those of the session."""
         settings = settings or self._dialogue.settings
         own = isinstance(settings, ResponseSettings) and settings.input is not None
         conversation, items = self._dialogue.conversation, self._dialogue.read(settings)
@@ -87,13 +87,13 @@ class Asking:
         self.unanswered.rewritten()
 
     def go_on(self) -> None:
-        """A response has ended: the next ones may begin."""
+        """Begin the requests that waited for the end of a response."""
         waiting, self._next = self._next, []
         for event in waiting:
             self._microphone.then(partial(self._begin, event))
 
     def _begin(self, event: ResponseCreate) -> None:
-        """Begin a response, with what there is to respond to."""
+        """Begin a requested response, or refuse it if there is nothing to answer."""
         if self._speaking.ending:
             self._next.append(event)
             return
@@ -122,7 +122,7 @@ class Asking:
             self._out.refuse(self._refusal(), event.event_id)
 
     def _answer(self, asked: ResponseSettings) -> int | None:
-        """Have it answered: the number of the turn that it answers, if there is one."""
+        """Have the session answer. Return the number of the turn, None if there is none."""
         options = self._dialogue.options(asked)
         if asked.input is not None:
             said = unanswered(self._dialogue.read(asked))
@@ -134,7 +134,7 @@ class Asking:
             return self._session.write(text, options)
         answered = self._session.respond(options)
         if answered is None and self._session.idle and not self.unanswered.missing():
-            # It is a reply to the conversation as it stands, whatever that is.
+            # No turn is left to answer: reply to the conversation as it is, even an empty one.
             self.rewrite(asked)
             return self._session.write(unanswered(self._dialogue.ledger.items) or SILENCE, options)
         return answered
