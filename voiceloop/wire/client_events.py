@@ -188,7 +188,7 @@ def _event(kind: Any, message: dict[str, Any]) -> ClientEvent:
 
 
 def _setting(message: dict[str, Any], path: Path) -> Path:
-    """Return the part of `path` that `message` has, up to the first list: lists stay whole."""
+    """Return the start of `path` that `message` has, up to the first list: lists stay whole."""
     keys, value = list[str | int](), cast("object", message)
     for step in path:
         if not isinstance(value, dict) or step not in value:

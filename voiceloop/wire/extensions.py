@@ -46,7 +46,7 @@ class LlmServerUsed(ServerEvent, frozen=True, tag="voiceloop.llm_server.used"):
     now on. To use it at once, a client connects again and sends `voiceloop.resume`."""
 
     name: str
-    """Kind of the server."""
+    """Name of the server for people, such as `Ollama`."""
     model: str
     """Name of the model that generates the replies."""
     kept: str | None

@@ -256,7 +256,7 @@ class Ledger:
         return ItemDeleted(item_id)
 
     def _make_room(self, kept: str) -> list[Change]:
-        """Drop old audio, then old items, until the bounds hold; not `kept`, nor items in progress."""
+        """Drop old audio, then old items, until the bounds hold. Spare `kept` and open items."""
         old = [item for item in self.items if item.id != kept and item.status != "in_progress"]
         for item in old:
             if self._bytes <= self._max_bytes:

@@ -36,8 +36,8 @@ class StatusDetails(Object, frozen=True):
     """Why it was cancelled or is incomplete: the user spoke, the client cancelled it, or it reached
     its token limit. Null if the connection ended, or if `error` has the reason."""
     error: StatusError | None = None
-    """Why it failed. With the code `nothing_said` it is incomplete instead: it had no words, so a
-    sentence that says so is spoken in its place."""
+    """Why it failed. With the code `nothing_said` it is incomplete, not failed: it had no words, so
+    a sentence that says so is spoken in its place."""
 
 
 class CachedTokens(Object, frozen=True):

@@ -182,7 +182,7 @@ class LlmServer(Object, frozen=True):
     id: str
     """Id to send in `voiceloop.llm_server.use`."""
     name: str
-    """Kind of the server."""
+    """Name for people, such as `Ollama`."""
     models: tuple[str, ...]
     """Names of its models that can chat. The first one would generate the replies."""
 
@@ -201,7 +201,7 @@ class Voice(Object, frozen=True):
 
 
 class Extensions(Settings, frozen=True):
-    """What voiceloop adds to the protocol. Everything is off until the client turns it on."""
+    """The additions of voiceloop to the protocol. A client turns on the ones that it wants."""
 
     binary_audio: bool = False
     """Send audio of responses as binary messages instead of `response.output_audio.delta`."""
@@ -341,7 +341,7 @@ class SessionSettings(Settings, frozen=True):
     tracing: Annotated[None, TOLD] = None
     """Always null: nothing is traced elsewhere, whatever is requested."""
     voiceloop: Extensions = Extensions()
-    """What voiceloop adds to the protocol."""
+    """The additions of voiceloop to the protocol."""
 
     def response(self, overrides: ResponseChanges | None = None) -> ResponseSettings:
         """Return the settings of a response, with the overrides of its `response.create` if any."""
@@ -376,7 +376,7 @@ class TranscriptionSession(Object, frozen=True):
     audio: TranscriptionAudio
     """Settings of the user's audio."""
     voiceloop: Extensions
-    """What voiceloop adds to the protocol. Additions to responses have no effect here."""
+    """The additions of voiceloop to the protocol. Those to responses have no effect here."""
     type: Literal["transcription"] = "transcription"
     """Always `transcription`."""
     object: Literal["realtime.transcription_session"] = "realtime.transcription_session"
