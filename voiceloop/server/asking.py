@@ -1,5 +1,5 @@
-"""The responses that a client requests. Each begins when all audio before the request was heard. It
-answers the outputs and texts that the client has created, or else what the user has said."""
+"""The responses that a client requests. Each begins once the session has heard all audio before the
+request. It answers what the client has created (outputs, texts), or else what the user has said."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from voiceloop.wire.settings import ResponseSettings, SessionSettings
 logger = logging.getLogger(__name__)
 
 SILENCE = "…"
-"""The user's words that the language model reads if the user has said nothing."""
+"""Text that the language model reads if there are no words of the user."""
 MOST_WAITING = 16
-"""Most requests that may wait for the audio before them."""
+"""Most requests that may wait until the audio before them is heard."""
 
 
 class Asking:
@@ -71,7 +71,7 @@ class Asking:
         self._microphone.then(partial(self._begin, event))
 
     def take(self) -> ResponseSettings:
-        """Return the settings of the response that begins now; those of a request only once."""
+        """Return the settings of the response that begins now: the requested or the session's."""
         asked, self._asked = self._asked, None
         return asked or self._dialogue.settings.response()
 
@@ -122,7 +122,7 @@ class Asking:
             self._out.refuse(self._refusal(), event.event_id)
 
     def _answer(self, asked: ResponseSettings) -> int | None:
-        """Have the session answer. Return the number of the turn, None if there is none."""
+        """Have the session answer. Return the number of the answered turn, or None."""
         options = self._dialogue.options(asked)
         if asked.input is not None:
             said = unanswered(self._dialogue.read(asked))

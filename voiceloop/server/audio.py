@@ -31,13 +31,13 @@ from voiceloop.wire.settings import AudioFormat, PcmaFormat, PcmFormat, PcmuForm
 from voiceloop.wire.sound import RATE
 
 MAX_LAG_S = 1.0
-"""Longest playback delay, in seconds, that a client's report is believed."""
+"""Longest playback delay in seconds that a client's report can cause."""
 TAIL_S = 0.3
 """Seconds of silence after a turn that a client ends. Resampler and framer hold back the last
 samples, and the recogniser needs to hear that speech is over."""
 
 PIECE_MS = 20
-"""Length of the pieces in which audio waits. Clients send as much; less would cost more."""
+"""Length in ms of the pieces in which audio waits. Clients send as much; less costs more."""
 
 Mark = Callable[[], None]
 
@@ -78,7 +78,7 @@ class SocketMicrophone:
         self._queue(from_wire(audio, self._format))
 
     def then(self, mark: Mark, *, over: bool = False) -> None:
-        """Call `mark` when all audio so far was heard. With `over`, silence comes before that."""
+        """Call `mark` once all audio so far is heard; with `over`, also silence of `TAIL_S`."""
         if over:
             self._queue(silence(round(TAIL_S * self._format.rate)))
         self._line.append(mark)
@@ -95,7 +95,7 @@ class SocketMicrophone:
         """Do nothing: a client is always heard."""
 
     def release(self) -> None:
-        """Do nothing: `hold` has stopped nothing."""
+        """Do nothing, since `hold` does nothing."""
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
         """Yield frames of 20 ms at 16 kHz, each as soon as its audio has arrived."""
@@ -140,10 +140,10 @@ class SocketSpeaker(PacedSpeaker):
         super().__init__(RATE)
         self._send = send
         self._sent_already = 0
-        """Samples that `cut` took back although the client has them: it has only paused."""
+        """Samples that `cut` took back although the client has them; they are not sent again."""
 
     def begin(self) -> None:
-        """Begin new audio: the client has no sample of it."""
+        """Begin the audio of a new response: the client has none of it."""
         self._sent_already = 0
 
     def write(self, pcm: Pcm) -> float:
@@ -162,7 +162,7 @@ class SocketSpeaker(PacedSpeaker):
         return dropped
 
     def played(self, samples: int, sent: int) -> None:
-        """Note that of `sent` samples the client has just played sample number `samples`.
+        """Set the playback delay: the client has just played sample `samples` of the `sent` ones.
 
         Audio that is written from now on comes after `sent`.
         """

@@ -173,8 +173,8 @@ class Access:
         """Return whether a request comes from the server's own page, opened on this machine.
 
         `peer` is the address that the connection comes from. A forwarded request may come from
-        elsewhere. The page's origin must be that of the server, called by a name that only this
-        machine has.
+        elsewhere. The page's origin must be the server itself, under a name by which a machine
+        reaches itself.
         """
         called = self.host(headers)
         if isinstance(called, AccessRefused) or self._behind_proxy:
@@ -222,7 +222,7 @@ class Access:
 
 
 _HERE = ("localhost", "127.0.0.1", "[::1]")
-"""Hosts by which programs on this machine reach it."""
+"""Names by which programs on this machine reach the server."""
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([!-~]+)")
 _SECRET = re.compile(r"key|token|secret|auth|bearer|pass", re.IGNORECASE)

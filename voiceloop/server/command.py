@@ -34,23 +34,23 @@ class Serve(Choosing, frozen=True, kw_only=True):
     docs = "docs/server.md"
 
     host: Annotated[str, written("HOST")] = "localhost"
-    """Name or address to listen at; any that other machines reach needs a key and TLS."""
+    """Name or address to listen at; one that other machines can reach needs a key and TLS."""
     port: Annotated[int, Meta(ge=1, le=65_535), written("N")] = 8765
     """Port of the page and the websocket."""
     cert: Annotated[Path | None, written("CERT.pem")] = None
-    """File with the certificate of the server, then those above it."""
+    """PEM file with the certificate of the server, then those above it."""
     key: Annotated[Path | None, written("KEY.pem")] = None
-    """File with the private key of the certificate."""
+    """PEM file with the private key of the certificate."""
     behind_proxy: bool = False
     """A reverse proxy speaks TLS for the server."""
     api_key_file: Annotated[Path | None, written("FILE")] = None
-    """File with API keys, one per line; the variable VOICELOOP_API_KEY can hold one instead."""
+    """File with API keys, one per line; environment variable VOICELOOP_API_KEY can hold one."""
     allow_host: Annotated[tuple[str, ...], written("NAME …")] = ()
     """Another name of the server; the option may be repeated."""
     allow_origin: Annotated[tuple[str, ...], written("URL …")] = ()
-    """Origin of other pages that may connect, as https://voice.example.com; may be repeated."""
+    """Origin of pages that may connect, such as https://voice.example.com; may be repeated."""
     log_transcripts: bool = False
-    """Log also what is said."""
+    """Also log what is said."""
 
 
 def serve(command: Serve) -> int:

@@ -156,7 +156,7 @@ class Connection:
         if not gone:
             await self._say_goodbye(*self._closing)
 
-    # ---- what goes out
+    # ---- sending
 
     async def _write(self) -> None:
         async with anyio.create_task_group() as tasks:
@@ -190,7 +190,7 @@ class Connection:
             while True:
                 await self._transport.receive()
 
-    # ---- what comes in
+    # ---- receiving
 
     async def _read(self) -> None:
         """Handle the client's messages, one after the other."""
@@ -242,7 +242,7 @@ class Connection:
         self._outbox.put(Error(ErrorDetails("server_error", text)))
         self.close(code, text)
 
-    # ---- who replies
+    # ---- the language-model server
 
     async def _offer(self) -> None:
         """Offer the client the language-model servers of this machine, if it may choose one."""
@@ -341,7 +341,7 @@ class _Meter:
             await anyio.sleep(refusal.retry_after_s)
 
     async def hear(self, seconds: float, backlog_s: float) -> None:
-        """Spend `seconds` of audio. Raises ProtocolError, also if too much waits with it."""
+        """Spend `seconds` of audio. Raises ProtocolError if too much audio would wait."""
         await self.spend(Kind.AUDIO, seconds)
         self.metrics.heard(seconds)
         if backlog_s + seconds > self.limits.audio_backlog_s:

@@ -73,9 +73,9 @@ class Dialogue:
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
         self.id = new_id("conv")
         self.visit = VISIT.get()
-        """Log number of the last client session that had this dialogue."""
+        """Number of the last client session with this dialogue, as in the log."""
         self.language = language(config.asr.language)
-        """Language that the user spoke when the last connection ended."""
+        """Language of the user at the end of the last connection; at first the configured one."""
         self.skills = Skills(paced=engines.tts.paces)
         self.typed = False
         """Whether the type of the session is fixed."""
@@ -239,7 +239,7 @@ class Dialogue:
         return ModelContext(system, tuple(offered(self.config)), ())
 
     def _own(self, settings: SessionSettings | ResponseSettings) -> bool:
-        """Return whether it is the server's own assistant: the client set no prompt, no tools."""
+        """Return whether the server's own assistant replies: no instructions or tools were set."""
         usual = settings.instructions == self.engines.llm.system
         return usual and not choices.offered(settings)
 

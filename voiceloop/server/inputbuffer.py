@@ -34,7 +34,7 @@ class InputBuffer:
         settings: SessionSettings,
         turns: TurnConfig,
     ) -> None:
-        """Find turns as `turns` say, where `settings` say nothing else."""
+        """`turns` has the rules for turns, unless `settings` change them."""
         self._microphone = microphone
         self._session = session
         self._turns = turns

@@ -69,7 +69,7 @@ class Bucket:
         self._level = self.level(now) - amount
 
     def wait_s(self, amount: float, now: float) -> float | None:
-        """Return the seconds until `amount` is there; None if it exceeds the capacity."""
+        """Return the seconds until `amount` is there, or 0; None if it exceeds the capacity."""
         if amount > self._capacity:
             return None
         lacking = amount - self.level(now)

@@ -1,8 +1,8 @@
 """The queue of messages for one client, which a single task sends in order.
 
-Callers put an event into it and go on; they do not wait for the network. Only the sending task
-does, and the task that reads requests while many answers are queued. A client that reads too slowly
-for its audio is disconnected before it costs memory.
+Callers put an event into it and go on. Only the sending task waits for the network, and the task
+that reads requests waits while many answers are queued. A client that reads too slowly for its
+audio is disconnected before it costs memory.
 """
 
 from __future__ import annotations

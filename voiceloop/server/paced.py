@@ -70,7 +70,7 @@ class Paced(ServerConnection):
         """The scheduled call that takes the next piece."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note a new connection. Close the oldest newcomer if there are too many."""
+        """Add the connection to the newcomers. Close the oldest if there are too many."""
         super().connection_made(transport)
         self.recv_messages.pause = self._pause
         self.recv_messages.resume = self._resume
@@ -81,7 +81,7 @@ class Paced(ServerConnection):
             oldest.transport.abort()
 
     def welcome(self) -> None:
-        """Note that the client has its websocket, or nothing more to wait for."""
+        """Remove the connection from the newcomers."""
         self._newcomers.pop(self, None)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -15,7 +15,7 @@ from voiceloop.server.logs import STANDARD, TRANSCRIPTS, message_of, shown, trac
 from voiceloop.trace.view import printable
 
 Fields = Mapping[str, Any]
-"""Fields of a record. Those with words that were said have them in quotes, or their length."""
+"""Fields of a record. What was said is in quotes, or replaced by its length."""
 
 
 class PlainFormatter(logging.Formatter):

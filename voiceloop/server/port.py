@@ -14,15 +14,15 @@ from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.server.keys import VARIABLE
 
 LOOP: dict[str, Any] = {}
-"""Options of `anyio.run` for the server and for clients that measure it. With uvloop sockets take
-a good deal less work; it does not exist for Windows."""
+"""Options of `anyio.run` for the server and for clients that measure it. uvloop handles sockets
+with a good deal less work; it does not exist for Windows."""
 
 if sys.platform != "win32":
     import uvloop
 
     class _ServerLoop(uvloop.Loop):
         def time(self) -> float:
-            """Return seconds, not cut to whole milliseconds as uvloop's own: traces use them."""
+            """Return seconds. uvloop cuts its own to whole milliseconds, too coarse for traces."""
             return time.monotonic()  # noqa: TID251 - this is the clock that anyio reads
 
     LOOP["loop_factory"] = _ServerLoop

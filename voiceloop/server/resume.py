@@ -47,7 +47,7 @@ GONE = "this session cannot be resumed; begin a new one"
 _HALF = 16
 """Bytes of each half of a token."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-"""Both halves in URL-safe base64, without padding."""
+"""Form of a token: both halves in URL-safe base64, without padding."""
 
 
 class ResumeFailure(StrEnum):
@@ -170,7 +170,7 @@ class Sessions(Generic[P, S]):
         if not self._has(session, socket):
             return []
         session.socket, session.deadline = None, now + self._keep_s
-        self._found[session.finder] = self._found.pop(session.finder)  # the last of all
+        self._found[session.finder] = self._found.pop(session.finder)  # to the end of the order
         over = self.expire(now)
         of_key = [one for one in self._waiting() if one.key == session.key]
         over += [self._drop(oldest) for oldest in of_key[: -self._per_key]]

@@ -70,7 +70,7 @@ class Routes:
     ) -> None:
         """`full` returns whether all places for clients are taken."""
         self.unready = "the models are being loaded"
-        """Why no client is accepted now; empty if clients are."""
+        """Why no client is accepted now; empty once clients are."""
         self.samples: Samples | None = None
         """The voice samples; None until the models are loaded."""
         self._access = access

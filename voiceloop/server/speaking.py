@@ -212,7 +212,7 @@ class Speaking:
         return ""
 
     def end(self, trace: TurnTrace, failure: str) -> SpokenResponse | None:
-        """End the response of a turn that is over. `failure` is the error text of a failed turn."""
+        """End and return the response of a turn that is over. `failure` is the error's text."""
         spoken = self._open.pop(trace.turn, None)
         if spoken is None:
             return None

@@ -69,7 +69,7 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def _greet(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
-    """Do a handshake with a client that trusts the certificate: `ssl` checks only the peer's.
+    """Do a handshake with a client that trusts the certificate: `ssl` checks only a peer's.
 
     Raises SSLCertVerificationError if the client finds a fault.
     """

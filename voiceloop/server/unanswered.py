@@ -48,13 +48,13 @@ class Unanswered:
         self._stale = True
 
     def missing(self) -> list[str]:
-        """Return the names of functions of the newest turn with an output that still lack one."""
+        """Return the functions that still lack an output while others of the same turn have one."""
         turn = self._results[-1][0].turn if self._results else None
         return [call.name for call in self._calls.values() if call.turn == turn]
 
     def take_results(self) -> list[tuple[ToolCall, str]]:
-        """Take the outputs of the newest turn's calls, once all of them are there. Outputs of older
-        turns are dropped, since the replies that made those calls are gone."""
+        """Remove and return the outputs of the newest turn's calls; none while one is missing.
+        Those of older turns are dropped, since the replies that made the calls are gone."""
         if self.missing():
             return []
         results, self._results = self._results, []
@@ -63,6 +63,6 @@ class Unanswered:
         return [(call, text) for call, text in results if call.turn == results[-1][0].turn]
 
     def take_texts(self, items: Iterable[str] | None = None) -> str:
-        """Take the user's texts, one per line: all of them, or those of `items`."""
+        """Remove and return the user's texts, one per line: all of them, or those of `items`."""
         among = list(self._texts) if items is None else [one for one in items if one in self._texts]
         return "\n".join(self._texts.pop(one) for one in among)

@@ -41,9 +41,9 @@ class UserTurns:
         self._ids: dict[int, str] = {}
         """Item ids of the user's messages, by turn, until the turn is forgotten."""
         self._held: dict[int, list[TurnHeard]] = {}
-        """Starts and ends, by turn, of turns that may turn out to be no interruption."""
+        """Starts and ends that wait, by turn, until it is decided whether the turn interrupts."""
         self._heard: dict[int, tuple[int, int]] = {}
-        """First and last sample, by turn, until the turn is forgotten."""
+        """First and latest sample at 16 kHz, by turn, until the turn is forgotten."""
 
     def turn(self, event: TurnHeard, settings: SessionSettings) -> None:
         """Report the start or end of a turn, unless the turn is held back."""

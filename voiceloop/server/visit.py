@@ -144,7 +144,7 @@ class ClientSession:
         self._scope.cancel()
         await self._over.wait()
 
-    # ---- what the client says
+    # ---- events from the client
 
     def handle(self, event: ClientEvent) -> None:
         """Carry out an event of the client. Raises ProtocolError if that is not possible."""
@@ -266,7 +266,7 @@ class ClientSession:
         self._out.put(self._dialogue.ledger.truncate(event, heard))
         self._asking.rewrite()
 
-    # ---- what the session shows
+    # ---- events from the session
 
     def show(self, event: Event) -> None:
         """Send the client the events that follow from an event of the session."""

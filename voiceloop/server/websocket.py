@@ -55,7 +55,7 @@ class WebSocket:
         return message
 
     async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
-        """Send `message`, and a ping behind it whose pong shows that it has `arrived`."""
+        """Send `message`. With `arrived`, send a ping behind it and call `arrived` at the pong."""
         try:
             await self._socket.send(message)
             if arrived is not None:
