@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 DRAIN_S = 10.0
 """Seconds after a signal for replies to end, and again for connections to close."""
 TRY_AGAIN = 1013
-"""Close code of a websocket whose client finds all places taken."""
+"""Close code of a websocket for whose client there is no place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,8 +173,7 @@ class Access:
         """Return whether a request comes from the server's own page, opened on this machine.
 
         `peer` is the address that the connection comes from. A forwarded request may come from
-        elsewhere. The page's origin must be the server itself, under a name by which a machine
-        reaches itself.
+        elsewhere. The page's origin must be this server, under one of the names in `_HERE`.
         """
         called = self.host(headers)
         if isinstance(called, AccessRefused) or self._behind_proxy:

@@ -119,13 +119,13 @@ class Metrics:
         self._audio.labels("out").inc(seconds)
 
     def waited(self, model: str, seconds: float) -> None:
-        """Count a wait of a step for `model`. Raises KeyError if it is not in `MODELS`."""
+        """Record how long a step waited for `model`. Raises KeyError if it is not in `MODELS`."""
         if model not in MODELS:
             raise KeyError(model)
         self._waits.labels(model).observe(seconds)
 
     def observe(self, trace: TurnTrace) -> None:
-        """Count a turn that has ended, and what its trace has."""
+        """Count a turn that has ended, with the times and counters of its trace."""
         self._turns.labels(trace.outcome).inc()
         for histogram, ms in (
             (self._voice_to_voice, voice_to_voice_ms(trace)),

@@ -17,8 +17,8 @@ client that cannot take a session must not be able to end it either.
 **The rule of the stolen token.** A token is spent once its successor has reached the client. The
 caller reports that with `delivered` (the client has answered a ping that was sent after it). Until
 then the old token still works, because the connection may break again before the new one arrives.
-If somebody shows a spent token, two parties have held it, and the thief cannot be told from the
-client. So the session ends for both, and the client begins a new one.
+If somebody shows a spent token, two parties have held it, and the server cannot know which of them
+is the thief. So the session ends for both, and the client begins a new one.
 
 This module knows no sockets and no clock: the caller gives both.
 """

@@ -257,7 +257,7 @@ class ClientSession:
         self._speaking.cancel(turn)
 
     def _truncate(self, event: ItemTruncate) -> None:
-        """Cut a message of the model at what was heard; one in progress is first cancelled."""
+        """Cut a message of the model where hearing ended; one in progress is cancelled first."""
         if (turn := self._speaking.turn_of(event.item_id)) is not None:
             self.session.cancel(turn)
             self._speaking.cancel(turn, event)
