@@ -23,7 +23,7 @@ from voiceloop.server.limits import Bucket
 PIECE = 2048
 """Bytes that are taken at once: up to 341 frames, which are about 3 ms of work."""
 WEIGHT_BYTES = 2**14
-"""Bytes that count as one frame: the longest message takes up to 40 ms."""
+"""Bytes of a message that count as one frame. The longest message takes up to 40 ms of work."""
 UNREAD_BYTES = 2**20
 """Unread bytes in the socket, of pongs and answers, beyond which nothing more is taken."""
 HEAD_BYTES = 2**15

@@ -1,7 +1,7 @@
 """The server's log for a person at a terminal: who came and went, in plain words.
 
-It shows less than the log for programs: warnings, errors, and messages with a sentence here. In
-both logs no client can forge a line, and what was said is shown only on request.
+It shows less than the log for programs: warnings, errors, and messages that have a sentence in
+`SENTENCES`. In both logs no client can forge a line, and what was said is shown only on request.
 """
 
 from __future__ import annotations

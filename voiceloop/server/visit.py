@@ -257,7 +257,7 @@ class ClientSession:
         self._speaking.cancel(turn)
 
     def _truncate(self, event: ItemTruncate) -> None:
-        """Cut a message of the model where hearing ended; one in progress is cancelled first."""
+        """Cut a message of the model to what was heard. If it is in progress, cancel it first."""
         if (turn := self._speaking.turn_of(event.item_id)) is not None:
             self.session.cancel(turn)
             self._speaking.cancel(turn, event)

@@ -70,8 +70,8 @@ class WebSocket:
     async def vanished(self, ping_s: float) -> None:
         """Wait until the client is no longer there.
 
-        A client that is there sends a message, or answers a ping, within `ping_s` seconds. Sending
-        the ping counts: behind data that a vanished client does not read, it would wait for ever.
+        A client that is there sends a message, or answers a ping, within `ping_s` seconds. That
+        time includes sending the ping, which waits behind data that the client does not read.
         """
         while True:
             await anyio.sleep(ping_s)

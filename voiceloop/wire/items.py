@@ -87,7 +87,7 @@ class Message(Object, frozen=True, tag="message"):
 
 
 class FunctionCall(Object, frozen=True, tag="function_call"):
-    """A call of one of the client's functions by the model."""
+    """A call by the model of a function that the client has."""
 
     name: Annotated[str, Meta(max_length=64)]
     """Name of the function."""

@@ -87,9 +87,9 @@ class SemanticVad(Settings, frozen=True, tag="semantic_vad"):
     """Turn detection that ends a turn soon after words that sound finished, later after others."""
 
     eagerness: Literal["low", "medium", "high", "auto"] = "auto"
-    """How soon to answer: the silence if it is unclear whether the user has finished, and after
-    words that ask for more. `low`: 1 s and 1.2 s; `medium` and `auto`: 0.5 s and 1.1 s unless the
-    server is configured otherwise; `high`: 0.3 s and 0.6 s."""
+    """How soon to answer. It sets two silences: if it is unclear whether the user has finished,
+    and after words that ask for more. `low`: 1 and 1.2 s; `high`: 0.3 and 0.6 s; `medium` and
+    `auto`: 0.5 and 1.1 s, unless the server is configured otherwise."""
     create_response: bool = True
     """Whether the model answers when the turn ends."""
     interrupt_response: bool = True
@@ -367,8 +367,8 @@ class TranscriptionAudio(Object, frozen=True):
 class TranscriptionSession(Object, frozen=True):
     """The settings of a session of type `transcription`, as they are sent to the client.
 
-    They are a part of the keys of a conversation. An update of its other keys is refused, unless
-    only the server sets them.
+    It has only these keys of the settings of a conversation. Changes of the others are refused,
+    except keys that only the server sets.
     """
 
     id: str
