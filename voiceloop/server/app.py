@@ -76,9 +76,9 @@ class App:
             place.access,
             place.site,
             self.metrics,
-            full=lambda: self._lobby is not None and self._lobby.full,
+            full=lambda: self._registry is not None and self._registry.full,
         )
-        self._lobby: SessionRegistry | None = None
+        self._registry: SessionRegistry | None = None
         """None until the models are loaded; until then no client gets a session."""
         self._connections: set[Connection] = set()
         self._numbers = count(1)
@@ -89,7 +89,7 @@ class App:
     @property
     def sessions(self) -> int:
         """Number of sessions, connected and parked."""
-        return 0 if self._lobby is None else len(self._lobby)
+        return 0 if self._registry is None else len(self._registry)
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until a signal or a cancellation ends it. Call `ready` when clients may connect.
@@ -100,14 +100,14 @@ class App:
         limits = self._config.server
         opened = listening(place.binding, place.tls, limits, self._routes.answer, self._connect)
         with ExitStack() as stack:
-            async with opened as let_in_no_more, anyio.create_task_group() as tasks:
+            async with opened as stop_accepting, anyio.create_task_group() as tasks:
                 tasks.start_soon(self._work, stack, ready)
                 with _signals() as coming:
                     signals.note(await anext(coming))
                     tasks.start_soon(_leave_at_next, coming)
                     logger.info("ending", extra={"clients": len(self._connections)})
-                    self.interrupted = self._lobby is None
-                    let_in_no_more()
+                    self.interrupted = self._registry is None
+                    stop_accepting()
                     await self._drain()
                     tasks.cancel_scope.cancel()
 
@@ -118,18 +118,20 @@ class App:
         for runner in engines.runners:
             if isinstance(runner, ModelThread):
                 runner.waited = self.metrics.waited
-        self._lobby = SessionRegistry(engines, self._config, self.metrics, self._wake, self._offers)
+        self._registry = SessionRegistry(
+            engines, self._config, self.metrics, self._wake, self._offers
+        )
         self._routes.samples, self._routes.unready = Samples(engines), ""
         ready()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._lobby.expire)
+            tasks.start_soon(self._registry.expire)
             tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
 
     async def _drain(self) -> None:
         """Wait for replies to end, then close all connections."""
         self._routes.unready = "the server is going down"
-        if self._lobby is not None:
-            self._lobby.closing = True
+        if self._registry is not None:
+            self._registry.closing = True
         with anyio.move_on_after(DRAIN_S):
             while any(one.visit.responding for one in self._connections):
                 await self._changed.wait()
@@ -142,22 +144,22 @@ class App:
     async def _connect(self, socket: WebSocket, request: HttpRequest) -> None:
         """Serve a client that is allowed to connect."""
         access = self._place.access
-        judged = access.judge(request.target, request.headers)
-        lobby, limits = self._lobby, self._config.server
-        assert lobby is not None and isinstance(judged, Allowed), "nobody else gets a socket"
+        verdict = access.judge(request.target, request.headers)
+        registry, limits = self._registry, self._config.server
+        assert registry is not None and isinstance(verdict, Allowed), "nobody else gets a socket"
         beside = access.beside(request.headers, request.peer)
-        ticket = lobby.admit(judged.key, beside=beside)
+        ticket = registry.admit(verdict.key, beside=beside)
         if isinstance(ticket, Refusal):
-            told = {"reason": ticket.reason.value, "why": ticket.text}
-            logger.info("a request was refused", extra=told)
+            fields = {"reason": ticket.reason.value, "why": ticket.text}
+            logger.info("a request was refused", extra=fields)
             await socket.close(TRY_AGAIN, ticket.text)
             return
         VISIT.set(next(self._numbers))
-        told = {"client": "browser" if request.browser else "program", "key": judged.key}
-        logger.info("a visit begins", extra=told)
+        fields = {"client": "browser" if request.browser else "program", "key": verdict.key}
+        logger.info("a visit begins", extra=fields)
         begun = anyio.current_time()
         connection = Connection(
-            socket, lobby, ticket, limits, self.metrics, transcribes=judged.transcribes
+            socket, registry, ticket, limits, self.metrics, transcribes=verdict.transcribes
         )
         self._connections.add(connection)
         try:
@@ -169,14 +171,14 @@ class App:
             self._connections.discard(connection)
             self._wake()
             with anyio.CancelScope(shield=True):
-                may_return = await lobby.leave(connection)
-            told = {
+                may_return = await registry.leave(connection)
+            fields = {
                 "lasted_s": anyio.current_time() - begun,
                 "turns": connection.turns,
                 "why": connection.why,
                 "may_return": may_return,
             }
-            logger.info("a visit is over", extra=told)
+            logger.info("a visit is over", extra=fields)
 
     async def _look_after(self, socket: WebSocket, connection: Connection) -> None:
         """Close the connection once its client no longer answers pings."""

@@ -44,7 +44,7 @@ class Asking:
         self._microphone = microphone
         self._speaking = speaking
         self._out = out
-        self._asked: ResponseSettings | None = None
+        self._requested: ResponseSettings | None = None
         """Settings of the requested response that is about to begin."""
         self._waiting = 0
         """Requests whose responses have not begun."""
@@ -55,11 +55,11 @@ class Asking:
         """Check a request, and queue it behind the audio. Raises ProtocolError if it is invalid."""
         dialogue = self._dialogue
         dialogue.check_responds()
-        asked = dialogue.settings.response(event.response)
-        choices.check_size(asked, dialogue.config.server, "response")
-        choices.check_choice(asked, dialogue.conversation, "response")
-        dialogue.check_room(asked, "response")
-        choices.with_voice(asked, dialogue.engines.tts, "response")
+        requested = dialogue.settings.response(event.response)
+        choices.check_size(requested, dialogue.config.server, "response")
+        choices.check_choice(requested, dialogue.conversation, "response")
+        dialogue.check_room(requested, "response")
+        choices.with_voice(requested, dialogue.engines.tts, "response")
         if self._waiting >= MOST_WAITING:
             raise ProtocolError(
                 f"{MOST_WAITING} responses are waiting for the audio before them to be heard",
@@ -72,17 +72,17 @@ class Asking:
 
     def take(self) -> ResponseSettings:
         """Return the settings of the response that begins now: the requested or the session's."""
-        asked, self._asked = self._asked, None
-        return asked or self._dialogue.settings.response()
+        requested, self._requested = self._requested, None
+        return requested or self._dialogue.settings.response()
 
     def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
         """Let the language model read the conversation in the ledger, or else the input that the
         settings of a response have. By default `settings` are those of the session."""
         settings = settings or self._dialogue.settings
-        own = isinstance(settings, ResponseSettings) and settings.input is not None
+        has_input = isinstance(settings, ResponseSettings) and settings.input is not None
         conversation, items = self._dialogue.conversation, self._dialogue.read(settings)
         instructions, tools, required = self._dialogue.seen(settings)
-        system, past = history(instructions, items, () if own else self.unanswered.items)
+        system, past = history(instructions, items, () if has_input else self.unanswered.items)
         self._session.rewrite(lambda: conversation.rewrite(system, past, tools, required))
         self.unanswered.rewritten()
 
@@ -102,30 +102,30 @@ class Asking:
             self._out.refuse(_busy(), event.event_id)
             return
         settings = self._dialogue.settings
-        asked = settings.response(event.response)
+        requested = settings.response(event.response)
         try:
-            asked = choices.with_voice(asked, self._dialogue.engines.tts, "response")
-            self._dialogue.read(asked)
+            requested = choices.with_voice(requested, self._dialogue.engines.tts, "response")
+            self._dialogue.read(requested)
         except ProtocolError as error:
             self._out.refuse(error, event.event_id)
             return
-        differs = asked.input is not None
-        differs = differs or self._dialogue.seen(asked) != self._dialogue.seen(settings)
-        self._asked = asked
+        differs = requested.input is not None
+        differs = differs or self._dialogue.seen(requested) != self._dialogue.seen(settings)
+        self._requested = requested
         if differs:
-            self.rewrite(asked)
-        self.answering = self._answer(asked)
+            self.rewrite(requested)
+        self.answering = self._answer(requested)
         if self.answering is None:
-            self._asked = None
+            self._requested = None
             if differs:
                 self.rewrite()
             self._out.refuse(self._refusal(), event.event_id)
 
-    def _answer(self, asked: ResponseSettings) -> int | None:
+    def _answer(self, requested: ResponseSettings) -> int | None:
         """Have the session answer. Return the number of the answered turn, or None."""
-        options = self._dialogue.options(asked)
-        if asked.input is not None:
-            said = unanswered(self._dialogue.read(asked))
+        options = self._dialogue.options(requested)
+        if requested.input is not None:
+            said = unanswered(self._dialogue.read(requested))
             return self._session.write(said or SILENCE, options)
         if results := self.unanswered.take_results():
             return self._session.answer_calls(results, options)
@@ -135,7 +135,7 @@ class Asking:
         answered = self._session.respond(options)
         if answered is None and self._session.idle and not self.unanswered.missing():
             # No turn is left to answer: reply to the conversation as it is, even an empty one.
-            self.rewrite(asked)
+            self.rewrite(requested)
             return self._session.write(unanswered(self._dialogue.ledger.items) or SILENCE, options)
         return answered
 

@@ -181,12 +181,12 @@ class Access:
         if not _FORWARDED.isdisjoint(name.lower() for name, _ in headers):
             return False
         host = _parsed(called)
-        own = f"{self._scheme}://{called}"
+        own_origin = f"{self._scheme}://{called}"
         return (
             is_loopback(peer)
             and host is not None
             and host[0] in _HERE
-            and _value(headers, "origin") == own
+            and _value(headers, "origin") == own_origin
         )
 
     def _add(self, scheme: str, host: str, port: int | None) -> None:

@@ -33,11 +33,11 @@ OF_RESPONSES = ("output_modalities", "instructions", "tools", "tool_choice", "ma
 S = TypeVar("S", SessionSettings, ResponseSettings)
 
 
-def about(config: Config, tts: Tts, asked: Extensions) -> Extensions:
+def about(config: Config, tts: Tts, requested: Extensions) -> Extensions:
     """Return the extensions that a client has requested, completed by the server's voices, models,
     example questions and notes."""
     return replace(
-        asked,
+        requested,
         voices=tuple(_voice(name, tts) for name in tts.voices()),
         models=tuple(engine_names(config).split(", ")),
         examples=examples(config),
@@ -82,15 +82,15 @@ def with_voice(settings: S, tts: Tts, param: str) -> S:
 
     Raises ProtocolError for any other unknown voice; it names the key within `param`.
     """
-    asked = settings.audio.output.voice
-    if asked in STOCK_VOICES and asked not in tts.voices():
-        asked = tts.voice
+    requested = settings.audio.output.voice
+    if requested in STOCK_VOICES and requested not in tts.voices():
+        requested = tts.voice
     try:
-        tts.check_voice(asked)
+        tts.check_voice(requested)
     except ConfigError as error:
         where = f"{param}.audio.output.voice"
         raise ProtocolError(error.message, error.hint, param=where) from error
-    return renamed(settings, asked)
+    return renamed(settings, requested)
 
 
 def renamed(settings: S, voice: str) -> S:
@@ -99,20 +99,20 @@ def renamed(settings: S, voice: str) -> S:
     return replace(settings, audio=replace(settings.audio, output=output))
 
 
-def language(asr: Asr, asked: str | None) -> str | None:
+def language(asr: Asr, requested: str | None) -> str | None:
     """Return the recogniser's code for a requested language, with or without a region. None, which
     requests nothing, stays None.
 
     Raises ProtocolError for a language that the recogniser does not know.
     """
-    if asked is None or asked in asr.languages:
-        return asked
-    plain = re.split("[-_]", asked.lower(), maxsplit=1)[0]
+    if requested is None or requested in asr.languages:
+        return requested
+    plain = re.split("[-_]", requested.lower(), maxsplit=1)[0]
     if plain in asr.languages:
         return plain
-    near = nearest(asked, asr.languages)
+    near = nearest(requested, asr.languages)
     raise ProtocolError(
-        f"{asr.name} does not know the language '{asked}'",
+        f"{asr.name} does not know the language '{requested}'",
         f"did you mean '{near}'?" if near else f"it knows {', '.join(sorted(asr.languages))}",
         param="session.audio.input.transcription.language",
     )
@@ -122,7 +122,7 @@ def offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
     """Return the functions that the model may call."""
     if settings.tool_choice == "none":
         return ()
-    return tuple(Tool(own.name, own.description, own.parameters) for own in settings.tools)
+    return tuple(Tool(tool.name, tool.description, tool.parameters) for tool in settings.tools)
 
 
 def required(settings: SessionSettings | ResponseSettings) -> tuple[str, ...]:

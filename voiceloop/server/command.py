@@ -75,7 +75,7 @@ def serve(command: Serve) -> int:
     access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
     check_port(binding)
     site = load(bundled("web"))
-    command, told = settle(command, looks=True)
+    command, notice = settle(command, looks=True)
     _start_log(command)
     scheme = "https" if secure else "http"
     startup.configure(command.settings.threads)
@@ -92,7 +92,7 @@ def serve(command: Serve) -> int:
 
     def ready() -> None:
         print(f"listening on {where}: open it in a browser, Ctrl-C ends", flush=True)
-        for note in (*told.all(), *notes(command.settings)):
+        for note in (*notice.all(), *notes(command.settings)):
             print(note, flush=True)
 
     anyio.run(app.run, ready, backend_options=LOOP)

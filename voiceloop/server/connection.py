@@ -82,7 +82,7 @@ class Connection:
     def __init__(
         self,
         transport: Transport,
-        lobby: SessionRegistry,
+        registry: SessionRegistry,
         ticket: Ticket,
         limits: ServerConfig,
         metrics: Metrics,
@@ -97,14 +97,14 @@ class Connection:
         """Whether the client was sent a token to resume the session."""
         self.over = anyio.Event()
         """Set once nothing of the session runs on this connection any more."""
-        self.grant = lobby.begin(self)
+        self.grant = registry.begin(self)
         """The session, and the token to resume it."""
         if transcribes:
             self.dialogue.transcribe()
-        self._lobby = lobby
+        self._registry = registry
         self._transport = transport
         self._meter = _Meter(limits, metrics)
-        self._outbox = Outbox(lobby.new_id, metrics)
+        self._outbox = Outbox(registry.new_id, metrics)
         self.visit = ClientSession(self.dialogue, self._outbox, self._note_end)
         """The client session that runs on this connection."""
         self._scope = anyio.CancelScope()
@@ -246,12 +246,12 @@ class Connection:
 
     async def _offer(self) -> None:
         """Offer the client the language-model servers of this machine, if it may choose one."""
-        if self.ticket.beside and self._lobby.offers is not None:
-            servers = await self._lobby.offers.look()
+        if self.ticket.beside and self._registry.offers is not None:
+            servers = await self._registry.offers.look()
             self.visit.offer(servers)
 
     def _use(self, event: UseLlmServer) -> None:
-        if not self.ticket.beside or self._lobby.offers is None:
+        if not self.ticket.beside or self._registry.offers is None:
             raise ProtocolError(
                 "nobody but a page of this server that was opened on its machine chooses who "
                 "replies, and only where that is offered",
@@ -264,16 +264,16 @@ class Connection:
     async def _begin_use(self, event: UseLlmServer) -> None:
         """Let another language-model server reply, while the conversation goes on."""
         try:
-            self._outbox.put(await self._lobby.use(event.server))
+            self._outbox.put(await self._registry.use(event.server))
         except VoiceloopError as error:
             refusal = ProtocolError(error.message, error.hint, param="server")
             self._outbox.refuse(refusal, event.event_id)
 
     # ---- the session
 
-    async def _converse(self, visit: ClientSession) -> None:
+    async def _converse(self, client_session: ClientSession) -> None:
         try:
-            await visit.run()
+            await client_session.run()
         except Exception:
             logger.exception("a session broke")
             self._fail("the session broke; connect again", INTERNAL)
@@ -284,11 +284,11 @@ class Connection:
         self._meter.metrics.observe(trace)
         self.charge(Kind.GENERATED, trace.counters.get("tokens", 0))
         self.charge(Kind.PREFILL, trace.counters.get("tokens_read", 0))
-        self._lobby.turn_over()
+        self._registry.turn_over()
 
     async def _take_up(self, event: Resume) -> None:
         """Resume the session that the client had before its connection broke."""
-        found = self._lobby.resume(event.token, self)
+        found = self._registry.resume(event.token, self)
         # Shielded: a session must be handed over whole, even if this connection ends meanwhile.
         with anyio.CancelScope(shield=True):
             if found.evicted is not None:
@@ -297,15 +297,15 @@ class Connection:
             if isinstance(found, Grant):
                 await self._move_to(found)
             elif found.ended is not None:
-                await self._lobby.forget(found.ended)
+                await self._registry.forget(found.ended)
         if isinstance(found, Loss):
             raise ProtocolError(GONE, "go on with the new session", code="resume_failed")
 
     async def _move_to(self, found: Grant[Dialogue, Connection]) -> None:
         await self.visit.stop()
-        await self._lobby.forget(self.dialogue)
+        await self._registry.forget(self.dialogue)
         self.grant = found
-        await self._lobby.renew(self.dialogue)
+        await self._registry.renew(self.dialogue)
         logger.info("a conversation goes on", extra={"of": self.dialogue.visit})
         self.dialogue.visit = VISIT.get()
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
@@ -319,7 +319,7 @@ class Connection:
     def _give_token(self) -> None:
         self.resumable = True
         token = SessionToken(self.grant.token, self._meter.limits.resume_s)
-        self._outbox.put(token, arrived=partial(self._lobby.delivered, self))
+        self._outbox.put(token, arrived=partial(self._registry.delivered, self))
 
 
 class _Meter:

@@ -112,11 +112,11 @@ class Dialogue:
         former, self.config = self.engines.llm, config
         self.engines = replace(self.engines, llm=llm)
         self.conversation = begun(llm, config, self._began)
-        own = self.settings.instructions == former.system
+        unchanged = self.settings.instructions == former.system
         self.settings = structs.replace(
             self.settings,
             model=llm.name,
-            instructions=llm.system if own else self.settings.instructions,
+            instructions=llm.system if unchanged else self.settings.instructions,
             voiceloop=choices.about(config, self.engines.tts, self.settings.voiceloop),
         )
 
@@ -139,8 +139,8 @@ class Dialogue:
 
     def read(self, settings: SessionSettings | ResponseSettings) -> list[Item]:
         """Return the items that the language model reads. Raises ProtocolError for unknown ids."""
-        own = settings.input if isinstance(settings, ResponseSettings) else None
-        return self.ledger.items if own is None else self.ledger.quoted(own, "response.input")
+        given = settings.input if isinstance(settings, ResponseSettings) else None
+        return self.ledger.items if given is None else self.ledger.quoted(given, "response.input")
 
     def check_room(self, settings: SessionSettings | ResponseSettings, param: str) -> None:
         """Raise ProtocolError, which names `param`, if instructions and tools leave no room for a

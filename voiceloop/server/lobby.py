@@ -72,25 +72,27 @@ class SessionRegistry:
             self._metrics.refused(admitted.reason)
         return admitted
 
-    def begin(self, own: Connection) -> Grant[Dialogue, Connection]:
+    def begin(self, connection: Connection) -> Grant[Dialogue, Connection]:
         """Begin a session for the client of a new connection."""
         engines = replace(self._engines, vad=load_vad(self._config))
         now = wall_time(self._config.timezone)
         conversation = begun(engines.llm, self._config, now)
         dialogue = Dialogue(engines, self._config, conversation, self.new_id, now)
-        grant = self._sessions.begin(own.ticket.key, dialogue, own)
+        grant = self._sessions.begin(connection.ticket.key, dialogue, connection)
         self._count()
         return grant
 
     def resume(
-        self, token: str, own: Connection
+        self, token: str, connection: Connection
     ) -> Grant[Dialogue, Connection] | Loss[Dialogue, Connection]:
-        """Resume the session of `token`. If that succeeds, the one that `own` began with ends."""
-        found = self._sessions.resume(token, own.ticket.key, own, anyio.current_time())
+        """Resume the session of `token`. If that succeeds, the connection's first session ends."""
+        found = self._sessions.resume(
+            token, connection.ticket.key, connection, anyio.current_time()
+        )
         if isinstance(found, Loss):
             self._metrics.refused(found.reason)
         else:
-            self._sessions.end(own.grant.session, own)
+            self._sessions.end(connection.grant.session, connection)
         self._count()
         return found
 
@@ -108,27 +110,27 @@ class SessionRegistry:
             await self._engines.llm_runner.call(dialogue.close)
             dialogue.think_with(self._engines.llm, self._config)
 
-    def delivered(self, own: Connection) -> None:
+    def delivered(self, connection: Connection) -> None:
         """Note that the newest token has reached the client."""
-        self._sessions.delivered(own.grant.session, own)
+        self._sessions.delivered(connection.grant.session, connection)
 
     async def forget(self, dialogue: Dialogue) -> None:
         """Free what a session holds after its end, when nothing of it runs any more."""
         await self._engines.llm_runner.call(dialogue.close)
 
-    async def leave(self, own: Connection) -> bool:
+    async def leave(self, connection: Connection) -> bool:
         """Free the place of a connection that has ended, and park or end its session. Return True
         if the session waits for its client."""
-        self._admission.release(own.ticket)
+        self._admission.release(connection.ticket)
         over: list[Dialogue] = []
-        if own.resumable and self._config.server.resume_s and not self.closing:
-            over = self._sessions.park(own.grant.session, own, anyio.current_time())
-        elif self._sessions.end(own.grant.session, own):
-            over = [own.dialogue]
+        if connection.resumable and self._config.server.resume_s and not self.closing:
+            over = self._sessions.park(connection.grant.session, connection, anyio.current_time())
+        elif self._sessions.end(connection.grant.session, connection):
+            over = [connection.dialogue]
         for dialogue in over:
             await self.forget(dialogue)
         self._count()
-        return own.grant.session.socket is None
+        return connection.grant.session.socket is None
 
     async def expire(self) -> None:
         """End parked sessions whose client has not come back in time, until cancelled."""

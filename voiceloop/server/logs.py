@@ -81,7 +81,7 @@ def start(
     """Log all records to `stream`. Return the root logger's new handler, for its removal."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter)
-    handler.addFilter(_note_visit)
+    handler.addFilter(_add_visit)
     logging.getLogger().addHandler(handler)
     logging.getLogger("voiceloop").setLevel(level)
     # At lower levels websockets logs headers, which have keys, and frames, which have speech.
@@ -89,7 +89,7 @@ def start(
     return handler
 
 
-def _note_visit(record: logging.LogRecord) -> bool:
+def _add_visit(record: logging.LogRecord) -> bool:
     """Add the number of the client session to a record. Return True, to keep the record."""
     if visit := VISIT.get():
         record.visit = visit

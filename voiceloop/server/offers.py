@@ -46,7 +46,7 @@ class Offers:
         self._load = load
         self._found: Mapping[str, LocalServer] = {}
         self._taken = False
-        self._one = anyio.Lock()
+        self._lock = anyio.Lock()
 
     @staticmethod
     def of(command: Choosing) -> Offers | None:
@@ -72,7 +72,7 @@ class Offers:
 
         Raises ConfigError for a server that is not offered, and what loading the model raises.
         """
-        async with self._one:
+        async with self._lock:
             server = self._found.get(id)
             if server is None or self._taken:
                 raise ConfigError(

@@ -78,9 +78,9 @@ def _over(fields: Fields) -> str:
     minutes, seconds = divmod(round(fields["lasted_s"]), 60)
     lasted = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
     turns = fields["turns"]
-    told = f"visit {fields['visit']} ends after {lasted}, {turns} turn{'s' * (turns != 1)}"
+    text = f"visit {fields['visit']} ends after {lasted}, {turns} turn{'s' * (turns != 1)}"
     why = f": {fields['why']}" if fields["why"] else ""
-    return f"{told}{why}{'; it may come back' if fields['may_return'] else ''}"
+    return f"{text}{why}{'; it may come back' if fields['may_return'] else ''}"
 
 
 def _ending(fields: Fields) -> str:

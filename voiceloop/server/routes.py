@@ -89,15 +89,15 @@ class Routes:
             case "/readyz":
                 return line(503, self.unready) if self.unready else line(200, "ready")
             case path if path in (SOCKET, METRICS) or path.startswith(VOICES):
-                return await self._judged(request, path)
+                return await self._protected(request, path)
             case _:
                 return self._site.answer(request.method, request.target, request.headers, called)
 
-    async def _judged(self, request: HttpRequest, path: str) -> HttpResponse | None:
+    async def _protected(self, request: HttpRequest, path: str) -> HttpResponse | None:
         """Return the response for a path that `Access.judge` protects; None for a websocket."""
-        judged = self._access.judge(request.target, request.headers)
-        if isinstance(judged, AccessRefused):
-            return self._refused(judged)
+        verdict = self._access.judge(request.target, request.headers)
+        if isinstance(verdict, AccessRefused):
+            return self._refused(verdict)
         if path == METRICS:
             return reply(200, *self._metrics.render())
         if self.unready or self.samples is None:
@@ -130,8 +130,8 @@ class Samples:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self._made = OrderedDict[str, bytes]()
-        self._one = anyio.Lock()
-        self._asked = 0
+        self._lock = anyio.Lock()
+        self._requests = 0
 
     async def answer(self, voice: str) -> HttpResponse:
         """Return a wav file of the voice. The status is 200, 404 for an unknown voice, or 503 if
@@ -140,11 +140,11 @@ class Samples:
             self._engines.tts.check_voice(voice)
         except ConfigError as error:
             return line(404, f"{error.message}; {error.hint}")
-        if self._asked >= WAITING:
+        if self._requests >= WAITING:
             return line(503, "others are trying voices; try again in a moment")
-        self._asked += 1
+        self._requests += 1
         try:
-            async with self._one:
+            async with self._lock:
                 if voice not in self._made:
                     self._made[voice] = await self._speak(voice)
                     while len(self._made) > KEPT:
@@ -152,7 +152,7 @@ class Samples:
                 self._made.move_to_end(voice)
                 return reply(200, self._made[voice], "audio/wav")
         finally:
-            self._asked -= 1
+            self._requests -= 1
 
     async def _speak(self, voice: str) -> bytes:
         tts, runner = self._engines.tts, self._engines.tts_runner

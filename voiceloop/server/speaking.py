@@ -155,12 +155,12 @@ class Speaking:
         cid = self._conversation_id
         response = Response(self._new_id, settings, self._ledger, conversation_id=cid)
         self._open[turn] = SpokenResponse(response, ResponseEncoder(settings.audio.output.format))
-        self._tell(*response.start())
+        self._put(*response.start())
 
     def burst(self, event: TokenBurst) -> None:
         """Send more text of a response."""
         spoken = self._open[event.turn]
-        self._tell(*spoken.response.text(event.text))
+        self._put(*spoken.response.text(event.text))
         spoken.tokens += len(event.ids)
 
     def call(self, call: ToolCall) -> str:
@@ -168,17 +168,17 @@ class Speaking:
         call_id = self._new_id("call")
         arguments = json.dumps(dict(call.arguments))
         response = self._open[call.turn].response
-        self._tell(*response.call(call_id, call.name, arguments, last=True))
+        self._put(*response.call(call_id, call.name, arguments, last=True))
         return call_id
 
-    def clause(self, event: Clause, *, told: bool) -> None:
-        """Note that a clause begins with the next audio. Send an event about it if `told`."""
+    def clause(self, event: Clause, *, report: bool) -> None:
+        """Note that a clause begins with the next audio. Send an event about it if `report`."""
         self._sounding = spoken = self._open[event.turn]
         if not event.index:
             self.speaker.begin()
         start, item_id = spoken.response.samples, spoken.response.message_id
         spoken.said.add(start, event)
-        if told and item_id:
+        if report and item_id:
             self._out.put(OutputClause(item_id, start / PER_MS, event.text))
 
     def played(self, event: Played) -> None:
@@ -231,7 +231,7 @@ class Speaking:
         elif trace.counters.get("too_long"):
             ending = ending or TOO_LONG
         heard = None if trace.outcome in ("done", "silent") else trace.heard
-        self._tell(*spoken.response.end(ending, usage=Usage.of(0, 0, spoken.tokens), heard=heard))
+        self._put(*spoken.response.end(ending, usage=Usage.of(0, 0, spoken.tokens), heard=heard))
         return spoken
 
     def leave(self, words: int) -> None:
@@ -240,7 +240,7 @@ class Speaking:
         for spoken in self._open.values():
             heard = spoken.said.first(words) if spoken is self._sounding else ""
             usage = Usage.of(0, 0, spoken.tokens)
-            self._tell(*spoken.response.end(spoken.ending or CUT_OFF, usage=usage, heard=heard))
+            self._put(*spoken.response.end(spoken.ending or CUT_OFF, usage=usage, heard=heard))
         self._open.clear()
 
     def _cut(self, turn: int, ending: StatusDetails) -> None:
@@ -253,8 +253,8 @@ class Speaking:
         # The reply may have begun before the client requested text alone.
         spoken = self._sounding
         if spoken is not None and spoken.response.spoken:
-            self._tell(*spoken.response.audio(spoken.encoder.feed(pcm)))
+            self._put(*spoken.response.audio(spoken.encoder.feed(pcm)))
 
-    def _tell(self, *events: ServerEvent) -> None:
+    def _put(self, *events: ServerEvent) -> None:
         for event in events:
             self._out.put(event)

@@ -55,7 +55,7 @@ class UserTurns:
         if event.turn in self._held:
             self._held[event.turn].append(event)
         elif event.turn in self._ids:
-            self._tell(event, settings)
+            self._report(event, settings)
 
     def hold(self, turn: int) -> None:
         """Hold back the events of a turn until it is decided whether it interrupts."""
@@ -64,7 +64,7 @@ class UserTurns:
     def interrupts(self, turn: int, settings: SessionSettings) -> None:
         """Send the events of a turn that were held back, since it interrupts."""
         for event in self._held.pop(turn, []):
-            self._tell(event, settings)
+            self._report(event, settings)
 
     def forget(self, turn: int) -> str | None:
         """Forget a turn that is over, or was none. Return the item id of the user's message."""
@@ -99,7 +99,7 @@ class UserTurns:
         if item_id is None or turn in self._held:
             return
         if not any(item.id == item_id for item in self._ledger.items):
-            self._tell(TurnHeard(turn, sample, over=True), settings)
+            self._report(TurnHeard(turn, sample, over=True), settings)
         if settings.audio.input.transcription is not None:
             error = TranscriptionError("server_error", reason)
             self._send(TranscriptionFailed(item_id, 0, error))
@@ -121,7 +121,7 @@ class UserTurns:
         self._commit(Message("user", (InputAudioPart(transcript=""),), item_id))
         return True
 
-    def _tell(self, event: TurnHeard, settings: SessionSettings) -> None:
+    def _report(self, event: TurnHeard, settings: SessionSettings) -> None:
         item_id, ms = self._ids[event.turn], event.sample * 1000 // SPEECH_RATE
         found = settings.audio.input.turn_detection is not None
         if not event.over:

@@ -126,7 +126,7 @@ class ClientSession:
     def welcome_back(self) -> None:
         """Send the earlier items to a client that has come back, and to the language model."""
         self._asking.rewrite()
-        self._tell(self._dialogue.ledger.told_again())
+        self._send(self._dialogue.ledger.told_again())
 
     async def run(self) -> None:
         """Converse until `stop` is called."""
@@ -208,7 +208,7 @@ class ClientSession:
             case ItemRetrieve():
                 self._out.put(ledger.retrieve(event.item_id))
             case ItemDelete():
-                self._tell([ledger.delete(event.item_id)])
+                self._send([ledger.delete(event.item_id)])
                 self._asking.rewrite()
             case ItemTruncate():
                 self._truncate(event)
@@ -225,7 +225,7 @@ class ClientSession:
                 param="item.content",
             )
         created = ledger.create(event)
-        self._tell(created)
+        self._send(created)
         added = next(one.item.id for one in created if isinstance(one, ItemAdded))
         match item:
             case Message(role="user") if added == ledger.last_id:
@@ -235,8 +235,8 @@ class ClientSession:
                     self._asking.rewrite()
             case Message(role="assistant"):  # the client restores an earlier conversation
                 earlier = takewhile(lambda one: one.id != added, ledger.items)
-                asked = unanswered.take_texts([one.id for one in earlier])
-                self._dialogue.skills.note(asked, text_of(item), None)
+                question = unanswered.take_texts([one.id for one in earlier])
+                self._dialogue.skills.note(question, text_of(item), None)
                 self._asking.rewrite()
             case _:
                 self._asking.rewrite()
@@ -284,7 +284,7 @@ class ClientSession:
                 self._note_call(event)
             case Clause():
                 self._begin_response(event.turn)
-                self._speaking.clause(event, told=self._dialogue.settings.voiceloop.clauses)
+                self._speaking.clause(event, report=self._dialogue.settings.voiceloop.clauses)
             case Notice():
                 self._noticed = event.text
             case TurnTrace():
@@ -300,16 +300,16 @@ class ClientSession:
 
     def _note_floor(self, event: FloorChange) -> None:
         settings, item_id = self._dialogue.settings, self._speaking.item_of(event.rival)
-        told = item_id is not None and settings.voiceloop.pause
+        reports = item_id is not None and settings.voiceloop.pause
         logger.info("the user may interrupt", extra={"change": event.change, "item": item_id})
         match event.change:
             case "paused":
                 self._listening.hold(event.turn)
-                if told and item_id:
+                if reports and item_id:
                     self._out.put(OutputPaused(item_id))
             case "resumed":
                 self._listening.forget(event.turn)
-                if told and item_id:
+                if reports and item_id:
                     self._out.put(OutputResumed(item_id))
             case "interrupted":
                 self._speaking.interrupt(event.rival)
@@ -334,8 +334,10 @@ class ClientSession:
             sample = self.microphone.position
             self._listening.fail(trace.turn, self._noticed, sample, settings)
         item_id = self._listening.forget(trace.turn)
-        asked = trace.turn == self._asking.answering
-        if asked or (trace.outcome in ("done", "silent", "failed") and not dialogue.transcribes):
+        requested = trace.turn == self._asking.answering
+        if requested or (
+            trace.outcome in ("done", "silent", "failed") and not dialogue.transcribes
+        ):
             self._begin_response(trace.turn)  # it may have ended before its first word
         spoken = self._speaking.end(trace, self._noticed)
         if spoken is not None:
@@ -353,17 +355,17 @@ class ClientSession:
         self._asking.go_on()
         if settings.voiceloop.traces:
             response_id = spoken.response.id if spoken else None
-            self._out.put(TraceSent(response_id, item_id, told(trace)))
+            self._out.put(TraceSent(response_id, item_id, trace_fields(trace)))
         self._ended(trace)
 
-    def _tell(self, events: Iterable[ServerEvent]) -> None:
+    def _send(self, events: Iterable[ServerEvent]) -> None:
         for event in events:
             if isinstance(event, ItemDeleted):
                 self._asking.unanswered.forget(event.item_id)
             self._out.put(event)
 
 
-def told(trace: TurnTrace) -> dict[str, object]:
+def trace_fields(trace: TurnTrace) -> dict[str, object]:
     """Return a turn's trace as the client gets it; durations are in milliseconds."""
     parts, end = parts_ms(trace) or {}, trace.speech_end
     return {

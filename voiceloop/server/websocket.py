@@ -76,9 +76,9 @@ class WebSocket:
         while True:
             await anyio.sleep(ping_s)
             self._heard = False
-            with suppress(ConnectionClosed), anyio.move_on_after(ping_s) as asked:
+            with suppress(ConnectionClosed), anyio.move_on_after(ping_s) as scope:
                 await (await self._socket.ping())
-            if asked.cancelled_caught and not self._heard:
+            if scope.cancelled_caught and not self._heard:
                 return
 
 
@@ -97,7 +97,7 @@ async def listening(
     """
 
     async def process(socket: ServerConnection, request: http11.Request) -> http11.Response | None:
-        reply = await answer(_asked(request, socket))
+        reply = await answer(_request_of(request, socket))
         if reply is None:
             return None
         headers = Headers([*reply.headers, ("Date", formatdate(usegmt=True))])
@@ -108,7 +108,7 @@ async def listening(
         assert socket.request is not None, "it has been answered"
         socket.welcome()
         async with anyio.create_task_group() as tasks:
-            await connect(WebSocket(socket, tasks), _asked(socket.request, socket))
+            await connect(WebSocket(socket, tasks), _request_of(socket.request, socket))
             tasks.cancel_scope.cancel()
 
     try:
@@ -136,7 +136,7 @@ async def listening(
         yield partial(server.close, close_connections=False)
 
 
-def _asked(request: http11.Request, socket: ServerConnection) -> HttpRequest:
+def _request_of(request: http11.Request, socket: ServerConnection) -> HttpRequest:
     peer = socket.remote_address  # None if the client has gone already
     headers = list(request.headers.raw_items())
     return HttpRequest(request.method, request.path, headers, str(peer[0]) if peer else "")

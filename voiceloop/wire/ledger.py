@@ -81,9 +81,9 @@ class Ledger:
             where, code = "previous_item_id", "item_create_invalid_previous_item_id"
             position = self._order.index(self._found(previous, where, code).id) + 1
         deleted = self._insert(position, item)
-        told = without_audio(item)
+        sent = without_audio(item)
         before = self._before(item.id)
-        return [*deleted, ItemAdded(before, told), ItemDone(before, told)]
+        return [*deleted, ItemAdded(before, sent), ItemDone(before, sent)]
 
     def begin(self, item: Item) -> list[Change]:
         """Add an item of the server's at the end. If it is `in_progress`, `finish` must follow."""

@@ -242,8 +242,8 @@ class Response:
             begun = FunctionCall(item.call[1], "", item.call[0], item.id, "in_progress")
         else:
             begun = Message("assistant", (), item.id, "in_progress")
-        told: list[ServerEvent] = [OutputItemAdded(self.id, item.index, begun)]
-        return told if self._ledger is None else [*told, *self._ledger.begin(begun)]
+        events: list[ServerEvent] = [OutputItemAdded(self.id, item.index, begun)]
+        return events if self._ledger is None else [*events, *self._ledger.begin(begun)]
 
     def _closed(self, item: _Open, status: Status) -> list[ServerEvent]:
         text = "".join(item.text)

@@ -26,11 +26,11 @@ class ServerEvent(Object, frozen=True):
 
         Raises ValueError for NaN and infinite numbers: they would break the client's parser.
         """
-        told = plain(self)
+        fields = plain(self)
         for name in _local(type(self)):
-            del told[name]
-        told["event_id"] = event_id
-        return _ENCODER.encode(told)
+            del fields[name]
+        fields["event_id"] = event_id
+        return _ENCODER.encode(fields)
 
 
 def plain(value: object) -> Any:
