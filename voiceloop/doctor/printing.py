@@ -1,4 +1,4 @@
-"""Prints findings as they come: a line for each and one for its cure, or an object of JSON."""
+"""Prints findings as they come: each as one line and a line for its cure, or as a JSON object."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from voiceloop.terminal import printable
 
 COLOURS = {"ok": "green", "warning": "yellow", "broken": "bold red"}
 MARGIN = 9
-"""Columns for the mark."""
+"""Width of the column of marks, in characters."""
 
 Show = Callable[[Told], None]
 
 
 @contextmanager
 def printer(stream: TextIO, *, as_json: bool) -> Iterator[Show]:
-    """What prints to `stream`; on a terminal it tells what is being tried, too."""
+    """Yield a function that prints to `stream`. On a terminal it also shows the running check."""
     if as_json:
         yield lambda told: _show_json(stream, told)
         return
@@ -40,10 +40,10 @@ def printer(stream: TextIO, *, as_json: bool) -> Iterator[Show]:
 
 
 class _Console(Console):
-    """One that leaves it to the program what is done where nobody reads on."""
+    """A console that leaves it to the program to handle a closed pipe."""
 
     def on_broken_pipe(self) -> None:
-        """Called while the error is handled; rich itself would end the program."""
+        """Raise the error that is being handled; rich itself would end the program."""
         raise
 
 
