@@ -1,4 +1,4 @@
-"""All that is checked and measured on a device, in its order: what is exact, then what it costs."""
+"""All checks and measurements on a device, in order: first whether it is exact, then its costs."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from voiceloop.bench.modes import BenchPrompt, OurMode, interleave
 from voiceloop.config import LlmConfig
 
 PROMPT_WORDS = 60
-"""Tokens of the prompts that are answered."""
+"""Length of the prompts, in words. Each word is one token."""
 PROMPTS, TOKENS = 8, 64
 SHARE, DRAFT, PREDICTED, GAIN, FIRST_MS = 0.7, 1.4, 0.9, 1.4, 15.0
-"""What is asked of the largest pair: plain decoding's share of the floor, a draft step over its
-floor, the speed-up over what is predicted, the speed-up, and milliseconds to the first token."""
+"""Goals for the largest pair: plain decoding's share of the bandwidth floor, a draft step over its
+floor, the speed-up over the predicted one, the speed-up, and milliseconds to the first token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What is to be checked and measured."""
+    """The plan of checks and measurements."""
 
     device: torch.device
     pairs: Sequence[str]
-    """Synthetic pairs; the last one is asked of, and talks."""
+    """Synthetic pairs. Only the last one has goals, and takes part in conversations."""
     minutes: float
     progress: Callable[[str], None]
     began: float = field(default_factory=perf_counter)
 
     @property
     def small(self) -> bool:
-        """It is only tried, on a processor."""
+        """True on a CPU, where the code is only tried out."""
         return self.device.type == "cpu"
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left."""
+        """Seconds that are left; at least 10."""
         return max(10.0, 60 * self.minutes - (perf_counter() - self.began))
 
 
 def sections(course: Course) -> dict[str, Section]:
-    """By name."""
+    """Return all sections by name, in order."""
     device, size = course.device, LITTLE if course.small else Size()
 
     def told(name: str, section: Section) -> Section:
@@ -85,7 +85,7 @@ def sections(course: Course) -> dict[str, Section]:
 
 
 def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
-    """Rows of a synthetic pair; `after` it come so many."""
+    """Yield the rows about decoding with a pair; `after` is the number of pairs to come."""
     config = LlmConfig(device=_named(course.device), max_new_tokens=TOKENS, context=1024)
     pair = Pair(*load_models(config, name, ACCEPTANCE), config)
     texts = synthetic_prompts(vocabulary(name), PROMPTS, PROMPT_WORDS)
@@ -94,7 +94,7 @@ def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
         "plain": OurMode(pair.plain().conversation(), TOKENS),
         "speculative": OurMode(pair.conversation(), TOKENS),
     }
-    for prompt in prompts[:3]:  # graphs are captured when they are first wanted
+    for prompt in prompts[:3]:  # graphs are captured when they are first needed
         for mode in modes.values():
             mode.answer(prompt)
     if course.device.type == "cuda":
@@ -113,7 +113,7 @@ def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
 
 
 def _costs(name: str, found: dict[str, Any]) -> Iterator[Row]:
-    """What decoding takes."""
+    """Yield the rows about the costs of decoding."""
     modes, ratios, steps, floor = (
         found[part] for part in ("modes", "ratios", "steps", "bandwidth")
     )
@@ -174,7 +174,7 @@ def _gpu(name: str, own: dict[str, Any] | None) -> Iterator[Row]:
 
 
 def at_once(course: Course) -> Iterator[Row]:
-    """Rows of the last pair with recogniser and voice: side by side, and in conversation."""
+    """Yield the rows about the last pair with recogniser and voice: at once, and in a session."""
     for row in _at_once(course):
         yield row.told() if course.small else row
 
@@ -188,7 +188,7 @@ def _at_once(course: Course) -> Iterator[Row]:
         sizes = "small ones" if small else "large-v3-turbo's sizes, and the default ones of a VITS"
         yield Row("recogniser and voice", f"{cast.asr.name}, and {cast.tts.name}: {sizes}")
         yield from together(cast, config, 0.5 if small else 4.0)
-        # Needs anyio, which transformers brings; where it does not, this is one failed row.
+        # Needs anyio, which transformers installs. Without it, this section is one failed row.
         from lab.gpu.talk import talk
 
         course.progress("questions in a session")

@@ -1,8 +1,8 @@
-"""Clients that interrupt answers, or vanish in the middle of their turns.
+"""Clients that interrupt answers, or that vanish in the middle of their turns.
 
     python -m lab.load.callers < CALLS.json
 
-Prints `ready` once they may begin, and in the end what they saw, as JSON on one line.
+Prints `ready` before the clients begin, and at the end their results as one line of JSON.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from voiceloop.bench.load.plan import CallerTurn, Calls
 from voiceloop.server.port import LOOP
 
 INTERRUPT_AFTER_S = 0.7
-"""From an answer's first audio to the interruption."""
+"""Seconds from the first audible sample of an answer to the interruption."""
 LEAVING_AT_ONCE = 8
-"""Clients that come and vanish at the same time."""
+"""Number of clients that connect and vanish at the same time."""
 
 
 class Interrupter(Caller):
-    """A client that says something into every answer."""
+    """A client that interrupts every answer."""
 
     def __init__(self, number: int, calls: Calls, interruption: str) -> None:
         super().__init__(number, calls)
@@ -52,7 +52,7 @@ class Interrupter(Caller):
         return found[0]
 
     async def _sounds_since(self, known: set[str]) -> float:
-        """When the next answer, which is none of the `known`, begins to be heard."""
+        """Wait for an answer that is not in `known`; return when its first audible sample plays."""
         while True:
             for item_id, answer in self.received.answers.items():
                 if item_id not in known and answer.first_audible is not None:
@@ -61,7 +61,7 @@ class Interrupter(Caller):
 
 
 async def interrupt(calls: Calls, interruption: str) -> dict[str, Any]:
-    """Have every client's answers interrupted; tells when the last audio of each arrived."""
+    """Run clients that interrupt. Return their turns, and when each answer's last audio arrived."""
     callers = [Interrupter(number, calls, interruption) for number in range(len(calls.speaking))]
     go = anyio.Event()
     go.set()
@@ -80,7 +80,7 @@ async def interrupt(calls: Calls, interruption: str) -> dict[str, Any]:
 
 
 async def vanish(calls: Calls, leavers: int) -> dict[str, Any]:
-    """Have clients come, begin something and vanish, each with the right to come back."""
+    """Run clients with resumable sessions that begin a turn and vanish. Return their number."""
     left = list[int]()
     sound = frames(base64.b64decode(next(iter(calls.sounds.values()))))
 
@@ -117,7 +117,7 @@ async def _told_of(socket: ClientConnection, kind: str) -> None:
 
 
 async def run(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Interrupt or vanish, as is asked."""
+    """Run clients that vanish if the plan has `leavers`, otherwise clients that interrupt."""
     calls = Calls(**asked["calls"])
     if leavers := asked.get("leavers"):
         return await vanish(calls, leavers)
@@ -125,7 +125,7 @@ async def run(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Read what is to be done, do it, and print what was seen."""
+    """Read the plan from standard input, run its clients, and print their results."""
     asked = json.loads(sys.stdin.readline())
     print("ready", flush=True)
     print(json.dumps(anyio.run(run, asked, backend_options=LOOP)), flush=True)
