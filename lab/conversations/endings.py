@@ -242,7 +242,8 @@ def endpointing(
     config: TurnConfig,
     calibration: Calibration | None,
 ) -> dict[str, Any]:
-    """Return the figures of endpointing; `cuts` are the `cut_offs` of modes that decide it."""
+    """Return the figures of endpointing. `cuts` has the results of `cut_offs` for each mode that
+    makes its own endpoint decisions."""
     judged = any(one.probability is not None for one in found)
     policies: tuple[Policy, ...] = get_args(Policy) if judged else ("fixed", "trailing-words")
     return {

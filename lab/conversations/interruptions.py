@@ -19,7 +19,7 @@ from voiceloop.types import StageSpan, TurnTrace
 
 Verdict = Literal["resume", "interrupt"]
 SLACK_S = 0.032
-"""Length of the voice detector's window. A pause this long before the sound is still due to it."""
+"""The voice detector's window. A pause up to this long before the sound is due to it."""
 
 
 @dataclass(frozen=True, slots=True)

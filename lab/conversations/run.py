@@ -59,7 +59,7 @@ class Conversations(Bench, frozen=True, kw_only=True):
     turns: Annotated[int | None, written("N")] = None
     """Number of clips in every mode. The default is 24, or as many as eleven minutes allow."""
     modes: Annotated[str | None, written("A,B,…")] = None
-    """Ways of running a session. The default are those of the suite."""
+    """Ways of running a session. By default those of the suite."""
     seed: int = 0
     """The seed. Each seed draws another suite of the same kind."""
 

@@ -57,7 +57,7 @@ def babble(rng: Rng, count: int, dbfs: float, talkers: Sequence[Pcm]) -> Pcm:
 
 
 def cough(rng: Rng) -> tuple[Pcm, int | None]:
-    """Draw a cough of 200 to 450 ms. Return also where its voice begins; two in five have none."""
+    """Draw a cough of 200 to 450 ms. Return also where its voice begins, None for two in five."""
     parts = [
         _breath(rng, rng.uniform(30, 60), attack_ms=rng.uniform(1, 4), decay=1.5),
         _breath(rng, rng.uniform(150, 250), attack_ms=_JOIN_MS, decay=1.5) * rng.uniform(0.3, 0.5),
@@ -78,7 +78,7 @@ def cough(rng: Rng) -> tuple[Pcm, int | None]:
 
 
 def throat_clearing(rng: Rng) -> tuple[Pcm, int]:
-    """Draw two rough low sounds, 300 to 550 ms in all. Return also where the voice begins: at 0."""
+    """Draw a cleared throat: two rough low sounds, 300 to 550 ms in all. The voice begins at 0."""
     hz = rng.uniform(90, 140)
     parts = list[Wave]()
     for ms in (rng.uniform(130, 220), rng.uniform(180, 320)):

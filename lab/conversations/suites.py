@@ -1,7 +1,7 @@
 """The suites of the lab: synthetic recordings whose words, pauses and noise are known.
 
     pauses     questions with one or two silences of 200 to 700 ms between words
-    bargein    questions with long answers, and a sound to make while the answer plays
+    bargein    questions with long answers, and a sound of the user while the reply plays
     noise      questions among talkers, in hum or in hiss, at 20, 10 and 5 dB
     additions  questions that go on after a silence, most with words that do not change the answer
 

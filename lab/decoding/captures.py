@@ -11,7 +11,7 @@ from voiceloop.llm.decode.graphs import Capture, Graph, Plainly
 
 
 class Captures:
-    """A `Capture` that passes its work on to another one, and counts."""
+    """A `Capture` that passes work on to another one, and counts graphs, replays and costs."""
 
     def __init__(self, capture: Capture) -> None:
         self.graphs = 0

@@ -1,4 +1,4 @@
-"""Predicts the speed-up by speculation from the times of single passes, and compares it."""
+"""Compares the speed-up by speculation with the one predicted from the times of single passes."""
 
 from __future__ import annotations
 

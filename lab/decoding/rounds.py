@@ -81,7 +81,7 @@ def without_waits() -> Iterator[None]:
 
 
 def strictly(work: Callable[[], None]) -> Graph:
-    """Wrap `work` without capturing it, so that it raises if it waits; a `Capture`."""
+    """Return a graph that runs `work` uncaptured and raises if it waits. This is a `Capture`."""
 
     def strict() -> None:
         with without_waits():

@@ -28,7 +28,7 @@ T = TypeVar("T")
 WORDS = 12
 """Number of words in a question."""
 ACCEPTANCE = 0.7
-"""Probability that a draft token stands."""
+"""Probability that a draft token is accepted."""
 
 
 class Lane:

@@ -1,6 +1,6 @@
 """Checks and times our matrix products of few rows, for the matrices of a pair.
 
-Whether ours or torch's are faster depends on the card. Ours were tuned on one card.
+Whether ours or torch's are faster depends on the card. Ours were chosen on one card.
 """
 
 from __future__ import annotations

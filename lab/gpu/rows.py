@@ -73,8 +73,8 @@ def at_most(name: str, value: float, most: float, form: str) -> Row:
 
 
 def rows(sections: Mapping[str, Section]) -> Iterator[Row]:
-    """Yield the rows of all sections. If a section raises an error, a failed row tells, and the
-    next section begins. Lack of memory on the device is no failure.
+    """Yield the rows of all sections. A section that raises an error ends with a failed row, and
+    the next section begins. Lack of memory on the device is no failure.
     """
     for name, section in sections.items():
         try:

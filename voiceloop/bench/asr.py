@@ -107,7 +107,7 @@ def full_windows(config: Config) -> Config:
 
 
 def prefixes(window: DecodeCase, end: int | None = None) -> list[DecodeCase]:
-    """Return `window` and those beginnings of `CUTS_S` that end before `end` (default: its end)."""
+    """Return `window`, and its beginnings of the lengths `CUTS_S` that end before sample `end`."""
     last = len(window.pcm) if end is None else end
     cuts = (cut for cut in CUTS_S if cut * SPEECH_RATE < last)
     return [

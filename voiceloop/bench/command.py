@@ -100,7 +100,7 @@ class BenchLatency(Bench, frozen=True, kw_only=True):
     """Number of clips in every mode. The default is 24 (all of --input and of `people`), or as
     many as eleven minutes allow."""
     modes: Annotated[str | None, written("A,B,…")] = None
-    """Ways of running a session; of sequential,streaming,speculative. The default are those of the
+    """Ways of running a session; of sequential,streaming,speculative. By default those of the
     suite."""
     seed: Annotated[int, written("N")] = 0
     """The seed. Each seed draws another suite of the same kind."""
@@ -145,8 +145,8 @@ class BenchLoad(Bench, frozen=True, kw_only=True):
     """What the clients say. `bargein`: questions with long answers. `questions`: questions of any
     kind, with brief answers."""
     speaking: Annotated[int, written("N")] = 4
-    """Clients that ask and are answered, all at the same time. If there is only one client in all,
-    only the measurement of a client alone is made."""
+    """Clients that ask and are answered, all at the same time. If the whole load is one client, it
+    is measured only once, alone."""
     quiet: Annotated[int, written("M")] = 20
     """Clients beside them that send silence."""
     idle: Annotated[int, written("K")] = 180
@@ -156,7 +156,7 @@ class BenchLoad(Bench, frozen=True, kw_only=True):
 
 
 class BenchCompare(Command, frozen=True, kw_only=True):
-    """Compare two records of latency; status 1 where the second is worse."""
+    """Compare two records of latency; status 1 if the second is worse."""
 
     uses = ()
     examples = ("voiceloop bench compare before.json after.json",)

@@ -242,7 +242,7 @@ def record(
     machine: Mapping[str, object],
     calibration: Calibration | None = None,
 ) -> BenchRecord:
-    """Make the record of `measured`, of which `planned` clips were planned, on `machine`."""
+    """Make the record of the clips in `measured`; `planned` is the number of clips in the plan."""
 
     def outcomes(name: str) -> list[Outcome]:
         return [one.outcomes[name] for one in measured]

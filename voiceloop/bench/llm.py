@@ -171,7 +171,7 @@ def _own(config: LlmConfig, progress: Progress) -> dict[str, SpeculativeLlm]:
 def _every(
     config: LlmConfig, refused: dict[str, str], progress: Progress
 ) -> dict[str, SpeculativeLlm]:
-    """Load an engine for each draft, plain decoding first. Add errors of drafts to `refused`."""
+    """Load an engine for each draft, plain decoding first. Put into `refused` why others fail."""
     engines: dict[str, SpeculativeLlm] = {}
     for name in _names(config):
         progress(f"loading the draft {name}" if name != PLAIN else "loading the target")
@@ -181,7 +181,7 @@ def _every(
         except EngineError as error:
             if name == PLAIN:
                 raise
-            if not isinstance(error, ModelNotFound):  # what is not found is no language model
+            if not isinstance(error, ModelNotFound):  # else it is another kind of model
                 refused[name] = error.message
             continue
         if name == "auto" and not trained(llm):

@@ -10,7 +10,7 @@ PAUSE_S = 10.0
 
 
 class Progress:
-    """Shows progress texts. As a context manager, it clears the terminal's line at the end."""
+    """A callable that shows progress. As a context manager, it clears the line at the end."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

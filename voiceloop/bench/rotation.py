@@ -19,8 +19,8 @@ def rotation(
 ) -> Iterator[tuple[int, list[T]]]:
     """Yield the numbers 0 to `times` - 1, each with all `contestants` in the order of their turns.
 
-    Stops, but not before the first number, if the next one would end later than `limit_s` seconds
-    after the start when it takes as long as the longest so far.
+    The first number always comes. Another number comes only if it would end within `limit_s`
+    seconds of the start, should it take as long as the longest so far.
     """
     began, longest = perf_counter(), 0.0
     for number in range(times):

@@ -28,7 +28,7 @@ SPEAKER_RATE = 24_000
 HEARD_S = 0.2
 """Seconds of each reply that are played in real time, if only its beginning matters."""
 PATIENCE_S = 4.0
-"""Seconds after the end of its clip when a turn is ended that has not ended, as in babble."""
+"""Seconds after the clip at which a turn is ended by force, as may be necessary in babble."""
 LIMIT_S = 60.0
 """Seconds beyond the length of its clip after which a take fails with TimeoutError."""
 
@@ -42,7 +42,7 @@ class SessionMode:
     drafts: bool = True
     """True if the language model uses its draft."""
     endpoint: dict[str, object] = field(default_factory=dict[str, object])
-    """Changes to the section `turns` of the settings. A mode with changes decides its endpoints."""
+    """Changed settings of the section `turns`; such a mode makes its own endpoint decisions."""
 
 
 FOLLOWED = SessionMode("speculative")
@@ -73,7 +73,7 @@ class RecordingDetector(SpeechDetector):
     def end(self) -> TurnEnded:
         """End the turn, and record the endpoint."""
         ended = super().end()
-        # An endpoint that no event led to was decided some time after the last frame. A replay
+        # If no event is being reported, this was decided some time after the last frame. A replay
         # does not know that time, so it decides with the next frame.
         late = 0 if self._reporting else 1
         self.events.append(replace(ended, sample=ended.sample + late))
@@ -140,7 +140,7 @@ class Studio:
     def take(
         self, mode: SessionMode, clip: Clip, replay: Sequence[TurnEvent] | None = None
     ) -> Take:
-        """Play `clip` to a session, which makes or replays (`replay`) its endpoint decisions."""
+        """Play `clip` to a session. If `replay` is given, its endpoint decisions are replayed."""
         return anyio.run(self._take, mode, clip, replay)
 
     def whole(self, clip: Clip) -> str:

@@ -19,8 +19,8 @@ SLOWEST = {
 }
 """The figure by which each stage is judged, and its limit for keeping up with speech.
 
-`s_per_s` are seconds of work for a second of sound, at most. `tokens_per_s` are tokens per second,
-at least; spoken English has about four.
+For `s_per_s`, the seconds of work for a second of sound, the limit is the most. For `tokens_per_s`
+it is the least: spoken English has about four tokens per second.
 """
 
 

@@ -37,7 +37,7 @@ Told = str | Finding
 def examine(
     case: Case, checks: Mapping[str, Check], limit_s: float = LIMIT_S
 ) -> Generator[Told, None, None]:
-    """Run `checks` in order, and yield their names and findings. Closing this ends the process."""
+    """Run `checks` in order; yield their names and findings. Closing this ends their process."""
     left = dict(checks)
     while left:
         name = ""

@@ -71,7 +71,7 @@ def of_death(check: str, status: int) -> Finding:
 
 
 def of_hang(check: str, seconds: float) -> Finding:
-    """Return the finding of a check that gave no sign of life for `seconds`."""
+    """Return the finding of a check that has reported nothing for `seconds`."""
     return Finding(
         check,
         "broken",

@@ -21,7 +21,7 @@ from voiceloop.errors import DeviceError
 LISTEN_S = 0.5
 """Seconds of sound that are read from a microphone, or written to a speaker."""
 PATIENCE_S = 3.0
-"""Seconds that a device has for `LISTEN_S` of sound. A slower device does not work."""
+"""Seconds that a device has for `LISTEN_S` of sound. A slower device counts as not working."""
 POLL_S = 0.02
 OTHERS = "voiceloop talk --input list names the devices there are"
 ELSEWHERE = "voiceloop serve uses those of the browser"

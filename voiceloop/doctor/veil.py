@@ -37,7 +37,7 @@ class Veil:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], known: Mapping[str, str]) -> Veil:
-        """Make one for `environ`. `known` maps other private texts to what is shown instead."""
+        """Make a veil for `environ`. `known` maps other private texts to what is shown instead."""
         found = {
             private: f"${name}"
             for name, value in environ.items()

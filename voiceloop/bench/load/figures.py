@@ -34,7 +34,7 @@ def answers(turns: Sequence[CallerTurn]) -> dict[str, Any]:
 
 
 def understood(turns: Sequence[CallerTurn], texts: Mapping[str, str | None]) -> dict[str, int]:
-    """Count the words that were said and the errors in their transcripts; `texts` is by sound."""
+    """Count the words that were said and the errors in transcripts. `texts` has the true words."""
     found = [word_errors(texts[turn.said] or "", turn.transcript) for turn in turns]
     return {
         "words": sum(one.words for one in found),
