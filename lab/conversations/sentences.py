@@ -83,9 +83,9 @@ def added(kind: AdditionKind, first: str, addition: str) -> Addition:
 _SAID = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _ADDITIONS = _SAID["additions"]
 QUESTIONS = tuple(map(sentence, SENTENCES["questions"].strip().splitlines()))
-"""Questions of the starter models' domain on which neither of them was trained."""
+"""Questions of the starter models' domain, on which these models were not trained."""
 LONG_ANSWERS = tuple(map(sentence, SENTENCES["long_answers"].strip().splitlines()))
-"""Questions of that domain whose answers have 25 words or more."""
+"""Questions of the starter models' domain with answers of 25 words or more."""
 INTERRUPTIONS = tuple(_SAID["interruptions"])
 """Words with which users interrupt a reply."""
 BACKCHANNELS = tuple(_SAID["backchannels"])

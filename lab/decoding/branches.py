@@ -53,8 +53,8 @@ BEGINNING = 12
 EARLY_S = 0.5
 """Seconds before the end of speech by which a branch must have been begun."""
 BEHIND_S = 0.3
-"""Seconds from the end of a word until the language model gets it: the wait for a partial decode,
-of which one begins every quarter of a second, and the decode itself."""
+"""Seconds from the end of a word until the language model gets it. A partial decode begins every
+quarter of a second, and takes its time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def full_windows(config: Config) -> Config:
     return replace(config, asr=replace(config.asr, pad_s=None))
 
 
-# --- what is decoded ----------------------------------------------------------------------------
+# --- windows to decode ---------------------------------------------------------------------------
 
 
 def prefixes(window: DecodeCase, end: int | None = None) -> list[DecodeCase]:

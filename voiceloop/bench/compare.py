@@ -84,7 +84,7 @@ def _read(record: object, which: str) -> LatencyRead:
         ) from error
 
 
-# --- what is compared ----------------------------------------------------------------------------
+# --- figures and their comparison ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

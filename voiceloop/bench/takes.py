@@ -73,8 +73,8 @@ class RecordingDetector(SpeechDetector):
     def end(self) -> TurnEnded:
         """End the turn, and record the endpoint."""
         ended = super().end()
-        # If no event is being reported, this was decided some time after the last frame. A replay
-        # does not know that time, so it decides with the next frame.
+        # The session may end a turn while no event is being reported, some time after the last
+        # frame. A replay does not know that time, so it decides with the next frame.
         late = 0 if self._reporting else 1
         self.events.append(replace(ended, sample=ended.sample + late))
         return ended

@@ -146,8 +146,8 @@ def mode_figures(
 ) -> dict[str, Any]:
     """Return the figures of one mode.
 
-    `words` are the word errors of the clips whose words are known, `whole` those of decoding each
-    of these clips at once.
+    `words` are the word errors of all clips with known words. `whole` are the word errors when each
+    of these clips is decoded at once.
     """
     voice = [one.voice_to_voice_ms for one in outcomes if one.voice_to_voice_ms is not None]
     sums = [

@@ -46,7 +46,7 @@ class ExaminedMachine:
 
 
 def keeps_up(check: str, figures: Mapping[str, float]) -> bool:
-    """Return whether a stage is as fast as speech; True if none of `figures` tells."""
+    """Return whether a stage is as fast as speech; True if its figure is not in `figures`."""
     if check not in SLOWEST:
         return True
     name, limit = SLOWEST[check]
