@@ -68,8 +68,9 @@ def background(pcm: Pcm, rng: Rng, count: int) -> Pcm:
 def insert(pcm: Pcm, gaps: Sequence[Gap], background: Pcm) -> Pcm:
     """Insert `gaps` into `pcm` and fill them with `background`.
 
-    The gaps must be in order and further apart than two fades. The background keeps its own time
-    throughout the result, so that it can go on after the end without a seam.
+    The gaps must be in order and further apart than two fades. The background is counted from the
+    first sample of the result, also beneath speech, so that it can go on after the end without a
+    seam.
     """
     fade = samples(FADE_MS)
     rise = np.sin(np.pi / 2 * (np.arange(fade) + 0.5) / fade).astype(np.float32)
