@@ -38,7 +38,7 @@ def aligner() -> Align:
     def align(pcm: Pcm, words: Sequence[str]) -> Sequence[Stretch | None]:
         keys = [re.sub(r"[^a-z']", "", word.lower().replace("\u2019", "'")) for word in words]
         known = [bool(key) and decoder.lookup_word(key) is not None for key in keys]
-        spoken = [key for key, told in zip(keys, known, strict=True) if told]
+        spoken = [key for key, is_known in zip(keys, known, strict=True) if is_known]
         if not spoken:
             return [None] * len(words)
         decoder.set_align_text(" ".join(spoken))
@@ -55,7 +55,7 @@ def aligner() -> Align:
         if len(found) != len(spoken):
             return [None] * len(words)
         places = iter(found)
-        return [next(places) if told else None for told in known]
+        return [next(places) if is_known else None for is_known in known]
 
     return align
 

@@ -201,8 +201,8 @@ def curve(
     """
     waits = sorted({*WAITS_MS, configured_ms(policy, config)})
     # The hangover that is tried replaces the least silence of the calibration.
-    asked = calibration and replace(calibration, complete_ms=0)
-    return [_cost(found, _waiting(config, policy, wait), asked) | {"ms": wait} for wait in waits]
+    adapted = calibration and replace(calibration, complete_ms=0)
+    return [_cost(found, _waiting(config, policy, wait), adapted) | {"ms": wait} for wait in waits]
 
 
 def configured_ms(policy: Policy, config: TurnConfig) -> int:

@@ -58,30 +58,30 @@ def build(name: str, count: int, seed: int = 0) -> tuple[LabClip, ...]:
 
 
 def _pauses(drawn: Drawn) -> _Plan:
-    asked = drawn.pick(QUESTIONS)
+    question = drawn.pick(QUESTIONS)
 
     def make(spoken: list[Utterance]) -> LabClip:
         places = [word for word, distinct in enumerate(spoken[0].distinct) if word and distinct]
         count = min(len(places), drawn.rng.integers(1, 3))
         chosen = drawn.rng.choice(places, count, replace=False)
         return _clip(
-            drawn, spoken[0], asked, {int(word): drawn.uniform(PAUSE_MS) for word in chosen}
+            drawn, spoken[0], question, {int(word): drawn.uniform(PAUSE_MS) for word in chosen}
         )
 
-    return [drawn.line(asked.text)], make
+    return [drawn.line(question.text)], make
 
 
 def _bargein(drawn: Drawn) -> _Plan:
     """Plan a clip with an interruption: in turn words, a backchannel and a cough. Every other cough
     is a cleared throat."""
-    asked = drawn.pick(LONG_ANSWERS)
+    question = drawn.pick(LONG_ANSWERS)
     kind = get_args(InterruptionKind)[drawn.index % 3]
     pool = {"words": INTERRUPTIONS, "backchannel": BACKCHANNELS}.get(kind)
     text = drawn.pick(pool, every=3) if pool else ""
     clearing = not text and drawn.index // 3 % 2 == 1
 
     def make(spoken: list[Utterance]) -> LabClip:
-        clip = _clip(drawn, spoken[0], asked)
+        clip = _clip(drawn, spoken[0], question)
         voiced: int | None = 0
         if text:
             pcm, _ = place(spoken[1], sentence(text), {}, 0, drawn.uniform(SPEECH_DBFS))
@@ -94,12 +94,12 @@ def _bargein(drawn: Drawn) -> _Plan:
         sound = Interruption(kind, text, pcm, start, end, delay_ms, voiced)
         return replace(clip, interruption=sound)
 
-    return [drawn.line(one) for one in (asked.text, text) if one], make
+    return [drawn.line(one) for one in (question.text, text) if one], make
 
 
 def _noise(drawn: Drawn) -> _Plan:
     """Plan a clip with noise: in turn every kind of noise at every level."""
-    asked = drawn.pick(QUESTIONS)
+    question = drawn.pick(QUESTIONS)
     kinds: tuple[NoiseKind, ...] = get_args(NoiseKind)
     kind, snr_db = list(product(kinds, SNR_DB))[drawn.index % (len(kinds) * len(SNR_DB))]
     crowd = [
@@ -117,20 +117,22 @@ def _noise(drawn: Drawn) -> _Plan:
                 noise = hum(drawn.rng, length, 0)
             case "hiss":
                 noise = hiss(drawn.rng, length, 0)
-        return replace(_clip(drawn, spoken[0], asked, {}, noise, snr_db), noise=kind, snr_db=snr_db)
+        return replace(
+            _clip(drawn, spoken[0], question, {}, noise, snr_db), noise=kind, snr_db=snr_db
+        )
 
-    return [drawn.line(asked.text), *crowd], make
+    return [drawn.line(question.text), *crowd], make
 
 
 def _additions(drawn: Drawn) -> _Plan:
     addition = drawn.pick(ADDITIONS)
-    asked = addition.sentence
-    pause = {asked.standings.index("whole") + 1: drawn.uniform(PAUSE_MS)}
+    question = addition.sentence
+    pause = {question.standings.index("whole") + 1: drawn.uniform(PAUSE_MS)}
 
     def make(spoken: list[Utterance]) -> LabClip:
-        return replace(_clip(drawn, spoken[0], asked, pause), addition=addition)
+        return replace(_clip(drawn, spoken[0], question, pause), addition=addition)
 
-    return [drawn.line(asked.text)], make
+    return [drawn.line(question.text)], make
 
 
 RECIPES: Mapping[str, Callable[[Drawn], _Plan]] = {
@@ -144,14 +146,14 @@ RECIPES: Mapping[str, Callable[[Drawn], _Plan]] = {
 def _clip(
     drawn: Drawn,
     utterance: Utterance,
-    asked: Sentence,
+    question: Sentence,
     pauses: Mapping[int, float] | None = None,
     noise: Pcm | None = None,
     snr_db: float = 0.0,
 ) -> LabClip:
     """Make a clip of `utterance` in a quiet room. `noise`, as long as a background, is added."""
     lead, dbfs = samples(drawn.uniform(LEAD_MS)), drawn.uniform(SPEECH_DBFS)
-    sound, said = place(utterance, asked, pauses or {}, lead, dbfs)
+    sound, said = place(utterance, question, pauses or {}, lead, dbfs)
     quiet = in_room(drawn, sound, said)
     if noise is None:
         return LabClip(quiet.name, quiet.pcm, quiet.background, said)

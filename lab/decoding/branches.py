@@ -125,8 +125,8 @@ def measure(plan: DecodingPlan, progress: Progress) -> BenchRecord:
     llm = SpeculativeLlm(*load_pair(config), config)
     found = list[Talked]()
     for done, talk in enumerate(talks, 1):
-        progress(f"foreseeing: {done} of {len(talks)}")
-        found.append(_foreseen(llm, talk))
+        progress(f"talks: {done} of {len(talks)}")
+        found.append(_hold(llm, talk))
     return BenchRecord(
         "branches",
         describe(target_of(llm)),
@@ -165,7 +165,7 @@ def _talk(first: str, said: Utterance) -> Talk:
     return Talk(first, said.text.split(), ends)
 
 
-def _foreseen(llm: SpeculativeLlm, talk: Talk) -> Talked:
+def _hold(llm: SpeculativeLlm, talk: Talk) -> Talked:
     """Hold a talk with and without branches, and return the results."""
     text = " ".join(talk.words)
     plain, ahead = llm.conversation(), llm.conversation()

@@ -204,10 +204,10 @@ async def ask_all(engines: Engines, config: Config, questions: Questions) -> lis
 
 def table(records: Sequence[Any]) -> list[str]:
     """Return lines that count the right answers of each kind, and that show every wrong one."""
-    asked = Counter(record["kind"] for record in records)
+    judged = Counter(record["kind"] for record in records)
     right = Counter(record["kind"] for record in records if not record["wrong"])
-    lines = [f"{kind:<12} {right[kind]:>3} of {count}" for kind, count in asked.items()]
-    lines.append(f"{'together':<12} {right.total():>3} of {asked.total()}")
+    lines = [f"{kind:<12} {right[kind]:>3} of {count}" for kind, count in judged.items()]
+    lines.append(f"{'together':<12} {right.total():>3} of {judged.total()}")
     for record in records:
         if record["wrong"]:
             why = "; ".join(record["wrong"])

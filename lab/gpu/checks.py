@@ -148,14 +148,14 @@ def accuracy(device: torch.device, size: Size) -> Iterator[Row]:
 
 def oracle(device: torch.device, size: Size) -> Iterator[Row]:
     """Check that the synthetic pair gives the same text in all modes and the chosen acceptance."""
-    asked = 0.7
+    chosen = 0.7
     config = LlmConfig(
         max_new_tokens=size.tokens,
         num_speculative_tokens=4,
         device=cast(Any, device.type),
         dtype="bfloat16",
     )
-    both = load_subjects(config, size.synthetic, asked)
+    both = load_subjects(config, size.synthetic, chosen)
     texts = synthetic_prompts(vocabulary(size.synthetic), 3 * size.prompts)
     prompts = [BenchPrompt(text, both.pair.prompt(text)) for text in texts]
     plain = OurMode(both.pair.plain().conversation(), size.tokens)
@@ -170,10 +170,10 @@ def oracle(device: torch.device, size: Size) -> Iterator[Row]:
         tested = sum(
             min(one.accepted + 1, one.drafted) for one in rounds if one.accepted is not None
         )
-        allowed = 4 * (asked * (1 - asked) / max(1, tested)) ** 0.5
-        detail = f"{share:.3f} of {tested} guesses, asked for {asked:g}"
+        allowed = 4 * (chosen * (1 - chosen) / max(1, tested)) ** 0.5
+        detail = f"{share:.3f} of {tested} guesses, asked for {chosen:g}"
         yield checked(
-            f"{name} rounds see the chosen acceptance", abs(share - asked) <= allowed, detail
+            f"{name} rounds see the chosen acceptance", abs(share - chosen) <= allowed, detail
         )
 
 

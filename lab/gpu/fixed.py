@@ -60,8 +60,8 @@ def captured(device: torch.device, size: Size) -> Iterator[Row]:
 
 
 def _really(name: str, made: Captures) -> Row:
-    told = f"{made.graphs} graphs, {made.plain} done plainly, {made.replays} replays"
-    return checked(f"rounds are captured, {name}", made.plain == 0, told)
+    detail = f"{made.graphs} graphs, {made.plain} done plainly, {made.replays} replays"
+    return checked(f"rounds are captured, {name}", made.plain == 0, detail)
 
 
 def waits(device: torch.device, size: Size) -> Iterator[Row]:
@@ -93,8 +93,8 @@ def placed(device: torch.device, size: Size) -> Iterator[Row]:
                 fixed = _split(model, prompt.ids, parts, Slots(2, 512))
                 largest = max(largest, float((whole - fixed).abs().max()))
                 splits += 1
-    told = f"double precision, {splits} splits, at most {largest:.1g} apart"
-    yield checked("passes of fixed shape give the same logits", largest <= CLOSE, told)
+    detail = f"double precision, {splits} splits, at most {largest:.1g} apart"
+    yield checked("passes of fixed shape give the same logits", largest <= CLOSE, detail)
 
 
 def _split(model: Decoder, ids: tuple[int, ...], parts: list[int], slots: Slots | None) -> Tensor:

@@ -66,11 +66,11 @@ def products(device: torch.device, pair: str) -> Iterator[Row]:
         f"{pair}: fused products are products", most < ROUNDED, f"at most {most:.1g} apart"
     )
     for name, sizes in models.items():
-        told: list[str] = []
+        ratios: list[str] = []
         for rows in ROWS:
             ours, torchs = (pass_ms(do, device, sizes, rows, CudaGraphs()) for do in (own, PLAIN))
-            told.append(f"{ours / torchs:.2f} over {rows} ({ours:.2f} ms)")
-        yield Row(f"{pair}: products of the {name} over torch's", ", ".join(told))
+            ratios.append(f"{ours / torchs:.2f} over {rows} ({ours:.2f} ms)")
+        yield Row(f"{pair}: products of the {name} over torch's", ", ".join(ratios))
 
 
 def wrong(do: Operations, device: torch.device, size: tuple[int, int], rows: int) -> Tensor:

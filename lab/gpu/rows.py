@@ -38,7 +38,7 @@ class Row:
         """True for a failed check."""
         return self.verdict == "FAILED"
 
-    def told(self) -> Row:
+    def without_goal(self) -> Row:
         """Return the same row without a goal."""
         return replace(self, verdict="", wanted="") if self.wanted else self
 

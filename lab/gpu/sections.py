@@ -55,7 +55,7 @@ def sections(course: Course) -> dict[str, Section]:
     """Return all sections by name, in order."""
     device, size = course.device, LITTLE if course.small else Size()
 
-    def told(name: str, section: Section) -> Section:
+    def announced(name: str, section: Section) -> Section:
         def begun() -> Iterable[Row]:
             course.progress(name)
             yield from section()
@@ -81,7 +81,7 @@ def sections(course: Course) -> dict[str, Section]:
         for pair, after in zip(course.pairs, range(len(course.pairs) - 1, -1, -1), strict=True)
     }
     figures["all models at once"] = lambda: at_once(course)
-    return {name: told(name, section) for name, section in (exact | figures).items()}
+    return {name: announced(name, section) for name, section in (exact | figures).items()}
 
 
 def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
@@ -108,7 +108,7 @@ def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
         f"{name}: speculative text equals plain text", same, f"{len(answers['plain'])} replies"
     )
     for row in _costs(name, found):
-        yield row.told() if after or course.small else row
+        yield row.without_goal() if after or course.small else row
     yield from _gpu(name, found["gpu"])
 
 
@@ -138,13 +138,13 @@ def _costs(name: str, found: dict[str, Any]) -> Iterator[Row]:
         "{:.1f} ms",
     )
     gain = found["speedup_after_first_token"]
-    told = modes["speculative"]
+    mode = modes["speculative"]
     yield at_least(
         f"{name}: speculative over plain",
         gain["measured"],
         GAIN,
-        f"{{:.2f}} times, {told['tokens_per_s']:.0f} tokens/s; acceptance {told['acceptance']:.2f},"
-        f" {told['tokens_per_round']:.2f} tokens a round",
+        f"{{:.2f}} times, {mode['tokens_per_s']:.0f} tokens/s; acceptance {mode['acceptance']:.2f},"
+        f" {mode['tokens_per_round']:.2f} tokens a round",
     )
     if gain["predicted"] is not None:
         yield at_least(
@@ -176,7 +176,7 @@ def _gpu(name: str, own: dict[str, Any] | None) -> Iterator[Row]:
 def at_once(course: Course) -> Iterator[Row]:
     """Yield the rows about the last pair with recogniser and voice: at once, and in a session."""
     for row in _at_once(course):
-        yield row.told() if course.small else row
+        yield row.without_goal() if course.small else row
 
 
 def _at_once(course: Course) -> Iterator[Row]:

@@ -79,6 +79,6 @@ def _rows(way: str, outcomes: list[Outcome], clip: Clip) -> Iterator[Row]:
     parts = {name: median(one.parts_ms[name] for one in answered) for name in answered[0].parts_ms}
     wait = parts.pop("endpoint wait")
     beside = median(sum(one.parts_ms.values()) - one.parts_ms["endpoint wait"] for one in answered)
-    told = ", ".join(f"{name} {took:.0f}" for name, took in parts.items())
+    times = ", ".join(f"{name} {took:.0f}" for name, took in parts.items())
     yield Row(f"voice to voice, {way}", f"{whole:.0f} ms, of which the endpoint's wait {wait:.0f}")
-    yield at_most(f"  beside the endpoint's wait, {way}", beside, MOST_MS, f"{{:.0f}} ms: {told}")
+    yield at_most(f"  beside the endpoint's wait, {way}", beside, MOST_MS, f"{{:.0f}} ms: {times}")

@@ -37,7 +37,7 @@ class Interrupter(Caller):
 
     async def ask(self, name: str) -> CallerTurn:
         """Say something, interrupt the answer, and wait until both turns are over."""
-        known, told = set(self.received.answers), len(self.received.traces)
+        known, earlier = set(self.received.answers), len(self.received.traces)
         found: list[CallerTurn] = []
 
         async def first() -> None:
@@ -47,7 +47,7 @@ class Interrupter(Caller):
             tasks.start_soon(first)
             await anyio.sleep_until(await self._sounds_since(known) + INTERRUPT_AFTER_S)
             self.sending.extend(self.sounds[self._interruption])
-        while sum(one["response_id"] is not None for one in self.received.traces[told:]) < 2:
+        while sum(one["response_id"] is not None for one in self.received.traces[earlier:]) < 2:
             await self.received.changed.wait()
         return found[0]
 
@@ -100,7 +100,7 @@ async def vanish(calls: Calls, leavers: int) -> dict[str, Any]:
 async def _speak_half(socket: ClientConnection, sound: list[str]) -> None:
     for frame in sound[: 2 * len(sound) // 3]:
         await socket.send(frame)
-    await _told_of(socket, "input_audio_buffer.speech_started")
+    await _wait_for(socket, "input_audio_buffer.speech_started")
 
 
 async def _write(socket: ClientConnection) -> None:
@@ -108,27 +108,27 @@ async def _write(socket: ClientConnection) -> None:
     item = {"type": "message", "role": "user", "content": content}
     await socket.send(json.dumps({"type": "conversation.item.create", "item": item}))
     await socket.send(json.dumps({"type": "response.create"}))
-    await _told_of(socket, "response.created")
+    await _wait_for(socket, "response.created")
 
 
-async def _told_of(socket: ClientConnection, kind: str) -> None:
+async def _wait_for(socket: ClientConnection, kind: str) -> None:
     while json.loads(await socket.recv())["type"] != kind:
         pass
 
 
-async def run(asked: Mapping[str, Any]) -> dict[str, Any]:
+async def run(plan: Mapping[str, Any]) -> dict[str, Any]:
     """Run clients that vanish if the plan has `leavers`, otherwise clients that interrupt."""
-    calls = Calls(**asked["calls"])
-    if leavers := asked.get("leavers"):
+    calls = Calls(**plan["calls"])
+    if leavers := plan.get("leavers"):
         return await vanish(calls, leavers)
-    return await interrupt(calls, asked["interruption"])
+    return await interrupt(calls, plan["interruption"])
 
 
 def main() -> None:
     """Read the plan from standard input, run its clients, and print their results."""
-    asked = json.loads(sys.stdin.readline())
+    plan = json.loads(sys.stdin.readline())
     print("ready", flush=True)
-    print(json.dumps(anyio.run(run, asked, backend_options=LOOP)), flush=True)
+    print(json.dumps(anyio.run(run, plan, backend_options=LOOP)), flush=True)
 
 
 if __name__ == "__main__":

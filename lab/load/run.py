@@ -115,8 +115,8 @@ class LongLoad(LoadMeasurement):
         }
 
     async def _vanish(self, count: int) -> int:
-        asked = {"calls": self.calls(), "leavers": count}
-        return (await self.exchange(CALLERS, asked))["left"] if count else 0
+        plan = {"calls": self.calls(), "leavers": count}
+        return (await self.exchange(CALLERS, plan))["left"] if count else 0
 
     async def _left(self, app: App) -> Left:
         """Wait until all sessions are over. Return what the server still holds."""

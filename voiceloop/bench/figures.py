@@ -81,7 +81,7 @@ def acceptance_by_position(rounds: Sequence[Verified]) -> list[tuple[int, int]]:
         if one.accepted is not None
     ]
     return [
-        (sum(tested > place for tested, _ in known), sum(stood > place for _, stood in known))
+        (sum(tested > place for tested, _ in known), sum(accepted > place for _, accepted in known))
         for place in range(max((tested for tested, _ in known), default=0))
     ]
 
@@ -90,7 +90,7 @@ def acceptance(rounds: Sequence[Verified]) -> float | None:
     """Return the share of tested draft tokens that were accepted; None if none was tested."""
     places = acceptance_by_position(rounds)
     tested = sum(tested for tested, _ in places)
-    return sum(stood for _, stood in places) / tested if tested else None
+    return sum(accepted for _, accepted in places) / tested if tested else None
 
 
 def paired(fast: Sequence[MeasuredReply], slow: Sequence[MeasuredReply]) -> Quartiles:
@@ -124,7 +124,9 @@ def figures(
         "tokens_per_round": rounded(per_round(own)),
         "drafted": sum(one.drafted for one in rounds),
         "acceptance": rounded(acceptance(rounds)),
-        "acceptance_by_position": [rounded(stood / tested) for tested, stood in places if tested],
+        "acceptance_by_position": [
+            rounded(accepted / tested) for tested, accepted in places if tested
+        ],
         "tested_by_position": [tested for tested, _ in places if tested],
         "equal_to_plain": rounded(same / len(own)),
         "cost_per_1000_tokens": rounded(cost),

@@ -22,9 +22,9 @@ WIDE = 1000
 def text(record: BenchRecord) -> str:
     """Draw a record: what was measured, the figures in tables, and the machine."""
     parts = [
-        f"bench {record.bench}: {_told(record.settings)}",
+        f"bench {record.bench}: {_listed(record.settings)}",
         *_tables(record.figures),
-        _told(record.machine),
+        _listed(record.machine),
     ]
     return "\n\n".join(parts)
 
@@ -78,7 +78,7 @@ def _cell(value: object) -> str:
             return str(value)
 
 
-def _told(values: Values) -> str:
+def _listed(values: Values) -> str:
     return ", ".join(f"{name} {_cell(one)}" for name, one in values.items() if one is not None)
 
 

@@ -65,12 +65,12 @@ def judged(check: str, text: str, figures: Mapping[str, float]) -> Finding:
 
 def machine_of(findings: Iterable[Finding]) -> ExaminedMachine:
     """Return the resources of the machine, from the figures in `findings`."""
-    told = {finding.check: finding.figures for finding in findings if finding.figures}
-    memory = told.get("memory", {}).get("bytes")
+    figures = {finding.check: finding.figures for finding in findings if finding.figures}
+    memory = figures.get("memory", {}).get("bytes")
     return ExaminedMachine(
-        cores=int(told.get("processor", {}).get("cores", 1)),
+        cores=int(figures.get("processor", {}).get("cores", 1)),
         memory=None if memory is None else int(memory),
-        gpu=int(told.get("graphics", {}).get("bytes", 0)),
+        gpu=int(figures.get("graphics", {}).get("bytes", 0)),
     )
 
 

@@ -46,8 +46,11 @@ def doctor(command: Doctor) -> int:
     case = Case(command.settings, command.refused, command.config, command.thorough)
     veil = Veil.of(os.environ, private(command.settings))
     findings: list[Finding] = []
-    with printer(sys.stdout, as_json=command.json) as show, closing(examine(case, CHECKS)) as told:
-        for one in told:
+    with (
+        printer(sys.stdout, as_json=command.json) as show,
+        closing(examine(case, CHECKS)) as results,
+    ):
+        for one in results:
             if isinstance(one, Finding):
                 findings.append(one)
                 show(veil.over_all(one))

@@ -30,13 +30,13 @@ BEGINNING = "process"
 
 Check = Callable[[Case], Iterator[Finding | None]]
 """Yields findings as it makes them; None means that the check is still at work."""
-Told = str | Finding
+CheckEvent = str | Finding
 """A finding, or the name of the check that begins."""
 
 
 def examine(
     case: Case, checks: Mapping[str, Check], limit_s: float = LIMIT_S
-) -> Generator[Told, None, None]:
+) -> Generator[CheckEvent, None, None]:
     """Run `checks` in order; yield their names and findings. Closing this ends their process."""
     left = dict(checks)
     while left:
@@ -44,12 +44,12 @@ def examine(
         with _process(case, left) as (process, pipe):
             try:
                 while pipe.poll(limit_s):
-                    told = cast("Told | None", pipe.recv())
-                    if told is None:
+                    event = cast("CheckEvent | None", pipe.recv())
+                    if event is None:
                         return
-                    if isinstance(told, str):
-                        name = told
-                    yield told
+                    if isinstance(event, str):
+                        name = event
+                    yield event
                 yield of_hang(name or BEGINNING, limit_s)
             except EOFError:
                 process.join(TAIL_S)

@@ -63,7 +63,7 @@ def memory(case: Case) -> Iterator[Finding]:
     """Report the free memory, and whether the configured models fit into it."""
     free = available_memory()
     figures = {} if free is None else {"bytes": float(free)}
-    told = "this system does not tell" if free is None else f"{size(free)} free"
+    text = "this system does not tell" if free is None else f"{size(free)} free"
     if case.config.llm.engine == "speculative" and not case.absent("asr", "llm", "piper", "kokoro"):
         from voiceloop.planning import check_memory
 
@@ -72,8 +72,8 @@ def memory(case: Case) -> Iterator[Finding]:
         except OutOfMemory as error:
             yield Finding("memory", "broken", error.message, error.hint, figures)
             return
-        told += f"; about {size(plan.needed)} needed on {plan.device}"
-    yield Finding("memory", "ok", told, figures=figures)
+        text += f"; about {size(plan.needed)} needed on {plan.device}"
+    yield Finding("memory", "ok", text, figures=figures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,9 +77,9 @@ def of_store(store: ModelStore, used: Set[str], *, thorough: bool) -> Iterator[F
         cure = "pull them again with voiceloop models pull, or remove them with models rm"
         yield Finding("models", mark, text, cure)
     else:
-        told = "as they were pulled" if thorough else "whole by their sizes"
+        state = "as they were pulled" if thorough else "whole by their sizes"
         total = size(sum(model.bytes for model in here))
-        text = f"{len(here)} pulled, {total}, {told}" if here else "none pulled"
+        text = f"{len(here)} pulled, {total}, {state}" if here else "none pulled"
         yield Finding("models", "ok", f"{text}; the starter's come with voiceloop")
 
 

@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from voiceloop.doctor.examine import Told
+from voiceloop.doctor.examine import CheckEvent
 from voiceloop.doctor.findings import Finding
 from voiceloop.terminal import printable
 
@@ -18,23 +18,23 @@ COLOURS = {"ok": "green", "warning": "yellow", "broken": "bold red"}
 MARGIN = 9
 """Width of the column of marks, in characters."""
 
-Show = Callable[[Told], None]
+Show = Callable[[CheckEvent], None]
 
 
 @contextmanager
 def printer(stream: TextIO, *, as_json: bool) -> Iterator[Show]:
     """Yield a function that prints to `stream`. On a terminal it also shows the running check."""
     if as_json:
-        yield lambda told: _show_json(stream, told)
+        yield lambda event: _show_json(stream, event)
         return
     console = _Console(file=stream, highlight=False, soft_wrap=True)
     with console.status("trying") as status:
 
-        def show(told: Told) -> None:
-            if isinstance(told, str):
-                status.update(f"trying: {told}")
+        def show(event: CheckEvent) -> None:
+            if isinstance(event, str):
+                status.update(f"trying: {event}")
             else:
-                _show(console, told)
+                _show(console, event)
 
         yield show
 
@@ -54,7 +54,7 @@ def _show(console: Console, finding: Finding) -> None:
         console.print(Text(printable(f"{'':{MARGIN}}cure: {finding.cure}")))
 
 
-def _show_json(stream: TextIO, told: Told) -> None:
-    if isinstance(told, Finding):
-        stream.write(f"{msgspec.json.encode(told).decode()}\n")
+def _show_json(stream: TextIO, event: CheckEvent) -> None:
+    if isinstance(event, Finding):
+        stream.write(f"{msgspec.json.encode(event).decode()}\n")
         stream.flush()

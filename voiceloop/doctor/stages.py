@@ -62,8 +62,8 @@ def recogniser(case: Case) -> Iterator[Finding]:
     words = asr.transcribe(AsrRequest(pcm, timed=True, language=known))
     taken = perf_counter() - begun
     name, figures = asr_name(case.config.asr), {"s_per_s": taken * SPEECH_RATE / len(pcm)}
-    asked, understood = QUESTION.split(), {normalise(word.text) for word in words}
-    if sum(normalise(word) in understood for word in asked) * 2 < len(asked):
+    said, understood = QUESTION.split(), {normalise(word.text) for word in words}
+    if sum(normalise(word) in understood for word in said) * 2 < len(said):
         heard = " ".join(word.text for word in words)
         text = f"{name} understands '{heard}' where a synthetic voice says '{QUESTION}'"
         cure = "choose a larger model, or one for the language that you speak"

@@ -166,24 +166,24 @@ class Caller:
 
     async def ask(self, name: str) -> CallerTurn:
         """Say the sound `name`, and return the turn with its results."""
-        told = len(self.received.traces)
+        earlier = len(self.received.traces)
         begun = len(self._sent) + len(self.sending)
         self.sending.extend(self.sounds[name])
         turn = CallerTurn(self._number, name)
         with anyio.move_on_after(PATIENCE_S):
-            trace = await self.over(told)
-            return self._told(turn, trace, begun * FRAME + self._ends[name])
+            trace = await self.over(earlier)
+            return self._with_results(turn, trace, begun * FRAME + self._ends[name])
         return turn
 
-    async def over(self, told: int) -> Event:
-        """Wait for a trace of an answered turn, and return it. Skip the first `told` traces."""
+    async def over(self, earlier: int) -> Event:
+        """Wait for a trace of an answered turn, and return it. Skip the first `earlier` traces."""
         while True:
-            for event in self.received.traces[told:]:
+            for event in self.received.traces[earlier:]:
                 if event["response_id"] is not None:
                     return event
             await self.received.changed.wait()
 
-    def _told(self, turn: CallerTurn, event: Event, end: int) -> CallerTurn:
+    def _with_results(self, turn: CallerTurn, event: Event, end: int) -> CallerTurn:
         """Return `turn` with the results in its trace. Its speech ends before sample `end`."""
         item_id = self.received.items.get(event["response_id"], "")
         answer = self.received.answers.get(item_id, HeardAnswer())

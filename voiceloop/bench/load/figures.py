@@ -44,8 +44,10 @@ def understood(turns: Sequence[CallerTurn], texts: Mapping[str, str | None]) -> 
 
 def same_transcripts(alone: Sequence[CallerTurn], loaded: Sequence[CallerTurn]) -> float | None:
     """Return the share of loaded turns with the same transcript as when one client was alone."""
-    told = {turn.said: turn.transcript for turn in alone}
-    same = [turn.transcript == told[turn.said] for turn in loaded if turn.said in told]
+    transcripts = {turn.said: turn.transcript for turn in alone}
+    same = [
+        turn.transcript == transcripts[turn.said] for turn in loaded if turn.said in transcripts
+    ]
     return share(sum(same), len(same))
 
 
