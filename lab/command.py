@@ -1,4 +1,4 @@
-"""Runs a measurement of the lab as `voiceloop bench` runs its own."""
+"""Runs a measurement of the lab in the same way as `voiceloop bench` runs its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BenchT = TypeVar("BenchT", bound=Bench)
 def carry_out(
     kind: type[BenchT], run: Callable[[BenchT, Progress], Found], argv: Sequence[str]
 ) -> int:
-    """Read a command line, measure, and print and keep what was found; returns the exit status."""
+    """Parse a command line, measure, and print the record. Return the exit status."""
     try:
         command = parse({"run": kind}, ["run", *argv])
         if not isinstance(command, kind):

@@ -1,8 +1,8 @@
-"""Stands in for packages that a bare machine lacks, as far as what is measured there needs them.
+"""Replaces packages that a bare machine lacks by stand-ins with the little that the GPU check uses.
 
-Settings are read from no file and no command line there, no sound is resampled and no file of sound
-is opened, and no text has sentences: of msgspec it takes objects with defaults, and of the others
-that they can be imported. What else is asked of them fails.
+The check reads no settings, resamples no sound, opens no sound file and splits no sentences. So
+msgspec need only provide objects with defaults, and the other packages need only be importable. Any
+other use of them fails.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from types import ModuleType
 from typing import Any, dataclass_transform
 
 NEVER_CALLED = ("sentencex", "soundfile", "soxr")
-"""Imported by what is measured, and not called in it."""
+"""Packages that the measured code imports, but never calls."""
 
 
 @dataclass_transform(frozen_default=True)
 class Struct:
-    """An object whose fields have defaults, as `msgspec.Struct` is one."""
+    """A stand-in for `msgspec.Struct`: an object whose fields have defaults."""
 
     def __init_subclass__(cls, **_options: object) -> None:
         made: Any = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
@@ -28,24 +28,24 @@ class Struct:
 
 
 class Meta:
-    """What is noted at a type: nobody reads it here."""
+    """A stand-in for `msgspec.Meta`: annotations of a type, which are not read here."""
 
     def __init__(self, **noted: object) -> None:
         vars(self).update(noted)
 
 
 class ValidationError(Exception):
-    """A value that does not fit; nothing is read here, so none is found."""
+    """A stand-in for `msgspec.ValidationError`, which is never raised here."""
 
 
 def complete() -> list[str]:
-    """Put stand-ins in the place of what cannot be imported; returns the names of these."""
+    """Install stand-ins for the packages that cannot be imported. Return their names."""
     lacking = [name for name in ("msgspec", *NEVER_CALLED) if not _there(name)]
     for name in lacking:
         sys.modules[name] = _empty(name)
     if "soundfile" in lacking:
         sound: Any = sys.modules["soundfile"]
-        sound.SoundFile = object  # a class of ours is one
+        sound.SoundFile = object  # a class of ours inherits from it
     if "msgspec" in lacking:
         structs: Any = _empty("msgspec.structs")
         structs.replace, structs.fields = dataclasses.replace, dataclasses.fields
@@ -58,7 +58,7 @@ def complete() -> list[str]:
 
 
 def _empty(name: str) -> ModuleType:
-    """A module in which there is nothing; others may look for its spec."""
+    """Return an empty module, with a spec because other packages may look for that."""
     module = ModuleType(name)
     module.__spec__ = ModuleSpec(name, None)
     return module

@@ -2,9 +2,9 @@
 
     python scripts/gpu_check.py
 
-Models are built in place from random numbers, so nothing is downloaded, and besides torch,
-transformers and numpy nothing needs to be installed. What is found is one table: checks first, then
-figures. Exit status 1 if a check fails.
+Models are built in place from random numbers, so nothing is downloaded. Only torch, transformers
+and numpy need to be installed. The result is one table: checks first, then figures. The exit status
+is 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MINUTES = 7.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Check, measure, and tell."""
+    """Run all checks and measurements, and print the table. Return the exit status."""
     parser = argparse.ArgumentParser(description="Checks and measures the engine on a GPU.")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--pairs", nargs="+", default=["7b+0.5b", "8b+1b"], metavar="PAIR")
@@ -48,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from voiceloop.bench.progress import Progress
 
     device = torch.device(options.device)
-    logging.basicConfig(level=logging.WARNING)  # to stderr: also that rounds are not captured
+    logging.basicConfig(
+        level=logging.WARNING
+    )  # stderr also gets the warning that rounds are not captured
     where = surroundings()
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else "no GPU"
     print(f"{gpu}; {where['processor']}; torch {where['torch']}, voiceloop {where['voiceloop']}\n")

@@ -1,8 +1,8 @@
-"""When the words of a recording are spoken: forced alignment by pocketsphinx.
+"""Finds when the words of a recording are spoken, by forced alignment with pocketsphinx.
 
-Whisper's cross-attention tells word times too, but on people it lags by 0.1 to 0.3 s, and a silence
-put where it begins a word stands in the middle of it. An acoustic model that is held to the words
-is right to some hundredths. It knows English alone.
+Whisper's cross-attention gives word times too, but for people they lag by 0.1 to 0.3 s. A silence
+that is inserted there is in the middle of a word. Forced alignment to the known words is right to
+some hundredths of a second. It works for English only.
 """
 
 from __future__ import annotations
@@ -16,32 +16,29 @@ from voiceloop.errors import MissingExtra
 from voiceloop.types import Pcm
 
 FRAME = SPEECH_RATE // 100
-"""Samples of the aligner's unit of time."""
+"""Samples in the aligner's unit of time."""
 FILLERS = ("<", "[", "+")
-"""How the names of silences and noises begin."""
+"""First characters of the aligner's names for silences and noises."""
 
 Stretch = tuple[int, int]
 """First sample of a word, and the one after its last."""
 Align = Callable[[Pcm, Sequence[str]], Sequence[Stretch | None]]
-"""Where in the audio each of these words is spoken; None where that is not known."""
+"""Finds where in the audio each of the words is spoken; None for a word that is not found."""
 
 
 def aligner() -> Align:
-    """An aligner of English.
-
-    Raises MissingExtra.
-    """
+    """Return an aligner for English. Raises MissingExtra without pocketsphinx."""
     try:
         import pocketsphinx
     except ImportError as error:
         raise MissingExtra("pocketsphinx", "dev") from error
-    # Of the likeliest path alone there is an alignment.
+    # pocketsphinx gives an alignment only if its search for the best path is off.
     decoder: Any = pocketsphinx.Decoder(samprate=SPEECH_RATE, loglevel="FATAL", bestpath=False)
 
     def align(pcm: Pcm, words: Sequence[str]) -> Sequence[Stretch | None]:
         keys = [re.sub(r"[^a-z']", "", word.lower().replace("\u2019", "'")) for word in words]
         known = [bool(key) and decoder.lookup_word(key) is not None for key in keys]
-        spoken = [key for key, told in zip(keys, known, strict=True) if told]
+        spoken = [key for key, is_known in zip(keys, known, strict=True) if is_known]
         if not spoken:
             return [None] * len(words)
         decoder.set_align_text(" ".join(spoken))
@@ -58,7 +55,7 @@ def aligner() -> Align:
         if len(found) != len(spoken):
             return [None] * len(words)
         places = iter(found)
-        return [next(places) if told else None for told in known]
+        return [next(places) if is_known else None for is_known in known]
 
     return align
 

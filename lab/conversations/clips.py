@@ -1,4 +1,4 @@
-"""Clips with pauses, interruptions and noise: what only the lab puts into them."""
+"""Clips with pauses, interruptions and noise, which only the suites of the lab have."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Pause:
     """A silence within what is said."""
 
     words: int
-    """Words said before it."""
+    """Number of words before it."""
     prefix: str
-    """Those words, without the punctuation at their end."""
+    """The words before it, without the punctuation at their end."""
     standing: Standing
-    """How they stand by themselves."""
+    """The standing of the words before it."""
     start: int
     """The sample after the last audible one."""
     end: int
@@ -44,20 +44,20 @@ class PausedSaid(ClipSpeech):
     """What the user says, with the pauses that are known."""
 
     words: tuple[TimedWord, ...] = ()
-    """Nothing where their times are not known."""
+    """The words with their times; empty if these are not known."""
     pauses: tuple[Pause, ...] = ()
-    """Those that were put there; at a comma the synthesizer itself is silent for up to 250 ms."""
+    """The inserted pauses. At a comma the synthesizer itself is silent for up to 250 ms."""
     own_pauses: tuple[tuple[int, int], ...] = ()
-    """Beginning and end of those that a person made, in a recording into which none was put."""
+    """Beginning and end of a person's own pauses, in a recording without inserted ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """A sound that the user makes while the answer plays."""
+    """A sound that the user makes while the reply plays."""
 
     kind: InterruptionKind
     text: str
-    """What is said; nothing for a cough."""
+    """The words of the sound; empty for a cough."""
     pcm: Pcm
     """The sound alone, to be added to what the microphone hears."""
     start: int
@@ -65,9 +65,9 @@ class Interruption:
     end: int
     """The sample after its last audible one."""
     delay_ms: float
-    """From the answer's first audible sample to this sound's."""
+    """From the reply's first audible sample to that of this sound."""
     voiced: int | None = None
-    """Where the voice begins: with the sound, but late in a cough; None for one without voice."""
+    """Sample of `pcm` at which the voice begins: late in a cough; None for one without voice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class LabClip(Clip):
     said: PausedSaid
     noise: NoiseKind | None = None
     snr_db: float | None = None
-    """Power of the speech over that of the noise, both as long as the speech is."""
+    """Power of the speech over that of the noise, both taken while the speech lasts."""
     interruption: Interruption | None = None
     addition: Addition | None = None
-    """Of what the speech is made in the suite of additions."""
+    """The addition that is said, in the suite `additions`."""

@@ -1,9 +1,9 @@
-"""What a session makes of the silences in what is said: pauses, and true ends.
+"""Evaluates how sessions judge silences: as pauses within a turn, or as its end.
 
-Each silence of known place is one `Silence`, with what the language model, the sound of the voice
-and the last word said about it. From many follow how well each tells an end from a pause, and what
-a policy of endpointing costs: delay where the user has ended, cut-offs where they have not. Knows
-neither engines nor clocks. What is said in the clips is English.
+Each silence whose place is known is one `Silence`, with the judgements of the language model and of
+the turn model, and the words before it. From many of them follow two things: how well each
+judgement separates ends from pauses, and what an endpoint policy costs, which is delay at ends and
+cut-offs in pauses. This module knows neither engines nor clocks. The clips are English.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ from voiceloop.trace.record import Lane
 from voiceloop.types import Calibration
 
 LAG_MS = 64.0
-"""An endpoint this soon after speech has gone on was decided in the pause."""
+"""An endpoint up to this long after speech has gone on counts as decided in the pause."""
 Policy = Literal["fixed", "trailing-words", "p-eot"]
 WAITS_MS = range(60, 1101, 20)
-"""Silences that are tried as the one that ends any turn, or one that seems complete; beside them
-the configured one."""
+"""Hangovers that are tried with each policy, beside the configured one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +43,35 @@ class Silence:
 
     clip: str
     standing: Standing | Literal["end"]
-    """How the words before it stand by themselves; `end` where all has been said."""
+    """The standing of the words before it; `end` for the silence after all words."""
     length_ms: float | None
-    """None for the end: it lasts."""
+    """None for the silence after all words, which lasts."""
     text: str
-    """What was understood when it was judged; what was said where nobody judged it in time."""
+    """The transcript at the judgement; without a judgement in time, the words that were said."""
     probability: float | None = None
-    """P(end of turn) after `text`; None where nobody judged it in time."""
+    """End probability after `text`; None without a judgement in time."""
     judged_ms: float | None = None
-    """From its beginning until that was known."""
+    """From the beginning of the silence until `probability` was known."""
     sound: float | None = None
-    """The probability by the sound of the voice, where somebody judged that."""
+    """End probability by the turn model; None if it gave none."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
     begun: float
-    """Sample of the room's stream."""
+    """When it began, as a sample of the room's stream."""
     known: float
+    """When its result was known, as a sample of the room's stream."""
     text: str
     probability: float
     sound: float | None
 
 
 def silences(clip: LabClip, take: Take) -> list[Silence]:
-    """The pauses that were made in `clip`, and its end; none where they are not known.
+    """Return the inserted pauses of `clip` and its end; nothing if the end is not known.
 
-    A judgement belongs to the silence in which it was begun, and of several the last counts. Those
-    begun elsewhere, such as within a word, belong to none.
+    A judgement belongs to the silence in which it began. Of several the last one counts. Judgements
+    that began elsewhere, such as within a word, are ignored.
     """
     said = clip.said
     if said.end is None:
@@ -93,12 +93,12 @@ def silences(clip: LabClip, take: Take) -> list[Silence]:
 
     pauses = [silence(one.standing, one.start, one.end, one.prefix) for one in said.pauses]
     end = silence("end", said.end, None, said.text or "")
-    # Of words that nobody knows the last cannot be judged.
+    # Without any words, the end cannot be judged by them.
     return [*pauses, end] if end.text else pauses
 
 
 def _judgements(take: Take) -> list[_Judgement]:
-    """In the order in which they were begun."""
+    """Return the judgements of end of turn in a take, in the order in which they began."""
     found: list[_Judgement] = []
     for trace in take.traces:
         found += [
@@ -116,27 +116,27 @@ def _judgements(take: Take) -> list[_Judgement]:
 
 
 def cut_offs(clip: LabClip, take: Take) -> list[tuple[Standing, bool]]:
-    """For each pause that was made in `clip`, how its prefix stands and whether it ended a turn."""
+    """Return for each inserted pause the standing of its prefix, and whether it ended a turn."""
     pauses = clip.said.pauses
     ended = _ended(take, [(pause.start, pause.end) for pause in pauses])
     return [(pause.standing, cut) for pause, cut in zip(pauses, ended, strict=True)]
 
 
 def _ended(take: Take, pauses: Sequence[tuple[int, int]]) -> list[bool]:
-    """For each pause, whether a turn was taken to end in it."""
+    """Return for each pause whether an endpoint was decided in it."""
     ends = [event.sample for event in take.events if isinstance(event, TurnEnded)]
     lag = samples(LAG_MS)
     return [any(start <= end < until + lag for end in ends) for start, until in pauses]
 
 
 def own_pauses(clip: LabClip, take: Take) -> dict[str, int]:
-    """The pauses that the speaker made in `clip`, and how many of them ended a turn."""
+    """Count the speaker's own pauses in `clip`, and those of them that ended a turn."""
     ended = _ended(take, clip.said.own_pauses)
     return {"pauses": len(ended), "ended": sum(ended)}
 
 
 def cut_off_shares(found: Sequence[tuple[Standing, bool]]) -> dict[str, dict[str, float | None]]:
-    """Pauses and how many of them ended a turn, by how their prefix stands."""
+    """Count pauses, and those of them that ended a turn, by the standing of their prefix."""
     shares: dict[str, dict[str, float | None]] = {}
     for standing in get_args(Standing):
         own = [cut for one, cut in found if one == standing]
@@ -149,11 +149,11 @@ def cut_off_shares(found: Sequence[tuple[Standing, bool]]) -> dict[str, dict[str
 
 
 def areas(found: Sequence[Silence]) -> dict[str, float | None]:
-    """How well an end is told from a pause after an incomplete prefix: areas under ROC curves.
+    """Return areas under ROC curves: how well ends are separated from pauses in incomplete text.
 
-    Of P(end of turn), of the sound of the voice and both together where somebody judged it, and of
-    the last word alone, over the same silences: those that were judged. None where there are not
-    both kinds.
+    The scores are the end probabilities of the language model, of the turn model and of both, and
+    the last word alone. All areas are over the same silences: those that were judged. An area is
+    None without ends or without such pauses, or if the turn model did not judge all of them.
     """
     judged = [one for one in found if one.probability is not None]
     ends = [one for one in judged if one.standing == "end"]
@@ -182,10 +182,10 @@ def _both(one: Silence) -> float:
 
 
 def wait_ms(one: Silence, config: TurnConfig, calibration: Calibration | None) -> float:
-    """Silence after which the policy of `config` ends the turn in this place, if no other turn has
-    ended in a pause just before.
+    """Return the silence in ms after which the policy of `config` ends the turn in this place, if
+    no endpoint in a pause came just before.
 
-    No policy but `fixed` decides before its judgement is there.
+    Policies other than `fixed` do not decide before the judgement is known.
     """
     wait = hangover_ms(one.text, one.probability, config, ENGLISH, calibration, one.sound)
     return wait if config.endpoint == "fixed" else max(wait, one.judged_ms or 0.0)
@@ -194,19 +194,19 @@ def wait_ms(one: Silence, config: TurnConfig, calibration: Calibration | None) -
 def curve(
     found: Sequence[Silence], policy: Policy, config: TurnConfig, calibration: Calibration | None
 ) -> list[dict[str, Any]]:
-    """What `policy` costs with each of `WAITS_MS`.
+    """Return what `policy` costs with each hangover of `WAITS_MS`.
 
-    That is the silence which ends any turn, or, where the policy distinguishes, one that seems
-    complete; none that seems less so is ended sooner.
+    With the policy `p-eot` this is the hangover of turns that seem complete; other turns have at
+    least the same.
     """
     waits = sorted({*WAITS_MS, configured_ms(policy, config)})
-    # The silence that is tried stands in for the one that the model was calibrated to.
-    asked = calibration and replace(calibration, complete_ms=0)
-    return [_cost(found, _waiting(config, policy, wait), asked) | {"ms": wait} for wait in waits]
+    # The hangover that is tried replaces the least silence of the calibration.
+    adapted = calibration and replace(calibration, complete_ms=0)
+    return [_cost(found, _waiting(config, policy, wait), adapted) | {"ms": wait} for wait in waits]
 
 
 def configured_ms(policy: Policy, config: TurnConfig) -> int:
-    """The silence that ends any turn in `config`, or one that seems complete."""
+    """Return the hangover in `config`: for `p-eot`, that of turns that seem complete."""
     return config.complete_ms if policy == "p-eot" else config.hangover_ms
 
 
@@ -242,7 +242,8 @@ def endpointing(
     config: TurnConfig,
     calibration: Calibration | None,
 ) -> dict[str, Any]:
-    """The record of endpointing; `cuts` are those of each mode that decides for itself."""
+    """Return the figures of endpointing. `cuts` has the results of `cut_offs` for each mode that
+    makes its own endpoint decisions."""
     judged = any(one.probability is not None for one in found)
     policies: tuple[Policy, ...] = get_args(Policy) if judged else ("fixed", "trailing-words")
     return {

@@ -1,9 +1,9 @@
-"""Silences put into a recording, made of the recording's own background.
+"""Inserts silences into a recording, made of the recording's own background.
 
-What is heard in them is cut from the recording's quietest places and laid over itself in a drawn
-order, each piece fading into the next (granular synthesis with windows whose squares sum to one, so
-that noise keeps its power). The same fade joins it to the speech. Samples are at 16 kHz; this
-module knows nothing of words and files.
+The background is made by granular synthesis: pieces of the recording's quietest places overlap in
+random order, each fading into the next. The squares of their windows sum to one, so that noise
+keeps its power. Fades of the same shape join it to the speech. Samples are at 16 kHz. This module
+knows nothing of words and files.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from voiceloop.bench.background import Rng, at_level
 from voiceloop.types import Pcm
 
 GRAIN_MS = 80
-"""Length of a piece of background, of which each overlaps half of the next."""
+"""Length of a piece of background. Each piece overlaps half of the next."""
 STEP_MS = 10
+"""Distance between the pieces that are compared, and length over which their level is measured."""
 GRAINS = 24
-"""Pieces that are used at the most: the quietest ones that there are."""
+"""The most pieces that are used: the quietest ones."""
 ALIKE_DB = 6.0
-"""They are louder than the quietest by this at the most."""
+"""How much louder than the quietest piece a piece may be to be used."""
 NO_ROOM_DBFS = -80.0
-"""What has a quieter step in it is the edge of a file that came through a codec, not a room."""
+"""A piece with a quieter step is not of a room, but the edge of a file that a codec has changed."""
 FADE_MS = 10
-"""In which speech gives way to the background, and the other way round."""
+"""Length of a fade between speech and background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,15 @@ class Gap:
     """A silence to be put into a recording."""
 
     at: int
-    """Sample of the recording before which it comes; its length puts the gap behind the end."""
+    """Sample of the recording before which the gap comes. To append it, give the whole length."""
     length: int
-    """Samples of background alone; beside them the speech is faded within its own samples."""
+    """Samples of background alone. The fades of the speech come before and after them."""
 
 
 def background(pcm: Pcm, rng: Rng, count: int) -> Pcm:
-    """`count` samples of what is heard in `pcm` where nobody speaks; without a seam when repeated.
+    """Make `count` samples of the background of `pcm` that repeat without a seam.
 
-    `count` is a whole number of half grains, `pcm` at least as long as a grain.
+    `count` must be a whole number of half pieces, and `pcm` at least as long as a piece.
     """
     size, half = samples(GRAIN_MS), samples(GRAIN_MS) // 2
     assert count % half == 0 and len(pcm) >= size
@@ -65,9 +66,11 @@ def background(pcm: Pcm, rng: Rng, count: int) -> Pcm:
 
 
 def insert(pcm: Pcm, gaps: Sequence[Gap], background: Pcm) -> Pcm:
-    """`pcm` with `gaps`, in order and further apart than two fades, in which `background` is heard.
+    """Insert `gaps` into `pcm` and fill them with `background`.
 
-    It runs on beneath all of the result, and whoever repeats it behind the end hears no seam.
+    The gaps must be in order and further apart than two fades. The background is counted from the
+    first sample of the result, also beneath speech, so that it can go on after the end without a
+    seam.
     """
     fade = samples(FADE_MS)
     rise = np.sin(np.pi / 2 * (np.arange(fade) + 0.5) / fade).astype(np.float32)

@@ -1,7 +1,7 @@
-"""What came of the sounds that a user makes while the answer plays.
+"""Evaluates how sessions react to sounds that a user makes while a reply plays.
 
-The pause is counted from the sound's true first voiced sample: a voice detector has nothing to find
-in the noise with which a cough begins. Knows neither engines nor clocks.
+Times count from the true first voiced sample of the sound, because a voice detector cannot find the
+noise with which a cough begins. This module knows neither engines nor clocks.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from voiceloop.types import StageSpan, TurnTrace
 
 Verdict = Literal["resume", "interrupt"]
 SLACK_S = 0.032
-"""The voice detector's window: what pauses the reply so little before the sound is the sound."""
+"""The voice detector's window. A pause up to this long before the sound is due to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What a sound did to the reply that was playing."""
+    """The effect of a sound on the reply that was playing."""
 
     clip: str
     kind: InterruptionKind
     text: str
-    """What was said; nothing for a cough."""
+    """The words of the sound; empty for a cough."""
     trigger_ms: float | None
-    """From the sound's first voiced sample, or the first audible one where it has no voice, until
-    the reply was paused; below 0 where its noise did that. None where the reply went on."""
+    """From the sound's first voiced sample, or its first audible one if it has no voice, until the
+    reply was paused. Negative if noise before the voice paused it; None if the reply went on."""
     decided_ms: float | None
-    """From there to the verdict; of several pauses the longest."""
+    """From a pause of the reply to the verdict on it; the longest time of several."""
     pauses: int
     """Times that the sound paused the reply."""
     verdict: Verdict | None
-    """`interrupt` if any of those ended it."""
+    """`interrupt` if one of the pauses ended the reply; None if the reply went on."""
     stop_ms: float | None
-    """From the first pause until nothing of the reply sounded."""
+    """From the first pause until the reply was silent."""
     outcome: str
-    """Of the reply's turn."""
+    """The outcome of the reply's turn."""
     heard: str
-    """What was heard of the reply."""
+    """The part of the reply that was heard."""
 
 
 def reaction(clip: LabClip, take: Take) -> Reaction | None:
-    """What the interruption of `clip` did; None where there was none while the reply played."""
+    """Return the reaction to the interruption of `clip`; None if no reply played at that time."""
     sound, first = clip.interruption, take.interrupted
     if sound is None or first is None:
         return None
@@ -82,7 +82,7 @@ def reaction(clip: LabClip, take: Take) -> Reaction | None:
 
 
 def _sounding(take: Take, moment: float) -> TurnTrace | None:
-    """The turn whose reply had begun to sound by `moment`, and had not ended."""
+    """Return the turn whose reply was playing at `moment`; None if there was none."""
     for trace in take.traces:
         first = trace.marks.get(Mark.FIRST_SOUND)
         last = trace.marks.get(Mark.SOUND_END)
@@ -92,13 +92,13 @@ def _sounding(take: Take, moment: float) -> TurnTrace | None:
 
 
 def _stopped_ms(reply: TurnTrace, paused: float) -> float:
-    """From `paused` until the stretch of sound ended in which that was; 0 in a gap between two."""
+    """Return the ms from `paused` to the end of the stretch of sound around it; 0 in a gap."""
     stretches: list[StageSpan] = [span for span in reply.spans if span.lane == Lane.SPEAKER]
     return max((_ms(s.end - paused) for s in stretches if s.start <= paused <= s.end), default=0.0)
 
 
 def interruptions(reactions: Sequence[Reaction]) -> dict[str, Any]:
-    """The record of interruptions: totals of each kind, and each of them."""
+    """Return the figures of interruptions: totals by kind, totals of all, and each one."""
     kinds = {kind: [one for one in reactions if one.kind == kind] for kind in _KINDS}
     return {
         "kinds": {kind: _totals(own) for kind, own in kinds.items() if own},

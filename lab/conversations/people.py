@@ -1,12 +1,11 @@
-"""Recordings of people as a suite: each as it is, and with silences put between its words.
+"""Recordings of people as a suite: each as it is, and with silences between its words.
 
-Nobody has written down when the words of a recording are spoken and where it is silent. So the
-recogniser tells the words, from its full window, an aligner where each of them is, and the voice
-detector the silences and the end of speech, all before any session hears it. A silence is put into
-the quietest place near the boundary of two words at which the speaker makes no pause, and is made
-of the recording's own background.
-Whether the words before it may have been all is told by the punctuation behind them: of the text
-where there is one beside the recording, else the recogniser's.
+The word times and silences of a recording are not known. So before any session hears it, the
+recogniser (with full windows) finds its words, an aligner finds their times, and the voice detector
+finds the silences and the end of speech. A silence is inserted at the quietest place near a
+boundary of two words where the speaker makes no pause. It is made of the recording's own
+background. The standing of the words before it follows from the punctuation after them: in the text
+beside the recording if there is one, otherwise in the recogniser's transcript.
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ from voiceloop.loading import load_asr, load_vad
 from voiceloop.types import Pcm
 
 PAUSES = 200
-"""Silences that are put in, over all clips."""
+"""Number of inserted silences over all clips."""
 OWN_MS = 200
-"""A silence that the speaker made counts as a pause from this length on."""
+"""Least length of a speaker's silence that counts as a pause."""
 SEARCH_MS, QUIET_MS = 40, 40
-"""How far around a boundary the quietest place is looked for, and the length that is judged."""
+"""How far around a boundary the quietest place is searched, and the length of such a place."""
 APART_MS = 500
-"""Between two places for silences in one clip, at the least."""
+"""Least distance between two inserted silences of one clip."""
 WHOLE = TurnConfig(endpoint="fixed", hangover_ms=60_000, pause_below=0, max_turn_s=3600)
 """With these settings a recording is one turn, whatever its pauses."""
 
@@ -64,18 +63,18 @@ class Boundary:
     """A place between two words."""
 
     words: int
-    """Words before it."""
+    """Number of words before it."""
     at: int
     """The quietest sample near it."""
     prefix: str
     """The words before it, as the recogniser writes them, without the punctuation at their end."""
     standing: Standing
-    """By the punctuation: `whole` behind a sentence, `open` behind a comma or its like."""
+    """The standing of `prefix`: `whole` at the end of a sentence, `open` at a comma or the like."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A recording and what was found in it. Positions are its samples."""
+    """A recording, with its speech and its word boundaries. Positions are samples of it."""
 
     clip: Clip
     start: int
@@ -87,10 +86,10 @@ class Spoken:
 
 
 def build(folder: Path, config: Config, seed: int) -> tuple[LabClip, ...]:
-    """The suite of the recordings in `folder`: all of them as they are, and then with silences.
+    """Make the suite of the recordings in `folder`: all of them as they are, then with silences.
 
-    Raises AudioError as `read_folder` does, and for a recording without speech or one that is
-    longer than the recogniser's window; MissingExtra where there is no aligner.
+    Raises AudioError as `read_folder` does, and for a recording that has no speech or is longer
+    than the recogniser's window. Raises MissingExtra if there is no aligner.
     """
     recordings = read_folder(folder)
     align = aligner()
@@ -99,7 +98,7 @@ def build(folder: Path, config: Config, seed: int) -> tuple[LabClip, ...]:
 
 
 def find(clip: Clip, asr: Asr, align: Align, vad: Vad) -> Spoken:
-    """Where there is speech in a recording, and where its words meet."""
+    """Find the speech in a recording and the boundaries of its words. Raises AudioError."""
     if len(clip.pcm) > asr.max_window_s * SPEECH_RATE:
         raise AudioError(
             f"{clip.name} is longer than the {asr.max_window_s:g} s that are recognised at once",
@@ -128,9 +127,9 @@ def find(clip: Clip, asr: Asr, align: Align, vad: Vad) -> Spoken:
 
 
 def arrange(recordings: Sequence[Spoken], seed: int, pauses: int = PAUSES) -> tuple[LabClip, ...]:
-    """Each recording as it is, and then clips with one or two silences until there are `pauses`.
+    """Return each recording as it is, then clips with one or two silences, `pauses` in all.
 
-    The boundaries are used in a drawn order, each once before any is used again.
+    The boundaries are used in a random order, each once before any is used again.
     """
     rng = np.random.default_rng((seed, zlib.crc32(b"people")))
     clips = [_clip(one, (), rng, one.clip.name) for one in recordings]
@@ -144,7 +143,7 @@ def arrange(recordings: Sequence[Spoken], seed: int, pauses: int = PAUSES) -> tu
 
 
 def _cuts(recordings: Sequence[Spoken], rng: Rng) -> Iterator[tuple[Spoken, list[Boundary]]]:
-    """One or two boundaries of a recording, for as long as somebody asks."""
+    """Yield recordings, each with one or two of its boundaries, without end."""
     while any(one.boundaries for one in recordings):
         drawn: list[tuple[Spoken, list[Boundary]]] = []
         for spoken in recordings:
@@ -161,7 +160,7 @@ def _cuts(recordings: Sequence[Spoken], rng: Rng) -> Iterator[tuple[Spoken, list
 
 
 def _clip(spoken: Spoken, chosen: Sequence[Boundary], rng: Rng, name: str) -> LabClip:
-    """A recording with silences at the `chosen` boundaries, and background on both sides."""
+    """Make a clip with silences at the `chosen` boundaries and background on both sides."""
     pcm = spoken.clip.pcm
     around = background(pcm, rng, BACKGROUND_S * SPEECH_RATE)
     lead = Gap(0, samples(float(rng.uniform(*LEAD_MS))))
@@ -170,7 +169,7 @@ def _clip(spoken: Spoken, chosen: Sequence[Boundary], rng: Rng, name: str) -> La
     pauses: list[Pause] = []
     shift = lead.length
     for one, gap in zip(chosen, gaps, strict=True):
-        # Where the speaker is silent anyway, that is part of the pause.
+        # A silence of the speaker at this place becomes part of the pause.
         start, end = next(
             (silent for silent in spoken.silences if silent[0] <= one.at <= silent[1]),
             (one.at, one.at),
@@ -223,7 +222,7 @@ def speech(clip: Clip, vad: Vad) -> tuple[int, int, tuple[tuple[int, int], ...]]
 
 
 def _quietest(pcm: Pcm, end: int, start: int) -> int:
-    """The middle of the quietest stretch between the end of a word and the start of the next."""
+    """Return the middle of the quietest stretch between one word's `end` and the next's `start`."""
     size, reach = samples(QUIET_MS), samples(SEARCH_MS)
     last = len(pcm) - size
     first = min(last, max(0, end - reach - size // 2))
@@ -232,7 +231,7 @@ def _quietest(pcm: Pcm, end: int, start: int) -> int:
 
 
 def _marked(heard: Sequence[str], text: str | None) -> list[str]:
-    """The words that were heard, with the punctuation of `text` where it has the same word."""
+    """Return the heard words, written as in `text` (with punctuation) if it has the same word."""
     marked, written = list(heard), (text or "").split()
     found = difflib.SequenceMatcher(
         None, [*map(normalise, heard)], [*map(normalise, written)], autojunk=False
@@ -244,7 +243,7 @@ def _marked(heard: Sequence[str], text: str | None) -> list[str]:
 
 
 def _standing(word: str) -> Standing:
-    """How what ends with `word` stands, by the mark behind it alone."""
+    """Return the standing of a text that ends with `word`, by its punctuation alone."""
     if word.endswith((".", "?", "!", "…")):
         return "whole"
     return "open" if word.endswith((",", ";", ":", "-", "\u2013", "\u2014")) else "incomplete"

@@ -4,8 +4,8 @@
     python -m lab.conversations.run --suite pauses --modes speculative,fixed-600
     python -m lab.conversations.run --preset cpu --suite people --input recordings
 
-It measures as `voiceloop bench latency` does and leaves the same record, with what only these
-suites try: `endpointing`, `people`, `interruptions`, `carry_over` and `cost_ms_without`.
+It measures as `voiceloop bench latency` does and leaves the same record. In addition, the record
+has the figures `endpointing`, `people`, `interruptions`, `carry_over` and `cost_ms_without`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ POLICIES = (
     SessionMode("p-eot", endpoint={"endpoint": "p-eot"}),
 )
 ALL = (*MODES, SessionMode("no-draft", drafts=False), *WITHOUT, *POLICIES)
-"""All modes there are. The policies of endpointing decide for themselves where turns end."""
+"""All modes. Those of `POLICIES` make their own endpoint decisions."""
 NO_CARRY_OVER = next(mode for mode in WITHOUT if mode.name == "no-carry-over")
 SuiteName = Literal["starter", "questions", "pauses", "bargein", "noise", "additions", "people"]
 
@@ -55,19 +55,19 @@ class Conversations(Bench, frozen=True, kw_only=True):
     suite: SuiteName = "starter"
     """What is said."""
     input: Annotated[Path | None, written("DIR")] = None
-    """Recordings of people; none: those that VOICELOOP_SPEECH names."""
+    """Recordings of people. The default is the folder that VOICELOOP_SPEECH names."""
     turns: Annotated[int | None, written("N")] = None
-    """Things said, in every mode; none: 24, or what eleven minutes allow."""
+    """Number of clips in every mode. The default is 24, or as many as eleven minutes allow."""
     modes: Annotated[str | None, written("A,B,…")] = None
-    """Ways of running a session; none: those of the suite."""
+    """Ways of running a session. By default those of the suite."""
     seed: int = 0
-    """Draws another suite of the same kind."""
+    """The seed. Each seed draws another suite of the same kind."""
 
 
 def figures(
     plan: LatencyPlan, measured: Sequence[Measured], calibration: Calibration | None
 ) -> dict[str, Any]:
-    """Tell what can be told of pauses, interruptions and additions, and what parts are worth."""
+    """Return the figures of pauses, interruptions and additions, and costs of left-out parts."""
     found: dict[str, Any] = {"cost_ms_without": _costs(measured)}
     own = [
         (cast(LabClip, one.clip), one.takes[FOLLOWED.name])
@@ -103,7 +103,7 @@ def figures(
 
 
 def _costs(measured: Sequence[Measured]) -> dict[str, float | None]:
-    """Return what leaving something out costs: the median difference of the same things said."""
+    """Return the median extra voice to voice of modes that leave a part out, over `FOLLOWED`."""
     found: dict[str, float | None] = {}
     for name in measured[0].outcomes if measured else ():
         if name.startswith("no-") and FOLLOWED.name in measured[0].outcomes:
@@ -117,7 +117,7 @@ def _costs(measured: Sequence[Measured]) -> dict[str, float | None]:
 
 
 def _whole_recordings(measured: Sequence[Measured]) -> dict[str, int]:
-    """Count over recordings into which no silence was put: there are few of them."""
+    """Count pauses and words in recordings without inserted silences, which are few."""
     whole = [
         (one, clip)
         for one in measured
@@ -136,9 +136,9 @@ def _whole_recordings(measured: Sequence[Measured]) -> dict[str, int]:
 
 
 def carry_over(takes: Sequence[tuple[LabClip, Take]]) -> dict[str, Any]:
-    """Tell what became of first clauses where the user went on after a reply had been begun.
+    """Return how often a first clause was kept although the user went on after a reply had begun.
 
-    By kind of addition, and for all that leave the answer as it was.
+    The figures are by kind of addition, and for all additions with the same answer together.
     """
     kinds: tuple[AdditionKind, ...] = get_args(AdditionKind)
     found: dict[str, list[Take]] = {
@@ -184,7 +184,7 @@ SUITES: Mapping[str, Suite] = {
         # When an interruption comes depends on the answer, so no other take's decisions fit it.
         _suite("bargein", (FOLLOWED,), follows=False, studio=InterruptedStudio),
         _suite("noise", MODES),
-        # No pause in what is said ends a turn.
+        # With this hangover, no pause in the speech ends a turn.
         _suite(
             "additions",
             (FOLLOWED, NO_CARRY_OVER),
@@ -195,14 +195,14 @@ SUITES: Mapping[str, Suite] = {
 
 
 def plan_of(command: Conversations) -> LatencyPlan:
-    """Return what a command asks for; raises ConfigError."""
+    """Return the plan of a command. Raises ConfigError for an unknown mode."""
     modes = latency.modes_of(command.modes, ALL)
     folder, config = of_people(command.input), cast(Config, command.settings)
     return LatencyPlan(config, SUITES[command.suite], folder, command.turns, modes, command.seed)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure, and print or keep what was found."""
+    """Run the command line: measure, and print the record. Return the exit status."""
 
     def run(command: Conversations, progress: Progress) -> Found:
         return latency.carry_out(plan_of(command), progress)

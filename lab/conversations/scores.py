@@ -1,4 +1,4 @@
-"""How well a score tells two kinds apart."""
+"""Measures how well a score separates two kinds of cases."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, cast
 
 
 def roc_auc(positive: Sequence[float], negative: Sequence[float]) -> float:
-    """Return the probability that a score of the first kind is above one of the second.
+    """Return the probability that a score in `positive` is above one in `negative`.
 
-    Ties count half: the area under the ROC curve, by ranks (Hanley and McNeil 1982). Raises
-    ValueError where either kind is missing.
+    Ties count half. This is the area under the ROC curve, computed by ranks (Hanley and McNeil
+    1982). Raises ValueError if either kind is missing.
     """
     from scipy import stats  # pyright: ignore[reportMissingTypeStubs]
 

@@ -1,15 +1,15 @@
-"""Sentences that users of the suites say, and where in it a silence may be taken for the end.
+"""Sentences that users of the suites say, with the places at which the user may have finished.
 
-Sentences are written with marks before a word, for what has been said up to there:
+A mark before a word gives the standing of the words up to there:
 
-    |  whole: it can be answered as it stands       What color is red |and green together?
-    ~  open: a sentence by its grammar, that does
-       not say all that an answer needs             What |is the capital ~of Australia?
+    |  whole: they can be answered as they are      What color is red |and green together?
+    ~  open: a sentence by its grammar, but
+       without all that an answer needs             What |is the capital ~of Australia?
 
-Everywhere else it is incomplete: its grammar asks for more. A number before its unit, an object
-that a verb cannot do without, and a question word that only an earlier sentence could complete
-("Tell me how") count as missing; "What?" is whole, it asks to hear something again. The sentences
-stand in sentences.toml here and in voiceloop/bench.
+Words without a mark after them are incomplete: their grammar asks for more. They are also
+incomplete if a number lacks its unit, if a verb lacks a necessary object, or if a question word
+needs an earlier sentence ("Tell me how"). But "What?" is whole: it asks to hear something again.
+The sentences are in the files sentences.toml here and in voiceloop/bench.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Literal
 from voiceloop.bench.suites import SENTENCES
 
 Standing = Literal["incomplete", "open", "whole"]
-"""How the words up to a place in a sentence stand by themselves."""
+"""Whether the words up to a place in a sentence may be all that the user says."""
 
 _MARKS: dict[str, Standing] = {"|": "whole", "~": "open"}
 PUNCTUATION = ".,?!"
@@ -30,7 +30,7 @@ PUNCTUATION = ".,?!"
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence and how each of its beginnings stands by itself."""
+    """A sentence, and the standing of each of its beginnings."""
 
     text: str
     standings: tuple[Standing, ...]
@@ -38,16 +38,16 @@ class Sentence:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Its words as written, with their punctuation."""
+        """The words as written, with their punctuation."""
         return tuple(self.text.split())
 
     def prefix(self, words: int) -> str:
-        """The first `words` words, without the punctuation at their end."""
+        """Return the first `words` words, without the punctuation at their end."""
         return " ".join(self.words[:words]).rstrip(PUNCTUATION)
 
 
 def sentence(marked: str) -> Sentence:
-    """A sentence in the notation of this module."""
+    """Parse a sentence with marks, in the notation of this module."""
     words = marked.split()
     standings = tuple[Standing, ...](_MARKS.get(word[0], "incomplete") for word in words[1:])
     return Sentence(" ".join(word.lstrip("|~") for word in words), standings)
@@ -58,41 +58,42 @@ AdditionKind = Literal["please", "now", "corrected", "more"]
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Something said, and what it becomes when more is said after a pause."""
+    """A whole sentence, and the longer sentence that it becomes when the user goes on."""
 
     kind: AdditionKind
     """`please`, `now` and `corrected` leave the answer as it was; `more` asks for another one."""
     first: str
-    """As a recogniser would write it where the user had ended here."""
+    """The first sentence, as a recogniser would write it if the user had finished there."""
     longer: str
+    """The first sentence and the addition."""
 
     @property
     def sentence(self) -> Sentence:
-        """`longer`, of which `first` is the only beginning that is marked as whole."""
+        """The sentence `longer`, in which only the beginning `first` is marked as whole."""
         words = self.longer.split()
         at = len(self.first.split())
         return sentence(" ".join([*words[:at], "|" + words[at], *words[at + 1 :]]))
 
 
 def added(kind: AdditionKind, first: str, addition: str) -> Addition:
-    """`first`, which ends with its mark, and `addition`, which ends with its own."""
+    """Add `addition` to `first`. Both end with punctuation; that of `first` becomes a comma."""
     return Addition(kind, first, f"{first[:-1]}, {addition}")
 
 
 _SAID = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _ADDITIONS = _SAID["additions"]
 QUESTIONS = tuple(map(sentence, SENTENCES["questions"].strip().splitlines()))
-"""Questions of the starter models' domain on which neither of them was trained."""
+"""Questions of the starter models' domain, on which these models were not trained."""
 LONG_ANSWERS = tuple(map(sentence, SENTENCES["long_answers"].strip().splitlines()))
-"""Those whose answers have 25 words or more."""
+"""Questions of the starter models' domain with answers of 25 words or more."""
 INTERRUPTIONS = tuple(_SAID["interruptions"])
-"""What is said to end an answer."""
+"""Words with which users interrupt a reply."""
 BACKCHANNELS = tuple(_SAID["backchannels"])
-"""What is said while one listens, and does not ask for the floor."""
+"""Words of a listener who does not want the floor."""
 ADDITIONS = (
     *(added("please", text, f"please{text[-1]}") for text in _ADDITIONS["polite"]),
     *(added("now", text, f"right now{text[-1]}") for text in _ADDITIONS["polite"]),
     *(added("corrected", *pair) for pair in _ADDITIONS["corrected"]),
     *(added("more", *pair) for pair in _ADDITIONS["more"]),
 )
-"""A user who had finished, and goes on all the same."""
+"""Additions of users who go on after a whole sentence."""

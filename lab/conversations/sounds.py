@@ -1,10 +1,10 @@
 """Sounds that a microphone hears besides words: hiss, hum, babble, coughs, cleared throats.
 
-Every sound is drawn from a `numpy.random.Generator` that the caller gives, so the same seed gives
-the same sound. A cough has the phases that recordings of coughs show: a burst as the glottis opens,
-a longer and steadier noise, and often a voiced end. Such a source goes through the resonances of a
-throat and is radiated by the lips (Fant's source and filter). All is float32 at 16 kHz. This module
-knows nothing of texts, turns and files.
+Every sound is drawn from the caller's random generator, so the same seed gives the same sound. A
+cough has the phases that recordings of coughs show: a burst as the glottis opens, a longer and
+steadier noise, and often a voiced end. This source is filtered by the resonances of a throat and by
+the radiation of the lips (Fant's source-filter model). All sounds are float32 at 16 kHz. This
+module knows nothing of texts, turns and files.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from voiceloop.types import Pcm
 _RINGING_MS = 60
 """Time in which every resonance dies away."""
 _JOIN_MS = 8
-"""Time in which one part of a sound gives way to the next."""
+"""Time in which one part of a sound fades into the next."""
 
 
-# --- backgrounds: each goes on without a seam when it is heard over and over --------------------
+# --- backgrounds, which repeat without a seam ----------------------------------------------------
 
 
 def hiss(rng: Rng, count: int, dbfs: float) -> Pcm:
-    """An amplifier or a fan: flat at first, falling by 12 dB an octave above 4 kHz."""
+    """Draw the hiss of an amplifier or a fan: flat, but falling by 12 dB an octave above 4 kHz."""
     return at_level(noise(rng, count, lambda hz: 1 / (1 + (hz / 4000) ** 2)), dbfs)
 
 
 def hum(rng: Rng, count: int, dbfs: float) -> Pcm:
-    """Mains at 50 or 60 Hz, with overtones that fall by 6 dB an octave.
+    """Draw the hum of mains at 50 or 60 Hz, with overtones that fall by 6 dB an octave.
 
-    Without a seam where `count` is a whole number of tenths of a second.
+    It repeats without a seam if `count` is a whole number of tenths of a second.
     """
     turns = 2 * np.pi * rng.choice((50.0, 60.0)) * np.arange(count) / SPEECH_RATE
     tones = [np.sin(k * turns + rng.uniform(0, 2 * np.pi)) / k for k in range(1, 11)]
@@ -42,9 +42,9 @@ def hum(rng: Rng, count: int, dbfs: float) -> Pcm:
 
 
 def babble(rng: Rng, count: int, dbfs: float, talkers: Sequence[Pcm]) -> Pcm:
-    """People talking at once, equally loud, each from a moment of their own.
+    """Mix people who talk at once and equally loud, each beginning at a random sample.
 
-    None of `talkers` may be longer than `count`; each is heard as often as fits in full.
+    None of `talkers` may be longer than `count`. Each is repeated as often as fits in full.
     """
     mixed = np.zeros(count)
     for talker in talkers:
@@ -53,11 +53,11 @@ def babble(rng: Rng, count: int, dbfs: float, talkers: Sequence[Pcm]) -> Pcm:
     return at_level(mixed, dbfs)
 
 
-# --- a throat without words; the loudest sample is at full scale --------------------------------
+# --- sounds of a throat; the loudest sample is at full scale -------------------------------------
 
 
 def cough(rng: Rng) -> tuple[Pcm, int | None]:
-    """One cough, 200 to 450 ms of sound, and where its voice begins; two in five have none."""
+    """Draw a cough of 200 to 450 ms. Return also where its voice begins, None for two in five."""
     parts = [
         _breath(rng, rng.uniform(30, 60), attack_ms=rng.uniform(1, 4), decay=1.5),
         _breath(rng, rng.uniform(150, 250), attack_ms=_JOIN_MS, decay=1.5) * rng.uniform(0.3, 0.5),
@@ -78,7 +78,7 @@ def cough(rng: Rng) -> tuple[Pcm, int | None]:
 
 
 def throat_clearing(rng: Rng) -> tuple[Pcm, int]:
-    """A cleared throat, two rough low sounds of 300 to 550 ms, and where its voice begins."""
+    """Draw a cleared throat: two rough low sounds, 300 to 550 ms in all. The voice begins at 0."""
     hz = rng.uniform(90, 140)
     parts = list[Wave]()
     for ms in (rng.uniform(130, 220), rng.uniform(180, 320)):
@@ -94,7 +94,7 @@ def throat_clearing(rng: Rng) -> tuple[Pcm, int]:
 
 
 def _breath(rng: Rng, ms: float, attack_ms: float, decay: float) -> Wave:
-    """Noise that rises in `attack_ms`, falls by a factor of e `decay` times, and fades out."""
+    """Draw noise that rises in `attack_ms`, falls by the factor exp(`decay`), and fades out."""
     at = np.arange(samples(ms))
     rise = np.minimum(1, (at + 1) / samples(attack_ms))
     fall = np.minimum(1, at[::-1] / samples(_JOIN_MS))
@@ -102,7 +102,7 @@ def _breath(rng: Rng, ms: float, attack_ms: float, decay: float) -> Wave:
 
 
 def _folds(rng: Rng, ms: float, first_hz: float, last_hz: float, jitter: float) -> Wave:
-    """The flow of air through vocal folds whose pitch glides and wavers; at unit power."""
+    """Draw the flow of air through vocal folds whose pitch glides and wavers, at unit power."""
     flow = np.zeros(samples(ms))
     start = 0
     while start < len(flow):
@@ -120,7 +120,7 @@ def _folds(rng: Rng, ms: float, first_hz: float, last_hz: float, jitter: float) 
 
 
 def _joined(parts: Sequence[Wave]) -> Wave:
-    """One part after the other, each beginning while the one before it fades."""
+    """Join `parts`, each of which begins while the one before it fades."""
     overlap = samples(_JOIN_MS)
     whole = np.zeros(sum(len(part) - overlap for part in parts) + overlap)
     at = 0
@@ -131,11 +131,11 @@ def _joined(parts: Sequence[Wave]) -> Wave:
 
 
 def _throat(source: Wave, resonances: Sequence[tuple[float, float]]) -> Pcm:
-    """`source` through resonances, (centre, width) in hertz one after the other, and the lips."""
+    """Filter `source` by the radiation of the lips and by resonances: (centre, width) in hertz."""
     padded = np.concatenate((source, np.zeros(samples(_RINGING_MS))))
     hz = np.fft.rfftfreq(len(padded), 1 / SPEECH_RATE)
     delay = np.exp(-2j * np.pi * hz / SPEECH_RATE)  # by one sample
-    response = 1 - 0.9 * delay  # the lips' part
+    response = 1 - 0.9 * delay  # radiation of the lips
     for centre, width in resonances:
         radius = np.exp(-np.pi * width / SPEECH_RATE)
         turn = 2 * radius * np.cos(2 * np.pi * centre / SPEECH_RATE)

@@ -1,4 +1,4 @@
-"""Takes in which a sound is made while the answer plays."""
+"""Takes in which the user makes a sound while the reply plays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from voiceloop.types import Clause, Event, Pcm, TurnTrace
 
 
 class InterruptedRoom(Room):
-    """A room in which the user makes a sound some time after the first clause has been said."""
+    """A room in which the user makes a sound some time after the reply has begun to play."""
 
     def __init__(self, clip: Clip, sound: Interruption) -> None:
         super().__init__(clip)
@@ -21,13 +21,14 @@ class InterruptedRoom(Room):
 
     @property
     def finished(self) -> bool:
-        """True once the last sound has been heard."""
+        """True once the clip and the user's sound have been heard."""
         made = 0 if self.interrupted is None else self.interrupted + len(self._sound.pcm)
         last = max(len(self.clip.pcm), made)
         return not self._expected and self.position >= last
 
     def see(self, event: Event) -> None:
-        """Make the sound in time after the first clause; what is not answered gets none."""
+        """Set the time of the sound when the first clause begins to play. If no reply came, there
+        is no sound."""
         match event:
             case TurnTrace():
                 self._expected = False
@@ -39,7 +40,7 @@ class InterruptedRoom(Room):
                 pass
 
     def heard(self, start: int, count: int) -> Pcm:
-        """Return what is heard of the clip and of the sound."""
+        """Return `count` samples of the clip from `start` on, with the sound added."""
         pcm = self.clip.read(start, count)
         if self.interrupted is not None:
             begin, sound = self.interrupted, self._sound.pcm
@@ -50,9 +51,9 @@ class InterruptedRoom(Room):
 
 
 class InterruptedStudio(Studio):
-    """Lets a clip's interruption be made while the reply plays, which then plays to its end."""
+    """A studio that plays whole replies in real time, with each clip's interruption."""
 
     def stage(self, clip: Clip) -> tuple[Room, NullSpeaker]:
-        """Return a room with the clip's interruption, and a speaker that takes its time."""
+        """Return a room with the clip's interruption, and a speaker that plays in real time."""
         assert isinstance(clip, LabClip) and clip.interruption is not None
         return InterruptedRoom(clip, clip.interruption), NullSpeaker(SPEAKER_RATE)

@@ -1,11 +1,11 @@
-"""Recordings of which the truth is known, made by a recipe: the suites of the lab.
+"""The suites of the lab: synthetic recordings whose words, pauses and noise are known.
 
     pauses     questions with one or two silences of 200 to 700 ms between words
-    bargein    questions with long answers, and a sound to make while the answer plays
+    bargein    questions with long answers, and a sound of the user while the reply plays
     noise      questions among talkers, in hum or in hiss, at 20, 10 and 5 dB
-    additions  questions that go on after a silence, most with words that leave the answer as it was
+    additions  questions that go on after a silence, most with words that do not change the answer
 
-Clips are drawn as those of voiceloop.bench.suites are.
+Clips are drawn in the same way as those of voiceloop.bench.suites.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from voiceloop.types import Pcm
 
 PAUSE_MS = (200.0, 700.0)
 DELAY_MS = (400.0, 1500.0)
-"""From the first audible sample of an answer to that of an interruption."""
+"""Bounds of the time from the first audible sample of a reply to that of an interruption."""
 COUGH_PEAK = (0.3, 0.6)
-"""Amplitude of the loudest sample of a cough."""
+"""Bounds of the amplitude of a cough's loudest sample."""
 SNR_DB = (20.0, 10.0, 5.0)
 TALKERS, TABLES = 10, 4
-"""Voices of a babble, and from how many places each is heard at once: as many people as a canteen
-holds, whom a VAD does not take for one voice."""
+"""Number of voices in a babble, and how many copies of each are mixed. So many talkers sound like a
+canteen, which a VAD does not take for one voice."""
 
 _Plan = tuple[list[Line], Callable[[list[Utterance]], LabClip]]
-"""What a clip needs to have spoken, and how it is made of that."""
+"""The lines that a clip needs, and a function that makes the clip from their utterances."""
 
 
 def build(name: str, count: int, seed: int = 0) -> tuple[LabClip, ...]:
@@ -58,29 +58,30 @@ def build(name: str, count: int, seed: int = 0) -> tuple[LabClip, ...]:
 
 
 def _pauses(drawn: Drawn) -> _Plan:
-    asked = drawn.pick(QUESTIONS)
+    question = drawn.pick(QUESTIONS)
 
     def make(spoken: list[Utterance]) -> LabClip:
         places = [word for word, distinct in enumerate(spoken[0].distinct) if word and distinct]
         count = min(len(places), drawn.rng.integers(1, 3))
         chosen = drawn.rng.choice(places, count, replace=False)
         return _clip(
-            drawn, spoken[0], asked, {int(word): drawn.uniform(PAUSE_MS) for word in chosen}
+            drawn, spoken[0], question, {int(word): drawn.uniform(PAUSE_MS) for word in chosen}
         )
 
-    return [drawn.line(asked.text)], make
+    return [drawn.line(question.text)], make
 
 
 def _bargein(drawn: Drawn) -> _Plan:
-    """With words, a backchannel and a cough in turn; every other cough is a cleared throat."""
-    asked = drawn.pick(LONG_ANSWERS)
+    """Plan a clip with an interruption: in turn words, a backchannel and a cough. Every other cough
+    is a cleared throat."""
+    question = drawn.pick(LONG_ANSWERS)
     kind = get_args(InterruptionKind)[drawn.index % 3]
     pool = {"words": INTERRUPTIONS, "backchannel": BACKCHANNELS}.get(kind)
     text = drawn.pick(pool, every=3) if pool else ""
     clearing = not text and drawn.index // 3 % 2 == 1
 
     def make(spoken: list[Utterance]) -> LabClip:
-        clip = _clip(drawn, spoken[0], asked)
+        clip = _clip(drawn, spoken[0], question)
         voiced: int | None = 0
         if text:
             pcm, _ = place(spoken[1], sentence(text), {}, 0, drawn.uniform(SPEECH_DBFS))
@@ -93,12 +94,12 @@ def _bargein(drawn: Drawn) -> _Plan:
         sound = Interruption(kind, text, pcm, start, end, delay_ms, voiced)
         return replace(clip, interruption=sound)
 
-    return [drawn.line(one) for one in (asked.text, text) if one], make
+    return [drawn.line(one) for one in (question.text, text) if one], make
 
 
 def _noise(drawn: Drawn) -> _Plan:
-    """Every kind of noise at every level in turn."""
-    asked = drawn.pick(QUESTIONS)
+    """Plan a clip with noise: in turn every kind of noise at every level."""
+    question = drawn.pick(QUESTIONS)
     kinds: tuple[NoiseKind, ...] = get_args(NoiseKind)
     kind, snr_db = list(product(kinds, SNR_DB))[drawn.index % (len(kinds) * len(SNR_DB))]
     crowd = [
@@ -116,20 +117,22 @@ def _noise(drawn: Drawn) -> _Plan:
                 noise = hum(drawn.rng, length, 0)
             case "hiss":
                 noise = hiss(drawn.rng, length, 0)
-        return replace(_clip(drawn, spoken[0], asked, {}, noise, snr_db), noise=kind, snr_db=snr_db)
+        return replace(
+            _clip(drawn, spoken[0], question, {}, noise, snr_db), noise=kind, snr_db=snr_db
+        )
 
-    return [drawn.line(asked.text), *crowd], make
+    return [drawn.line(question.text), *crowd], make
 
 
 def _additions(drawn: Drawn) -> _Plan:
     addition = drawn.pick(ADDITIONS)
-    asked = addition.sentence
-    pause = {asked.standings.index("whole") + 1: drawn.uniform(PAUSE_MS)}
+    question = addition.sentence
+    pause = {question.standings.index("whole") + 1: drawn.uniform(PAUSE_MS)}
 
     def make(spoken: list[Utterance]) -> LabClip:
-        return replace(_clip(drawn, spoken[0], asked, pause), addition=addition)
+        return replace(_clip(drawn, spoken[0], question, pause), addition=addition)
 
-    return [drawn.line(asked.text)], make
+    return [drawn.line(question.text)], make
 
 
 RECIPES: Mapping[str, Callable[[Drawn], _Plan]] = {
@@ -143,14 +146,14 @@ RECIPES: Mapping[str, Callable[[Drawn], _Plan]] = {
 def _clip(
     drawn: Drawn,
     utterance: Utterance,
-    asked: Sentence,
+    question: Sentence,
     pauses: Mapping[int, float] | None = None,
     noise: Pcm | None = None,
     snr_db: float = 0.0,
 ) -> LabClip:
-    """What is asked, in a quiet room to which `noise` comes, as long as a background is."""
+    """Make a clip of `utterance` in a quiet room. `noise`, as long as a background, is added."""
     lead, dbfs = samples(drawn.uniform(LEAD_MS)), drawn.uniform(SPEECH_DBFS)
-    sound, said = place(utterance, asked, pauses or {}, lead, dbfs)
+    sound, said = place(utterance, question, pauses or {}, lead, dbfs)
     quiet = in_room(drawn, sound, said)
     if noise is None:
         return LabClip(quiet.name, quiet.pcm, quiet.background, said)

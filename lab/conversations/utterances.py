@@ -1,4 +1,4 @@
-"""Speech of which every word's time is known, spoken by the project's own espeak-ng."""
+"""Speech with known word times, spoken by the project's own espeak-ng."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from voiceloop.bench.suites import FADE_MS, MARGIN_MS
 from voiceloop.types import Pcm, Span, SpeechChunk
 
 SEEK_MS = 15
-"""How far from a word's beginning the quietest place for a cut is looked for."""
+"""How far from a word's beginning the quietest place for a cut is searched."""
 QUIET_MS = 2
-"""Length over which that is judged."""
+"""Length over which the power at such a place is summed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Utterance:
     starts: tuple[int, ...]
     """First sample of each word."""
     distinct: tuple[bool, ...]
-    """For each word, whether it begins where the synthesizer says; False where it runs the word
+    """For each word, True if the synthesizer reports its beginning. False if it runs the word
     together with the one before ("of the"), so that its beginning is an estimate."""
 
 
 def speak(lines: Sequence[Line]) -> list[Utterance]:
-    """Speak all `lines` by espeak-ng; raises what `by_espeak` raises."""
+    """Speak all `lines` with espeak-ng. Raises what `by_espeak` raises."""
     made = zip(lines, by_espeak(lines), strict=True)
     return [_utterance(line.text, chunk) for line, chunk in made]
 
@@ -57,7 +57,7 @@ def _utterance(text: str, chunk: SpeechChunk) -> Utterance:
 
 
 def _estimated(starts: Sequence[int], spans: Sequence[Span], word: int) -> bool:
-    """Whether a word's beginning was only put between its neighbours', by their length."""
+    """Return whether a word's beginning was only interpolated between those of its neighbours."""
     if not 0 < word < len(starts) - 1:
         return False
     around = (word - 1, word + 1)
@@ -70,10 +70,11 @@ def _estimated(starts: Sequence[int], spans: Sequence[Span], word: int) -> bool:
 def place(
     utterance: Utterance, sentence: Sentence, pauses: Mapping[int, float], lead: int, dbfs: float
 ) -> tuple[Pcm, PausedSaid]:
-    """`utterance` at a level of `dbfs` after `lead` samples of nothing, and what is true of it.
+    """Return `utterance` at the level `dbfs` after `lead` silent samples, and the truth about it.
 
-    `pauses` are milliseconds, 10 or more, by the number of words before them. There the sound is
-    cut at its quietest place, both sides are faded, and nothing is audible for just that long.
+    `pauses` are milliseconds, 10 or more, by the number of words before the pause. There the sound
+    is cut at its quietest place, both sides are faded, and nothing is audible for exactly that
+    long.
     """
     pcm = at_level(utterance.pcm, dbfs)
     margin = samples(MARGIN_MS)
@@ -105,7 +106,7 @@ def place(
 
 
 def _quietest(pcm: Pcm, near: int) -> int:
-    """The middle of the quietest stretch around sample `near`."""
+    """Return the middle of the quietest stretch around sample `near`."""
     length, reach = samples(QUIET_MS), samples(SEEK_MS)
     first = max(0, near - reach)
     power = np.square(pcm[first : near + reach], dtype=np.float64)
@@ -113,9 +114,9 @@ def _quietest(pcm: Pcm, near: int) -> int:
 
 
 def _phrase(pcm: Pcm, bounds: Sequence[int]) -> tuple[Pcm, list[tuple[int, int]]]:
-    """The audible part of the words between `bounds` with a margin at both sides, and their times.
+    """Cut a phrase out of `pcm`: its audible part with a margin on both sides, and its word times.
 
-    The phrase begins at the first of the bounds and ends at the last.
+    `bounds` are the samples at which the words begin, and the one at which the last word ends.
     """
     margin, fade = samples(MARGIN_MS), samples(FADE_MS)
     sound = fade_out(fade_in(pcm[bounds[0] : bounds[-1]], fade), fade)

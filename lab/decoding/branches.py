@@ -1,12 +1,12 @@
-"""Tells how often a reply was begun before the user had asked for it.
+"""Measures how often the right reply was begun ahead, before the user had finished the request.
 
     python -m lab.decoding.branches
 
-Talks of two turns, of phrasings that the starter was not trained on: after the answer, and after
-each word of the follow-up, replies are begun ahead as in a session. One counts if it was begun
-before the last two words and half a second before their end, by the times of espeak-ng's words; it
-is begun once its words are known and the models have computed all that was asked of them till then.
-Beside it stands what guessing the same texts every time would give, with replies begun as early.
+The talks have two turns, in phrasings that the starter was not trained on. After the answer, and
+after each word of the follow-up, replies are begun ahead as in a session. Such a branch counts if
+it was begun before the last two words, and half a second before their end by the word times of
+espeak-ng. It is begun once the words so far are known and the models have finished their work. For
+comparison the record has the hit rate of branches to the same few texts every time.
 """
 
 from __future__ import annotations
@@ -40,36 +40,37 @@ from voiceloop.llm.parallel.ahead import Ahead
 from voiceloop.types import TokenBurst
 
 FOLLOW_UPS = Path(__file__).with_name("followups.txt")
-"""Talks on the held-out side of the starter's domain, which `models.train.talks` has drawn: a
-question, a tab, and what is said after its answer."""
+"""File of held-out talks of the starter's domain, drawn by `models.train.talks`. A line has a
+question, a tab, and the follow-up that the user says after the answer."""
 GUESSED = ("Again, please.", "Please repeat.", "Once more, please.", "One more time.")
 """The four commonest follow-ups on the training side."""
 DIFFERENT = ("Again, please.", "What did I say?", "Shorter, please.", "Another one, please.")
-"""The commonest there among those that have different answers."""
+"""The four commonest follow-ups on the training side that have different answers."""
 BRANCHES = 4
-"""At once, where the settings name no number."""
+"""Number of branches at once, if the settings give none."""
 BEGINNING = 12
-"""Replies that are alike for so many tokens have one first clause."""
+"""Replies with this many equal first tokens count as equal: they have the same first clause."""
 EARLY_S = 0.5
-"""A reply is to have been begun so long before the user's end."""
+"""Seconds before the end of speech by which a branch must have been begun."""
 BEHIND_S = 0.3
-"""From the end of a word until the language model is given it: a partial transcript every quarter
-of a second, and its decode."""
+"""Seconds from the end of a word until the language model gets it. A partial decode begins every
+quarter of a second, and takes its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A question, and what is said after its answer."""
+    """A question, and the follow-up that the user says after its answer."""
 
     first: str
     words: Sequence[str]
+    """The words of the follow-up."""
     ends: Sequence[float]
-    """When each of the words ends, in seconds from the first one's beginning."""
+    """When each of these words ends, in seconds from the beginning of the first one."""
 
     @property
     def parts(self) -> Sequence[tuple[int, float]]:
-        """Numbers of words after which something may be begun early enough, and the seconds that
-        there are for it; 0 words: before they speak, while the answer before it plays."""
+        """The numbers of words after which branches may be begun early enough, and the seconds for
+        them. 0 words means before the follow-up, while the answer plays."""
         latest = self.ends[-1] - EARLY_S
         left = [latest - end - BEHIND_S for end in self.ends[:-2]]
         known = [(count, seconds) for count, seconds in enumerate(left, 1) if seconds > 0]
@@ -78,39 +79,39 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Talked:
-    """What came of a talk.
+    """The results of one talk.
 
-    Its fields are many because each is a figure.
+    It has many fields because each is a figure.
     """
 
     hit: bool
-    """All that was begun of a reply, early enough, was said."""
+    """True if all tokens of a branch that was begun early enough were said."""
     guessed: bool
-    """So it would have been with a reply to one of `GUESSED`."""
+    """True if branches to the texts of `GUESSED` would have been a hit."""
     different: bool
-    """Or of `DIFFERENT`."""
+    """True if branches to the texts of `DIFFERENT` would have been a hit."""
     same: bool
-    """The reply is the one that comes without anything begun ahead."""
+    """True if the reply equals the one without branches."""
     passes: int
-    """Of the target, for the reply to the follow-up."""
+    """Passes of the target for the reply to the follow-up."""
     plain_passes: int
-    """Of the target, where nothing was begun ahead."""
+    """Passes of the target for this reply without branches."""
     begun: int
-    """Tokens that were begun ahead."""
+    """Tokens of branches."""
     accepted: int
-    """Those among them that were said."""
+    """Tokens of branches that were said."""
     ahead_ms: float
-    """What was begun ahead took so long, the search for what may be said included."""
+    """Milliseconds of the branches, including the search for the texts that the user may say."""
     processor_ms: float
-    """Processor time of that."""
+    """Milliseconds of processor time of the branches and the search."""
     models_ms: float
-    """Time of both models for both replies."""
+    """Milliseconds of both models for both replies, without branches."""
 
 
 def measure(plan: DecodingPlan, progress: Progress) -> BenchRecord:
     """Load the target of `plan` and measure it.
 
-    Raises what loading it raises, and ConfigError where nothing can be begun ahead.
+    Raises what loading raises, and ConfigError if the settings allow no branches.
     """
     config = plan.config
     config = replace(config, branches=config.branches or BRANCHES)
@@ -124,8 +125,8 @@ def measure(plan: DecodingPlan, progress: Progress) -> BenchRecord:
     llm = SpeculativeLlm(*load_pair(config), config)
     found = list[Talked]()
     for done, talk in enumerate(talks, 1):
-        progress(f"foreseeing: {done} of {len(talks)}")
-        found.append(_foreseen(llm, talk))
+        progress(f"talks: {done} of {len(talks)}")
+        found.append(_hold(llm, talk))
     return BenchRecord(
         "branches",
         describe(target_of(llm)),
@@ -141,7 +142,7 @@ def measure(plan: DecodingPlan, progress: Progress) -> BenchRecord:
 
 
 def read_talks(path: Path) -> list[Talk]:
-    """The talks in a file, each with a voice of its own.
+    """Read the talks in a file, and speak each follow-up with a voice of its own.
 
     Raises ConfigError for a file that cannot be read or holds none.
     """
@@ -164,8 +165,8 @@ def _talk(first: str, said: Utterance) -> Talk:
     return Talk(first, said.text.split(), ends)
 
 
-def _foreseen(llm: SpeculativeLlm, talk: Talk) -> Talked:
-    """What was foreseen of a talk, and what that took."""
+def _hold(llm: SpeculativeLlm, talk: Talk) -> Talked:
+    """Hold a talk with and without branches, and return the results."""
     text = " ".join(talk.words)
     plain, ahead = llm.conversation(), llm.conversation()
     for conversation in (plain, ahead):
@@ -195,7 +196,7 @@ def _foreseen(llm: SpeculativeLlm, talk: Talk) -> Talked:
 
 
 def _look(conversation: SpeculativeConversation, part: str, turn: int, seconds: float) -> None:
-    """Look ahead from a part of the user's text, for so long of the thread's time."""
+    """Begin branches from a part of the user's text, for `seconds` of the thread's time."""
     if part:
         for _ in conversation.prefill(part, turn):
             pass
@@ -209,7 +210,7 @@ def _look(conversation: SpeculativeConversation, part: str, turn: int, seconds: 
 
 
 def _answer(conversation: SpeculativeConversation, text: str, turn: int) -> tuple[int, ...]:
-    """The beginning of the reply."""
+    """Generate the reply to `text`. Return its first `BEGINNING` tokens."""
     found = [item for item in conversation.reply(text, turn) if isinstance(item, TokenBurst)]
     return tuple(token for item in found for token in item.ids)[:BEGINNING]
 
@@ -217,7 +218,7 @@ def _answer(conversation: SpeculativeConversation, text: str, turn: int) -> tupl
 def _guesses(
     conversation: SpeculativeConversation, reply: tuple[int, ...], texts: Sequence[str]
 ) -> bool:
-    """Whether one of these texts has the same reply."""
+    """Return whether the reply to one of `texts` begins with the same tokens as `reply`."""
     return any(_answer(conversation, text, 2) == reply for text in texts)
 
 
@@ -239,7 +240,7 @@ def _figures(found: Sequence[Talked]) -> dict[str, Any]:
 
 
 def run(command: BenchLlm, progress: Progress) -> Found:
-    """Measure what a command asks for; raises what `measure` raises."""
+    """Carry out the command. Raises what `measure` raises."""
     return measure(DecodingPlan(chosen(command), command.prompts), progress), {}
 
 

@@ -1,4 +1,4 @@
-"""What was captured, and what that cost."""
+"""Counts captured graphs, and measures what capturing costs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from voiceloop.llm.decode.graphs import Capture, Graph, Plainly
 
 
 class Captures:
-    """Captures as another does, and keeps count."""
+    """A `Capture` that passes work on to another one, and counts graphs, replays and costs."""
 
     def __init__(self, capture: Capture) -> None:
         self.graphs = 0
         self.plain = 0
-        """Of these, how many could not be captured, and are done plainly."""
+        """Those of `graphs` that could not be captured and run as single operations."""
         self.replays = 0
         self.seconds = 0.0
-        """That capturing took, without the work's first time."""
+        """Time that capturing took, without the first run of the work."""
         self.nbytes = 0
-        """Of the device's memory that it took."""
+        """Bytes of GPU memory that capturing took."""
         self._capture = capture
 
     def __call__(self, work: Callable[[], None]) -> Graph:
-        """See `Capture`."""
-        held = reserved()  # without what capturing gives back before it begins
+        """Capture `work`, and count it."""
+        held = reserved()  # without the cached memory that capturing frees before it begins
         began = perf_counter()
         graph = self._capture(work)
         self.seconds += perf_counter() - began
@@ -42,13 +42,13 @@ class _Counted:
         self._captures = captures
 
     def replay(self) -> None:
-        """See `Graph.replay`."""
+        """Replay the graph, and count it."""
         self._captures.replays += 1
         self._graph.replay()
 
 
 def reserved() -> int:
-    """Bytes of the GPU's memory that torch needs to hold; 0 where there is none."""
+    """Free torch's cached GPU memory. Return the bytes that it still holds; 0 without a GPU."""
     if not torch.cuda.is_available():
         return 0
     torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""What decoding costs on a device: figures of replies, of the parts of a round, and of the GPU."""
+"""Measures what decoding costs: figures of replies, of the parts of a round, and of the GPU."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def figures_of(
     price_per_hour: float | None,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
-    """All figures of `answers`, by mode; `prompt` is one of those that were answered.
+    """Return all figures of `answers`, which are by mode; `prompt` is one of their prompts.
 
-    What is measured besides them is measured now.
+    Single passes, the memory bandwidth and the work of the GPU are measured during this call.
     """
     progress("timing single passes")
     counts = {one.drafted for answer in answers["speculative"] for one in answer.rounds}
@@ -36,7 +36,7 @@ def figures_of(
     greedy = config.temperature == 0
     found = compared(answers, costs, greedy=greedy, price_per_hour=price_per_hour)
     on_gpu = pair.decoders[0].device.type == "cuda"
-    memory = most_memory_mb() if on_gpu else None  # before there are buffers that only measure
+    memory = most_memory_mb() if on_gpu else None  # before the measurements below allocate buffers
     progress("reading memory")
     target, draft = (decoder.pass_bytes for decoder in pair.decoders)
     bandwidth = read_bandwidth(target, pair.decoders[0].device)
@@ -48,12 +48,12 @@ def figures_of(
 
 
 def most_memory_mb() -> float:
-    """What tensors have held of the GPU's memory at the most, in MB."""
+    """Return the peak GPU memory of tensors, in MB."""
     return round(torch.cuda.max_memory_allocated() / 2**20, 1)
 
 
 def _on_gpu(pair: Pair, prompt: BenchPrompt) -> dict[str, Any]:
-    """What a round asks of the GPU, and what its graphs took."""
+    """Return the work that a round gives the GPU, and the costs of captured graphs."""
     work = profiled_rounds(pair, prompt)
     assert pair.captures is not None, "rounds are captured"
     return {
@@ -69,10 +69,10 @@ def _on_gpu(pair: Pair, prompt: BenchPrompt) -> dict[str, Any]:
 
 
 def profiled_rounds(pair: Pair, prompt: BenchPrompt) -> Work:
-    """What each round of a reply to `prompt` asks of the GPU, everything between them included."""
+    """Profile a reply to `prompt`. Return the GPU's work per round, with all work in between."""
     conversation = pair.conversation()
     reply = conversation.reply(prompt.text, 0)
-    next(filter(None, reply))  # the first burst comes of reading the prompt
+    next(filter(None, reply))  # the first burst comes from the pass over the prompt
     before = conversation.counters.target_passes
 
     def rounds() -> int:

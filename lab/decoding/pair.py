@@ -1,4 +1,4 @@
-"""What is measured: our engine with its decoders in reach, and transformers' copies of the models.
+"""The models that are measured: our engine with access to its decoders, and transformers' copies.
 
 This module measures nothing.
 """
@@ -30,11 +30,11 @@ from voiceloop.llm.model.loading import LoadedModel
 
 
 class NoDraft(ConfigError):
-    """Nothing with weights drafts for the target."""
+    """The error that there is no draft model for the target."""
 
 
 class Pair(SpeculativeLlm):
-    """The engine over a target and a draft, and a way to each of them alone."""
+    """An engine over a target and a draft, with access to each of them alone."""
 
     def __init__(
         self,
@@ -43,14 +43,14 @@ class Pair(SpeculativeLlm):
         config: LlmConfig,
         capture: Capture | None = None,
     ) -> None:
-        """`target` and `draft` give up their weights; raises as `SpeculativeLlm` does."""
+        """Take over the weights of `target` and `draft`. Raises what `SpeculativeLlm` raises."""
         on_gpu = cast(PreTrainedModel, target.model).device.type == "cuda"
         same = isinstance(draft, LoadedModel) and _vocabulary(target) == _vocabulary(draft)
         if capture is None and on_gpu and same:
             capture = CudaGraphs()
         self.captures = capture and Captures(capture)
-        """What was captured; None where rounds are not."""
-        # What is predicted, and what transformers does beside it, are chains.
+        """Counts of captured graphs; None if rounds are not captured."""
+        # The prediction and transformers' modes are for chains.
         super().__init__(target, draft, replace(config, draft_tree="off"), self.captures)
         self.eos = self._eos
         match self._drafter:
@@ -65,41 +65,41 @@ class Pair(SpeculativeLlm):
         self.decoders: tuple[Decoder, CausalModel] = self._target, drafts
 
     def plain(self) -> SpeculativeLlm:
-        """The same target without a draft."""
+        """Return an engine over the same target without a draft."""
         return without_draft(self)
 
     @property
     def translates(self) -> bool:
-        """Whether the draft has another vocabulary."""
+        """True if the draft has another vocabulary than the target."""
         return isinstance(self._drafter, TranslatedDrafter)
 
     @property
     def captured(self) -> Captured | None:
-        """The rounds of fixed shape."""
+        """The captured rounds, which have fixed shapes; None if rounds are not captured."""
         return self._captured
 
     def prompt(self, text: str) -> tuple[int, ...]:
-        """Token ids of a conversation up to where the reply to `text` begins."""
+        """Return the token ids of a conversation up to where the reply to `text` begins."""
         return prompt_of(self, text)
 
 
 class Foreign:
-    """A draft with another vocabulary, which is given what ids there are."""
+    """A draft with another vocabulary, made to accept the target's ids. It is only for timing."""
 
     def __init__(self, draft: CausalModel, vocab: int) -> None:
-        """`vocab` is the target's."""
+        """Wrap `draft`; `vocab` is the vocabulary size of the target."""
         self.vocab, self.parameters, self.pass_bytes = vocab, draft.parameters, draft.pass_bytes
         self.device, self.dtype, self.chunk = draft.device, draft.dtype, draft.chunk
         self._draft = draft
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """See `Decoder.forward`."""
+        """Compute the ids modulo the draft's vocabulary size, as `Decoder.forward` would."""
         return self._draft.forward(ids % self._draft.vocab, cache, keep)[:, : self.vocab]
 
 
 class Alone:
-    """A trained layer as a decoder, beside features of nothing: it takes as long as with those of
-    its target, and says nothing of use."""
+    """A trained draft layer as a decoder that gets zeros in place of the target's features. Its
+    times are right, but its tokens are useless."""
 
     def __init__(self, layer: FeatureModel) -> None:
         self.vocab, self.parameters, self.pass_bytes = (
@@ -111,13 +111,13 @@ class Alone:
         self._layer = layer
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """See `Decoder.forward`; `keep` is 1."""
+        """Compute `ids` as `Decoder.forward` would; `keep` must be 1."""
         features = torch.zeros(len(ids), self._layer.hidden, dtype=self.dtype, device=self.device)
         return self._layer.forward(ids, features, cache)[0]
 
 
 def without_graphs(pair: Pair) -> Pair:
-    """Return the same models, whose rounds are asked for one operation after the other."""
+    """Return an engine over the same models whose rounds are not captured."""
     plainly = another(pair)
     plainly._captured = None
     return plainly
@@ -125,24 +125,24 @@ def without_graphs(pair: Pair) -> Pair:
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """The same weights, twice."""
+    """The same weights twice: in our engine and in transformers."""
 
     pair: Pair
     target: PreTrainedModel
-    """As transformers runs it."""
+    """The target in transformers."""
     draft: PreTrainedModel | None
-    """None where transformers has no such draft."""
+    """The draft in transformers; None if transformers has no such draft."""
     draft_parameters: int
     tokenizers: tuple[Any, Any] | None
-    """Of target and draft, where they differ."""
+    """The tokenizers of target and draft, if their vocabularies differ; otherwise None."""
     names: tuple[str, str]
-    """What the target and the draft are called."""
+    """The names of target and draft."""
 
 
 def load_subjects(config: LlmConfig, synthetic: str | None, acceptance: float) -> Subjects:
     """Load or build target and draft, and a second copy of both for transformers.
 
-    Raises what `load_models` raises, and OutOfMemory where one copy fits and two do not.
+    Raises what `load_models` raises, and OutOfMemory if the two copies do not fit into memory.
     """
     return subjects(*load_models(config, synthetic, acceptance), config)
 
@@ -152,7 +152,7 @@ def load_models(
 ) -> tuple[LoadedModel, LoadedModel | LoadedHead]:
     """Load target and draft, or build those of a `synthetic` pair.
 
-    Raises what loading raises, ConfigError where nothing is to be drafted, and NoDraft.
+    Raises what loading raises, ConfigError if the settings allow no draft tokens, and NoDraft.
     """
     if config.num_speculative_tokens == 0:
         raise ConfigError(
@@ -169,13 +169,13 @@ def load_models(
     if draft_of(config) in ("ngram", "none"):
         raise nothing
     target, draft = load_pair(config, whole=True)
-    if draft is None:  # none ships for it
+    if draft is None:  # no draft ships for the target
         raise nothing
     return target, draft
 
 
 def subjects(target: LoadedModel, draft: LoadedModel | LoadedHead, config: LlmConfig) -> Subjects:
-    """Both engines over a loaded pair, which gives up its weights."""
+    """Make our engine from a loaded pair, and copies for transformers. The pair is used up."""
     try:
         copies = _copy(target), _copy(draft) if isinstance(draft, LoadedModel) else None
         pair = Pair(target, draft, config)

@@ -1,4 +1,4 @@
-"""What speculation should gain, by the times of single passes, beside what it gained."""
+"""Compares the speed-up by speculation with the one predicted from the times of single passes."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from voiceloop.bench.figures import (
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """What the parts of a round take, in seconds."""
+    """The times of the parts of a round, in seconds."""
 
     target: Mapping[int, float]
-    """A pass of the target, by the number of rows."""
+    """Time of a pass of the target, by the number of rows."""
     draft: float
-    """One draft token."""
+    """Time of one draft token."""
     draft_prefill: float
-    """The draft's pass over the prompt, once a reply."""
+    """Time of the draft's pass over the prompt, once per reply."""
     rest: float = 0.0
-    """What a round takes besides the models; single passes cannot tell."""
+    """Time of a round outside of the models, which timing single passes does not show."""
 
     def round(self, drafted: int) -> float:
-        """A round of as many draft tokens."""
+        """Return the time of a round with `drafted` draft tokens, in seconds."""
         return drafted * self.draft + self.target[drafted + 1] + self.rest
 
 
 def expected_tokens(acceptance: float, drafted: int) -> float:
-    """Tokens that a round of `drafted` draft tokens gives (Leviathan et al. 2023, equation 1)."""
+    """Return the expected tokens of a round (Leviathan et al. 2023, equation 1)."""
     if acceptance == 1:
         return drafted + 1.0
     return (1 - acceptance ** (drafted + 1)) / (1 - acceptance)
@@ -50,12 +50,12 @@ def expected_tokens(acceptance: float, drafted: int) -> float:
 def predicted_speedup(
     rounds: Sequence[Verified], acceptance: float, costs: StepCosts, replies: int
 ) -> float:
-    """How much sooner tokens after the first should come than in plain decoding.
+    """Return the expected speed-up over plain decoding, for the tokens after the first.
 
-    The speed-up of Leviathan et al. (2023, theorem 3.8) with what it leaves out: passes of several
-    rows cost more than passes of one, a round has costs besides the models, the draft reads the
-    prompt once a reply, and nothing follows the token that ends one. `rounds` are those of all
-    `replies`.
+    This is the speed-up of Leviathan et al. (2023, theorem 3.8) with what it leaves out: passes of
+    several rows cost more than passes of one, a round has costs outside of the models, the draft
+    reads the prompt once per reply, and nothing follows the token that ends a reply. `rounds` are
+    those of all `replies`.
     """
     tokens = sum(expected_tokens(acceptance, one.drafted - one.beyond) for one in rounds)
     seconds = sum(costs.round(one.drafted) for one in rounds) + replies * costs.draft_prefill
@@ -75,9 +75,10 @@ Answers = Mapping[str, Sequence[MeasuredReply]]
 def compared(
     answers: Answers, passes: StepCosts, *, greedy: bool, price_per_hour: float | None
 ) -> dict[str, Any]:
-    """All figures of replies to the same prompts: `answers` by mode, in the same order.
+    """Return all figures of `answers`: replies by mode, to the same prompts in the same order.
 
-    Our two modes must be there, and in each mode a reply of more than one token.
+    The modes `plain` and `speculative` must be there. Each mode must have a reply of more than one
+    token.
     """
     costs = _costs(passes, answers["plain"])
     rounds = [one for answer in answers["speculative"] for one in answer.rounds]
@@ -94,8 +95,8 @@ def compared(
 def floor(
     bandwidth: float, pass_bytes: tuple[int, int], found: Mapping[str, Any]
 ) -> dict[str, float | None]:
-    """What `bandwidth` bytes a second allow if every token of the target, and of the draft, needs
-    `pass_bytes` of weights; and what of that was `found`, the `figures`."""
+    """Return the least time of a token of the target, and of the draft, if it reads `pass_bytes` of
+    weights at `bandwidth` bytes per second; and how close the figures `found` come to that."""
     floor_s, draft_s = (size / bandwidth for size in pass_bytes)
     return {
         "gb_per_s": rounded(bandwidth / 1e9),
@@ -111,12 +112,12 @@ def floor(
 
 
 def _costs(passes: StepCosts, plain: Sequence[MeasuredReply]) -> StepCosts:
-    """The passes, and what plain decoding spends on a token besides its pass."""
+    """Add to `passes` the time that plain decoding spends on a token outside of its pass."""
     return replace(passes, rest=max(0.0, token_s(plain) - passes.target[1]))
 
 
 def _ratios(answers: Answers, costs: StepCosts) -> dict[str, Any]:
-    """`ratios`, `spreads`, and what the last of them is a ratio of."""
+    """Return the ratios of modes, their quartiles, and the measured and predicted speed-up."""
     found = {
         name: paired(answers[a], answers[b])
         for name, (a, b) in RATIOS.items()
@@ -131,7 +132,7 @@ def _ratios(answers: Answers, costs: StepCosts) -> dict[str, Any]:
     measured = [plain.after_first_s / own.after_first_s for plain, own in both]
     predicted: Quartiles | None = None
     if share is not None:
-        # Of each reply by itself: how much there is to gain depends on where it ends.
+        # Predicted for each reply, since the possible gain depends on where a reply ends.
         each = [predicted_speedup(own.rounds, share, costs, replies=1) for _, own in both]
         predicted = quartiles(each)
         found["measured_over_predicted"] = quartiles(
@@ -156,7 +157,7 @@ def _equal(answers: Answers) -> bool:
 
 
 def _steps(costs: StepCosts, answers: Answers, counts: Sequence[int]) -> dict[str, Any]:
-    """The parts of a round, and what they make of the time of one token."""
+    """Return the times of the parts of a round, and how much of a token's time each part takes."""
     tokens = max(1, sum(answer.round_tokens for answer in answers["speculative"]))
     target = sum(costs.target[count + 1] for count in counts) / tokens
     draft = sum(counts) * costs.draft / tokens

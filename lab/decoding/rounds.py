@@ -1,4 +1,4 @@
-"""What a round asks of a GPU: kernels, launches, waits; and whether it waits within itself."""
+"""Profiles rounds on a GPU: their kernels, launches and waits; and forbids waits within a round."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from torch.profiler import ProfilerActivity, profile
 from voiceloop.llm.decode.graphs import Graph, Plainly
 
 WAITS = re.compile(r"cuda(Stream|Event|Device)Synchronize|cuda(Memcpy|MemcpyToSymbol)")
-"""Calls of the runtime that return once the device has got somewhere."""
+"""Matches calls of the CUDA runtime that wait for the device."""
 LAUNCHES = re.compile(r"cu(da)?(Graph)?Launch(Kernel)?(ExC|Ex)?")
-"""Calls that ask for work: a kernel, or a whole graph."""
+"""Matches calls that launch a kernel or a whole graph."""
 MOVES = ("Memcpy", "Memset")
-"""What stands in the device's queue and is no kernel."""
+"""First words of the names of device events that are no kernels."""
 ATTENTION = re.compile(r"flash|fmha|attention|attn|attended|cudnn.*sdpa|softmax", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What pieces of work asked of the device, each on average."""
+    """The average work that a piece of work gives the device."""
 
     kernels: float
     launches: float
     waits: float
     attention: tuple[str, ...]
-    """Kernels that attend, by name, the most frequent first."""
+    """Names of the attention kernels, the most frequent first."""
 
 
 def profiled(work: Callable[[], int]) -> Work:
-    """What `work`, which tells how many pieces it was, asks of the GPU."""
+    """Run and profile `work`, which returns the number of its pieces."""
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         pieces = work()
@@ -44,9 +44,9 @@ def profiled(work: Callable[[], int]) -> Work:
 
 
 def counted(events: Iterable[tuple[str, bool]], pieces: int) -> Work:
-    """The `events` of so many pieces of work: what each is called, and whether the device did it.
+    """Count the `events` of the profile: pairs of the name and whether it happened on the device.
 
-    The wait that ends a measurement is none of theirs.
+    The wait that ends the profile is not counted. Counts are divided by the number of `pieces`.
     """
     kernels, launches, waits = 0, 0, -1
     attention: Counter[str] = Counter()
@@ -64,14 +64,14 @@ def counted(events: Iterable[tuple[str, bool]], pieces: int) -> Work:
 
 
 def _short(kernel: str) -> str:
-    """A kernel's name without its template's arguments and namespaces."""
+    """Return a kernel's name without template arguments and namespaces."""
     bare = re.sub(r"^void |<.*|\(.*", "", kernel)
     return bare.rpartition("::")[2] or kernel[:40]
 
 
 @contextmanager
 def without_waits() -> Iterator[None]:
-    """Within it torch raises RuntimeError where it would wait for the device."""
+    """Make torch raise RuntimeError, while the context lasts, if it would wait for the device."""
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -81,7 +81,7 @@ def without_waits() -> Iterator[None]:
 
 
 def strictly(work: Callable[[], None]) -> Graph:
-    """A `Capture`: work that is done plainly, and must not wait."""
+    """Return a graph that runs `work` uncaptured and raises if it waits. This is a `Capture`."""
 
     def strict() -> None:
         with without_waits():

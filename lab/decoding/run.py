@@ -3,8 +3,8 @@
     python -m lab.decoding.run
     python -m lab.decoding.run --synthetic 8b+1b --acceptance 0.7
 
-Beside the figures of `voiceloop bench llm` it tells what single passes cost, what speculation
-should gain by that, and which share of the speed of memory plain decoding reaches.
+Beside the figures of `voiceloop bench llm` the record has the times of single passes, the speed-up
+that they predict, and the share of the memory bandwidth that plain decoding reaches.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ from voiceloop.errors import ConfigError
 from voiceloop.flags import written
 
 LENGTHS = (4, 5, 3, 6, 2, 8, 1)
-"""Constant draft lengths among which transformers' best is looked for, in this order."""
+"""Constant draft lengths that are tried with transformers, in this order."""
 LONGER = (12, 16)
-"""More of them, each tried while the longest so far is the best."""
+"""Longer draft lengths, which are tried as long as the longest one so far is the best."""
 SEARCHED = 3
-"""Prompts that each of them answers."""
+"""Number of prompts that are answered with each draft length."""
 
 
 class Decoding(BenchLlm, frozen=True, kw_only=True):
     """Compare ways of decoding."""
 
     synthetic: Annotated[str | None, written("PAIR")] = None
-    """Models of these shapes instead; without trained weights: tiny, 120m+8m, 1b+0.1b, 7b+0.5b,
+    """Models of these shapes instead, without trained weights; tiny, 120m+8m, 1b+0.1b, 7b+0.5b or
     8b+1b."""
     acceptance: Annotated[float, written("SHARE")] = 0.7
-    """How often its draft tokens stand."""
+    """Probability that a draft token of the synthetic pair is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing(DecodingPlan):
-    """What to measure; a quarter of its time may be spent on transformers' best draft length."""
+    """The plan. Up to a quarter of its time goes into finding transformers' best draft length."""
 
     synthetic: str | None = None
-    """Name of a pair of shapes; its models take the place of the configured ones."""
+    """Name of a synthetic pair that takes the place of the configured models."""
     acceptance: float = 0.7
-    """Probability that a draft token of the synthetic draft stands."""
+    """Probability that a draft token of the synthetic pair is accepted."""
 
 
 def run(command: Decoding, progress: Progress) -> Found:
-    """Measure what a command asks for; raises what `measure` raises."""
+    """Carry out the command. Raises what `measure` raises."""
     config, price = chosen(command), command.price_per_hour
     plan = Pairing(
         config,
@@ -121,7 +121,7 @@ def compare(
         "speculative": OurMode(pair.conversation(), config.max_new_tokens),
         "hf_plain": transformers(None, draft=False),
     }
-    if subjects.draft is not None:  # else transformers knows no such draft
+    if subjects.draft is not None:  # otherwise transformers has no such draft
         took = try_lengths(transformers, prompts[:SEARCHED], plan.limit_s / 4, progress)
         assisted = transformers(best_length(took))
         modes |= {"hf_assisted": assisted, "hf_assisted_default": transformers(None)}
@@ -160,7 +160,7 @@ def try_lengths(
     limit_s: float,
     progress: Progress,
 ) -> dict[int, float]:
-    """Seconds a token that transformers takes to answer `prompts`, by constant draft length."""
+    """Return the seconds per token of transformers for `prompts`, by constant draft length."""
     took: dict[int, float] = {}
     mode(LENGTHS[0]).answer(prompts[0])  # warms up
     began = perf_counter()
@@ -175,7 +175,7 @@ def try_lengths(
 
 
 def best_length(took: Mapping[int, float]) -> int:
-    """The draft length with the least seconds a token."""
+    """Return the draft length with the least seconds per token."""
     return min(took, key=took.__getitem__)
 
 

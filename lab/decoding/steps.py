@@ -1,7 +1,7 @@
-"""What the parts of a round cost on this machine, and how fast it can read weights at all.
+"""Times the parts of a round on this machine, and measures its memory bandwidth.
 
-Steps are measured as they occur: draft tokens without a wait between them, then one pass of the
-target over them, so that each model finds the caches of the processor as the other has left them.
+Steps are timed as they occur in rounds: draft tokens without a wait between them, then one pass of
+the target over them. So each model finds the caches of the processor as the other has left them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from voiceloop.llm.rules.sampling import RandomStream
 REPEATS = 15
 SWEEPS = 5
 MEMORY = 2**30
-"""Bytes to read at least: no processor's cache holds as many."""
+"""The least bytes to read: more than the cache of any processor holds."""
 
 
 @torch.inference_mode()
@@ -35,9 +35,9 @@ def time_steps(
     drafted: Collection[int],
     captured: Captured | None = None,
 ) -> StepCosts:
-    """Time rounds of as many draft tokens as `drafted` lists, in mid-reply to `prompt`.
+    """Time rounds in the middle of `reply`, with each of the numbers of draft tokens in `drafted`.
 
-    They are those that are `captured`, where replies are made of such.
+    If `captured` is given, these are captured rounds.
     """
     middle = [*prompt, *reply[: len(reply) // 2]]
     counts = sorted({0, 1, *drafted})
@@ -53,7 +53,7 @@ def time_steps(
         _finish(feed(draft, cache, prompt))
         wait(target.device)
         prefill.append(perf_counter() - began)
-    # The first time warms up.
+    # The first measurement is a warm-up.
     return StepCosts(
         {count + 1: median(passes[count][1:]) for count in counts},
         median(time for count in counts for time in drafting[count][1:]),
@@ -68,7 +68,7 @@ Times = dict[int, list[float]]
 def _time_passes(
     target: CausalModel, draft: CausalModel, middle: Sequence[int], counts: Sequence[int]
 ) -> tuple[Times, Times]:
-    """Passes of the target, and for each draft token that of the draft."""
+    """Time the passes of the target, and for each draft token the pass of the draft."""
     capacity = len(middle) + counts[-1] + 1
     caches = KvCache(capacity), KvCache(capacity)
     for model, cache in zip((target, draft), caches, strict=True):
@@ -98,8 +98,8 @@ def _time_passes(
 def _time_rounds(
     captured: Captured, middle: Sequence[int], counts: Sequence[int]
 ) -> tuple[Times, Times]:
-    """The same of captured rounds, in the slots that belong to nobody: what lies there takes as
-    long to look at as anything else."""
+    """Time the parts of captured rounds. They run in the spare slots, whose contents take as long
+    to read as any others."""
     work = captured.work
     assert work.draft_model is not None
     slots = work.target.slots.spare, work.draft_model.slots.spare
@@ -125,10 +125,10 @@ def _time_rounds(
 
 
 def read_bandwidth(size: int, device: torch.device, least: int = MEMORY) -> float:
-    """Bytes per second at which torch, with the threads it has, reads `size` bytes of memory; on
-    CUDA at which it reads and writes as it copies them.
+    """Return the bytes per second at which torch, with its threads, reads `size` bytes of memory.
 
-    At least `least` bytes are read, so that no cache holds them, and at most twice `MEMORY`.
+    At least `least` bytes are read, so that no cache holds them, and at most twice `MEMORY`. On
+    CUDA they are copied, and both reading and writing counts.
     """
     numbers = min(max(size, least), max(least, 2 * MEMORY)) // 4
     buffer = torch.ones(numbers, device=device)
@@ -152,5 +152,6 @@ def _finish(steps: Iterable[object]) -> None:
 
 
 def wait(device: torch.device) -> None:
+    """Wait until a CUDA device has done all its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

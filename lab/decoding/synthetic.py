@@ -1,16 +1,17 @@
-"""Pairs of named shapes without trained weights, whose agreement is chosen: an oracle draft.
+"""Pairs of a target and a draft with real shapes, untrained weights, and a chosen acceptance.
 
-A drawn pair would be a poor subject: a random draft never says what a random target says, and
-the target's two largest logits lie so close together that rounding decides between them. So the
-pair is built. The words of the vocabulary form a ring; the target's head is its embedding moved on
-by one place, so that after each word the next one of the ring has the largest logit by far,
-whatever the context adds. The draft is built in the same way on its own shape, but for a share of
-the words, drawn once, its head is wrong. So each draft token stands with the chosen probability
-whether or not the others did, which is what the formulas assume; nothing is looked up or replaced,
-every weight takes part in every pass, transformers' assisted generation meets the same draft, and
-rounding changes no token. What differs from real models: acceptance does not vary with the text,
-and the draft is as sure of its wrong draft tokens as of its right ones, so no rule that stops at an
-unsure draft token can help.
+Random weights would not do. A random draft never agrees with a random target, and the two largest
+logits of the target are so close that rounding decides between them. So the weights are built. The
+words of the vocabulary form a ring. The head of the target is its embedding, shifted by one place.
+So after each word the next one of the ring has by far the largest logit, whatever the context adds.
+The draft is built in the same way with its own shape, but for a share of the words, drawn once, its
+head is wrong.
+
+So each draft token is accepted with the chosen probability, independently of the others, as the
+formulas assume. Nothing is looked up or replaced: every weight takes part in every pass. The draft
+is the same for transformers' assisted generation, and rounding changes no token. Two things differ
+from real models. Acceptance does not depend on the text. And the draft is as sure of its wrong
+tokens as of its right ones, so a rule that stops drafting at an unsure token cannot help.
 """
 
 from __future__ import annotations
@@ -38,23 +39,23 @@ from voiceloop.placement import BUILDING
 from voiceloop.schema import suggestion
 
 END = "<|end|>"
-"""Token 0: between turns, and never said."""
+"""Token 0. It stands between turns, and is never generated."""
 TEMPLATE = (
     "{%- for message in messages -%}{{- message.content -}}"
     "{%- if not loop.last -%}{{- '" + END + "' -}}{%- endif -%}{%- endfor -%}"
 )
-"""The user's last word stands last, so that each prompt enters the ring elsewhere."""
+"""A prompt ends with the user's last word, so that replies begin at different words of the ring."""
 PEAK = 30.0
 """Logit of the next word of the ring."""
 NOISE = 0.05
-"""Of a drawn draft's weights, next to their own spread."""
+"""Noise in the weights of a drawn draft, relative to their standard deviation."""
 LONGEST = 4096
-"""Positions that the models take."""
+"""The most positions of the models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of a model of the Llama 3 family, or of Qwen 2's."""
+    """Sizes of a model of the Llama 3 family or of the Qwen 2 family."""
 
     hidden: int
     feed_forward: int
@@ -63,7 +64,7 @@ class Shape:
     key_value_heads: int
     head_dim: int
     biased: bool = False
-    """Queries, keys and values have a bias: Qwen 2."""
+    """True for Qwen 2, whose queries, keys and values have a bias."""
 
 
 LLAMA_8B = Shape(4096, 14336, 32, 32, 8, 128)
@@ -79,15 +80,15 @@ PAIRS: dict[str, tuple[int, Shape, Shape]] = {
     "7b+0.5b": (151_936, QWEN_7B, QWEN_HALF_B),
     "8b+1b": (128_256, LLAMA_8B, LLAMA_1B),
 }
-"""Size of the vocabulary, target and draft; names count the weights that a pass reads."""
+"""Vocabulary size, target and draft of each pair. Names count the weights that a pass reads."""
 
 
 def synthetic_pair(
     name: str, acceptance: float, device: torch.device, dtype: torch.dtype
 ) -> tuple[LoadedModel, LoadedModel]:
-    """The target and draft of a pair in `PAIRS`; draft tokens stand with probability `acceptance`.
+    """Build a pair of `PAIRS` whose draft tokens are accepted with probability `acceptance`.
 
-    Raises ConfigError for a name that is none of them.
+    Raises ConfigError for an unknown name.
     """
     vocab = vocabulary(name)
     _, *shapes = PAIRS[name]
@@ -106,7 +107,7 @@ def synthetic_pair(
 
 
 def vocabulary(name: str) -> int:
-    """Tokens that the models of a pair in `PAIRS` have; raises as `synthetic_pair` does."""
+    """Return the vocabulary size of a pair of `PAIRS`. Raises ConfigError for an unknown name."""
     if name not in PAIRS:
         raise ConfigError(f"there is no synthetic pair '{name}'", suggestion(name, PAIRS))
     return PAIRS[name][0]
@@ -115,10 +116,10 @@ def vocabulary(name: str) -> int:
 def drawn_pair(
     shape: Shape, vocab: int, device: torch.device, dtype: torch.dtype
 ) -> tuple[LoadedModel, LoadedModel]:
-    """A target of random weights and a draft of the same weights with noise: for correctness.
+    """Draw a target with random weights and a draft with the same weights plus noise.
 
-    Weights are wide enough for the next token to depend on the whole context, so the draft is
-    right sometimes, nobody knows how often, and rounding may change what comes.
+    They are for checks of correctness. The weights are wide enough for the next token to depend on
+    the whole context. So the acceptance is not known, and rounding may change tokens.
     """
     tokenizer = _tokenizer(vocab)
     target = _llama(shape, vocab, device, dtype)
@@ -138,19 +139,19 @@ def drawn_pair(
 
 
 def synthetic_prompts(vocab: int, count: int, words: int = 32) -> list[str]:
-    """Prompts of drawn words; the same ones each time."""
+    """Return prompts of random words, the same ones in each call."""
     rng = random.Random(vocab)
     return [" ".join(word(rng.randrange(1, vocab)) for _ in range(words)) for _ in range(count)]
 
 
 def word(index: int) -> str:
-    """What the token of that number is called: six letters, which can be spoken."""
+    """Return the text of token `index`: six letters that can be spoken."""
     size = len(SYLLABLES)
     return "".join(SYLLABLES[index // size**place % size] for place in (2, 1, 0))
 
 
 def _slip(after: Tensor, acceptance: float) -> Tensor:
-    """`after` with a share of 1 - `acceptance` of it wrong: these are moved on among themselves."""
+    """Return `after` with a share of 1 - `acceptance` wrong: these entries are permuted."""
     drawn = torch.randperm(len(after), generator=torch.Generator().manual_seed(1))
     wrong = drawn[: round((1 - acceptance) * len(after))]
     slipped = after.clone()
@@ -173,7 +174,7 @@ def _tokenizer(vocab: int) -> PreTrainedTokenizerFast:
 def _model(
     shape: Shape, vocab: int, follows: Tensor, device: torch.device, dtype: torch.dtype
 ) -> PreTrainedModel:
-    """A model that says `follows[i]` after word i + 1."""
+    """Build a model that generates `follows[i]` after word i + 1."""
     model: Any = _llama(shape, vocab, device, dtype)
     generator = torch.Generator(device).manual_seed(shape.hidden)
     for weight in model.parameters():

@@ -1,8 +1,8 @@
-"""transformers' `generate` as a mode beside our engine's.
+"""A decoding mode that uses transformers' `generate`, for comparison with our engine.
 
-It is used as well as it can be: token ids ready before the clock starts, no streamer, a
-`GenerationConfig` that adds nothing to greedy decoding, inference mode, and the best constant draft
-length.
+It is as fast as `generate` can be: token ids are ready before the clock starts, there is no
+streamer, the `GenerationConfig` adds nothing to greedy decoding, torch is in inference mode, and
+the draft length is the best constant one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from voiceloop.config import LlmConfig
 
 
 class TransformersMode:
-    """`generate` of transformers, plain or with an assistant model."""
+    """A mode that uses transformers' `generate`, plain or with an assistant model."""
 
     def __init__(
         self,
@@ -33,12 +33,12 @@ class TransformersMode:
         eos: frozenset[int],
         tokenizers: tuple[Any, Any] | None = None,
     ) -> None:
-        """`length` draft tokens a round, always; None leaves transformers its own defaults.
+        """Draft `length` tokens in every round; None leaves transformers its own defaults.
 
-        Those are 20 draft tokens, fewer where the assistant is not sure of one. `tokenizers` are
-        those of target and assistant, where they differ.
+        These are 20 draft tokens, or fewer if the assistant is not sure of one. `tokenizers` are
+        those of target and assistant, if they differ.
         """
-        transformers_logging.set_verbosity_error()  # it warns of how it calls itself
+        transformers_logging.set_verbosity_error()  # it warns of its own calls
         self._target = cast(Any, target)
         self._assistant = cast(Any, assistant)
         self._eos = eos
@@ -50,7 +50,7 @@ class TransformersMode:
             drawing = {"do_sample": True, "temperature": config.temperature, "top_k": config.top_k}
             drawing |= {"top_p": config.top_p, "min_p": config.min_p or None}
         self._generation = GenerationConfig(max_new_tokens=self._most, **common, **drawing)
-        # What a checkpoint brings along (penalties, a temperature) is not what is measured.
+        # Defaults of a checkpoint (penalties, a temperature) must not change the measurement.
         self._target.generation_config = GenerationConfig(**common)
         drafting: dict[str, Any] = {}
         if length is not None:
@@ -68,11 +68,11 @@ class TransformersMode:
         self._drafting = GenerationConfig(**own, **drafting)
 
     def answer(self, prompt: BenchPrompt) -> MeasuredReply:
-        """See `Mode.answer`.
+        """Generate the whole reply to `prompt`.
 
-        The first token is timed in a run of its own that stops there: in the whole reply there is
-        neither a streamer nor a stopping rule. With an assistant, passes of the target are counted
-        by a hook, which takes some microseconds of each.
+        The first token is timed in a run of its own that stops there, so that the whole reply needs
+        neither a streamer nor a stopping rule. With an assistant, a hook counts the passes of the
+        target, which adds some microseconds to each.
         """
         ids = torch.tensor([prompt.ids], device=self._target.device)
         passes: list[tuple[int, int]] = []
@@ -111,11 +111,12 @@ class TransformersMode:
 
 
 def verified(passes: list[tuple[int, int]], prompt: int, tokens: int) -> tuple[Verified, ...]:
-    """What each pass of assisted generation drafted and accepted.
+    """Return how many draft tokens each pass of assisted generation verified and accepted.
 
-    `passes` holds for each pass the cached tokens it began with and the tokens it was fed; `prompt`
-    and `tokens` are the lengths of the prompt and of the reply. The first pass reads the prompt
-    and verifies draft tokens, too; later ones read the last token and the draft tokens.
+    `passes` has for each pass the number of cached tokens at its beginning and of tokens that it
+    was fed. `prompt` and `tokens` are the lengths of the prompt and of the reply. The first pass
+    reads the prompt and verifies draft tokens, too; later ones read the last token and the draft
+    tokens.
     """
     # A pass ends with all but the newest token in the cache.
     known = [prompt, *(cached + 1 for cached, _ in passes[1:]), prompt + tokens]
@@ -130,7 +131,7 @@ def verified(passes: list[tuple[int, int]], prompt: int, tokens: int) -> tuple[V
 
 def _count(passes: list[tuple[int, int]]) -> Any:
     def hook(_model: object, _positional: object, named: dict[str, Any]) -> None:
-        # Versions of transformers call it by different names.
+        # Versions of transformers name the cache differently.
         cache = next(value for value in named.values() if isinstance(value, Cache))
         cached = cache.get_seq_length()
         passes.append((cached, named["input_ids"].shape[1]))
@@ -139,7 +140,7 @@ def _count(passes: list[tuple[int, int]]) -> Any:
 
 
 class _First(StoppingCriteria):
-    """Stops as soon as there is a token, and notes when that was."""
+    """A criterion that stops at the first token, and records its time."""
 
     at = 0.0
 

@@ -1,6 +1,6 @@
-"""The everyday questions, and whether an answer to one of them is right.
+"""The everyday questions, and the rules that decide whether an answer is right.
 
-`questions.toml` says what a rule means. This module runs nothing and reads no file.
+`questions.toml` explains the rules. This module runs nothing and reads no file.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.languages.spoken import KNOWN
 
 MOST_TOKENS = 100
-"""A reply has no more, unless it is asked to go on."""
+"""The most tokens of a right answer."""
 _WHOLE = re.compile(r"[.!?…][\"'”’)\]]*$")  # noqa: RUF001
 _UNSPEAKABLE = ("So", "Sk", "Cn", "Co", "Cs", "Cc")
-"""Categories of characters that nobody can say."""
+"""Unicode categories of characters that cannot be spoken."""
 
 
 class Ask(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said, and the rule for what is answered; without a rule nothing is judged."""
+    """A text of the user, and the rule for its answer. Without a rule the answer is not judged."""
 
     say: str
     any: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Ask(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def judged(self) -> bool:
-        """There is a rule."""
+        """True if there is a rule."""
         return bool(self.any or self.all or self.none or self.words or self.does)
 
 
@@ -46,36 +46,36 @@ class Talk(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Questions(Struct, frozen=True, forbid_unknown_fields=True):
-    """All talks."""
+    """All talks, and the patterns that their rules share."""
 
     patterns: Mapping[str, str]
-    """Patterns that rules call by name."""
+    """Regular expressions that rules refer to by name."""
     talk: tuple[Talk, ...]
 
     def named(self, pattern: str) -> str:
-        """A pattern itself, or the one that goes by that name."""
+        """Return the shared pattern of this name; if there is none, return `pattern` itself."""
         return self.patterns.get(pattern, pattern)
 
 
 class Answer(NamedTuple):
-    """What came of something that was said."""
+    """The answer to one text of the user."""
 
     text: str
-    """What was replied, as written; empty where nothing was."""
+    """The reply as written; empty if there was none."""
     tokens: int = 0
     cut: bool = False
-    """It would have had more tokens than it may."""
+    """True if the reply was cut off because it had as many tokens as it may have."""
     done: Sequence[str] = ()
-    """What has been done, in the words of `Ask.does`, but for `stops` and `repeats`."""
+    """Effects of the answer in the words of `Ask.does`, except for `stops` and `repeats`."""
 
 
 def read(table: Mapping[str, Any]) -> Questions:
-    """The questions in the table of their file. Raises msgspec.ValidationError."""
+    """Read the questions from the parsed file. Raises msgspec.ValidationError if it is invalid."""
     return convert(table, Questions)
 
 
 def wrong(ask: Ask, answer: Answer, before: str, questions: Questions) -> list[str]:
-    """What is wrong with an answer, in a few words each; `before` is the reply before it."""
+    """Return the faults of an answer, in a few words each; `before` is the previous reply."""
     said = answer.text.lower().replace("’", "'")  # noqa: RUF001
     found = [pattern for pattern in ask.all if not re.search(questions.named(pattern), said)]
     faults = [f"lacks {pattern}" for pattern in found]
@@ -106,7 +106,7 @@ def _words(text: str) -> list[str]:
 
 
 def _unfit(answer: Answer) -> list[str]:
-    """What is wrong with any reply that is so."""
+    """Return the faults that a reply can have whatever the rule is."""
     faults = list[str]()
     if answer.tokens > MOST_TOKENS:
         faults.append(f"{answer.tokens} tokens")
@@ -119,5 +119,5 @@ def _unfit(answer: Answer) -> list[str]:
 
 
 def speakable(char: str) -> bool:
-    """Whether a character has a sound, or is a mark or a space between such."""
+    """Return whether a character can be spoken, or is punctuation or a space."""
     return char in KNOWN or char.isspace() or unicodedata.category(char) not in _UNSPEAKABLE

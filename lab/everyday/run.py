@@ -1,11 +1,11 @@
-"""Asks the everyday questions of a session, and judges what it answers.
+"""Asks sessions the everyday questions, and judges their answers.
 
     python -m lab.everyday.run --preset cpu --out lab/everyday/answers-cpu.json
 
-Each talk is a session of its own, in which everything is typed: the microphone is silent and the
-speaker plays into nothing, as fast as it can. The clock stands where `questions.toml` says. espeak
-speaks unless a flag names another voice, since a voice changes no answer. Any setting may be given
-as a flag.
+Each talk has a session of its own, in which everything is typed. The microphone is silent, and the
+speaker discards its sound at once. The clock is fixed at the time that `questions.toml` gives.
+espeak speaks unless a flag names another engine, since the voice changes no answer. Any setting may
+be given as a flag.
 """
 
 from __future__ import annotations
@@ -43,36 +43,36 @@ from voiceloop.types import AudioFrame, Event, TokenBurst, ToolCall, TurnTrace
 
 QUESTIONS = Path(__file__).with_name("questions.toml")
 CLOCK = datetime(2026, 11, 26, 15, 42)
-"""Where the clock stands."""
+"""The time that the clock of the sessions shows."""
 SPEAKER_RATE = 24_000
 FRAME_S = 0.1
-"""So often the microphone tells that it has heard nothing."""
+"""Seconds between two silent frames of the microphone."""
 ENDED_S = 1.0
-"""A session that ends by itself has ended so soon after the last reply."""
+"""Seconds after the last reply within which a session that ends by itself must have ended."""
 
 
 class Everyday(Command, frozen=True, kw_only=True):
     """Ask the everyday questions, and judge the answers."""
 
     out: Annotated[Path | None, written("A.json")] = None
-    """Write all answers, with what is wrong with them."""
+    """Write all answers with their faults."""
     kinds: tuple[str, ...] = ()
     """Only talks of these kinds."""
 
 
 class SilentMicrophone:
-    """Hears nothing until `end`; implements `devices.Microphone`."""
+    """A microphone that hears silence until `end` is called; implements `devices.Microphone`."""
 
     def __init__(self) -> None:
         self.finished = False
         self._ended = anyio.Event()
 
     def end(self) -> None:
-        """Nothing but silence can follow."""
+        """End the recording: `finished` becomes True with the next frame."""
         self._ended.set()
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Silence."""
+        """Yield frames of silence."""
         while True:
             with anyio.move_on_after(FRAME_S):
                 await self._ended.wait()
@@ -80,14 +80,14 @@ class SilentMicrophone:
             yield AudioFrame(silence(samples(10)), SPEECH_RATE, 0)
 
     def hold(self) -> None:
-        """See `devices.Microphone`."""
+        """Do nothing: there is no sound to hold back."""
 
     def release(self) -> None:
-        """See `devices.Microphone`."""
+        """Do nothing: no sound was held back."""
 
 
 class Watch:
-    """What a session shows, turn by turn."""
+    """A collector of the events that a session shows in one turn."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -97,11 +97,11 @@ class Watch:
         """Set when a turn is over."""
 
     def begin(self) -> None:
-        """Another turn begins."""
+        """Begin another turn: discard the events of the last one."""
         self.text, self.calls, self.trace, self.over = "", [], None, anyio.Event()
 
     def show(self, event: Event) -> None:
-        """See `Session`."""
+        """Collect an event of the session."""
         match event:
             case TokenBurst():
                 self.text += event.text
@@ -115,7 +115,7 @@ class Watch:
 
 
 def deeds(skills: Skills, before: VoiceAdjustment) -> list[str]:
-    """What has been done, in the words of `Ask.does`; how it sounded `before` is no part of it."""
+    """Return the effects of a turn in the words of `Ask.does`; `before` is the voice before it."""
     now = skills.voice
     found = [f"timer {timer.seconds}" for timer in skills.timers]
     found += ["louder"] * (now.gain > before.gain) + ["softer"] * (now.gain < before.gain)
@@ -124,7 +124,7 @@ def deeds(skills: Skills, before: VoiceAdjustment) -> list[str]:
 
 
 async def hold(talk: Talk, engines: Engines, config: Config, questions: Questions) -> list[Any]:
-    """Have one talk; the record of each of its turns that has a rule."""
+    """Hold one talk. Return the records of its turns that have a rule."""
     microphone, watch, over = SilentMicrophone(), Watch(), anyio.Event()
     speaker = NullSpeaker(SPEAKER_RATE, pace="max")
     skills = Skills(paced=engines.tts.paces)
@@ -164,7 +164,7 @@ async def hold(talk: Talk, engines: Engines, config: Config, questions: Question
 
 
 async def _answer(ask: Ask, watch: Watch, over: anyio.Event, most: int) -> Answer:
-    """What came of it, once that can be told; no reply has more than `most` tokens."""
+    """Return the answer of the turn that is over. `most` is the greatest length in tokens."""
     done, trace = list[str](), watch.trace
     assert trace is not None, "the turn is over"
     if ask.does == "ends":
@@ -193,7 +193,7 @@ def _record(kind: str, ask: Ask, answer: Answer, watch: Watch, faults: list[str]
 
 
 async def ask_all(engines: Engines, config: Config, questions: Questions) -> list[Any]:
-    """The records of all talks, in order."""
+    """Hold all talks in order. Return the records of their turns."""
     found = list[Any]()
     with Progress(sys.stderr) as progress:
         for number, talk in enumerate(questions.talk, start=1):
@@ -203,11 +203,11 @@ async def ask_all(engines: Engines, config: Config, questions: Questions) -> lis
 
 
 def table(records: Sequence[Any]) -> list[str]:
-    """How many answers of each kind are right, and every wrong one."""
-    asked = Counter(record["kind"] for record in records)
+    """Return lines that count the right answers of each kind, and that show every wrong one."""
+    judged = Counter(record["kind"] for record in records)
     right = Counter(record["kind"] for record in records if not record["wrong"])
-    lines = [f"{kind:<12} {right[kind]:>3} of {count}" for kind, count in asked.items()]
-    lines.append(f"{'together':<12} {right.total():>3} of {asked.total()}")
+    lines = [f"{kind:<12} {right[kind]:>3} of {count}" for kind, count in judged.items()]
+    lines.append(f"{'together':<12} {right.total():>3} of {judged.total()}")
     for record in records:
         if record["wrong"]:
             why = "; ".join(record["wrong"])
@@ -216,7 +216,7 @@ def table(records: Sequence[Any]) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Do what the command line says; returns the exit status."""
+    """Run the command line. Return the exit status."""
     command = parse({"run": Everyday}, ["run", *argv])
     assert isinstance(command, Everyday), "its help is above"
     config = command.settings

@@ -1,6 +1,6 @@
-"""All that takes part in a conversation, of real shapes: what listens, thinks and speaks.
+"""The models of a whole conversation in real shapes: recogniser, language model and synthesizer.
 
-Each has a thread and a stream of its own, the language model's before the others.
+Each has its own thread and CUDA stream. The stream of the language model has a higher priority.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from voiceloop.config import LlmConfig
 
 T = TypeVar("T")
 WORDS = 12
-"""Of a question."""
+"""Number of words in a question."""
 ACCEPTANCE = 0.7
-"""Probability that a draft token stands."""
+"""Probability that a draft token is accepted."""
 
 
 class Lane:
-    """A thread, whose work goes to a stream of its own; where there is no GPU, a thread."""
+    """A thread whose work goes to its own CUDA stream; without a GPU it is only a thread."""
 
     def __init__(self, device: torch.device, *, urgent: bool = False) -> None:
         self._stream = (
@@ -43,16 +43,16 @@ class Lane:
         self._thread = ThreadPoolExecutor(1, initializer=self.enter)
 
     def enter(self) -> None:
-        """From now on the work of the thread that this is called on goes to the stream."""
+        """Send all further work of the calling thread to the stream."""
         if self._stream is not None:
             torch.cuda.set_stream(self._stream)
 
     def begin(self, job: Callable[[], T]) -> Future[T]:
-        """Do it on the thread."""
+        """Start `job` on the thread."""
         return self._thread.submit(job)
 
     def do(self, job: Callable[[], T]) -> T:
-        """Do it there, and wait for it."""
+        """Run `job` on the thread, and wait for its result."""
         return self.begin(job).result()
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """What takes part, ready to work; used as a context manager, it ends its threads."""
+    """The models, ready to work. As a context manager, this ends their threads."""
 
     asr: WhisperStandIn
     llm: Pair
@@ -70,7 +70,7 @@ class Cast:
     lanes: dict[str, Lane]
     """The threads that `asr`, `llm` and `tts` were made on, by these names."""
     question: str
-    """What is asked."""
+    """The words of the question."""
 
     def __enter__(self) -> Cast:
         return self
@@ -81,8 +81,8 @@ class Cast:
 
 
 def cast_of(pair: str, device: torch.device, config: LlmConfig) -> Cast:
-    """The language models of a synthetic `pair`, with a recogniser and a voice of real sizes; on a
-    processor, with small ones.
+    """Build the language models of a synthetic `pair`, a recogniser and a voice. The last two have
+    real sizes; on a CPU they are small.
 
     Raises what `load_models` raises, and OutOfMemory.
     """

@@ -1,6 +1,6 @@
-"""Checks that the engine is exact on a device: what no speed makes up for.
+"""Checks that the engine is exact on a device.
 
-Their models are drawn: random weights, wide enough for every token to depend on all before it.
+The models have random weights, wide enough for every token to depend on all tokens before it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from voiceloop.llm.model.decoder import Decoder, feed
 SMALL = Shape(256, 512, 4, 8, 4, 32)
 VOCAB = 4096
 BLOCKS = (2, 3, 5, 9)
-"""Rows of a pass that are compared with one row at a time."""
+"""Numbers of rows in a pass that are compared with one row at a time."""
 LOW = torch.bfloat16
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much the checks do."""
+    """The size of the models and of the work in the checks."""
 
     shape: Shape = SMALL
     vocab: int = VOCAB
@@ -44,11 +44,12 @@ class Size:
 
 
 LITTLE = Size(Shape(48, 64, 2, 4, 2, 12), 512, prompts=2, tokens=24, synthetic="tiny")
-"""A processor takes minutes for what a GPU does in seconds."""
+"""The size for a CPU, which would take minutes for what a GPU does in seconds."""
 
 
 def exact_text(device: torch.device, size: Size) -> Iterator[Row]:
-    """In double precision no two ways of computing a logit can disagree about the largest."""
+    """Check that speculative text equals plain text, and greedy plain text that of transformers. In
+    double precision rounding cannot change which logit is the largest."""
     for temperature in (0.0, 0.9):
         config = LlmConfig(
             temperature=temperature,
@@ -77,7 +78,7 @@ def exact_text(device: torch.device, size: Size) -> Iterator[Row]:
 
 
 def interrupted(device: torch.device, size: Size) -> Iterator[Row]:
-    """A reply that was broken off anywhere leaves caches that answer as new ones do."""
+    """Check that a reply broken off after any step leaves caches that answer like new ones."""
     config = LlmConfig(max_new_tokens=size.tokens, context=512, num_speculative_tokens=4)
     both, prompts = drawn(device, torch.float64, size, config)
     first, second = prompts[:2]
@@ -98,12 +99,12 @@ def interrupted(device: torch.device, size: Size) -> Iterator[Row]:
 
 @torch.inference_mode()
 def rounding(device: torch.device, size: Size) -> Iterator[Row]:
-    """In low precision the number of rows of a pass changes logits, so texts need not be equal.
+    """Check in low precision that every token is the likeliest one, up to rounding.
 
-    Every token of a speculative reply must still be one that rounding may have put first: with e
-    the largest change of any logit between one row at a time and several, its logit is at most 2e
-    below the largest (the token's own may be e too high there, the largest e too low). That says
-    something only if most runners-up are farther away.
+    There the number of rows in a pass changes logits, so texts need not be equal. Let e be the
+    largest change of any logit between passes of one row and of several rows. Then the logit of
+    each token must be at most 2e below the largest: its own may be e too high, and the largest e
+    too low. This check is meaningful only if most second largest logits are further below.
     """
     config = LlmConfig(max_new_tokens=size.tokens, context=512, num_speculative_tokens=4)
     both, prompts = drawn(device, LOW, size, config)
@@ -130,7 +131,7 @@ def rounding(device: torch.device, size: Size) -> Iterator[Row]:
 
 @torch.inference_mode()
 def accuracy(device: torch.device, size: Size) -> Iterator[Row]:
-    """Our passes are as close to single precision as transformers' own."""
+    """Check that our passes are as close to single precision as transformers' own."""
     config = LlmConfig(max_new_tokens=size.tokens, context=512, num_speculative_tokens=4)
     both, prompts = drawn(device, LOW, size, config)
     exact = copy.deepcopy(both.target).float()
@@ -146,15 +147,15 @@ def accuracy(device: torch.device, size: Size) -> Iterator[Row]:
 
 
 def oracle(device: torch.device, size: Size) -> Iterator[Row]:
-    """The synthetic pair speaks the same text in all modes, and its draft is right as chosen."""
-    asked = 0.7
+    """Check that the synthetic pair gives the same text in all modes and the chosen acceptance."""
+    chosen = 0.7
     config = LlmConfig(
         max_new_tokens=size.tokens,
         num_speculative_tokens=4,
         device=cast(Any, device.type),
         dtype="bfloat16",
     )
-    both = load_subjects(config, size.synthetic, asked)
+    both = load_subjects(config, size.synthetic, chosen)
     texts = synthetic_prompts(vocabulary(size.synthetic), 3 * size.prompts)
     prompts = [BenchPrompt(text, both.pair.prompt(text)) for text in texts]
     plain = OurMode(both.pair.plain().conversation(), size.tokens)
@@ -169,17 +170,18 @@ def oracle(device: torch.device, size: Size) -> Iterator[Row]:
         tested = sum(
             min(one.accepted + 1, one.drafted) for one in rounds if one.accepted is not None
         )
-        allowed = 4 * (asked * (1 - asked) / max(1, tested)) ** 0.5
-        detail = f"{share:.3f} of {tested} guesses, asked for {asked:g}"
+        allowed = 4 * (chosen * (1 - chosen) / max(1, tested)) ** 0.5
+        detail = f"{share:.3f} of {tested} guesses, asked for {chosen:g}"
         yield checked(
-            f"{name} rounds see the chosen acceptance", abs(share - asked) <= allowed, detail
+            f"{name} rounds see the chosen acceptance", abs(share - chosen) <= allowed, detail
         )
 
 
 def teacher_forced(
     model: Decoder, prompt: Sequence[int], reply: Sequence[int], rows: int
 ) -> Tensor:
-    """Logits after which each token of `reply` came, [len(reply), vocab], `rows` in each pass."""
+    """Return the logits that predict each token of `reply`, [len(reply), vocab]. Each pass has
+    `rows` rows."""
     cache = KvCache(len(prompt) + len(reply) + rows)
     deque(feed(model, cache, prompt[:-1]), maxlen=0)
     fed = [prompt[-1], *reply[:-1]]
@@ -193,6 +195,7 @@ def teacher_forced(
 def drawn(
     device: torch.device, dtype: torch.dtype, size: Size, config: LlmConfig
 ) -> tuple[Subjects, list[BenchPrompt]]:
+    """Draw a pair of models, and make prompts for it."""
     both = subjects(*drawn_pair(size.shape, size.vocab, device, dtype), config)
     texts = synthetic_prompts(size.vocab, size.prompts)
     return both, [BenchPrompt(text, both.pair.prompt(text)) for text in texts]
@@ -204,11 +207,12 @@ def _logits(model: PreTrainedModel, ids: Tensor) -> Tensor:
 
 
 def tested(rounds: Sequence[Verified]) -> bool:
-    """Whether guesses stood, and whether guesses fell: otherwise a check has seen nothing."""
+    """Return whether some draft tokens were accepted and some rejected, as checks need both."""
     drafted = sum(one.drafted for one in rounds)
     return 0 < sum(one.accepted or 0 for one in rounds) < drafted
 
 
 def counts(rounds: Sequence[Verified]) -> str:
+    """Return how many draft tokens were accepted, in words."""
     drafted = sum(one.drafted for one in rounds)
     return f"{sum(one.accepted or 0 for one in rounds)} of {drafted} guesses accepted"

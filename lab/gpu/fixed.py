@@ -1,7 +1,7 @@
-"""Checks of rounds of fixed shape: that they say what plain ones say, and how they attend.
+"""Checks of rounds of fixed shape: do they give the tokens of plain rounds, is attention right?
 
-Where there is no GPU the same rounds are asked for one operation after the other; whether they can
-be captured shows on one alone.
+Without a GPU the same rounds run as single operations. Whether they can be captured shows only on a
+GPU.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ WAYS: dict[str, dict[str, Any]] = {
     "rejection": {"temperature": 0.9, "verification": "rejection"},
     "with penalties": {"repetition_penalty": 1.1, "frequency_penalty": 0.2},
 }
-"""Of deciding tokens."""
+"""Settings of sampling with which rounds are checked, by name."""
 CLOSE, CLOSE_LOW = 1e-9, 0.05
-"""Differences that are rounding: of logits in double precision, and of what is attended in 16
-bits."""
+"""Largest differences due to rounding: of logits in double precision, of attention in 16 bits."""
 
 
 def captured(device: torch.device, size: Size) -> Iterator[Row]:
-    """Rounds that are captured say what those say that are not, in double precision."""
+    """Check that captured rounds give the tokens of other rounds, in double precision."""
     for name, options in WAYS.items():
         pair = _drawn(device, size, None if device.type == "cuda" else Plainly, **options)
         made, answers = pair.captures, _answers(pair, size)
@@ -61,12 +60,12 @@ def captured(device: torch.device, size: Size) -> Iterator[Row]:
 
 
 def _really(name: str, made: Captures) -> Row:
-    told = f"{made.graphs} graphs, {made.plain} done plainly, {made.replays} replays"
-    return checked(f"rounds are captured, {name}", made.plain == 0, told)
+    detail = f"{made.graphs} graphs, {made.plain} done plainly, {made.replays} replays"
+    return checked(f"rounds are captured, {name}", made.plain == 0, detail)
 
 
 def waits(device: torch.device, size: Size) -> Iterator[Row]:
-    """Torch never waits for the device within a draft or a verification."""
+    """Check that torch never waits for the device within a draft or a verification."""
     if device.type != "cuda":
         yield not_here("no wait within a round")
         return
@@ -81,11 +80,11 @@ def waits(device: torch.device, size: Size) -> Iterator[Row]:
 
 @torch.inference_mode()
 def placed(device: torch.device, size: Size) -> Iterator[Row]:
-    """Passes of fixed shape give the logits of passes that grow, for any split of a sequence."""
+    """Check that passes of fixed shape give the logits of growing ones, however they are split."""
     pair = _drawn(device, size, None)
     rng, largest, splits = random.Random(0), 0.0, 0
     for prompt in _prompts(pair, size):
-        for model in cast("tuple[Decoder, Decoder]", pair.decoders):  # it drafts by a model
+        for model in cast("tuple[Decoder, Decoder]", pair.decoders):  # its draft is a model
             whole = _split(model, prompt.ids, [len(prompt.ids)], None)
             for _ in range(4):
                 parts: list[int] = []
@@ -94,12 +93,12 @@ def placed(device: torch.device, size: Size) -> Iterator[Row]:
                 fixed = _split(model, prompt.ids, parts, Slots(2, 512))
                 largest = max(largest, float((whole - fixed).abs().max()))
                 splits += 1
-    told = f"double precision, {splits} splits, at most {largest:.1g} apart"
-    yield checked("passes of fixed shape give the same logits", largest <= CLOSE, told)
+    detail = f"double precision, {splits} splits, at most {largest:.1g} apart"
+    yield checked("passes of fixed shape give the same logits", largest <= CLOSE, detail)
 
 
 def _split(model: Decoder, ids: tuple[int, ...], parts: list[int], slots: Slots | None) -> Tensor:
-    """Logits of all `ids`, fed in such parts; at a place, where there are `slots`."""
+    """Return the logits of all `ids`, fed in `parts`; with `slots`, by passes of fixed shape."""
     cache, at, logits = KvCache(len(ids)), 0, list[Tensor]()
     slot = torch.tensor([1], device=model.device)
     for rows in parts:
@@ -116,8 +115,8 @@ def _split(model: Decoder, ids: tuple[int, ...], parts: list[int], slots: Slots 
 
 @torch.inference_mode()
 def kernel(device: torch.device) -> Iterator[Row]:
-    """The kernel that takes its beginning from the device attends as masks do, and whether it is
-    what runs, for the heads of each model that is measured; and what else is fused."""
+    """Check that the fused attention kernel runs and gives the result of masks, for the heads of
+    each measured model. Report whether the other operations are fused, too."""
     if device.type != "cuda":
         yield not_here("fused attention is attention by masks")
         return
@@ -139,12 +138,12 @@ def kernel(device: torch.device) -> Iterator[Row]:
             for start in (1, 63, 64, 150, 1000)
             for rows in (1, 2, 5, 9)
         ]
-        apart = float(torch.stack(every).max())  # NaN where there is one
+        apart = float(torch.stack(every).max())  # NaN if one of them is
         yield checked(name, apart < CLOSE_LOW, f"runs, at most {apart:.1g} from masks")
 
 
 def _apart(device: torch.device, shape: tuple[int, int, int], start: int, rows: int) -> Tensor:
-    """How far the two ways are apart, for so many rows from `start` on of the second of slots."""
+    """Return the largest difference between kernel and masks, for rows from `start` in slot 1."""
     heads, groups, dim = shape
     capacity, generator = 1024, torch.Generator(device).manual_seed(start + rows)
     q, buffer = (
@@ -178,7 +177,7 @@ def _prompts(pair: Pair, size: Size) -> list[BenchPrompt]:
 
 
 def _answers(pair: Any, size: Size) -> list[tuple[tuple[Verified, ...], tuple[int, ...]]]:
-    """Rounds and ids of the reply to each prompt."""
+    """Return the rounds and the token ids of the reply to each prompt."""
     mode = OurMode(pair.conversation(), size.tokens)
     answers = [mode.answer(prompt) for prompt in _prompts(pair, size)]
     return [(answer.rounds, answer.ids) for answer in answers]

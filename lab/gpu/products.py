@@ -1,6 +1,6 @@
-"""Products of few rows, for the matrices of a pair: that they are right, and what they take.
+"""Checks and times our matrix products of few rows, for the matrices of a pair.
 
-Which way is quicker depends on the card, and ours has been chosen on one.
+Whether ours or torch's are faster depends on the card. Ours were chosen on one card.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from voiceloop.llm.model.plain import PLAIN, Whole
 
 ROWS = (1, 2, 5, 9)
 COLD = 2**28
-"""Bytes of weights that no cache holds."""
+"""Bytes of weights: more than any cache holds."""
 REPEATS = 9
 
 Sizes = dict[tuple[int, int], int]
-"""What goes into a product and what comes out, and how many of them a pass has."""
+"""The number of products in a pass, by the sizes of their input and output."""
 
 
 def sizes_of(vocab: int, shape: Shape) -> Sizes:
-    """Of the products of a pass."""
+    """Return the sizes of the products in a pass."""
     hidden, wide, layers = shape.hidden, shape.feed_forward, shape.layers
     queries, keys = shape.heads * shape.head_dim, shape.key_value_heads * shape.head_dim
     found: Sizes = {}
@@ -46,7 +46,7 @@ def sizes_of(vocab: int, shape: Shape) -> Sizes:
 
 @torch.inference_mode()
 def products(device: torch.device, pair: str) -> Iterator[Row]:
-    """Rows of a synthetic pair."""
+    """Yield the rows about the products of a synthetic pair."""
     vocab, *shapes = PAIRS[pair]
     own = operations(device, LOW)
     if own is PLAIN:
@@ -61,20 +61,20 @@ def products(device: torch.device, pair: str) -> Iterator[Row]:
         for size in sorted({size for sizes in models.values() for size in sizes})
         for rows in ROWS
     ]
-    most = float(torch.stack(every).max())  # NaN where there is one
+    most = float(torch.stack(every).max())  # NaN if one of them is
     yield checked(
         f"{pair}: fused products are products", most < ROUNDED, f"at most {most:.1g} apart"
     )
     for name, sizes in models.items():
-        told: list[str] = []
+        ratios: list[str] = []
         for rows in ROWS:
             ours, torchs = (pass_ms(do, device, sizes, rows, CudaGraphs()) for do in (own, PLAIN))
-            told.append(f"{ours / torchs:.2f} over {rows} ({ours:.2f} ms)")
-        yield Row(f"{pair}: products of the {name} over torch's", ", ".join(told))
+            ratios.append(f"{ours / torchs:.2f} over {rows} ({ours:.2f} ms)")
+        yield Row(f"{pair}: products of the {name} over torch's", ", ".join(ratios))
 
 
 def wrong(do: Operations, device: torch.device, size: tuple[int, int], rows: int) -> Tensor:
-    """How far products of so many rows are off those in single precision."""
+    """Return the relative error of products of `rows` rows against single precision."""
     weights, x, to = _drawn(device, size, rows)
     alone = x.float() @ weights.weight.float()
     added = relative_error(do.product(weights, x, to), alone + to)
@@ -84,7 +84,7 @@ def wrong(do: Operations, device: torch.device, size: tuple[int, int], rows: int
 def pass_ms(
     do: Operations, device: torch.device, sizes: Sizes, rows: int, capture: Capture
 ) -> float:
-    """Milliseconds of the products of a pass over so many rows, one after the other."""
+    """Return the milliseconds of all products in a pass over `rows` rows, one after the other."""
     total = 0.0
     for size, count in sizes.items():
         copies = max(2, -(-COLD // (2 * size[0] * size[1])))
@@ -101,7 +101,7 @@ def pass_ms(
 
 
 def _took(device: torch.device, work: Callable[[], None]) -> float:
-    """Seconds."""
+    """Return the seconds that `work` takes on the device."""
     wait(device)
     began = perf_counter()
     work()
@@ -110,7 +110,7 @@ def _took(device: torch.device, work: Callable[[], None]) -> float:
 
 
 def _drawn(device: torch.device, size: tuple[int, int], rows: int) -> tuple[Whole, Tensor, Tensor]:
-    """Weights, what they are to multiply, and what that may be added to."""
+    """Draw weights, the input of the product, and a tensor to which the product may be added."""
     inside, columns = size
     generator = torch.Generator(device).manual_seed(rows)
     matrix, x, to = (

@@ -1,7 +1,7 @@
-"""The rows of the one table that tells what was found on a device.
+"""The rows of the table of results on a device.
 
-A row is a check, which passes or fails, or a figure, beside which stands what is asked of it: that
-is met or not, and fails nothing. Whatever goes wrong in a section is a row of its own.
+A row is a check, which passes or fails, or a figure, which may have a goal. A goal that is not met
+is no failure. An error in a section is a failed row of its own.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ logger = logging.getLogger(__name__)
 
 Verdict = Literal["ok", "FAILED", "met", "not met", "", "not here"]
 NAME, FOUND = 52, 64
-"""Characters of the columns."""
+"""Widths of the columns of names and of results, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was looked at, and what was seen."""
+    """A check or a figure, and its result."""
 
     name: str
     found: str
     verdict: Verdict = ""
     wanted: str = ""
-    """Of a figure, if anything is."""
+    """The goal of a figure, if it has one."""
 
     @property
     def failed(self) -> bool:
-        """Whether something is wrong."""
+        """True for a failed check."""
         return self.verdict == "FAILED"
 
-    def told(self) -> Row:
-        """The same, of which nothing is asked."""
+    def without_goal(self) -> Row:
+        """Return the same row without a goal."""
         return replace(self, verdict="", wanted="") if self.wanted else self
 
     def __str__(self) -> str:
@@ -51,38 +51,37 @@ Section = Callable[[], Iterable[Row]]
 
 
 def checked(name: str, passed: bool, found: str) -> Row:
-    """A check."""
+    """Return the row of a check."""
     return Row(name, found, "ok" if passed else "FAILED")
 
 
 def not_here(name: str, why: str = "only on CUDA") -> Row:
-    """What there is nothing to be seen of."""
+    """Return the row of a check or figure that is not possible on this device."""
     return Row(name, why, "not here")
 
 
 def at_least(name: str, value: float, least: float, form: str) -> Row:
-    """A figure of which so much is asked."""
+    """Return the row of a figure whose goal is at least `least`."""
     met = value >= least
     return Row(name, form.format(value), "met" if met else "not met", f"at least {least:g}")
 
 
 def at_most(name: str, value: float, most: float, form: str) -> Row:
-    """A figure of which no more is asked."""
+    """Return the row of a figure whose goal is at most `most`."""
     met = value <= most
     return Row(name, form.format(value), "met" if met else "not met", f"at most {most:g}")
 
 
 def rows(sections: Mapping[str, Section]) -> Iterator[Row]:
-    """The rows of all sections; one that raises anything is a failed row, and the next one begins.
-
-    What does not fit into the device's memory has not failed.
+    """Yield the rows of all sections. A section that raises an error ends with a failed row, and
+    the next section begins. Lack of memory on the device is no failure.
     """
     for name, section in sections.items():
         try:
             yield from section()
         except (OutOfMemory, torch.OutOfMemoryError) as error:
             yield not_here(name, f"does not fit: {_first_line(error)}")
-        except Exception as error:  # all that is not named yet: it is told, and fails the whole
+        except Exception as error:  # any other error is a failed row
             logger.error("%s broke off", name, exc_info=error)
             yield Row(name, f"{type(error).__name__}: {_first_line(error)}", "FAILED")
         gc.collect()

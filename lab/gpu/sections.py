@@ -1,4 +1,4 @@
-"""All that is checked and measured on a device, in its order: what is exact, then what it costs."""
+"""All checks and measurements on a device, in order: first whether it is exact, then its costs."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ from voiceloop.bench.modes import BenchPrompt, OurMode, interleave
 from voiceloop.config import LlmConfig
 
 PROMPT_WORDS = 60
-"""Tokens of the prompts that are answered."""
+"""Length of the prompts, in words. Each word is one token."""
 PROMPTS, TOKENS = 8, 64
 SHARE, DRAFT, PREDICTED, GAIN, FIRST_MS = 0.7, 1.4, 0.9, 1.4, 15.0
-"""What is asked of the largest pair: plain decoding's share of the floor, a draft step over its
-floor, the speed-up over what is predicted, the speed-up, and milliseconds to the first token."""
+"""Goals for the largest pair: plain decoding's share of the bandwidth floor, a draft step over its
+floor, the speed-up over the predicted one, the speed-up, and milliseconds to the first token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What is to be checked and measured."""
+    """The plan of checks and measurements."""
 
     device: torch.device
     pairs: Sequence[str]
-    """Synthetic pairs; the last one is asked of, and talks."""
+    """Synthetic pairs. Only the last one has goals, and takes part in conversations."""
     minutes: float
     progress: Callable[[str], None]
     began: float = field(default_factory=perf_counter)
 
     @property
     def small(self) -> bool:
-        """It is only tried, on a processor."""
+        """True on a CPU, where the code is only tried out."""
         return self.device.type == "cpu"
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left."""
+        """Seconds that are left; at least 10."""
         return max(10.0, 60 * self.minutes - (perf_counter() - self.began))
 
 
 def sections(course: Course) -> dict[str, Section]:
-    """By name."""
+    """Return all sections by name, in order."""
     device, size = course.device, LITTLE if course.small else Size()
 
-    def told(name: str, section: Section) -> Section:
+    def announced(name: str, section: Section) -> Section:
         def begun() -> Iterable[Row]:
             course.progress(name)
             yield from section()
@@ -81,11 +81,11 @@ def sections(course: Course) -> dict[str, Section]:
         for pair, after in zip(course.pairs, range(len(course.pairs) - 1, -1, -1), strict=True)
     }
     figures["all models at once"] = lambda: at_once(course)
-    return {name: told(name, section) for name, section in (exact | figures).items()}
+    return {name: announced(name, section) for name, section in (exact | figures).items()}
 
 
 def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
-    """Rows of a synthetic pair; `after` it come so many."""
+    """Yield the rows about decoding with a pair; `after` is the number of pairs to come."""
     config = LlmConfig(device=_named(course.device), max_new_tokens=TOKENS, context=1024)
     pair = Pair(*load_models(config, name, ACCEPTANCE), config)
     texts = synthetic_prompts(vocabulary(name), PROMPTS, PROMPT_WORDS)
@@ -94,7 +94,7 @@ def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
         "plain": OurMode(pair.plain().conversation(), TOKENS),
         "speculative": OurMode(pair.conversation(), TOKENS),
     }
-    for prompt in prompts[:3]:  # graphs are captured when they are first wanted
+    for prompt in prompts[:3]:  # graphs are captured when they are first needed
         for mode in modes.values():
             mode.answer(prompt)
     if course.device.type == "cuda":
@@ -108,12 +108,12 @@ def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
         f"{name}: speculative text equals plain text", same, f"{len(answers['plain'])} replies"
     )
     for row in _costs(name, found):
-        yield row.told() if after or course.small else row
+        yield row.without_goal() if after or course.small else row
     yield from _gpu(name, found["gpu"])
 
 
 def _costs(name: str, found: dict[str, Any]) -> Iterator[Row]:
-    """What decoding takes."""
+    """Yield the rows about the costs of decoding."""
     modes, ratios, steps, floor = (
         found[part] for part in ("modes", "ratios", "steps", "bandwidth")
     )
@@ -138,13 +138,13 @@ def _costs(name: str, found: dict[str, Any]) -> Iterator[Row]:
         "{:.1f} ms",
     )
     gain = found["speedup_after_first_token"]
-    told = modes["speculative"]
+    mode = modes["speculative"]
     yield at_least(
         f"{name}: speculative over plain",
         gain["measured"],
         GAIN,
-        f"{{:.2f}} times, {told['tokens_per_s']:.0f} tokens/s; acceptance {told['acceptance']:.2f},"
-        f" {told['tokens_per_round']:.2f} tokens a round",
+        f"{{:.2f}} times, {mode['tokens_per_s']:.0f} tokens/s; acceptance {mode['acceptance']:.2f},"
+        f" {mode['tokens_per_round']:.2f} tokens a round",
     )
     if gain["predicted"] is not None:
         yield at_least(
@@ -174,9 +174,9 @@ def _gpu(name: str, own: dict[str, Any] | None) -> Iterator[Row]:
 
 
 def at_once(course: Course) -> Iterator[Row]:
-    """Rows of the last pair with recogniser and voice: side by side, and in conversation."""
+    """Yield the rows about the last pair with recogniser and voice: at once, and in a session."""
     for row in _at_once(course):
-        yield row.told() if course.small else row
+        yield row.without_goal() if course.small else row
 
 
 def _at_once(course: Course) -> Iterator[Row]:
@@ -188,7 +188,7 @@ def _at_once(course: Course) -> Iterator[Row]:
         sizes = "small ones" if small else "large-v3-turbo's sizes, and the default ones of a VITS"
         yield Row("recogniser and voice", f"{cast.asr.name}, and {cast.tts.name}: {sizes}")
         yield from together(cast, config, 0.5 if small else 4.0)
-        # Needs anyio, which transformers brings; where it does not, this is one failed row.
+        # Needs anyio, which transformers installs. Without it, this section is one failed row.
         from lab.gpu.talk import talk
 
         course.progress("questions in a session")

@@ -1,10 +1,10 @@
-"""Models of real shapes that stand in for what listens and speaks, made of random numbers.
+"""Stand-ins for recogniser and voice: models of real shapes with random weights.
 
-What is recognised is told by the sound: each word sounds at a level of its own, while a Whisper of
-transformers decodes as many tokens as there would be. What is spoken is what a VITS of transformers
-makes of random weights, cut into windows as a voice of Coqui's is; it is next to nothing, so that a
-hum is laid over it. Both are the work of real ones, by other libraries than the program's, and say
-nothing of how well those do it.
+The recogniser reads its words from the sound, in which each word has its own level. Meanwhile a
+Whisper of transformers decodes as many tokens as a trained one would. The voice is a VITS of
+transformers, cut into windows like a voice of Coqui's. With random weights it is nearly silent, so
+a hum is added. Both do the work of real models, but with other libraries than the program's. So
+they do not show how good the program's own recogniser and voice are.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TURBO = WhisperConfig(
     decoder_attention_heads=20,
     decoder_ffn_dim=5120,
 )
-"""Whisper large-v3-turbo."""
+"""The shape of Whisper large-v3-turbo."""
 SMALL_WHISPER = WhisperConfig(
     vocab_size=51_866,
     d_model=64,
@@ -73,35 +73,35 @@ SMALL_VITS = VitsConfig(
     resblock_dilation_sizes=((1, 3),),
 )
 FRAMES = 3000
-"""Of a window: the program's Whisper fills all 30 seconds on a GPU."""
+"""Frames of a window of 30 seconds, which the program's Whisper always fills on a GPU."""
 PROMPT, TOKENS_PER_WORD = 4, 1.4
 LEVEL, STEP = 0.25, 2.0**-12
 """Word k sounds at `LEVEL + k * STEP`, which is exact in float32."""
 WORD = round(0.15 * SPEECH_RATE)
 """Samples of a word."""
 RATE = 24_000
-"""Hertz of the voice: that of the bench's loudspeaker."""
+"""Sample rate of the voice in hertz: that of the bench's loudspeaker."""
 SYMBOL_FRAMES = 2.0
-"""How many times as long as random weights would have it each symbol is spoken: as long as a voice
-takes for half a sound, since there is a blank behind each."""
+"""Factor on the durations that random weights give to symbols. Each symbol is then half as long as
+a sound of a trained voice, since a blank follows each."""
 HUM = 0.1
 
 
 class LevelVad:
-    """Speech wherever there is any level."""
+    """A VAD that takes all sound but zeros for speech."""
 
     frame = 512
 
     def probability(self, pcm: Pcm) -> float:
-        """See `engines.Vad`."""
+        """Return 1 if any sample of the window is not 0, otherwise 0."""
         return float(pcm.any())
 
     def reset(self) -> None:
-        """See `engines.Vad`."""
+        """Do nothing: there is no state."""
 
 
 def spoken(words: int) -> Pcm:
-    """The sound of so many words."""
+    """Return the sound of the first `words` words."""
     levels = LEVEL + STEP * np.arange(words, dtype=np.float32)
     return np.repeat(levels, WORD).astype(np.float32)
 
@@ -114,7 +114,7 @@ class WhisperStandIn(WindowedAsr):
     def __init__(
         self, shape: WhisperConfig, texts: Sequence[str], device: torch.device, dtype: torch.dtype
     ) -> None:
-        """`texts` are the words that sound, by their level."""
+        """Recognise the words in `texts`, which are ordered by the level of their sound."""
         with BUILDING, device:
             model: Any = WhisperForConditionalGeneration(shape)
         self._model = model.to(dtype).eval()
@@ -132,7 +132,7 @@ class WhisperStandIn(WindowedAsr):
         return words
 
     def _read(self, pcm: Pcm) -> list[Word]:
-        """The words of which `pcm` holds most."""
+        """Return the words of which `pcm` has more than 80 %."""
         edges = [0, *(np.flatnonzero(np.diff(pcm)) + 1).tolist(), len(pcm)]
         words: list[Word] = []
         for start, end in pairwise(edges):
@@ -149,7 +149,7 @@ class WhisperStandIn(WindowedAsr):
         said: list[Tensor] = []
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         for _ in range(tokens):
-            # By place: versions of transformers call the cache by different names.
+            # Positional arguments, because versions of transformers name the cache differently.
             out = self._model(None, None, ids, None, encoded, cache, use_cache=True)
             ids = out.logits[:, -1:].argmax(-1)
             said.append(ids[0])
@@ -157,7 +157,7 @@ class WhisperStandIn(WindowedAsr):
 
 
 class VitsStandIn:
-    """Implements `engines.Tts`, in the steps of `tts.coqui`: encoding is one, and each window."""
+    """A voice that works in the steps of `tts.coqui`: the encoding, and then each window."""
 
     name = "transformers VITS, a stand-in"
     rate = RATE
@@ -176,21 +176,21 @@ class VitsStandIn:
         self._symbols, self._device = shape.vocab_size, device
 
     def voices(self) -> Sequence[str]:
-        """See `engines.Tts`."""
+        """Return the only voice."""
         return [self.voice]
 
     def check_voice(self, name: str) -> None:
-        """See `engines.Tts`; it has one voice, whatever that is called."""
+        """Accept any name: all of them mean the only voice."""
 
     def language(self, voice: str | None = None) -> str:
-        """See `engines.Tts`."""
+        """Return English."""
         del voice
         return "en"
 
     def synthesize(
         self, clause: Clause, voice: str | None = None, speed: float = 1.0
     ) -> Steps[SpeechChunk]:
-        """See `engines.Tts`."""
+        """Synthesise a clause: yield None after the encoding, then the chunks."""
         del voice
         latent = self._encode(sayable(clause) or " ")
         yield None
@@ -199,7 +199,7 @@ class VitsStandIn:
 
     @torch.inference_mode()
     def _encode(self, text: str) -> Tensor:
-        """[1, channels, frames]"""
+        """Return the latent of `text`: [1, channels, frames]."""
         symbols = [1 + ord(letter) % (self._symbols - 1) for letter in text]
         ids = [0] * (2 * len(symbols) + 1)
         ids[1::2] = symbols
@@ -213,7 +213,7 @@ class VitsStandIn:
 
 
 class _Latent(torch.nn.Module):
-    """Stands where the model's decoder was."""
+    """A module that replaces the decoder of a model, and returns its input."""
 
     def forward(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
         del condition
@@ -221,7 +221,7 @@ class _Latent(torch.nn.Module):
 
 
 class _Renamed(torch.nn.Module):
-    """A decoder of transformers by the names that one of Coqui TTS has."""
+    """A decoder of transformers whose parts have the names that Coqui TTS gives them."""
 
     def __init__(self, decoder: Any) -> None:
         super().__init__()
@@ -234,5 +234,5 @@ class _Renamed(torch.nn.Module):
 
 
 def quiet(milliseconds: float) -> Pcm:
-    """So much silence at the recogniser's rate."""
+    """Return silence at the recogniser's sample rate."""
     return silence(round(milliseconds * SPEECH_RATE / 1000))

@@ -1,7 +1,7 @@
-"""Voice to voice without trained models: questions to a real session, each model of a real shape.
+"""Measures voice to voice of a real session whose models have real shapes, but no trained weights.
 
 Everything but the models is the program's own: the session, its threads, the bench's room and
-loudspeaker, and what is read from the traces. What is asked sounds at real-time pace.
+loudspeaker, and the figures from traces. Questions are played at real-time pace.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ WAYS = {
     "speculative": "as the program is",
     "streaming": "nothing begun before the end of the turn",
 }
-"""Modes of `takes`, and what they are."""
+"""Descriptions of the modes that are measured, by their names in `takes`."""
 MOST_MS = 200.0
-"""Voice to voice beside the wait for the endpoint, at the median."""
+"""The goal for the median voice to voice, without the wait for the endpoint."""
 
 
 def talk(cast: Cast, config: LlmConfig, times: int, limit_s: float) -> Iterator[Row]:
-    """Rows of what `times` questions took in each of `WAYS`, or as many as `limit_s` allows."""
+    """Yield the rows about `times` questions in each of `WAYS`, or as many as `limit_s` allows."""
     clip = question(cast)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in WAYS}
     with ExitStack() as stack:
@@ -55,7 +55,7 @@ def talk(cast: Cast, config: LlmConfig, times: int, limit_s: float) -> Iterator[
 
 
 def question(cast: Cast) -> Clip:
-    """The question as it sounds."""
+    """Return a clip of the question."""
     before, sound = quiet(300), spoken(len(cast.question.split()))
     begin, end = len(before), len(before) + len(sound)
     said = ClipSpeech(cast.question, begin, end)
@@ -79,6 +79,6 @@ def _rows(way: str, outcomes: list[Outcome], clip: Clip) -> Iterator[Row]:
     parts = {name: median(one.parts_ms[name] for one in answered) for name in answered[0].parts_ms}
     wait = parts.pop("endpoint wait")
     beside = median(sum(one.parts_ms.values()) - one.parts_ms["endpoint wait"] for one in answered)
-    told = ", ".join(f"{name} {took:.0f}" for name, took in parts.items())
+    times = ", ".join(f"{name} {took:.0f}" for name, took in parts.items())
     yield Row(f"voice to voice, {way}", f"{whole:.0f} ms, of which the endpoint's wait {wait:.0f}")
-    yield at_most(f"  beside the endpoint's wait, {way}", beside, MOST_MS, f"{{:.0f}} ms: {told}")
+    yield at_most(f"  beside the endpoint's wait, {way}", beside, MOST_MS, f"{{:.0f}} ms: {times}")

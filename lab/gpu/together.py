@@ -1,7 +1,6 @@
-"""What each model loses while the other two work, too: all three, one after the other and at once.
+"""Measures how much slower each of the three models is while the other two work.
 
-The two work without a pause, which they do not in a conversation; so this is the worst that may
-come.
+The other two work without a pause. In a conversation they do not, so this is the worst case.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from voiceloop.engines import AsrRequest
 from voiceloop.types import Clause, Span
 
 SLOWED = 1.25
-"""How many times as long a token of the language model may take."""
+"""The goal for the language model: how many times as long a token may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +28,13 @@ class Load:
     """Work of one model that can be done over and over."""
 
     unit: str
-    """What the work is counted in."""
+    """The unit in which the work is counted."""
     work: Callable[[], float]
-    """Does it once; returns how much that was."""
+    """Does the work once, and returns its amount."""
 
 
 def loads(cast: Cast, config: LlmConfig) -> dict[str, Load]:
-    """What each of the models does, by its lane."""
+    """Return the work of each model, by the name of its lane."""
     mode = OurMode(cast.llm.conversation(), config.max_new_tokens)
     prompt = BenchPrompt(cast.question, cast.llm.prompt(cast.question))
     sound = spoken(len(cast.question.split()))
@@ -54,7 +53,7 @@ def loads(cast: Cast, config: LlmConfig) -> dict[str, Load]:
 
 
 def together(cast: Cast, config: LlmConfig, seconds: float) -> Iterator[Row]:
-    """Rows of what each does in a second, alone and beside the others, each for `seconds`."""
+    """Yield the rows about the work of each model per second, alone and beside the others."""
     each = loads(cast, config)
     for name, load in each.items():
         cast.lanes[name].do(load.work)  # warms up
@@ -71,7 +70,7 @@ def together(cast: Cast, config: LlmConfig, seconds: float) -> Iterator[Row]:
 
 
 def rates(cast: Cast, each: Mapping[str, Load], seconds: float) -> dict[str, float]:
-    """What is done in a second of each load, while all of them are."""
+    """Do all loads at once for `seconds`. Return the work of each per second."""
     over = Event()
 
     def rate(load: Load) -> float:

@@ -1,8 +1,8 @@
-"""Clients that interrupt answers, or vanish in the middle of their turns.
+"""Clients that interrupt answers, or that vanish in the middle of their turns.
 
     python -m lab.load.callers < CALLS.json
 
-Prints `ready` once they may begin, and in the end what they saw, as JSON on one line.
+Prints `ready` before the clients begin, and at the end their results as one line of JSON.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from voiceloop.bench.load.plan import CallerTurn, Calls
 from voiceloop.server.port import LOOP
 
 INTERRUPT_AFTER_S = 0.7
-"""From an answer's first audio to the interruption."""
+"""Seconds from the first audible sample of an answer to the interruption."""
 LEAVING_AT_ONCE = 8
-"""Clients that come and vanish at the same time."""
+"""Number of clients that connect and vanish at the same time."""
 
 
 class Interrupter(Caller):
-    """A client that says something into every answer."""
+    """A client that interrupts every answer."""
 
     def __init__(self, number: int, calls: Calls, interruption: str) -> None:
         super().__init__(number, calls)
@@ -37,7 +37,7 @@ class Interrupter(Caller):
 
     async def ask(self, name: str) -> CallerTurn:
         """Say something, interrupt the answer, and wait until both turns are over."""
-        known, told = set(self.received.answers), len(self.received.traces)
+        known, earlier = set(self.received.answers), len(self.received.traces)
         found: list[CallerTurn] = []
 
         async def first() -> None:
@@ -47,12 +47,12 @@ class Interrupter(Caller):
             tasks.start_soon(first)
             await anyio.sleep_until(await self._sounds_since(known) + INTERRUPT_AFTER_S)
             self.sending.extend(self.sounds[self._interruption])
-        while sum(one["response_id"] is not None for one in self.received.traces[told:]) < 2:
+        while sum(one["response_id"] is not None for one in self.received.traces[earlier:]) < 2:
             await self.received.changed.wait()
         return found[0]
 
     async def _sounds_since(self, known: set[str]) -> float:
-        """When the next answer, which is none of the `known`, begins to be heard."""
+        """Wait for an answer that is not in `known`; return when its first audible sample plays."""
         while True:
             for item_id, answer in self.received.answers.items():
                 if item_id not in known and answer.first_audible is not None:
@@ -61,7 +61,7 @@ class Interrupter(Caller):
 
 
 async def interrupt(calls: Calls, interruption: str) -> dict[str, Any]:
-    """Have every client's answers interrupted; tells when the last audio of each arrived."""
+    """Run clients that interrupt. Return their turns, and when each answer's last audio arrived."""
     callers = [Interrupter(number, calls, interruption) for number in range(len(calls.speaking))]
     go = anyio.Event()
     go.set()
@@ -80,7 +80,7 @@ async def interrupt(calls: Calls, interruption: str) -> dict[str, Any]:
 
 
 async def vanish(calls: Calls, leavers: int) -> dict[str, Any]:
-    """Have clients come, begin something and vanish, each with the right to come back."""
+    """Run clients with resumable sessions that begin a turn and vanish. Return their number."""
     left = list[int]()
     sound = frames(base64.b64decode(next(iter(calls.sounds.values()))))
 
@@ -100,7 +100,7 @@ async def vanish(calls: Calls, leavers: int) -> dict[str, Any]:
 async def _speak_half(socket: ClientConnection, sound: list[str]) -> None:
     for frame in sound[: 2 * len(sound) // 3]:
         await socket.send(frame)
-    await _told_of(socket, "input_audio_buffer.speech_started")
+    await _wait_for(socket, "input_audio_buffer.speech_started")
 
 
 async def _write(socket: ClientConnection) -> None:
@@ -108,27 +108,27 @@ async def _write(socket: ClientConnection) -> None:
     item = {"type": "message", "role": "user", "content": content}
     await socket.send(json.dumps({"type": "conversation.item.create", "item": item}))
     await socket.send(json.dumps({"type": "response.create"}))
-    await _told_of(socket, "response.created")
+    await _wait_for(socket, "response.created")
 
 
-async def _told_of(socket: ClientConnection, kind: str) -> None:
+async def _wait_for(socket: ClientConnection, kind: str) -> None:
     while json.loads(await socket.recv())["type"] != kind:
         pass
 
 
-async def run(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Interrupt or vanish, as is asked."""
-    calls = Calls(**asked["calls"])
-    if leavers := asked.get("leavers"):
+async def run(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Run clients that vanish if the plan has `leavers`, otherwise clients that interrupt."""
+    calls = Calls(**plan["calls"])
+    if leavers := plan.get("leavers"):
         return await vanish(calls, leavers)
-    return await interrupt(calls, asked["interruption"])
+    return await interrupt(calls, plan["interruption"])
 
 
 def main() -> None:
-    """Read what is to be done, do it, and print what was seen."""
-    asked = json.loads(sys.stdin.readline())
+    """Read the plan from standard input, run its clients, and print their results."""
+    plan = json.loads(sys.stdin.readline())
     print("ready", flush=True)
-    print(json.dumps(anyio.run(run, asked, backend_options=LOOP)), flush=True)
+    print(json.dumps(anyio.run(run, plan, backend_options=LOOP)), flush=True)
 
 
 if __name__ == "__main__":

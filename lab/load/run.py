@@ -1,5 +1,7 @@
-"""Measures the server as `voiceloop bench load` does, and what is left after interruptions and
-after clients that vanish in the middle of their turns.
+"""Measures the server as `voiceloop bench load` does, and then with two other kinds of clients.
+
+The first kind interrupts answers: how soon do these end? The second kind vanishes in the middle of
+a turn: what does the server still hold afterwards?
 
     python -m lab.load.run --speaking 2 --leavers 100
 """
@@ -30,23 +32,23 @@ from voiceloop.session import Session
 
 CALLERS = "lab.load.callers"
 RESUME_S = 2.0
-"""How long the server keeps the sessions of clients that vanish."""
+"""Seconds for which the server keeps the sessions of clients that have vanished."""
 SETTLED_S = 3.0
-"""After that, what is left is left for good."""
+"""Seconds from the end of the last session until the count of what the server still holds."""
 WARM_LEAVERS = 50
-"""Clients that vanish before anything is counted, so that what is kept for all is there."""
+"""Clients that vanish before the first count, so that it includes what the server always keeps."""
 
 
 class LabLoad(BenchLoad, frozen=True, kw_only=True):
     """Measure the server with many clients, interruptions, and clients that vanish."""
 
     leavers: Annotated[int, written("N")] = 100
-    """Clients that vanish in the middle of a turn, after which nothing may be left."""
+    """Clients that vanish in the middle of a turn. Afterwards nothing of them may be left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What there is while no client is connected."""
+    """What the server holds while no client is connected."""
 
     sessions: int
     conversations: int
@@ -56,22 +58,22 @@ class Left:
 
 
 class Floor(logging.Handler):
-    """Remembers from the server's log when answers were paused and interrupted."""
+    """A log handler that records when the server paused and interrupted answers."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.moments: dict[tuple[str, str], float] = {}
-        """By what happened and the answer it happened to."""
+        """The time of each change, by the change and the answer's item id."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note a change of an answer."""
+        """Record the time of a change of an answer."""
         fields = vars(record)
         if "change" in fields and fields["item"] is not None:
             self.moments[fields["change"], fields["item"]] = record.created
 
 
 class LongLoad(LoadMeasurement):
-    """One measurement, with what comes after the load."""
+    """One measurement of the server, with clients that interrupt or vanish after the load."""
 
     def __init__(self, plan: LabLoad, progress: Progress) -> None:
         super().__init__(plan, progress)
@@ -83,7 +85,7 @@ class LongLoad(LoadMeasurement):
         self.settings = replace(self.settings, server=server)
 
     def run(self) -> BenchRecord:
-        """Load the models, serve, and measure, with an ear on the server's log."""
+        """Load the models, serve and measure, and read the server's log meanwhile."""
         logger = logging.getLogger("voiceloop.server")
         level, logger.propagate = logger.level, False
         logger.setLevel(logging.INFO)
@@ -96,7 +98,7 @@ class LongLoad(LoadMeasurement):
             logger.propagate = True
 
     async def loaded(self, app: App, alone: CallResults) -> dict[str, Any]:
-        """Return the figures of all clients at once, and of what comes after them."""
+        """Return the figures of all clients at once, and of those that interrupt or vanish."""
         found, names = await super().loaded(app, alone), tuple(self.said)
         self.progress("interruptions")
         calls = self.calls(speaking=(names,) * self.plan.speaking)
@@ -113,11 +115,11 @@ class LongLoad(LoadMeasurement):
         }
 
     async def _vanish(self, count: int) -> int:
-        asked = {"calls": self.calls(), "leavers": count}
-        return (await self.exchange(CALLERS, asked))["left"] if count else 0
+        plan = {"calls": self.calls(), "leavers": count}
+        return (await self.exchange(CALLERS, plan))["left"] if count else 0
 
     async def _left(self, app: App) -> Left:
-        """What there is once the sessions of all clients that were here are over."""
+        """Wait until all sessions are over. Return what the server still holds."""
         with anyio.move_on_after(RESUME_S + 10 * SETTLED_S):
             while app.sessions:  # noqa: ASYNC110 - it is the server's own time that is measured
                 await anyio.sleep(0.1)
@@ -137,10 +139,10 @@ def interruptions(
     last_audio: Mapping[str, float],
     moments: Mapping[tuple[str, str], float],
 ) -> dict[str, Any]:
-    """Tell how long audio of an answer still arrived after the server had decided to end it.
+    """Return how long audio of an answer still arrived after the server had paused or ended it.
 
-    `moments` tells when each answer was paused and interrupted, by what happened and its item.
-    Less than nothing: the last audio had arrived before that.
+    `moments` has the times of these changes, by the change and the answer's item id. A negative
+    figure means that the last audio had arrived before the change.
     """
     ended = [turn["item_id"] for turn in turns if ("interrupted", turn["item_id"]) in moments]
     stale = {
@@ -160,7 +162,7 @@ def interruptions(
 
 
 def run(command: LabLoad, progress: Progress) -> Found:
-    """Load the models, serve, and measure; raises what loading raises."""
+    """Load the models, serve and measure. Raises what loading raises."""
     return LongLoad(command, progress).run(), {}
 
 

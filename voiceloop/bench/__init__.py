@@ -1,1 +1,1 @@
-"""Measurements: modes side by side in one process, and what a reader wants to see of them."""
+"""The measurements of `voiceloop bench`: each compares modes in one process and leaves a record."""

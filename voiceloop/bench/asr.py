@@ -1,7 +1,7 @@
-"""`voiceloop bench asr`: what makes the configured recogniser fast, against the model alone.
+"""`voiceloop bench asr`: compares the short windows of the recogniser with full windows.
 
-Windows no longer than they need to be should not change the words. So the same clips and their
-beginnings are decoded in the configured windows and in full ones, as the ends of turns are.
+Short windows are faster and should not change the words. So the same clips and their beginnings
+are decoded in the configured windows and in full ones, as in final decodes.
 """
 
 from __future__ import annotations
@@ -41,40 +41,41 @@ from voiceloop.loading import load_asr
 from voiceloop.types import Pcm
 
 CUTS_S = range(2, 12)
-"""Where a clip is cut for a beginning of it, in seconds."""
+"""Lengths of the beginnings of a clip that are decoded, in seconds."""
 SHORT_WORDS = 6
-"""A question of no more words is short: the least audio, and the most likely to be repeated."""
+"""The most words of a short question. On little audio a decoder repeats itself most."""
 MARGIN_MS, SPEECH_DBFS = 300.0, -27.0
-"""Of what is said around a short question, and its level."""
+"""Silence on both sides of a short question in ms, and its RMS level in dB below full scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeCase:
-    """Something to decode."""
+    """A window of audio to decode."""
 
     name: str
     pcm: Pcm
     """At 16 kHz."""
     text: str | None = None
-    """What is said in it, where that is known."""
+    """The words that are said; None if they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One window, decoded in two ways."""
+    """The two results of one window."""
 
     name: str
     text: str | None
-    """What is said in it, where that is known."""
+    """The words that are said; None if they are not known."""
     plain: str
-    """What the model alone makes of it."""
+    """The transcript with full windows."""
     fast: str
+    """The transcript with the configured windows."""
     plain_s: float
     fast_s: float
 
 
 def run(command: BenchAsr, progress: Callable[[str], None]) -> Found:
-    """Load the recogniser and measure it; raises what loading raises, and AudioError."""
+    """Load the recogniser and measure it. Raises ConfigError, AudioError, what loading raises."""
     if command.clips < 2:
         raise ConfigError("at least two clips are needed", "set --clips to 2 or more")
     machine, asr = surroundings(), command.settings.asr
@@ -102,11 +103,11 @@ def full_windows(config: Config) -> Config:
     return replace(config, asr=replace(config.asr, pad_s=None))
 
 
-# --- what is decoded ----------------------------------------------------------------------------
+# --- windows to decode ---------------------------------------------------------------------------
 
 
 def prefixes(window: DecodeCase, end: int | None = None) -> list[DecodeCase]:
-    """Return `window` and its beginnings, cut at `CUTS_S` before sample `end` or its own end."""
+    """Return `window`, and its beginnings of the lengths `CUTS_S` that end before sample `end`."""
     last = len(window.pcm) if end is None else end
     cuts = (cut for cut in CUTS_S if cut * SPEECH_RATE < last)
     return [
@@ -116,7 +117,7 @@ def prefixes(window: DecodeCase, end: int | None = None) -> list[DecodeCase]:
 
 
 def beginnings(clips: Iterable[Clip]) -> list[DecodeCase]:
-    """Return all `clips`, and the beginnings of what is said in them."""
+    """Return all `clips`, and their beginnings up to the end of speech."""
     return [
         window
         for clip in clips
@@ -125,7 +126,7 @@ def beginnings(clips: Iterable[Clip]) -> list[DecodeCase]:
 
 
 def short(count: int, seed: int) -> list[DecodeCase]:
-    """Return short questions, in voices of flite and espeak-ng in turn."""
+    """Return short questions, alternately in voices of flite and of espeak-ng."""
     texts = [text for text in GENERAL if len(text.split()) <= SHORT_WORDS]
     rng = np.random.default_rng(seed)
     order = [texts[at] for at in rng.permutation(len(texts))]
@@ -155,7 +156,7 @@ def measure(
     fast: Asr,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Return the figures of a recogniser `fast`, beside `plain`: the same model, full windows."""
+    """Return the figures of the recogniser `fast` against `plain`, which has full windows."""
     before = _counted(fast)
     windows = {name: figures(compare(own, plain, fast, progress)) for name, own in corpora.items()}
     counters = {name: count - before.get(name, 0) for name, count in _counted(fast).items()}
@@ -163,14 +164,14 @@ def measure(
 
 
 def _counted(asr: Asr) -> dict[str, int]:
-    """Return what a recogniser counts beside decoding, such as full windows taken, if it does."""
+    """Return the counters of a recogniser, such as full windows taken; empty if it has none."""
     return dict(getattr(asr, "counters", {}))
 
 
 def compare(
     windows: Sequence[DecodeCase], plain: Asr, fast: Asr, progress: Callable[[str], None]
 ) -> list[Compared]:
-    """Decode all `windows` with both, in turn."""
+    """Decode each of `windows` with both recognisers, which take turns in going first."""
     found: list[Compared] = []
     for number, order in rotation([("plain", plain), ("fast", fast)], len(windows)):
         window = windows[number]
@@ -187,7 +188,7 @@ def compare(
 
 
 def figures(compared: Sequence[Compared]) -> dict[str, Any]:
-    """Return words and times of windows, of which there is at least one."""
+    """Return the differing words and the times of `compared`, which must not be empty."""
     differ = [word_errors(one.plain, one.fast) for one in compared]
     worst, window = max(zip(differ, compared, strict=True), key=lambda pair: pair[0].errors)
     words, errors = sum(own.words for own in differ), sum(own.errors for own in differ)

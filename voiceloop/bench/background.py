@@ -14,7 +14,7 @@ Rng = np.random.Generator
 Wave = npt.NDArray[np.float64]
 
 ROOM_DBFS = -66.0
-"""Level of a quiet room; its loudest samples are some 4 dB below what counts as audible."""
+"""RMS level of a quiet room. Its loudest samples are some 4 dB below the audible level."""
 
 
 def rms(pcm: npt.ArrayLike) -> float:
@@ -29,7 +29,7 @@ def at_level(sound: npt.ArrayLike, dbfs: float) -> Pcm:
 
 
 def noise(rng: Rng, count: int, gain: Callable[[Wave], Wave]) -> Wave:
-    """Draw white noise with a `gain` at each frequency in hertz; it repeats without a seam."""
+    """Draw noise that repeats without a seam: white noise with a `gain` at each frequency in Hz."""
     spectrum = np.fft.rfft(rng.standard_normal(count))
     hz = np.fft.rfftfreq(count, 1 / SPEECH_RATE).astype(np.float64)
     return np.fft.irfft(spectrum * gain(hz), count)

@@ -1,8 +1,8 @@
-"""What a microphone hears in one turn of the bench, and what is true of it.
+"""Clips: what a microphone hears in one turn of the bench, and the truth about it.
 
 Positions are samples at 16 kHz from the beginning of the clip. An end is the sample after the last.
-A sample of speech counts where it is audible (`playback.AUDIBLE`) before any noise is added.
-What is not known is None.
+A sample belongs to speech if it is audible (`playback.AUDIBLE`) before any noise is added. Values
+that are not known are None.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class ClipSpeech:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """One turn as the microphone hears it: some silence, what is said, and silence for ever."""
+    """One turn as the microphone hears it: some silence, speech, and background without end."""
 
     name: str
     pcm: Pcm
     background: Pcm
-    """What is heard when nobody speaks, over and over; `pcm` is made with it."""
+    """Noise that repeats without end. It is already part of `pcm`, and goes on after it."""
     said: ClipSpeech
 
     def read(self, start: int, count: int) -> Pcm:
-        """Return the `count` samples from `start` on, of a clip that never ends."""
+        """Return `count` samples from `start` on. After the end of `pcm` there is only noise."""
         at = np.arange(start, start + count)
         heard = self.background[at % len(self.background)]
         inside = at < len(self.pcm)

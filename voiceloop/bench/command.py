@@ -1,4 +1,4 @@
-"""The commands of `voiceloop bench`: what they take, what they print, and their exit status.
+"""The commands of `voiceloop bench`: their options, their output and their exit status.
 
 Nothing heavy is imported before a command runs.
 """
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 
 Found: TypeAlias = "tuple[BenchRecord, Mapping[str, object]]"
-"""A record, and other JSON that belongs beside it in a report, by its file's name."""
+"""A record, and the other JSON files of its report by name."""
 
 
 class Bench(Command, frozen=True, kw_only=True):
-    """What every measurement takes."""
+    """The options of every measurement."""
 
     json: bool = False
     """Print one JSON object on one line."""
     report: Annotated[Path | None, written("DIR")] = None
-    """Write the tables as report.md; beside it the JSON, and of `latency` the traces."""
+    """Write the tables as report.md. The JSON and, for `latency`, the traces go beside it."""
 
     @property
     def inputs(self) -> Sequence[Path | None]:
-        """Folders that are read, so that the report overwrites none."""
+        """Folders that the command reads. The report must not overwrite them."""
         return [getattr(self, "input", None)]
 
 
@@ -54,22 +54,23 @@ class BenchLlm(Bench, frozen=True, kw_only=True):
     docs = "docs/benchmarks.md"
 
     target: Annotated[str | None, written("MODEL")] = None
-    """The model that decides; none: llm.target."""
+    """The model that decides every token. The default is llm.target."""
     draft: Annotated[str | None, written("MODEL")] = None
-    """The model that drafts tokens; none: llm.draft."""
+    """The model that drafts tokens. The default is llm.draft."""
     prompts: Annotated[Path | None, written("FILE")] = None
-    """Questions, one on a line; none: held-out ones of the starter models' domain."""
+    """A file of questions, one on each line. The default has held-out ones of the starter models'
+    domain."""
     max_new_tokens: Annotated[int, written("N")] = 64
     """Longest reply, in tokens."""
     drafts: Literal["all"] | None = None
-    """Compare every draft that fits the target; what is configured, what was said before, what was
-    trained, what has been pulled, and tell which is best."""
+    """Compare every draft that fits the target. These are the configured draft, n-grams, trained
+    drafts and pulled models. The record names the best."""
     repeats: Annotated[int, written("N")] = 3
-    """Times that each mode answers each prompt; fewer where time is short."""
+    """Times that each mode answers each prompt; fewer if time is short."""
     sampled: bool = False
-    """Draw tokens, at llm.temperature or else 0.8; otherwise replies are greedy."""
+    """Draw tokens, at llm.temperature or else 0.8. Without this flag replies are greedy."""
     price_per_hour: Annotated[float | None, written("X")] = None
-    """What the machine costs; the table then tells the cost of 1,000 tokens."""
+    """What the machine costs for an hour. The table then has the cost of 1,000 tokens."""
 
     @property
     def inputs(self) -> Sequence[Path | None]:
@@ -89,18 +90,19 @@ class BenchLatency(Bench, frozen=True, kw_only=True):
     docs = "docs/latency.md"
 
     suite: Suite | None = None
-    """What is said; questions of the starter models' domain (`starter`, their default), of any
-    kind (`questions`, that of other models), or recordings of `people`."""
+    """What is said. `starter`: questions of the starter models' domain, the default for them.
+    `questions`: questions of any kind, the default for other models. `people`: recordings."""
     input: Annotated[Path | None, written("DIR")] = None
-    """Recordings to hear, each one turn; NAME.txt tells what is said in NAME.wav. With `people`
-    replies are brief; none: those that VOICELOOP_SPEECH names."""
+    """Recordings to hear, each one turn. NAME.txt has the words of NAME.wav. With `people`,
+    replies are brief, and the default is the folder that VOICELOOP_SPEECH names."""
     turns: Annotated[int | None, written("N")] = None
-    """Things said, in every mode; none: 24 (all of --input and of `people`), or what eleven
-    minutes allow."""
+    """Number of clips in every mode. The default is 24 (all of --input and of `people`), or as
+    many as eleven minutes allow."""
     modes: Annotated[str | None, written("A,B,…")] = None
-    """Ways of running a session; of sequential,streaming,speculative; none: those of the suite."""
+    """Ways of running a session; of sequential,streaming,speculative. By default those of the
+    suite."""
     seed: Annotated[int, written("N")] = 0
-    """Draws another suite of the same kind."""
+    """The seed. Each seed draws another suite of the same kind."""
 
 
 class BenchAsr(Bench, frozen=True, kw_only=True):
@@ -111,11 +113,11 @@ class BenchAsr(Bench, frozen=True, kw_only=True):
     docs = "docs/benchmarks.md"
 
     input: Annotated[Path | None, written("DIR")] = None
-    """Recordings of people; none: those that VOICELOOP_SPEECH names, if it does."""
+    """Recordings of people. The default is the folder that VOICELOOP_SPEECH names, if any."""
     clips: Annotated[int, written("N")] = 200
-    """Questions that are spoken; half as many again are short ones."""
+    """Number of questions; half as many short ones are added."""
     seed: Annotated[int, written("N")] = 0
-    """Draws other questions and voices."""
+    """The seed. Each seed draws other questions and voices."""
 
 
 class BenchTts(Bench, frozen=True, kw_only=True):
@@ -126,9 +128,9 @@ class BenchTts(Bench, frozen=True, kw_only=True):
     docs = "docs/benchmarks.md"
 
     replies: Annotated[int, written("N")] = 50
-    """Replies that are spoken."""
+    """Number of replies that are spoken."""
     recognise: bool = False
-    """Have the recogniser write them down, and count the words that differ."""
+    """Transcribe the replies with the recogniser, and count the words that differ."""
 
 
 class BenchLoad(Bench, frozen=True, kw_only=True):
@@ -139,33 +141,34 @@ class BenchLoad(Bench, frozen=True, kw_only=True):
     docs = "docs/server.md"
 
     suite: Literal["bargein", "questions"] = "bargein"
-    """What they say: questions with long answers, or questions of any kind, briefly answered."""
+    """What the clients say. `bargein`: questions with long answers. `questions`: questions of any
+    kind, with brief answers."""
     speaking: Annotated[int, written("N")] = 4
-    """Clients that ask and are answered, all at the same time; one that is all there is of them
-    is measured alone, and nothing else."""
+    """Clients that ask and are answered, all at the same time. If the whole load is one client, it
+    is measured only once, alone."""
     quiet: Annotated[int, written("M")] = 20
     """Clients beside them that send silence."""
     idle: Annotated[int, written("K")] = 180
     """Clients beside them that send nothing."""
     turns: Annotated[int, written("N")] = 6
-    """Questions of each client that speaks."""
+    """Number of questions of each client that speaks."""
 
 
 class BenchCompare(Command, frozen=True, kw_only=True):
-    """Compare two records of latency; status 1 where the second is worse."""
+    """Compare two records of latency; status 1 if the second is worse."""
 
     uses = ()
     examples = ("voiceloop bench compare before.json after.json",)
     docs = "docs/latency.md"
 
     before: Annotated[Path, POSITIONAL, written("A.json")]
-    """What --json printed, or bench.json of a report."""
+    """The first record: what --json printed, or bench.json of a report."""
     after: Annotated[Path, POSITIONAL, written("B.json")]
-    """Another."""
+    """The second record."""
 
 
 def _bench(module: str) -> Callable[[Any], int]:
-    """Return what carries out a command by `run` of a module of the bench."""
+    """Return a function that carries out a command with `run` of a module of the bench."""
 
     def carry_out(command: Bench) -> int:
         def run(progress: Progress) -> Found:  # the threads are bound before torch is imported
@@ -177,7 +180,7 @@ def _bench(module: str) -> Callable[[Any], int]:
 
 
 def measured(command: Bench, run: Callable[[Progress], Found]) -> int:
-    """Run a measurement, and print and keep what it found.
+    """Run a measurement, print its record, and write the report if the command wants one.
 
     Raises MissingExtra without the packages of the extra `bench`.
     """
@@ -200,13 +203,13 @@ def measured(command: Bench, run: Callable[[Progress], Found]) -> int:
 
 
 def _need_extra() -> None:
-    """Raise MissingExtra unless what counts word errors and draws intervals is installed."""
+    """Raise MissingExtra unless jiwer (for word errors) and scipy (for intervals) are installed."""
     if not all(map(find_spec, ("jiwer", "scipy"))):
         raise MissingExtra("what `voiceloop bench` counts with", "bench")
 
 
 def bench_compare(command: BenchCompare) -> int:
-    """`voiceloop bench compare`, also written `bench --compare`."""
+    """Run `voiceloop bench compare`, also written `bench --compare`. Return its exit status."""
     _need_extra()
     from voiceloop.bench.compare import compare, text
 
@@ -216,7 +219,7 @@ def bench_compare(command: BenchCompare) -> int:
 
 
 def _print(lines: str) -> None:
-    """Names of models and of files are in them."""
+    """Print `lines`, made safe for a terminal because they hold names of models and of files."""
     for line in lines.split("\n"):
         tell(line)
 

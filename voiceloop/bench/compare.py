@@ -1,9 +1,9 @@
 """Tells whether one record of `bench latency` is worse than another beyond noise.
 
-Differences are taken between clips of the same names. The noise is what drawing the clips anew
-would change (bootstrap percentile intervals; Efron and Tibshirani 1993, chapter 13). That leaves
-out what slowed a whole run down, so times also have to change by a tolerance, and ratios within a
-run say more than times.
+Differences are taken between clips of the same names. The noise is estimated by resampling the
+clips (bootstrap percentile intervals; Efron and Tibshirani 1993, chapter 13). Resampling does not
+show what slowed a whole run down. So a time must also change by more than a tolerance, and ratios
+within one run are more reliable than times.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ Values = npt.NDArray[np.float64]
 Statistic = Callable[..., Any]
 
 OF = "speculative"
+"""The mode whose figures are compared."""
 FEWEST = 5
-"""Clips that both records have a figure of, without which it is not compared."""
+"""A figure is compared if both records have it for this many clips of the same names."""
 RESAMPLES, CONFIDENCE = 4000, 0.99
-"""Several figures are compared at once, so each of them has to be surer than usual."""
+"""Bootstrap resamples, and the confidence of intervals: high, since many figures are compared."""
 
 
-# --- what is read of a record --------------------------------------------------------------------
+# --- the parts of a record that are read ---------------------------------------------------------
 
 
 class TakeRead(Struct):
-    """What came of a clip in one mode, as far as it is compared."""
+    """The results of one clip in one mode that are compared."""
 
     voice_to_voice_ms: float | None
     endpoint_to_sound_ms: float | None
@@ -44,24 +45,24 @@ class TakeRead(Struct):
 
 
 Takes = Mapping[str, TakeRead]
-"""What came of a clip, by mode."""
+"""The results of one clip by mode."""
 
 
 class ClipRead(Struct):
-    """A clip, as far as it is compared."""
+    """The parts of a clip's record that are compared."""
 
     name: str
     takes: dict[str, TakeRead]
 
 
 class SettingsRead(Struct):
-    """The settings that have to be the same."""
+    """The settings that must be equal in both records."""
 
     suite: str
 
 
 class LatencyRead(Struct):
-    """A record of `bench latency`, as far as it is compared."""
+    """The parts of a record of `bench latency` that are compared."""
 
     settings: SettingsRead
     clips: list[ClipRead]
@@ -83,27 +84,27 @@ def _read(record: object, which: str) -> LatencyRead:
         ) from error
 
 
-# --- what is compared ----------------------------------------------------------------------------
+# --- figures and their comparison ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Something that can get worse."""
+    """A figure that is compared between two records."""
 
     name: str
     value: Callable[[Takes], float | None]
-    """Of a clip, from its takes by mode; None where it has none."""
+    """Computes the figure of one clip from its results by mode; None if the clip has none."""
     statistic: Statistic
-    """`np.median` or `np.mean`."""
+    """`np.median` or `np.mean`, taken over the clips."""
     tolerance: Callable[[float], float]
-    """By how much it may change, from what it was."""
+    """Maps the figure of the first record to the largest change that is ignored."""
     unit: str = "ms"
     worse: int = 1
-    """1 where more is worse, -1 where less is."""
+    """1 if a larger figure is worse, -1 if a smaller one is."""
 
 
 def _of(read: Callable[[TakeRead], float | None]) -> Callable[[Takes], float | None]:
-    """Return what reads the take of the mode `OF`."""
+    """Return a function that applies `read` to the take in mode `OF`; None if there is no take."""
     return lambda takes: read(takes[OF]) if OF in takes else None
 
 
@@ -143,15 +144,15 @@ class FigureChange:
     before: float
     after: float
     by: float
-    """The median or mean of the changes of clips."""
+    """The median or mean of the changes of single clips."""
     low: float
     high: float
-    """Bounds of `by`, at `CONFIDENCE`."""
+    """Upper bound of `by` at `CONFIDENCE`; `low` is the lower one."""
     clips: int
 
     @property
     def verdict(self) -> Literal["worse", "better", "same"]:
-        """`same` where it may be noise, or is too little to matter."""
+        """The verdict on the change: `same` if it may be noise or is within the tolerance."""
         if abs(self.by) <= self.figure.tolerance(self.before) or self.low <= 0 <= self.high:
             return "same"
         return "worse" if self.by * self.figure.worse > 0 else "better"
@@ -159,23 +160,23 @@ class FigureChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two records side by side."""
+    """The differences between two records."""
 
     changes: tuple[FigureChange, ...]
     notes: tuple[str, ...]
-    """What else differs: settings and machine."""
+    """Other differences, in the settings and the machine."""
 
     @property
     def regressed(self) -> bool:
-        """Something is worse beyond noise."""
+        """True if a figure is worse beyond noise."""
         return any(change.verdict == "worse" for change in self.changes)
 
 
 def compare(before: object, after: object) -> Comparison:
-    """Compare two records as `json` reads them.
+    """Compare two records, as `json` reads them.
 
-    Raises VoiceloopError where one is no record of `bench latency`, where they are of different
-    suites, and where nothing in them can be compared.
+    Raises VoiceloopError if one is no record of `bench latency`, if their suites differ, or if no
+    figure can be compared.
     """
     old, new = _read(before, "first"), _read(after, "second")
     suites = [one.settings.suite for one in (old, new)]
@@ -216,7 +217,7 @@ def _change(figure: Figure, old: LatencyRead, new: LatencyRead) -> FigureChange 
 
 
 def bootstrap(values: Values, statistic: Statistic, confidence: float) -> tuple[float, float]:
-    """Return the percentile interval of a statistic over draws of `values`; always the same one."""
+    """Return the bootstrap percentile interval of `statistic` over `values`. The seed is fixed."""
     from scipy import stats  # pyright: ignore[reportMissingTypeStubs]
 
     if len(values) < 2:

@@ -1,6 +1,6 @@
-"""From replies and their times to figures: medians, quartiles, acceptance of draft tokens.
+"""Computes figures of timed replies: medians, quartiles, acceptance of draft tokens.
 
-Times come in as seconds, and go out in milliseconds.
+Inputs are in seconds, results in milliseconds.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class Verified:
 
     drafted: int
     accepted: int | None
-    """None where the reply ended within the round, and it is not known what else would stand."""
+    """Accepted draft tokens; None if the reply ended before the last one could be judged."""
     beyond: int = 0
-    """Tokens that it had room for after the one that ended the reply."""
+    """Tokens that the pass gave after the one that ended the reply."""
     tested: int | None = None
-    """Places whose draft tokens it judged; None where there was one for each place."""
+    """Positions whose draft tokens were tested; None if it follows from the other fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,17 @@ class MeasuredReply:
     """One reply in one mode."""
 
     ids: tuple[int, ...]
-    """Up to the token that ended the reply, which is left out."""
+    """Token ids of the reply, without the token that ended it."""
     tokens: int
-    """All that were generated: `ids`, and the token that ended the reply where one did."""
+    """Number of generated tokens: `ids`, and the token that ended the reply if one did."""
     seconds: float
-    """From the prompt's text or ids to the end of the reply."""
+    """Seconds from the prompt's text or ids to the end of the reply."""
     first_s: float
-    """From there to the first token."""
+    """Seconds from the prompt's text or ids to the first token."""
     rounds: tuple[Verified, ...]
-    """Passes of the target that verified draft tokens or gave the one next token."""
+    """Passes of the target that verified draft tokens or gave just one token."""
     round_tokens: int
-    """Tokens that the rounds gave: where the first comes straight from the prompt, all others."""
+    """Number of tokens that the rounds gave. The pass over the prompt may have given one more."""
 
     @property
     def rate(self) -> float:
@@ -62,7 +62,7 @@ class Quartiles:
 
 
 def quartiles(values: Sequence[float]) -> Quartiles:
-    """Median and quartiles of at least one value, interpolated between order statistics."""
+    """Return the quartiles of one or more values, interpolated between order statistics."""
     if len(values) == 1:
         return Quartiles(values[0], values[0], values[0])
     low, middle, high = quantiles(values, n=4, method="inclusive")
@@ -70,11 +70,10 @@ def quartiles(values: Sequence[float]) -> Quartiles:
 
 
 def acceptance_by_position(rounds: Sequence[Verified]) -> list[tuple[int, int]]:
-    """How often the draft token at each position of a round was tested, and how often it stood.
+    """Count for each position in a round the draft tokens that were tested, and those accepted.
 
-    One is tested if all before it in its round stood; after the first that fails the target judges
-    none. So `stood / tested` is the acceptance that the formula of Leviathan et al. (2023,
-    section 3.1) asks for.
+    A draft token is tested if all tokens before it in its round were accepted. So the ratio
+    `accepted / tested` is the acceptance rate of Leviathan et al. (2023, section 3.1).
     """
     known = [
         (min(one.drafted, one.accepted + 1) if one.tested is None else one.tested, one.accepted)
@@ -82,25 +81,25 @@ def acceptance_by_position(rounds: Sequence[Verified]) -> list[tuple[int, int]]:
         if one.accepted is not None
     ]
     return [
-        (sum(tested > place for tested, _ in known), sum(stood > place for _, stood in known))
+        (sum(tested > place for tested, _ in known), sum(accepted > place for _, accepted in known))
         for place in range(max((tested for tested, _ in known), default=0))
     ]
 
 
 def acceptance(rounds: Sequence[Verified]) -> float | None:
-    """Share of the tested draft tokens that stood; None where none was tested."""
+    """Return the share of tested draft tokens that were accepted; None if none was tested."""
     places = acceptance_by_position(rounds)
     tested = sum(tested for tested, _ in places)
-    return sum(stood for _, stood in places) / tested if tested else None
+    return sum(accepted for _, accepted in places) / tested if tested else None
 
 
 def paired(fast: Sequence[MeasuredReply], slow: Sequence[MeasuredReply]) -> Quartiles:
-    """Ratio of tokens per second over replies to the same prompts, one after the other."""
+    """Return quartiles of `fast` over `slow` in tokens per second, for the same prompts."""
     return quartiles([one.rate / other.rate for one, other in zip(fast, slow, strict=True)])
 
 
 def per_round(answers: Sequence[MeasuredReply]) -> float:
-    """Tokens a round, over all replies; 1 where there was no round."""
+    """Return the mean number of tokens per round over all replies; 1 if there was no round."""
     rounds = sum(len(answer.rounds) for answer in answers)
     return sum(answer.round_tokens for answer in answers) / rounds if rounds else 1.0
 
@@ -110,7 +109,7 @@ def figures(
     plain: Sequence[MeasuredReply],
     price_per_hour: float | None = None,
 ) -> dict[str, Any]:
-    """Return the figures of replies, and of plain ones to the same prompts in the same order."""
+    """Return the figures of `own`; `plain` are replies to the same prompts in the same order."""
     rates = quartiles([answer.rate for answer in own])
     rounds = [one for answer in own for one in answer.rounds]
     places = acceptance_by_position(rounds)
@@ -125,7 +124,9 @@ def figures(
         "tokens_per_round": rounded(per_round(own)),
         "drafted": sum(one.drafted for one in rounds),
         "acceptance": rounded(acceptance(rounds)),
-        "acceptance_by_position": [rounded(stood / tested) for tested, stood in places if tested],
+        "acceptance_by_position": [
+            rounded(accepted / tested) for tested, accepted in places if tested
+        ],
         "tested_by_position": [tested for tested, _ in places if tested],
         "equal_to_plain": rounded(same / len(own)),
         "cost_per_1000_tokens": rounded(cost),
@@ -138,12 +139,12 @@ def token_s(answers: Sequence[MeasuredReply]) -> float:
 
 
 def ms(seconds: float) -> float | None:
-    """Return milliseconds, to five digits."""
+    """Convert seconds to milliseconds, rounded to five digits."""
     return rounded(seconds * 1000)
 
 
 def edges(value: Quartiles) -> list[float | None]:
-    """Return the quartiles beside the median, to five digits."""
+    """Return the lower and the upper quartile, rounded to five digits."""
     return [rounded(value.low), rounded(value.high)]
 
 

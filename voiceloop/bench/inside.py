@@ -1,4 +1,4 @@
-"""What the bench needs from inside the language model's engine."""
+"""The bench's access to private parts of the language model's engine."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def prompt_of(llm: SpeculativeLlm, text: str) -> tuple[int, ...]:
 
 
 def target_of(llm: SpeculativeLlm) -> Decoder:
-    """Return the decoder of its target."""
+    """Return the decoder of the engine's target."""
     return llm._target
 
 
 def drafts(llm: SpeculativeLlm) -> bool:
-    """Tell whether anything drafts for its target."""
+    """Return whether the engine has a draft."""
     return llm._drafter is not None
 
 
 def trained(llm: SpeculativeLlm) -> bool:
-    """Tell whether what drafts was trained for the target."""
+    """Return whether the engine's draft was trained for its target."""
     return isinstance(llm._drafter, LayerDrafter)
 
 
 def without_draft(llm: EngineT) -> EngineT:
-    """Return an engine over the same target without a draft; others are returned as they are."""
+    """Return an engine over the same target without a draft; other engines as they are."""
     if not isinstance(llm, SpeculativeLlm):
         return llm
     alone = another(llm)
@@ -46,7 +46,7 @@ def without_draft(llm: EngineT) -> EngineT:
 
 
 def as_chain(llm: SpeculativeLlm) -> SpeculativeLlm | None:
-    """Return an engine over the same models that drafts no trees; None where none does anyway."""
+    """Return an engine over the same models that drafts chains only; None if `llm` already does."""
     if not llm._policy.branches:
         return None
     chained = another(llm)
@@ -55,10 +55,10 @@ def as_chain(llm: SpeculativeLlm) -> SpeculativeLlm | None:
 
 
 def another(llm: LlmT) -> LlmT:
-    """Return an engine over the same models, with caches and a draft policy of its own.
+    """Return an engine over the same models, with its own caches and its own draft policy.
 
-    Groups of one pool have equally many caches, and rounds of one engine would fade what the policy
-    of the other knows of drafts.
+    All groups of a cache pool must have the same number of caches. And a shared draft policy would
+    forget what it has learnt from one engine during the rounds of the other.
     """
     own = copy.copy(llm)
     own._policy = copy.deepcopy(llm._policy)

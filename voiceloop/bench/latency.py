@@ -1,4 +1,4 @@
-"""`voiceloop bench latency`: known speech through real sessions in several modes, as one record."""
+"""`voiceloop bench latency`: measures real sessions that hear known speech, in several modes."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ from voiceloop.types import Calibration, TurnTrace
 
 Progress = Callable[[str], None]
 TURNS, LIMIT_S = 24, 630.0
-"""Things said, and the time for them, where nobody says how many."""
+"""Number of clips, and the time limit in seconds, if no number of clips is given."""
 REPLY_TOKENS = 60
+"""The most tokens of a brief reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """All takes of a clip, by mode."""
+    """A clip, with its takes and their results by mode."""
 
     clip: Clip
     takes: Mapping[str, Take]
     outcomes: Mapping[str, Outcome]
     words: Mapping[str, WordErrors]
-    """Of each mode; nothing where nobody knows what was said."""
+    """Word errors of each mode; empty if the words of the clip are not known."""
     whole: WordErrors | None
-    """Of the recogniser that was given the whole clip; None where nobody knows what was said."""
+    """Word errors of decoding the whole clip at once; None if its words are not known."""
 
 
 Figures = Callable[["LatencyPlan", Sequence[Measured], Calibration | None], dict[str, Any]]
@@ -53,57 +54,57 @@ Figures = Callable[["LatencyPlan", Sequence[Measured], Calibration | None], dict
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What is said, and how it is heard and answered."""
+    """A suite of clips, with the modes and settings for them."""
 
     name: str
     clips: Callable[[LatencyPlan], Sequence[Clip]]
     modes: Sequence[SessionMode] = MODES
-    """Where nobody says in which."""
+    """The modes that are measured if none are named."""
     brief: bool = False
-    """Any models answer it, and theirs are as long as the longest allowed: `REPLY_TOKENS`."""
+    """True if replies are limited to `REPLY_TOKENS`: most models reply as long as they may."""
     timed: bool = True
-    """Without a number of turns it ends after `LIMIT_S`."""
+    """True if `LIMIT_S` holds when no number of clips is given."""
     turns: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Settings of `turns`."""
+    """Changes to the section `turns` of the settings."""
     follows: bool = True
-    """Modes replay the endpoint decisions of `FOLLOWED`."""
+    """True if modes replay the endpoint decisions of `FOLLOWED`."""
     studio: type[Studio] = Studio
     figures: Figures = lambda *_: {}
-    """What is told besides, from all takes and the calibration of the language model."""
+    """Computes further figures from all takes and the calibration of the language model."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyPlan:
-    """What to measure."""
+    """The plan of a measurement of latency."""
 
     config: Config
     suite: Suite
     folder: Path | None = None
-    """Recordings, for suites of such."""
+    """Folder of recordings, for the suites that need one."""
     turns: int | None = None
-    """None is `TURNS`, or as many as `LIMIT_S` allows."""
+    """Number of clips; None means `TURNS`, or as many as `LIMIT_S` allows."""
     modes: tuple[SessionMode, ...] = ()
-    """None are those of the suite."""
+    """Modes to measure; if empty, those of the suite."""
     seed: int = 0
 
     @property
     def chosen(self) -> Sequence[SessionMode]:
-        """The modes, in the order of their columns."""
+        """The modes to measure, in the order of their columns."""
         return self.modes or self.suite.modes
 
     @property
     def clips(self) -> int:
-        """Things to say."""
+        """Number of clips."""
         return TURNS if self.turns is None else self.turns
 
     @property
     def limit_s(self) -> float:
-        """No clip is begun that would probably end later than this."""
+        """Time limit in seconds. No clip is begun that would probably exceed it."""
         return LIMIT_S if self.turns is None and self.suite.timed else math.inf
 
     @property
     def settings(self) -> Config:
-        """What sessions are configured with."""
+        """The settings of the sessions."""
         config = brief(self.config) if self.suite.brief else self.config
         return structs.replace(config, turns=structs.replace(config.turns, **self.suite.turns))
 
@@ -124,7 +125,10 @@ def _people(plan: LatencyPlan) -> Sequence[Clip]:
 
 
 def folder_of(plan: LatencyPlan) -> Path:
-    """Return the folder of people's recordings; raises ConfigError where none is known."""
+    """Return the folder of people's recordings.
+
+    Raises ConfigError if none is known, or if the recogniser is the starter's.
+    """
     asr = plan.config.asr
     if asr.engine == "whisper" and asr.model == "starter":
         raise ConfigError(
@@ -149,13 +153,13 @@ SUITES = {
 
 
 def usual_suite(config: Config) -> str:
-    """Return the suite where nobody names one: starter models know their own domain alone."""
+    """Return the default suite: `starter` if both models are the starter's, else `questions`."""
     own = config.asr.model == config.llm.target == "starter"
     return "starter" if own else "questions"
 
 
 def modes_of(names: str | None, known: Sequence[SessionMode] = MODES) -> tuple[SessionMode, ...]:
-    """Return the modes of a list of names with commas between; raises ConfigError."""
+    """Parse a list of modes, separated by commas. Raises ConfigError for an unknown mode."""
     by_name = {mode.name: mode for mode in known}
     wanted = list(filter(None, map(str.strip, (names or "").split(","))))
     for name in wanted:
@@ -165,7 +169,7 @@ def modes_of(names: str | None, known: Sequence[SessionMode] = MODES) -> tuple[S
 
 
 def run(command: BenchLatency, progress: Progress) -> Found:
-    """Measure what a command asks for; raises what `carry_out` raises."""
+    """Carry out the command. Raises what `carry_out` raises."""
     if command.input and command.suite not in (None, "people"):
         raise ConfigError("recordings and a suite were named", "give --input or --suite, not both")
     name = command.suite or ("input" if command.input else usual_suite(command.settings))
@@ -178,10 +182,10 @@ def run(command: BenchLatency, progress: Progress) -> Found:
 
 
 def carry_out(plan: LatencyPlan, progress: Progress) -> Found:
-    """Measure; returns the record, and for its report the traces of each mode, by file.
+    """Carry out `plan`. Return the record, and the traces of each mode by the name of their file.
 
-    Raises ConfigError for a plan that cannot be carried out, AudioError for recordings that cannot
-    be used, EngineError without the synthesizer that speaks a suite, and what loading raises.
+    Raises ConfigError for a plan that cannot be carried out, AudioError for unusable recordings,
+    EngineError if the synthesizer of the suite is missing, and what loading raises.
     """
     if plan.clips < 1:
         raise ConfigError("nothing is measured in no turns", "set --turns to 1 or more")
@@ -192,7 +196,7 @@ def carry_out(plan: LatencyPlan, progress: Progress) -> Found:
     with settled(open_engines(plan.settings)) as loaded:
         studio = plan.suite.studio(loaded, without_draft(loaded.llm), plan.settings)
         measured = measure(studio, plan, said, progress)
-        calibration = loaded.llm.calibrations.get("en")  # what is said is English
+        calibration = loaded.llm.calibrations.get("en")  # all suites are English
     found = record(plan, measured, planned=len(said), machine=machine, calibration=calibration)
     traces = {f"perfetto-{name}.json": to_perfetto(own) for name, own in played(measured).items()}
     return found, traces
@@ -201,7 +205,7 @@ def carry_out(plan: LatencyPlan, progress: Progress) -> Found:
 def measure(
     studio: Studio, plan: LatencyPlan, clips: Sequence[Clip], progress: Progress
 ) -> list[Measured]:
-    """Let sessions hear `clips` in all modes of `plan`, in rotation, for as long as it allows."""
+    """Play `clips` to sessions in all modes of `plan`, in rotation, within its time limit."""
     measured: list[Measured] = []
     for index, modes in rotation(plan.chosen, len(clips), plan.limit_s):
         progress(f"{clips[index].name}: {index + 1} of {len(clips)}, in {len(modes)} modes")
@@ -226,7 +230,7 @@ def _measure_clip(
 
 
 def decides(mode: SessionMode) -> bool:
-    """Tell whether the endpoint decisions in a mode's takes are its own, whoever takes them."""
+    """Return whether the endpoint decisions in takes of `mode` are always made by `mode` itself."""
     return bool(mode.endpoint) or mode == FOLLOWED
 
 
@@ -238,7 +242,7 @@ def record(
     machine: Mapping[str, object],
     calibration: Calibration | None = None,
 ) -> BenchRecord:
-    """Make the record of as many clips as were `planned`, on such a `machine`."""
+    """Make the record of the clips in `measured`; `planned` is the number of clips in the plan."""
 
     def outcomes(name: str) -> list[Outcome]:
         return [one.outcomes[name] for one in measured]
@@ -282,7 +286,7 @@ def _settings(plan: LatencyPlan) -> dict[str, Any]:
 
 
 def _about(one: Measured) -> dict[str, Any]:
-    """Return a clip and what came of it in each mode."""
+    """Return the record of one clip, with its results in each mode."""
     return {
         "name": one.clip.name,
         "text": one.clip.said.text,
@@ -323,7 +327,7 @@ def _turns(measured: Sequence[Measured]) -> dict[str, Any]:
 
 
 def played(measured: Sequence[Measured]) -> dict[str, list[TurnTrace]]:
-    """Return all traces of each mode, numbered; those of other modes fill the time between."""
+    """Return all traces of each mode, numbered from 1. Between them other modes ran."""
     return {
         name: [
             replace(trace, turn=number)

@@ -1,7 +1,7 @@
-"""`voiceloop bench llm`: a target decoded plainly and with drafts, side by side, as one record.
+"""`voiceloop bench llm`: compares plain decoding of a target with decoding by drafts.
 
-Each draft has an engine of its own; all answer the same prompts in turn. What a draft costs is in
-the counters of its conversation.
+Each draft has its own engine. All engines answer the same prompts in turn. The cost of a draft is
+read from the counters of its conversation.
 """
 
 from __future__ import annotations
@@ -37,35 +37,36 @@ from voiceloop.llm.engine import SpeculativeLlm, load_pair
 from voiceloop.llm.rules.stats import LlmCounters
 
 PROMPTS = Path(__file__).with_name("prompts.txt")
-"""Questions of the starter models' domain which they were not trained on."""
+"""File of questions in the starter models' domain, on which they were not trained."""
 TEMPERATURE = 0.8
-"""With --sampled, where `llm.temperature` is 0."""
+"""The temperature with --sampled, if `llm.temperature` is 0."""
 PLAIN, OWN = "none", "speculative"
-"""What the target without a draft, and the engine as configured, are called."""
+"""Names of the target without a draft, and of the engine as configured."""
 CHAIN = " (chain)"
-"""Stands behind the name of a draft that may draft trees, and here does not."""
+"""Suffix to the name of a draft that can draft trees, but is measured with chains only."""
 CONFIDENCE = 0.95
+"""Confidence of the intervals of ratios."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodingPlan:
-    """What to measure."""
+    """The plan of a measurement of decoding."""
 
     config: LlmConfig = field(default_factory=LlmConfig)
     prompts: Path | None = None
-    """Questions, one on a line; None is `PROMPTS`."""
+    """File of questions, one on each line; None means `PROMPTS`."""
     repeats: int = 3
     """Times that every prompt is answered in every mode."""
     limit_s: float = 240.0
-    """No prompt is begun that would probably end later than this."""
+    """Time limit in seconds. No prompt is begun that would probably exceed it."""
     price_per_hour: float | None = None
-    """Of the machine, in any currency."""
+    """Price of the machine for an hour, in any currency."""
 
 
 def chosen(command: BenchLlm) -> LlmConfig:
-    """Return the settings with what the command says in place of what they say.
+    """Return the settings of the language model, with the options of the command applied.
 
-    Penalties and stop texts are left out, so that replies are as long as they may be.
+    Penalties and stop texts are removed, so that replies are as long as they may be.
     """
     config = command.settings.llm
     return replace(
@@ -74,7 +75,7 @@ def chosen(command: BenchLlm) -> LlmConfig:
         draft=command.draft or config.draft,
         max_new_tokens=command.max_new_tokens,
         temperature=(config.temperature or TEMPERATURE) if command.sampled else 0.0,
-        seed=0 if config.seed == "auto" else config.seed,  # all modes are to say the same
+        seed=0 if config.seed == "auto" else config.seed,  # all modes must give the same replies
         repetition_penalty=1.0,
         presence_penalty=0.0,
         frequency_penalty=0.0,
@@ -83,7 +84,7 @@ def chosen(command: BenchLlm) -> LlmConfig:
 
 
 def run(command: BenchLlm, progress: Progress) -> Found:
-    """Measure what a command asks for; raises what `measure` raises."""
+    """Carry out the command. Raises ConfigError for another engine, and what `measure` raises."""
     if (engine := command.settings.llm.engine) != "speculative":
         raise ConfigError(
             f"llm.engine is {engine}, and bench llm measures how models decode in this process",
@@ -95,7 +96,7 @@ def run(command: BenchLlm, progress: Progress) -> Found:
 
 
 def measure(plan: DecodingPlan, progress: Progress, *, every: bool = False) -> BenchRecord:
-    """Load what there is for the target of `plan` and measure it, with `every` draft that fits.
+    """Load the models of `plan` and measure them; with `every`, measure all drafts that fit.
 
     Raises what loading raises, and ConfigError for a plan that cannot be carried out.
     """
@@ -161,7 +162,7 @@ def _modes(
 
 
 def _own(config: LlmConfig, progress: Progress) -> dict[str, SpeculativeLlm]:
-    """Load the engine as configured, and give it a twin without its draft."""
+    """Load the engine as configured. Return it, and an engine over its target without a draft."""
     progress("loading the models")
     llm = SpeculativeLlm(*load_pair(config), config)
     return {PLAIN: without_draft(llm), **({OWN: llm} if drafts(llm) else {})}
@@ -170,7 +171,7 @@ def _own(config: LlmConfig, progress: Progress) -> dict[str, SpeculativeLlm]:
 def _every(
     config: LlmConfig, refused: dict[str, str], progress: Progress
 ) -> dict[str, SpeculativeLlm]:
-    """Load an engine for each draft, plain decoding first; `refused` gets why others are none."""
+    """Load an engine for each draft, plain decoding first. Put into `refused` why others fail."""
     engines: dict[str, SpeculativeLlm] = {}
     for name in _names(config):
         progress(f"loading the draft {name}" if name != PLAIN else "loading the target")
@@ -180,11 +181,11 @@ def _every(
         except EngineError as error:
             if name == PLAIN:
                 raise
-            if not isinstance(error, ModelNotFound):  # else it is no language model
+            if not isinstance(error, ModelNotFound):  # else it is another kind of model
                 refused[name] = error.message
             continue
         if name == "auto" and not trained(llm):
-            continue  # none ships for the target, and n-grams are there
+            continue  # no draft ships for the target, and n-grams are measured already
         engines[name] = llm
         if chained := as_chain(llm):
             engines[f"{name}{CHAIN}"] = chained
@@ -192,14 +193,14 @@ def _every(
 
 
 def _names(config: LlmConfig) -> list[str]:
-    """Return what might draft for the target: what is configured, and all that is here."""
+    """Return the names of possible drafts: built-in ones, the configured one, local models."""
     here = [
         model.name for model in ModelStore().models() if (model.folder / "config.json").is_file()
     ]
     named = [PLAIN, "ngram", config.draft, "auto", "starter", *here]
-    if config.target == "starter":  # whose own is "auto"
+    if config.target == "starter":  # for it "auto" and "starter" are the same draft
         named = [name for name in named if name != "auto"]
-    # A target drafts nothing for itself; the starter's draft only has its name.
+    # A target cannot be its own draft. The starter's draft is another model of the same name.
     return [name for name in dict.fromkeys(named) if name == "starter" or name != config.target]
 
 
@@ -223,7 +224,7 @@ def check(plan: DecodingPlan) -> None:
 def read_prompts(path: Path) -> list[str]:
     """Return the lines of a file that are not empty.
 
-    Raises ConfigError for a file that cannot be read or has none.
+    Raises ConfigError if the file cannot be read or has no such line.
     """
     hint = "give --prompts a text file with one question on a line"
     try:
@@ -239,7 +240,7 @@ def read_prompts(path: Path) -> list[str]:
 
 
 def refuse_empty(answers: Mapping[str, Sequence[MeasuredReply]]) -> None:
-    """Raise EngineError where some mode has no reply of two tokens."""
+    """Raise EngineError if a mode has no reply of two tokens or more."""
     if min(max(answer.tokens for answer in own) for own in answers.values()) < 2:
         raise EngineError(
             "every reply ended with its first token, so there is no round to measure",
@@ -253,7 +254,7 @@ def refuse_empty(answers: Mapping[str, Sequence[MeasuredReply]]) -> None:
 def _models(
     own: Sequence[MeasuredReply], before: LlmCounters, after: LlmCounters
 ) -> dict[str, float | None]:
-    """Return what the models' own work took between two readings."""
+    """Return the time of the models alone, between two readings of the counters."""
     drafted = after.drafted - before.drafted
     draft_ms = after.draft_ms - before.draft_ms
     models_ms = draft_ms + after.target_ms - before.target_ms
@@ -264,7 +265,7 @@ def _models(
 
 
 def _over_plain(own: Sequence[MeasuredReply], plain: Sequence[MeasuredReply]) -> dict[str, Any]:
-    """Return the median ratio of rates, its interval, and the share of equal replies."""
+    """Return the median ratio of token rates, its interval, and the share of equal replies."""
     ratios = [one.rate / other.rate for one, other in zip(own, plain, strict=True)]
     low, high = bootstrap(np.array(ratios), np.median, CONFIDENCE)
     same = sum(one.ids == other.ids for one, other in zip(own, plain, strict=True))

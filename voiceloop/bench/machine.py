@@ -1,4 +1,4 @@
-"""Tells what figures are figures of: machine, threads, type of weights, versions, engines."""
+"""Describes the conditions of a measurement: machine, threads, dtype, versions, engines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from voiceloop.llm.model.decoder import Decoder
 
 
 def describe(model: PreTrainedModel | Decoder) -> dict[str, object]:
-    """Describe the machine as `model` meets it, now."""
+    """Describe the machine now, with the device and the dtype of `model`."""
     device = model.device
     return surroundings() | {
         "device": device.type,
@@ -29,7 +29,7 @@ def describe(model: PreTrainedModel | Decoder) -> dict[str, object]:
 
 
 def surroundings() -> dict[str, object]:
-    """Describe the machine as any program meets it, now."""
+    """Describe the machine now: its processor, its load, the threads of torch, and versions."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -43,7 +43,7 @@ def surroundings() -> dict[str, object]:
 
 
 def engines(config: Config) -> dict[str, object]:
-    """Name what listens and answers."""
+    """Return the names of the configured engines, and the longest reply in tokens."""
     return {
         "asr": f"{config.asr.engine} {config.asr.model}",
         "target": config.llm.target,
@@ -54,7 +54,7 @@ def engines(config: Config) -> dict[str, object]:
 
 
 def most_memory_mb() -> float:
-    """Return the most memory that the process has held, in MB."""
+    """Return the peak resident memory of this process, in MB."""
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round((held if sys.platform == "darwin" else 1024 * held) / 2**20, 1)
 

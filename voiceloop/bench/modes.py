@@ -1,4 +1,4 @@
-"""Times replies: a prompt, our engine's answer to it, and modes that answer in turn."""
+"""Times the replies of decoding modes that answer the same prompts in turn."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class BenchPrompt:
-    """What is asked: one user turn."""
+    """A prompt: one turn of the user."""
 
     text: str
     ids: tuple[int, ...]
-    """Everything up to where the reply begins."""
+    """Token ids of the conversation up to where the reply begins."""
 
 
 class DecodingMode(Protocol):
-    """One way of answering."""
+    """A way of generating replies."""
 
     def answer(self, prompt: BenchPrompt) -> MeasuredReply:
-        """Give the whole reply to `prompt`, as if it were the first of a conversation."""
+        """Generate the whole reply to `prompt`, as the first turn of a conversation."""
         ...
 
 
 class OurMode:
-    """Our engine, plain or speculative."""
+    """A mode that uses our engine, plain or speculative."""
 
     def __init__(self, conversation: SpeculativeConversation, max_new_tokens: int) -> None:
-        """`max_new_tokens` are those of the conversation."""
+        """Use a conversation whose replies have at most `max_new_tokens` tokens."""
         self._conversation = conversation
         self._most = max_new_tokens
 
     def answer(self, prompt: BenchPrompt) -> MeasuredReply:
-        """Give the whole reply; its time includes tokenising the question."""
+        """Generate the whole reply. Its time includes tokenising the prompt."""
         conversation = self._conversation
         counts = [conversation.counters]
-        """At the beginning and after each pass that gave tokens."""
+        """The counters at the beginning, and after each pass that gave tokens."""
         first: float | None = None
         known = 0
         began = perf_counter()
         for item in conversation.reply(prompt.text, 0):
             if first is None and isinstance(item, TokenBurst):
                 first = perf_counter()
-            # Counters take some microseconds, and most steps are single draft tokens.
+            # Most steps only propose a draft token, and reading counters takes microseconds.
             if len(conversation.ids) > known:
                 known = len(conversation.ids)
                 counts.append(conversation.counters)
         end = perf_counter()
         counts.append(conversation.counters)  # a pass may give nothing but the reply's end
         ids = conversation.ids
-        conversation.close()  # the same turn again begins with empty caches
+        conversation.close()  # so that the next reply begins with empty caches
         assert ids[: len(prompt.ids)] == prompt.ids, "both engines must see the same prompt"
         reply = ids[len(prompt.ids) :]
         tokens = min(len(reply) + 1, self._most)
@@ -73,7 +73,7 @@ class OurMode:
             for before, after in pairwise(counts)
             if after.target_passes > before.target_passes
         ]
-        del rounds[0]  # the first pass is the one over the prompt
+        del rounds[0]  # the first pass reads the prompt
         if rounds:
             last, gained = rounds[-1], sum((one.accepted or 0) + 1 for one in rounds)
             rounds[-1] = replace(last, beyond=gained - (tokens - 1))
@@ -86,8 +86,8 @@ def interleave(
     limit_s: float,
     progress: Progress,
 ) -> dict[str, list[MeasuredReply]]:
-    """Have every prompt answered in every mode, in rotation; none is begun that would end later
-    than `limit_s` seconds from now."""
+    """Answer every prompt in every mode, in rotation. No prompt is begun that would probably end
+    later than `limit_s` seconds from now."""
     answers: dict[str, list[MeasuredReply]] = {name: [] for name in modes}
     for done, order in rotation([*modes], len(prompts), limit_s):
         progress(f"answering in {len(modes)} modes: {done + 1} of {len(prompts)}")

@@ -1,4 +1,4 @@
-"""Shows what is being done: on one line of a terminal, or in few lines of a log."""
+"""Shows the progress of a measurement: on one line of a terminal, or in a few lines of a log."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from time import perf_counter
 from typing import TextIO
 
 PAUSE_S = 10.0
-"""Between two lines where there is no terminal."""
+"""The least seconds between two lines, if the stream is no terminal."""
 
 
 class Progress:
-    """Called with what is being done; as a context, it leaves the line clear behind it."""
+    """A callable that shows progress. As a context manager, it clears the line at the end."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._shown = -PAUSE_S
 
     def __call__(self, text: str) -> None:
-        """Show `text` in the place of what was shown before."""
+        """Show `text`, on a terminal in place of the text before it."""
         if self._stream.isatty():
             self._write(f"\r\x1b[K{text}")
         elif perf_counter() - self._shown >= PAUSE_S:

@@ -1,6 +1,6 @@
-"""What every measurement leaves behind: one record, and the figures that all of them have.
+"""The record that every measurement returns, and statistics that all of them use.
 
-`--json` prints it, and a report keeps it as `bench.json`.
+`--json` prints the record, and a report keeps it as `bench.json`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BenchRecord:
-    """One measurement; all of it is what JSON can hold."""
+    """The record of one measurement. All values can be written as JSON."""
 
     bench: str
-    """What was measured: `llm`, `drafts`, `latency`, `asr`, `tts` or `load`."""
+    """Name of the measurement: `llm`, `drafts`, `latency`, `asr`, `tts` or `load`."""
     machine: Values
-    """Where, as `voiceloop.bench.machine` tells it."""
+    """The machine, as `voiceloop.bench.machine` describes it."""
     settings: Values
-    """The configuration, as far as it plays a part, and the plan."""
+    """The plan, and the settings that matter for it."""
     figures: Values
-    """What was found, as far as possible as medians with percentiles."""
+    """The results, as medians with percentiles where possible."""
     single: Values = field(default_factory=dict[str, Any])
-    """What each single run gave, where that is worth keeping; the report leaves it out."""
+    """Results of single runs, if they are worth keeping. The report leaves them out."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `--json` prints it; the figures stand beside the rest."""
+        """Return the object that `--json` prints. Each figure is a key of the object itself."""
         about = {"bench": self.bench, "machine": self.machine, "settings": self.settings}
         return {**about, **self.figures, **self.single}
 
@@ -38,11 +38,11 @@ class BenchRecord:
 def spread(
     values: Iterable[float | None], points: Sequence[int] = (50, 95)
 ) -> dict[str, float | None]:
-    """Return percentiles of the values that are there, to two places; None where there are none."""
+    """Return percentiles of the values that are not None, to two places; None without values."""
     found = percentiles([value for value in values if value is not None], points)
     return {name: None if value is None else round(value, 2) for name, value in found.items()}
 
 
 def share(part: int, whole: int) -> float | None:
-    """Return how much of `whole` is `part`, to four places; None of nothing."""
+    """Return `part / whole`, to four places; None if `whole` is 0."""
     return round(part / whole, 4) if whole else None

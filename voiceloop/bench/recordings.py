@@ -1,7 +1,7 @@
 """A folder of recordings as clips, for `voiceloop bench latency --input DIR`.
 
-Beside `NAME.wav` there may be `NAME.txt` with what is said in it. Nothing else is known of a
-recording, so that is all the truth its clip has. This module knows nothing of suites.
+A file `NAME.txt` beside `NAME.wav` may have the words of the recording. Nothing else is known of
+it. This module knows nothing of suites.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from voiceloop.errors import AudioError
 from voiceloop.types import Pcm
 
 SPEECH = "VOICELOOP_SPEECH"
-"""The variable that names a folder of people's recordings."""
+"""The environment variable that names a folder of people's recordings."""
 SUFFIXES = (".flac", ".ogg", ".wav")
 BACKGROUND_S = 6
-"""Length of the noise that follows a recording, after which it is heard again."""
+"""Length of the noise that follows a recording; it is repeated."""
 STEP_MS = 10
-"""Length over which the level of a recording is taken."""
+"""Length over which the level of a recording is measured."""
 QUIETEST, LOUDEST = -90.0, -45.0
-"""Range of the noise that follows, in dB below full scale."""
+"""Bounds of the level of that noise, in dB relative to full scale."""
 
 
 def of_people(given: Path | None) -> Path | None:
-    """The folder of people's recordings: the one that was given, or else that of `SPEECH`."""
+    """Return the folder of people's recordings: `given`, or else the one that `SPEECH` names."""
     known = os.environ.get(SPEECH)
     return given or (Path(known) if known else None)
 
 
 def read_folder(folder: Path) -> tuple[Clip, ...]:
-    """Every recording in `folder`, by name; what follows each is as loud as its quietest part.
+    """Read the recordings in `folder`, sorted by name. Noise as loud as its quietest part follows
+    each of them.
 
     Raises AudioError for a folder without recordings, for a recording that cannot be read, and for
     a transcript that is not text.
@@ -62,14 +63,14 @@ def _clip(path: Path) -> Clip:
 
 
 def _floor(pcm: Pcm) -> float:
-    """The level of the quietest part of `pcm`."""
+    """Return the level of the quietest part of `pcm`, in dB relative to full scale."""
     step = samples(STEP_MS)
     levels = [dbfs(pcm[at : at + step]) for at in range(0, len(pcm), step)]
     return float(np.clip(np.percentile(levels, 5), QUIETEST, LOUDEST))
 
 
 def _transcript(path: Path) -> str | None:
-    """The words in `path`; None where there is no such file, or nothing in it."""
+    """Return the words in `path`; None if there is no such file, or nothing in it."""
     try:
         return " ".join(path.read_text(encoding="utf-8").split()) or None
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Draws a record as text with Markdown tables, for a terminal and for a file.
 
-A row is a figure, by the name that it has in the JSON and in the documentation; a column is a mode,
-a draft or whatever else was compared. Of percentiles the median stands first.
+Each row is a figure, under its name in the JSON and in the documentation. Each column is a mode, a
+draft or whatever else was compared. Of several percentiles the median comes first.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from voiceloop.bench.record import BenchRecord, Values
 from voiceloop.errors import VoiceloopError
 
 WIDE = 1000
-"""Characters: no table is folded."""
+"""Width for drawing tables, in characters: so large that no row is wrapped."""
 
 
 def text(record: BenchRecord) -> str:
     """Draw a record: what was measured, the figures in tables, and the machine."""
     parts = [
-        f"bench {record.bench}: {_told(record.settings)}",
+        f"bench {record.bench}: {_listed(record.settings)}",
         *_tables(record.figures),
-        _told(record.machine),
+        _listed(record.machine),
     ]
     return "\n\n".join(parts)
 
 
 def _tables(figures: Values) -> Iterator[str]:
-    """Draw the figures that stand alone, and then each group of them."""
+    """Draw one table of all figures outside of groups, and then one table for each group."""
     groups = {name: value for name, value in figures.items() if _is_group(value)}
     alone = {name: value for name, value in figures.items() if name not in groups}
     if alone:
@@ -56,11 +56,11 @@ def _are_runs(value: object) -> bool:
 
 
 def _flat(figures: Values, before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each figure with its name; a group's stand behind its name and a dot."""
+    """Yield each figure with its name. Names in a group begin with the group's name and a dot."""
     for name, value in figures.items():
         if _is_group(value):
             yield from _flat(value, f"{before}{name}.")
-        elif not _are_runs(value):  # which are too many to be told
+        elif not _are_runs(value):  # single runs are too many for a table
             yield f"{before}{name}", _cell(value)
 
 
@@ -78,12 +78,12 @@ def _cell(value: object) -> str:
             return str(value)
 
 
-def _told(values: Values) -> str:
+def _listed(values: Values) -> str:
     return ", ".join(f"{name} {_cell(one)}" for name, one in values.items() if one is not None)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Draw a table, in Markdown; the first column says what a row is about."""
+    """Draw a table in Markdown. The first column has the names of the rows."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -100,9 +100,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def open_folder(path: Path) -> Path:
-    """Make the folder of a report, before hours of work are lost for want of it.
+    """Make the folder of a report, and check before a long measurement that it can be written to.
 
-    Raises VoiceloopError where it cannot be made or written to.
+    Raises VoiceloopError if it cannot be made or written to.
     """
     probe = path / ".voiceloop"
     try:
@@ -118,7 +118,7 @@ def open_folder(path: Path) -> Path:
 
 
 def write(folder: Path, record: BenchRecord, beside: Mapping[str, object]) -> None:
-    """Write `report.md` and `bench.json` into `folder`, and `beside` them other JSON by name."""
+    """Write `report.md`, `bench.json` and the JSON files of `beside`, by name, into `folder`."""
     (folder / "report.md").write_text(text(record) + "\n", encoding="utf-8")
     known = json.dumps(record.to_json(), indent=1)
     (folder / "bench.json").write_text(known + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
-"""A room with a microphone, in which a clip is heard, and a loudspeaker.
+"""A simulated room: a microphone that hears a clip, and a loudspeaker.
 
-The microphone runs at real-time pace like a live one, and knows afterwards when each of its samples
-was recorded, so that what happened can be compared with what was said.
+The microphone runs at real-time pace like a live one. It knows when each of its samples was
+recorded, so that events can be compared with the speech in the clip.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from voiceloop.types import AudioFrame, Event, Pcm
 
 
 class Room:
-    """A microphone (`voiceloop.audio.devices`) that hears a clip.
+    """A microphone (`voiceloop.audio.devices.Microphone`) that hears a clip.
 
-    It never holds its clock: what is said while a reply plays is heard by whoever listens.
+    Its clock cannot be held, so it also hears while a reply plays.
     """
 
     interrupted: int | None = None
-    """Sample of its stream at which another sound began; only the lab's rooms make one."""
+    """Sample of the stream at which an interrupting sound began; only rooms of the lab have one."""
 
     def __init__(self, clip: Clip) -> None:
         self.clip = clip
@@ -34,25 +34,25 @@ class Room:
 
     @property
     def finished(self) -> bool:
-        """True once the last sound has been heard."""
+        """True once the whole clip has been heard."""
         return self.position >= len(self.clip.pcm)
 
     def see(self, event: Event) -> None:
-        """Learn what the session shows."""
+        """Receive an event that the session shows. This room ignores it."""
 
     def heard(self, start: int, count: int) -> Pcm:
-        """Return `count` samples from `start` on; asked for once they have been recorded."""
+        """Return `count` samples from `start` on. They must have been recorded by now."""
         return self.clip.read(start, count)
 
     def recorded(self, sample: int) -> float:
-        """Return when `sample` was recorded, in seconds of the loop's clock."""
+        """Return when `sample` was recorded, in seconds of the event loop's clock."""
         return self._begun + sample / SPEECH_RATE
 
     def hold(self) -> None:
-        """Go on: a room's clock cannot be held."""
+        """Do nothing: the clock of a room cannot be held."""
 
     def release(self) -> None:
-        """Go on: nothing was held."""
+        """Do nothing: the clock was not held."""
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
         """Yield frames of 10 ms, each as soon as its last sample has been recorded."""
@@ -68,18 +68,18 @@ class Room:
 
 
 class BriefSpeaker(NullSpeaker):
-    """Plays the first moments of a reply as time passes, and the rest at once.
+    """A speaker that plays the beginning of a reply in real time, and the rest at once.
 
-    For measuring how soon replies begin without hearing each of them to its end.
+    It saves time where only the beginning of each reply is measured.
     """
 
     def __init__(self, rate: int, seconds: float) -> None:
-        """`seconds` of each stretch of sound take their time."""
+        """Play the first `seconds` of each stretch of sound in real time."""
         super().__init__(rate)
         self._brief = round(seconds * rate)
 
     def due(self) -> float:
-        """Return when a sample written now would be played, in seconds of the loop's clock."""
+        """Return when a sample written now would play, in seconds of the event loop's clock."""
         now = anyio.current_time()
         heard = min(self._count, self._brief)
         return max(now, self._since + heard / self.rate)

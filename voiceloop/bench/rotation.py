@@ -1,7 +1,7 @@
-"""The order in which what is compared takes its turns.
+"""The order in which compared contestants take turns.
 
-All do the same thing one directly after the other, and each time another one begins: whatever slows
-the machine down for a while slows all of them down.
+For each item all contestants work one directly after the other, and each time another one begins.
+So a temporary slowdown of the machine slows down all of them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ T = TypeVar("T")
 def rotation(
     contestants: Sequence[T], times: int, limit_s: float = math.inf
 ) -> Iterator[tuple[int, list[T]]]:
-    """Up to `times` numbers from 0 on, each with all `contestants` in the order of their turns.
+    """Yield the numbers 0 to `times` - 1, each with all `contestants` in the order of their turns.
 
-    After the first none comes that would end later than `limit_s` if it took as long as the longest
-    so far.
+    The first number always comes. Another number comes only if it would end within `limit_s`
+    seconds of the start, should it take as long as the longest so far.
     """
     began, longest = perf_counter(), 0.0
     for number in range(times):

@@ -1,4 +1,4 @@
-"""What was heard against what was said, in words."""
+"""Word errors: the differences between the words that were said and those that were heard."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ class WordErrors:
     errors: int
     """The least number of words replaced, left out and added."""
     tail: int
-    """Words at the end that may be what was left out: the most for which an alignment with the
-    least errors leaves out all."""
+    """The most words at the end that an alignment with the fewest errors leaves out entirely."""
 
 
 def plain_words(text: str) -> list[str]:
-    """Split `text` into words as they are compared: no case, no marks, numbers in words."""
+    """Split `text` into words for comparison: without case and punctuation, numbers spelt out."""
     text = _NUMBER.sub(lambda number: f" {NUMBERS.cardinal(number[0])} ", text)
     return [word for word in map(normalise, re.split(r"[\s\u2010-\u2015-]+", text)) if word]
 
@@ -48,7 +47,7 @@ def _errors(true: list[str], found: list[str]) -> int:
 
 
 def word_error_rate(compared: Iterable[WordErrors]) -> float | None:
-    """Return errors for each word that was said; None where nothing was."""
+    """Return the errors per word that was said; None if no word was said."""
     pairs = [(one.errors, one.words) for one in compared]
     words = sum(words for _, words in pairs)
     return sum(errors for errors, _ in pairs) / words if words else None

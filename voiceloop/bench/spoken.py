@@ -1,8 +1,8 @@
-"""Texts that are spoken by espeak-ng or by the program flite: the same samples in every run.
+"""Speaks texts with espeak-ng or with the program flite, with the same samples in every run.
 
-espeak-ng carries the phase of its pitch from one utterance to the next, so what it says depends on
-all that it has said before: it speaks in a process that has said nothing yet. flite's voices are
-like none that the starter recogniser was trained on.
+espeak-ng carries the phase of its pitch from one utterance to the next, so its samples depend on
+everything that it has spoken before. Therefore each call starts it in a new process. The starter
+recogniser was trained on no voice like those of flite.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ ESPEAK_VOICES = (
 )
 """Accents and variants that the starter recogniser was trained on.
 
-Variants with breath are not among them: espeak-ng draws it at random, unseeded.
+Variants with breath are left out, because espeak-ng draws breath at random without a seed.
 """
 FLITE_VOICES = ("awb", "kal16", "rms", "slt")
-"""Those at 16 kHz that say anything: three of people, and one made of diphones."""
+"""Voices of flite at 16 kHz that can say any text: three of people, and one made of diphones."""
 SLOWEST, FASTEST = 0.85, 1.1
-"""Range of speeds."""
+"""Bounds of the speeds that are drawn; 1.0 is a voice's own speed."""
 INSTALL = "install the package flite, or choose a suite that does without: --suite starter"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A text and who says it."""
+    """A text, with the voice and the speed in which it is spoken."""
 
     text: str
     voice: str
-    """Its name, as the synthesizer that speaks it knows it."""
+    """Name of the voice in its synthesizer."""
     speed: float = 1.0
 
 
@@ -56,7 +56,7 @@ def draw_voice(rng: Rng, voices: Sequence[str] = ESPEAK_VOICES) -> tuple[str, fl
 
 
 def resampled(pcm: Pcm, rate: int) -> Pcm:
-    """Return `pcm`, of `rate` hertz, at 16 kHz."""
+    """Resample `pcm` from `rate` hertz to 16 kHz."""
     resampler = Resampler(rate, SPEECH_RATE)
     return np.concatenate((resampler.feed(pcm), resampler.flush()))
 
@@ -80,11 +80,11 @@ def _chunk(line: Line) -> SpeechChunk:
 
 
 def by_flite(lines: Sequence[Line]) -> list[Pcm]:
-    """Speak each of `lines`, at its voice's own speed times `line.speed`; at 16 kHz.
+    """Speak each of `lines` at its voice's own speed times `line.speed`; return sounds at 16 kHz.
 
-    Raises EngineError without flite, and where it does not have a voice or breaks.
+    Raises EngineError if flite is missing, lacks a voice or fails.
     """
-    # A voice that it does not have would be spoken, without a word, in the first that it has.
+    # For an unknown voice flite would use its first one without an error.
     known = set(_flite("-lv").decode().split())
     for line in lines:
         if line.voice not in known:

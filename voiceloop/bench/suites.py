@@ -1,11 +1,11 @@
-"""Recordings of which the truth is known, made by a recipe: the suites of the bench.
+"""The suites of the bench: synthetic recordings whose words and end of speech are known.
 
     starter    questions that the starter models were not trained on
     questions  questions and requests of many kinds for any models, in voices of flite
     bargein    questions with long answers
 
-Each clip is drawn by itself from the suite's name, the seed and its number: the same seed gives the
-same samples, and more clips the same first ones.
+Each clip is drawn from the suite's name, the seed and its own number. So the same seed gives the
+same samples, and a longer suite begins with the clips of a shorter one.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ Item = TypeVar("Item")
 
 _FOLDER = Path(__file__).parent
 SENTENCES = tomllib.loads((_FOLDER / "sentences.toml").read_text(encoding="utf-8"))
-"""Lines by what they are for. `|` or `~` before a word says that the words before it may be all."""
+"""Lines by kind. A mark `|` or `~` before a word says that the user may have finished before it."""
 GENERAL = tuple((_FOLDER / "questions.txt").read_text(encoding="utf-8").splitlines())
 """Facts, advice, opinions, small talk and requests, short and long, none of the starter models'
-domain; in words alone, so that a transcript can be compared."""
+domain. They are written in words only, so that transcripts can be compared."""
 
 LEAD_MS = (300.0, 700.0)
-"""Silence before the speech; drawn, so that it begins anywhere within a window of the VAD."""
+"""Bounds of the silence before speech, drawn so that speech begins anywhere in a VAD window."""
 TAIL_MS = 300.0
-"""Silence behind it that is in the clip; then the background goes on."""
+"""Silence at the end of the clip. After it the background goes on."""
 SPEECH_DBFS = (-30.0, -24.0)
-"""Level of the speech; its loudest samples are some 20 dB above that."""
+"""Bounds of the RMS level of speech. Its loudest samples are some 20 dB above that."""
 BACKGROUND_S = 6
-"""Length of a background, after which it is heard again."""
+"""Length of the background noise; it is repeated."""
 FADE_MS = 3
-"""Of both edges of what espeak-ng says, which may begin or end in the middle of a sound."""
+"""Fade at both edges of espeak-ng's speech, which may begin or end in the middle of a sound."""
 MARGIN_MS = 5
-"""What is kept of the sound below what is audible, on both sides of what is said."""
+"""Sound below the audible level that is kept on both sides of speech."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One clip's number, its source of chance, and who speaks in it."""
+    """The number of a clip, its random generator, and its voice."""
 
     suite: str
     index: int
@@ -69,22 +69,22 @@ class Drawn:
 
     @classmethod
     def of(cls, suite: str, index: int, seed: int) -> Drawn:
-        """Draw who speaks in the clip `index` of a suite."""
+        """Make the generator of clip `index` of a suite, and draw the voice and its speed."""
         rng = np.random.default_rng((seed, zlib.crc32(suite.encode()), index))
         return cls(suite, index, seed, rng, *draw_voice(rng))
 
     def pick(self, pool: Sequence[Item], every: int = 1) -> Item:
-        """Return the item of this clip; every so many clips take the next one, in a drawn order."""
+        """Return this clip's item of the shuffled `pool`. `every` clips in a row share an item."""
         rng = np.random.default_rng((self.seed, zlib.crc32(self.suite.encode())))
         order: list[int] = rng.permutation(len(pool)).tolist()
         return pool[order[self.index // every % len(pool)]]
 
     def line(self, text: str) -> Line:
-        """Have this clip's voice say a text."""
+        """Return `text` as a line in this clip's voice and speed."""
         return Line(text, self.voice, self.speed)
 
     def uniform(self, bounds: tuple[float, float]) -> float:
-        """Draw a number between two others."""
+        """Draw a number between `bounds`."""
         return float(self.rng.uniform(*bounds))
 
 
@@ -96,7 +96,7 @@ def lines_of(kind: str) -> tuple[str, ...]:
 def build(name: SuiteName, count: int, seed: int = 0) -> tuple[Clip, ...]:
     """Make the first `count` clips of a suite.
 
-    Raises EngineError without a working espeak-ng, or flite for `questions`.
+    Raises EngineError without a working espeak-ng, or for `questions` without flite.
     """
     drawn = [Drawn.of(name, index, seed) for index in range(count)]
     if name == "questions":
@@ -125,7 +125,7 @@ def _clip(drawn: Drawn, text: str, pcm: Pcm, fade: int) -> Clip:
 
 
 def in_room(drawn: Drawn, sound: Pcm, said: ClipSpeech) -> Clip:
-    """Make a clip of `sound` in a quiet room."""
+    """Make a clip of `sound` with the noise of a quiet room."""
     background = room(drawn.rng, BACKGROUND_S * SPEECH_RATE)
     sound = np.concatenate((sound, silence(samples(TAIL_MS))))
     pcm = sound + np.resize(background, len(sound))

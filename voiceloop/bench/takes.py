@@ -1,7 +1,7 @@
-"""A take: something said to a real session in one mode, and what came of it.
+"""Takes: a take is a clip that a real session heard in one mode, with all that was recorded.
 
-Modes that are compared replay the endpoint decisions of another take, so that none wins by deciding
-later. This module neither judges nor adds up.
+Compared modes replay the endpoint decisions of another take, so that no mode gains by deciding
+later. This module computes no figures.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from voiceloop.types import AudioFrame, Event, Transcript, TurnTrace
 
 SPEAKER_RATE = 24_000
 HEARD_S = 0.2
-"""Of each reply that is played as time passes, where only its beginning matters."""
+"""Seconds of each reply that are played in real time, if only its beginning matters."""
 PATIENCE_S = 4.0
-"""A turn that has not ended so long after its clip, as may happen in babble, is ended."""
+"""Seconds after the clip at which a turn is ended by force, as may be necessary in babble."""
 LIMIT_S = 60.0
-"""A take that lasts longer has gone wrong."""
+"""Seconds beyond the length of its clip after which a take fails with TimeoutError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class SessionMode:
     name: str
     overlap: Overlap = EVERYTHING
     drafts: bool = True
-    """The language model has its draft."""
+    """True if the language model uses its draft."""
     endpoint: dict[str, object] = field(default_factory=dict[str, object])
-    """Settings of `turns` that differ; such a mode decides for itself where turns end."""
+    """Changed settings of the section `turns`; such a mode makes its own endpoint decisions."""
 
 
 FOLLOWED = SessionMode("speculative")
@@ -55,7 +55,7 @@ MODES = (
 
 
 class RecordingDetector(SpeechDetector):
-    """Decides as it is configured to, and remembers."""
+    """A speech detector that records its decisions."""
 
     def __init__(self, config: TurnConfig, replay: Sequence[TurnEvent] | None = None) -> None:
         super().__init__(config)
@@ -63,18 +63,18 @@ class RecordingDetector(SpeechDetector):
         self._reporting = False
 
     def feed(self, frame: AudioFrame, probability: float) -> Iterable[TurnEvent]:
-        """Return the events of a frame, and remember them."""
+        """Return the events of a frame, and record them."""
         return self._remembered(super().feed(frame, probability))
 
     def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
-        """Return the events between two frames, and remember them."""
+        """Return the events between two frames, and record them."""
         return self._remembered(super().between(rest))
 
     def end(self) -> TurnEnded:
-        """End the turn, and remember when."""
+        """End the turn, and record the endpoint."""
         ended = super().end()
-        # Where nothing more was heard, the turn was judged some time after that frame. A replay
-        # cannot know when, and decides with the next one.
+        # The session may end a turn while no event is being reported, some time after the last
+        # frame. A replay does not know that time, so it decides with the next frame.
         late = 0 if self._reporting else 1
         self.events.append(replace(ended, sample=ended.sample + late))
         return ended
@@ -89,18 +89,18 @@ class RecordingDetector(SpeechDetector):
 
 
 class Replayed(RecordingDetector):
-    """Decides what was decided before."""
+    """A speech detector that replays recorded decisions."""
 
     def __init__(self, config: TurnConfig, events: Sequence[TurnEvent]) -> None:
         super().__init__(config)
         self._left = list(events)
 
     def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """Return what was decided up to the end of a frame."""
+        """Return the decisions that are due by the end of a frame."""
         return self._due(frame)
 
     def between(self, rest: AudioFrame) -> list[TurnEvent]:
-        """Return what was decided up to the end of `rest`."""
+        """Return the decisions that are due by the end of `rest`."""
         return self._due(rest)
 
     def _due(self, frame: AudioFrame) -> list[TurnEvent]:
@@ -112,25 +112,25 @@ class Replayed(RecordingDetector):
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """What came of a clip in one mode."""
+    """The record of one clip in one mode."""
 
     mode: str
     events: tuple[TurnEvent, ...]
     """Decisions about turns, in samples of the room's stream."""
     traces: tuple[TurnTrace, ...]
     transcripts: tuple[Transcript, ...]
-    """The final ones."""
+    """The final transcripts."""
     interrupted: int | None
-    """Sample of the room's stream at which another sound began, where the room made one."""
+    """Sample of the room's stream at which an interrupting sound began; None without one."""
     began: float
-    """When sample 0 was recorded, in seconds of the loop's clock."""
+    """When sample 0 was recorded, in seconds of the event loop's clock."""
     cpu_s: float
     """Seconds of processor time that all threads used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Studio:
-    """What takes are made with."""
+    """The engines and settings for making takes."""
 
     engines: Engines
     plain: Llm
@@ -140,18 +140,18 @@ class Studio:
     def take(
         self, mode: SessionMode, clip: Clip, replay: Sequence[TurnEvent] | None = None
     ) -> Take:
-        """Let a session hear `clip`; `replay` are the decisions of another take."""
+        """Play `clip` to a session. If `replay` is given, its endpoint decisions are replayed."""
         return anyio.run(self._take, mode, clip, replay)
 
     def whole(self, clip: Clip) -> str:
-        """Return what the recogniser makes of `clip` when it hears all of it at once."""
+        """Transcribe the whole `clip`, in as few windows as possible."""
         asr = self.engines.asr
         limit = round(asr.max_window_s * SPEECH_RATE)
         parts = [clip.pcm[at : at + limit] for at in range(0, len(clip.pcm), limit)]
         return " ".join(word.text for part in parts for word in asr.transcribe(AsrRequest(part)))
 
     def stage(self, clip: Clip) -> tuple[Room, NullSpeaker]:
-        """Return where a session hears `clip`, and where it answers."""
+        """Return the room in which a session hears `clip`, and the speaker for its replies."""
         return Room(clip), BriefSpeaker(SPEAKER_RATE, HEARD_S)
 
     async def _take(
@@ -160,7 +160,7 @@ class Studio:
         turns = structs.replace(self.config.turns, **mode.endpoint)
         longest_s = min(turns.max_turn_s, len(clip.pcm) / SPEECH_RATE + PATIENCE_S)
         turns = structs.replace(turns, max_turn_s=longest_s)
-        answers = structs.replace(self.config.llm, skills="none")  # the model, and no rule
+        answers = structs.replace(self.config.llm, skills="none")  # the model answers everything
         config = structs.replace(self.config, turns=turns, llm=answers)
         llm = self.engines.llm if mode.drafts else self.plain
         engines = replace(self.engines, llm=llm)

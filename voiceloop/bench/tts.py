@@ -1,7 +1,7 @@
-"""`voiceloop bench tts`: how soon a clause sounds, how fast it is made, and whether it is heard.
+"""`voiceloop bench tts`: measures the first sound, the speed and the clarity of a synthesizer.
 
-Replies are cut into clauses and spoken one after the other, as fast as they can be. A recogniser
-may write down what it hears of them. Of an engine this module knows only what its Protocol tells.
+Replies are cut into clauses, which are synthesised one after the other without a pause. A
+recogniser may transcribe them. This module uses engines through their protocols only.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from voiceloop.tts.clauses import cut
 from voiceloop.types import Clause, Pcm
 
 MARGIN_MS = 300.0
-"""Silence around a reply that is recognised."""
+"""Silence on both sides of a reply that is transcribed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenClause:
-    """A clause that was spoken."""
+    """The sound of a clause, and the time that its synthesis took."""
 
     pcm: Pcm
     first_s: float
-    """Until its first sound was there."""
+    """Seconds until the first sound was ready."""
     whole_s: float
-    """Until all of it was."""
+    """Seconds until all of the sound was ready."""
 
 
 def texts() -> list[str]:
@@ -50,7 +50,7 @@ def texts() -> list[str]:
 
 
 def speak(tts: Tts, text: str) -> list[SpokenClause]:
-    """Speak the clauses of a reply."""
+    """Synthesise the clauses of a reply, one after the other."""
     return [_spoken(tts, clause) for clause in cut(text, language(tts.language()))]
 
 
@@ -64,14 +64,14 @@ def _spoken(tts: Tts, clause: Clause) -> SpokenClause:
 
 
 def heard(asr: Asr, sound: Pcm, rate: int) -> str:
-    """Return what a recogniser hears of a reply."""
+    """Return the transcript of `sound`, which is resampled from `rate` hertz."""
     around = silence(samples(MARGIN_MS))
     pcm = np.concatenate((around, soxr.resample(sound, rate, SPEECH_RATE), around))
     return " ".join(word.text for word in asr.transcribe(AsrRequest(pcm)))
 
 
 def run(command: BenchTts, progress: Callable[[str], None]) -> Found:
-    """Load the engines and measure; raises what loading raises."""
+    """Load the engines and measure. Raises ConfigError, and what loading raises."""
     most, config = len(texts()), command.settings
     if not 0 < command.replies <= most:
         raise ConfigError(f"there are {most} replies", f"set --replies to 1 to {most}")
@@ -99,9 +99,9 @@ def run(command: BenchTts, progress: Callable[[str], None]) -> Found:
 def measure(
     replies: Sequence[str], tts: Tts, asr: Asr | None, progress: Callable[[str], None]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the figures of a synthesizer, and what `asr` made of each reply, if there is one."""
+    """Return the figures of a synthesizer, and `asr`'s transcripts of `replies` if it is given."""
     clauses, compared = list[SpokenClause](), list[dict[str, Any]]()
-    speak(tts, texts()[0])  # a first call is slower than all others
+    speak(tts, texts()[0])  # the first call is slower than all others
     for number, text in enumerate(replies):
         progress(f"reply {number + 1} of {len(replies)}")
         spoken = speak(tts, text)

@@ -1,7 +1,7 @@
-"""From takes of known speech to figures: latency with its parts, endpoints, words, waste.
+"""Computes figures from takes of known speech: latency with its parts, endpoints, words, waste.
 
-What a turn took is counted from the true last voiced sample where it is known, not from what the
-voice detector took for it. This module knows neither engines nor clocks.
+Latency is counted from the true last voiced sample if that is known, not from the one that the
+voice detector found. This module knows neither engines nor clocks.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from voiceloop.trace.record import Lane, Mark, endpoint_to_sound_ms, parts_ms, v
 from voiceloop.types import TurnTrace
 
 MISSED_MS = 1500.0
-"""An endpoint that comes later than this after the end of speech was missed."""
+"""An endpoint that comes later than this after the end of speech counts as missed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """How far a partial transcript is behind the speaker, in milliseconds."""
+    """Delays of a partial transcript behind the end of its audio, in milliseconds."""
 
     begun: float
-    """When its decode begins; more than a window of the voice detector is a backlog of audio."""
+    """When its decode begins. More than one window of the voice detector is a backlog of audio."""
     arrived: float
-    """When it is there."""
+    """When the transcript arrives."""
     replaced: float | None
-    """When the next transcript is there; None where the turn's last one is this."""
+    """When the next transcript arrives; None for the last one of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of something said once, in one mode.
+    """The results of one clip in one mode.
 
     Its fields are the columns of the report.
     """
@@ -49,13 +49,13 @@ class Outcome:
     """From the true last voiced sample to the first audible sample of the reply."""
     endpoint_to_sound_ms: float | None
     endpoint_delay_ms: float | None
-    """From the true last voiced sample to the decision; None where that was missed."""
+    """From the true last voiced sample to the endpoint; None if the endpoint was missed."""
     parts_ms: Mapping[str, float]
-    """Of `voice_to_voice_ms`."""
+    """The parts of `voice_to_voice_ms`."""
     cut_offs: int
-    """Endpoints before the true end; where nobody knows that, those followed by another."""
+    """Endpoints before the true end of speech; if that is not known, all endpoints but the last."""
     text: str
-    """What was understood, all turns together."""
+    """The final transcripts of all turns, joined."""
     retracted: int
     """Committed words that the final decode did not confirm."""
     replies_dropped: int
@@ -63,16 +63,16 @@ class Outcome:
     underruns: int
     cpu_s: float
     trace: TurnTrace | None
-    """Of the turn that was answered last, with the true end of speech."""
+    """Trace of the last turn that was answered, with the true end of speech if that is known."""
     partials: tuple[Behind, ...]
-    """Of all its turns."""
+    """Delays of the partial transcripts of all turns."""
 
 
 def outcome(take: Take, said: ClipSpeech) -> Outcome:
-    """Judge a take in which `said` was said.
+    """Compute the results of a take in which `said` was said.
 
-    Where nobody knows when that ended, the detected end stands in for it. What came after an
-    interruption is left out.
+    If the true end of speech is not known, the detected end is used. Turns after an interruption
+    are left out.
     """
     until = math.inf if take.interrupted is None else take.interrupted
     over = take.began + until / SPEECH_RATE
@@ -108,7 +108,7 @@ def outcome(take: Take, said: ClipSpeech) -> Outcome:
 
 
 def _endpoints(take: Take, said: ClipSpeech) -> tuple[int, int | None]:
-    """Return how many came before the end of speech, and the samples from it to the one after."""
+    """Count endpoints before the end of speech; return also the delay of the next, in samples."""
     ends = [event for event in take.events if isinstance(event, TurnEnded)]
     if said.end is None:
         return max(0, len(ends) - 1), ends[-1].sample - ends[-1].speech_end if ends else None
@@ -119,10 +119,10 @@ def _endpoints(take: Take, said: ClipSpeech) -> tuple[int, int | None]:
 
 
 def behind(take: Take) -> list[Behind]:
-    """Return how far each partial transcript of a take is behind the speaker.
+    """Return the delays of all partial transcripts of a take.
 
-    What it tells ends where its audio ends, so it is behind by the time since that was recorded:
-    least when it arrives, most just before the next one does.
+    The delay of a transcript is the time since the last sample of its audio was recorded. It is
+    least when the transcript arrives, and greatest just before the next one arrives.
     """
     found: list[Behind] = []
     for trace in take.traces:
@@ -146,8 +146,8 @@ def mode_figures(
 ) -> dict[str, Any]:
     """Return the figures of one mode.
 
-    `words` are the errors where what was said is known, `whole` those of the same recordings
-    decoded as a whole.
+    `words` are the word errors of all clips with known words. `whole` are the word errors when each
+    of these clips is decoded at once.
     """
     voice = [one.voice_to_voice_ms for one in outcomes if one.voice_to_voice_ms is not None]
     sums = [
@@ -189,7 +189,7 @@ def mode_figures(
 
 
 def paired(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> list[tuple[float, float]]:
-    """Return voice-to-voice times of the same things said, where both were answered."""
+    """Return pairs of voice-to-voice times of the same clips, if both were answered."""
     return [
         (one.voice_to_voice_ms, other.voice_to_voice_ms)
         for one, other in zip(slow, fast, strict=True)
@@ -198,7 +198,7 @@ def paired(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> list[tuple[float
 
 
 def ratio(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> float | None:
-    """Return how many times as long the median of `slow` is as that of `fast`."""
+    """Return the median voice to voice of `slow` over that of `fast`, for the same clips."""
     both = paired(slow, fast)
     if not both:
         return None
@@ -206,6 +206,6 @@ def ratio(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> float | None:
 
 
 def cpu_ratio(one: Sequence[Outcome], other: Sequence[Outcome]) -> float | None:
-    """Return the median ratio of processor times for the same things said."""
+    """Return the median ratio of processor times for the same clips."""
     both = [a.cpu_s / b.cpu_s for a, b in zip(one, other, strict=True) if b.cpu_s]
     return round(median(both), 3) if both else None

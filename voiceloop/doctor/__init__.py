@@ -1,1 +1,1 @@
-"""`voiceloop doctor`: what breaks on this machine, what cures it, and which preset suits it."""
+"""`voiceloop doctor`: finds what is broken on a machine, names cures, and suggests a preset."""

@@ -1,4 +1,4 @@
-"""What figures mean: whether a stage keeps up with speech, and which preset suits a machine.
+"""Judges figures: whether a stage keeps up with speech, and which preset suits a machine.
 
 This module measures nothing.
 """
@@ -17,22 +17,25 @@ SLOWEST = {
     "synthesizer": ("s_per_s", 1.0),
     "language model": ("tokens_per_s", 5.0),
 }
-"""What each stage needs to keep up with speech: a figure, and seconds of work for a second of sound
-that are its most, or tokens a second that are its least (spoken English has about four)."""
+"""The figure by which each stage is judged, and its limit for keeping up with speech.
+
+For `s_per_s`, the seconds of work for a second of sound, the limit is the most. For `tokens_per_s`
+it is the least: spoken English has about four tokens per second.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ExaminedMachine:
-    """What presets ask of a machine."""
+    """The resources of a machine that presets need."""
 
     cores: int
     memory: int | None
-    """Bytes that may be taken; None where the system does not tell."""
+    """Bytes of free memory; None if the system does not report it."""
     gpu: int
-    """Bytes of the largest GPU's memory; 0 where there is none that works."""
+    """Bytes of memory of the largest GPU; 0 without a working GPU."""
 
     def meets(self, need: Preset) -> bool:
-        """Whether it has what is needed."""
+        """Return whether the machine has what a preset needs."""
         memory = need.memory if self.memory is None else self.memory
         return self.cores >= need.cores and memory >= need.memory and self.gpu >= need.gpu
 
@@ -43,7 +46,7 @@ class ExaminedMachine:
 
 
 def keeps_up(check: str, figures: Mapping[str, float]) -> bool:
-    """Whether a stage with these figures is as quick as speech; true where none tells."""
+    """Return whether a stage is as fast as speech; True if its figure is not in `figures`."""
     if check not in SLOWEST:
         return True
     name, limit = SLOWEST[check]
@@ -53,7 +56,7 @@ def keeps_up(check: str, figures: Mapping[str, float]) -> bool:
 
 
 def judged(check: str, text: str, figures: Mapping[str, float]) -> Finding:
-    """What is found of a stage that works and has these figures."""
+    """Return the finding of a stage that works: a warning if it is slower than speech."""
     if keeps_up(check, figures):
         return Finding(check, "ok", text, figures=figures)
     cure = "choose a smaller preset, or close other programs"
@@ -61,26 +64,26 @@ def judged(check: str, text: str, figures: Mapping[str, float]) -> Finding:
 
 
 def machine_of(findings: Iterable[Finding]) -> ExaminedMachine:
-    """The machine that findings tell of."""
-    told = {finding.check: finding.figures for finding in findings if finding.figures}
-    memory = told.get("memory", {}).get("bytes")
+    """Return the resources of the machine, from the figures in `findings`."""
+    figures = {finding.check: finding.figures for finding in findings if finding.figures}
+    memory = figures.get("memory", {}).get("bytes")
     return ExaminedMachine(
-        cores=int(told.get("processor", {}).get("cores", 1)),
+        cores=int(figures.get("processor", {}).get("cores", 1)),
         memory=None if memory is None else int(memory),
-        gpu=int(told.get("graphics", {}).get("bytes", 0)),
+        gpu=int(figures.get("graphics", {}).get("bytes", 0)),
     )
 
 
 def suggest(machine: ExaminedMachine, configured: str, *, slow: bool) -> Preset:
-    """The best preset whose needs the machine meets; below the configured one where that was
-    measured to be too `slow`. The last needs nothing."""
+    """Return the best preset whose needs the machine meets; if the configured one was measured to
+    be too `slow`, the best one below it. The last preset needs nothing."""
     names = [need.name for need in BEST_FIRST]
     first = names.index(configured) + 1 if slow else 0
     return next((need for need in BEST_FIRST[first:] if machine.meets(need)), BEST_FIRST[-1])
 
 
 def advice(findings: Iterable[Finding], configured: str) -> list[Finding]:
-    """What was measured, in one line, and the preset that suits, in another."""
+    """Return two findings: a summary of what was measured, and the preset that suits."""
     found = list(findings)
     machine = machine_of(found)
     stages = [finding for finding in found if finding.check in SLOWEST and finding.figures]
@@ -102,7 +105,7 @@ def _processor(findings: Iterable[Finding]) -> str:
 
 
 def _speed(stage: Finding) -> str:
-    """The figures of a stage, for people."""
+    """Return the speed of a stage in words."""
     name, _ = SLOWEST[stage.check]
     value = stage.figures[name]
     if name == "tokens_per_s":

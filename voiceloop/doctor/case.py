@@ -1,4 +1,4 @@
-"""What checks are given: the settings, and which of the models that they name are here."""
+"""The input of checks: the settings, and which of the models that they name are missing."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from voiceloop.errors import VoiceloopError
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is looked into. It travels to the process in which checks run."""
+    """The input of all checks. It is sent to the process in which they run."""
 
     config: Config
     refused: tuple[str, ...] = ()
-    """What is wrong with the files of settings, and what to do about it; then `config` is without
-    them."""
+    """Message and hint of an error in the settings files, if there is one. `config` is then without
+    these files."""
     file: Path | None = None
-    """That of --config."""
+    """The file that --config names."""
     thorough: bool = False
-    """Checksums are compared, too."""
+    """True if the checksums of models are compared, too."""
 
     def absent(self, *kinds: Kind) -> list[VoiceloopError]:
-        """Why models of these kinds that the settings name cannot be loaded as they lie here.
+        """Return the errors of configured models of these kinds that are not ready to be loaded.
 
-        Nothing is fetched or converted for that.
+        Nothing is downloaded or converted.
         """
         from voiceloop.catalog.names import NO_MODEL, find, named
 

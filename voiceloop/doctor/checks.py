@@ -23,4 +23,4 @@ CHECKS: Mapping[str, Check] = {
     "language model": stages.language_model,
     "synthesizer": stages.synthesizer,
 }
-"""By the name that is told if one fails."""
+"""The checks by the name that is shown if one fails."""

@@ -1,4 +1,4 @@
-"""The command `voiceloop doctor`: what it takes, and what of a machine it keeps to itself.
+"""The command `voiceloop doctor`: its options, and the private texts that it hides.
 
 Nothing heavy is imported before it runs, and the checks run in another process.
 """
@@ -28,13 +28,13 @@ class Doctor(Command, frozen=True, kw_only=True):
     looks_at_files: ClassVar[bool] = True
 
     thorough: bool = False
-    """Compare checksums of the models that are here, too."""
+    """Compare the checksums of downloaded models, too."""
     json: bool = False
     """Print one JSON object on one line for each finding."""
 
 
 def doctor(command: Doctor) -> int:
-    """`voiceloop doctor`; its status is 1 where something is broken."""
+    """Run `voiceloop doctor`. Return the exit status: 1 if something is broken."""
     from voiceloop.doctor.advice import advice
     from voiceloop.doctor.case import Case
     from voiceloop.doctor.checks import CHECKS
@@ -46,8 +46,11 @@ def doctor(command: Doctor) -> int:
     case = Case(command.settings, command.refused, command.config, command.thorough)
     veil = Veil.of(os.environ, private(command.settings))
     findings: list[Finding] = []
-    with printer(sys.stdout, as_json=command.json) as show, closing(examine(case, CHECKS)) as told:
-        for one in told:
+    with (
+        printer(sys.stdout, as_json=command.json) as show,
+        closing(examine(case, CHECKS)) as results,
+    ):
+        for one in results:
             if isinstance(one, Finding):
                 findings.append(one)
                 show(veil.over_all(one))
@@ -59,15 +62,15 @@ def doctor(command: Doctor) -> int:
 
 
 def private(config: Config) -> Mapping[str, str]:
-    """What of user, machine and settings is nobody's business, and what is shown instead."""
+    """Map private texts of the user, the machine and the settings to what is shown instead."""
     host = socket.gethostname()
     found = {host: "HOST", host.partition(".")[0]: "HOST"}
     with suppress(OSError, KeyError):  # a user without an entry, as in some containers
         found[getpass.getuser()] = "USER"
-    with suppress(ValueError):  # no address
+    with suppress(ValueError):  # not a valid address
         parts = urlsplit(config.llm.base_url)
         found |= {parts.netloc: "llm.base_url", parts.hostname or "": "llm.base_url"}
-    with suppress(RuntimeError):  # nobody's home
+    with suppress(RuntimeError):  # the user has no home folder
         home = Path.home()
         found |= {str(home): "~", str(home.resolve()): "~"}
     return found

@@ -1,8 +1,8 @@
-"""Runs checks in a process of their own, so that no library can take the doctor with it.
+"""Runs checks in a process of their own, so that a crash in a library does not end the doctor.
 
-Libraries may crash on a processor that they were not built for, be ended for want of memory, wait
-for a device for ever, or write to the terminal. The check during which that happens is told of as
-broken, and those after it run in another process. This module does not know what is checked.
+A library may crash on a processor that it was not built for, be killed for lack of memory, wait for
+a device for ever, or write to the terminal. The check that was running is then reported as broken,
+and the checks after it run in another process. This module does not know what is checked.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from voiceloop.processes import deaf_to_ctrl_c
 from voiceloop.startup import configure
 
 LIMIT_S = 180.0
-"""Between two things that a process tells; loading a large model takes a minute."""
+"""The longest time between two messages of the process. Loading a large model takes a minute."""
 TAIL_S = 5.0
-"""A process that has told everything may take so long to end."""
+"""Seconds to wait for the exit status of a process that has closed its pipe."""
 BEGINNING = "process"
-"""What is told as broken where the process for the checks does not begin with any."""
+"""The name that is reported as broken if the process fails before its first check."""
 
 Check = Callable[[Case], Iterator[Finding | None]]
-"""Tells what it finds as it finds it; None says that it is still at work."""
-Told = str | Finding
+"""Yields findings as it makes them; None means that the check is still at work."""
+CheckEvent = str | Finding
 """A finding, or the name of the check that begins."""
 
 
 def examine(
     case: Case, checks: Mapping[str, Check], limit_s: float = LIMIT_S
-) -> Generator[Told, None, None]:
-    """Run `checks` in their order, and tell what they tell. Leaving it early ends the process."""
+) -> Generator[CheckEvent, None, None]:
+    """Run `checks` in order; yield their names and findings. Closing this ends their process."""
     left = dict(checks)
     while left:
         name = ""
         with _process(case, left) as (process, pipe):
             try:
                 while pipe.poll(limit_s):
-                    told = cast("Told | None", pipe.recv())
-                    if told is None:
+                    event = cast("CheckEvent | None", pipe.recv())
+                    if event is None:
                         return
-                    if isinstance(told, str):
-                        name = told
-                    yield told
+                    if isinstance(event, str):
+                        name = event
+                    yield event
                 yield of_hang(name or BEGINNING, limit_s)
             except EOFError:
                 process.join(TAIL_S)
@@ -62,7 +62,7 @@ def examine(
 
 @contextmanager
 def _process(case: Case, checks: Mapping[str, Check]) -> Iterator[tuple[SpawnProcess, Connection]]:
-    """A process that runs `checks`, and where it tells of them."""
+    """Start a process that runs `checks`; yield it and the pipe on which it reports."""
     spawn = get_context("spawn")
     ours, theirs = spawn.Pipe(duplex=False)
     process = spawn.Process(target=_run, args=(case, checks, theirs), daemon=True)
@@ -78,7 +78,7 @@ def _process(case: Case, checks: Mapping[str, Check]) -> Iterator[tuple[SpawnPro
 
 
 def _run(case: Case, checks: Mapping[str, Check], pipe: Connection) -> None:
-    """Run `checks` in this process, which says nothing but through `pipe`."""
+    """Run `checks` in this process and report on `pipe`. All other output is discarded."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
@@ -90,7 +90,7 @@ def _run(case: Case, checks: Mapping[str, Check], pipe: Connection) -> None:
         try:
             for finding in check(case):
                 pipe.send(finding if finding is not None else name)
-        except Exception as error:  # whatever it is, it is something to be told of
+        except Exception as error:  # any error of a check is reported
             pipe.send(of_error(name, error))
         for message in warnings.taken():
             pipe.send(Finding(name, "warning", message))
@@ -98,18 +98,18 @@ def _run(case: Case, checks: Mapping[str, Check], pipe: Connection) -> None:
 
 
 class _Warnings(logging.Handler):
-    """Collects what voiceloop itself warns of."""
+    """A log handler that collects warnings of voiceloop itself."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep its message, if it is one of ours."""
+        """Keep the message, if it comes from a logger of voiceloop."""
         if record.name.startswith("voiceloop."):
             self._messages.append(record.getMessage())
 
     def taken(self) -> list[str]:
-        """The messages since the last time."""
+        """Return the messages since the last call."""
         messages, self._messages = self._messages, []
         return messages

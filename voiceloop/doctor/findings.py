@@ -1,6 +1,6 @@
-"""What a check finds, how a check that was not survived is told of, and what all of it comes to.
+"""Findings of checks, also of those that failed, crashed or gave no answer.
 
-This module looks at nothing: it says what others have seen.
+This module examines nothing: it only words what others have found.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ DEATHS = {
     "build of torch or CTranslate2",
     "SIGKILL": MEMORY,
 }
-"""What to do about a check that a signal has ended."""
+"""Cures for a check whose process was ended by a signal, by the name of the signal."""
 VERIFY = "voiceloop models verify tells whether the files are as they were pulled"
 REPORT = "please report this, with what `voiceloop doctor --json` prints"
-"""What to do where nobody knows better."""
+"""The cure for an error whose cause is not known."""
 
 
 class Finding(Struct, frozen=True):
-    """What one check has found."""
+    """One result of a check."""
 
     check: str
     mark: Mark
     text: str
-    """What there is, or what is wrong."""
+    """What was found, or what is wrong."""
     cure: str = ""
-    """What to do about it; empty where nothing is to be done."""
+    """What the user can do about it; empty if nothing needs to be done."""
     figures: Mapping[str, float] = {}
-    """What was measured, by name with its unit."""
+    """Measured figures by name. The names contain the units."""
 
 
 def works(findings: Iterable[Finding]) -> bool:
-    """Whether all that the assistant needs is in order."""
+    """Return whether nothing that the assistant needs is broken."""
     return all(finding.mark != "broken" for finding in findings)
 
 
 def of_error(check: str, error: Exception) -> Finding:
-    """What is told of a check that has raised `error`; of one that nobody foresaw, a line."""
+    """Return the finding of a check that raised `error`. Unexpected errors get only one line."""
     if isinstance(error, VoiceloopError):
         corrupt = isinstance(error, ModelCorrupt)
         hint = f"{VERIFY}; or {error.hint}" if corrupt else error.hint
@@ -59,19 +59,19 @@ def of_error(check: str, error: Exception) -> Finding:
 
 
 def of_death(check: str, status: int) -> Finding:
-    """What is told of a check during which its process ended, with this exit status.
+    """Return the finding of a check whose process ended with exit status `status`.
 
-    It is negative where a signal has ended it.
+    The status is negative if a signal ended the process.
     """
     try:
         how = signal.Signals(-status).name
-    except ValueError:  # Windows has statuses alone
+    except ValueError:  # no signal; Windows has exit statuses only
         how = f"status {status}"
     return Finding(check, "broken", f"a library ended the process: {how}", DEATHS.get(how, REPORT))
 
 
 def of_hang(check: str, seconds: float) -> Finding:
-    """What is told of a check that has come to no end."""
+    """Return the finding of a check that has reported nothing for `seconds`."""
     return Finding(
         check,
         "broken",

@@ -24,7 +24,7 @@ TRIED = "Linux"
 
 
 def python(case: Case) -> Iterator[Finding]:
-    """Which program this is, and on what it runs."""
+    """Report the versions of voiceloop and Python, and the system."""
     del case
     system = platform.system()
     text = (
@@ -39,7 +39,7 @@ def python(case: Case) -> Iterator[Finding]:
 
 
 def processor(case: Case) -> Iterator[Finding]:
-    """How many cores this process may use, and the instructions that torch uses."""
+    """Report how many cores this process may use, and which vector instructions torch uses."""
     del case
     import torch
 
@@ -47,7 +47,7 @@ def processor(case: Case) -> Iterator[Finding]:
 
 
 def processor_found(cores: int, instructions: str) -> Finding:
-    """What so many cores come to, with the vector `instructions` that torch uses there."""
+    """Return the finding for a number of cores and for the vector instructions of torch."""
     plain = instructions == "DEFAULT"
     known = "no vector instructions" if plain else instructions
     text = f"{cores} core{'s' * (cores != 1)}, {known}"
@@ -60,10 +60,10 @@ def processor_found(cores: int, instructions: str) -> Finding:
 
 
 def memory(case: Case) -> Iterator[Finding]:
-    """Whether the configured models fit into it."""
+    """Report the free memory, and whether the configured models fit into it."""
     free = available_memory()
     figures = {} if free is None else {"bytes": float(free)}
-    told = "this system does not tell" if free is None else f"{size(free)} free"
+    text = "this system does not tell" if free is None else f"{size(free)} free"
     if case.config.llm.engine == "speculative" and not case.absent("asr", "llm", "piper", "kokoro"):
         from voiceloop.planning import check_memory
 
@@ -72,30 +72,30 @@ def memory(case: Case) -> Iterator[Finding]:
         except OutOfMemory as error:
             yield Finding("memory", "broken", error.message, error.hint, figures)
             return
-        told += f"; about {size(plan.needed)} needed on {plan.device}"
-    yield Finding("memory", "ok", told, figures=figures)
+        text += f"; about {size(plan.needed)} needed on {plan.device}"
+    yield Finding("memory", "ok", text, figures=figures)
 
 
 @dataclass(frozen=True, slots=True)
 class Graphics:
-    """What the libraries see of graphics cards."""
+    """The graphics cards, as the libraries see them."""
 
     names: tuple[str, ...]
-    """By torch."""
+    """Names of the CUDA devices of torch."""
     bytes: int
-    """Memory of the largest."""
+    """Memory of the largest of them, in bytes."""
     torch_for_cuda: bool
-    """torch was built for CUDA."""
+    """True if torch was built for CUDA."""
     nvidia: bool
-    """CTranslate2 counts one of NVIDIA's, with which alone it works."""
+    """True if CTranslate2 finds a GPU of NVIDIA's. It can use no others."""
     cublas: bool
-    """CTranslate2 finds its library of products."""
+    """True if CTranslate2 finds cuBLAS, its library for matrix products."""
     apple: bool
-    """torch can use Apple's GPU."""
+    """True if torch can use Apple's GPU."""
 
 
 def graphics(case: Case) -> Iterator[Finding]:
-    """Whether torch and CTranslate2 can use a GPU, if there is one."""
+    """Report whether torch and CTranslate2 can use a GPU, if there is one."""
     import torch
 
     from voiceloop.asr.whisper_model import load_cublas, whisper_device
@@ -103,7 +103,7 @@ def graphics(case: Case) -> Iterator[Finding]:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     cards = [torch.cuda.get_device_properties(place) for place in range(count)]
     if count:
-        torch.ones(8, device="cuda").sum().item()  # a driver that does not fit is found here
+        torch.ones(8, device="cuda").sum().item()  # fails here if the driver does not fit
     counted = whisper_device("auto") == "cuda"
     seen = Graphics(
         names=tuple(card.name for card in cards),
@@ -117,7 +117,7 @@ def graphics(case: Case) -> Iterator[Finding]:
 
 
 def graphics_found(seen: Graphics, config: Config) -> Finding:
-    """What the graphics cards that are seen come to."""
+    """Return the finding for the graphics cards in `seen`."""
     from voiceloop.asr.whisper_model import INSTALL
 
     def found(text: str, cure: str = "", *, needed: bool = False) -> Finding:

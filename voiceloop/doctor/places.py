@@ -1,4 +1,4 @@
-"""Checks of files and ports: settings, folders, models, and where the server would listen."""
+"""Checks of files and ports: settings, folders, models, and the port of the server."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from voiceloop.errors import DeviceError
 from voiceloop.server.port import Binding, check_port
 
 PROBE_BYTES = 1 << 20
-"""Written to a folder to see whether that works; the file has no name and is gone at once."""
+"""Bytes that are written to a folder as a test. The file has no name and is deleted at once."""
 
 
 def configuration(case: Case) -> Iterator[Finding]:
-    """Whether the files of settings can be read, and which apply."""
+    """Report whether the settings files can be read, and which ones apply."""
     if case.refused:
         message, hint = case.refused
         yield Finding("configuration", "broken", message, hint)
@@ -34,14 +34,14 @@ def configuration(case: Case) -> Iterator[Finding]:
 
 
 def disk(case: Case) -> Iterator[Finding]:
-    """Whether there is room where models and calibrations are kept, and whether it is writable."""
+    """Report whether the folders of models and calibrations are writable, and their free space."""
     del case
     for what, folder in (("models", ModelStore().root), ("cache", cache_folder())):
         yield of_folder(what, folder)
 
 
 def of_folder(what: str, folder: Path) -> Finding:
-    """What is found where `folder` is, or would be made."""
+    """Return the finding for `folder`, or for the folder in which it would be made."""
     try:
         there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
         free = shutil.disk_usage(there).free
@@ -57,13 +57,13 @@ def of_folder(what: str, folder: Path) -> Finding:
 
 
 def models(case: Case) -> Iterator[Finding | None]:
-    """Whether the models that are here are whole; that one is missing, its stage tells."""
+    """Report whether local models are undamaged. The check of a stage reports a missing model."""
     used = {name for _, name in named(case.config).values()}
     yield from of_store(ModelStore(), used, thorough=case.thorough)
 
 
 def of_store(store: ModelStore, used: Set[str], *, thorough: bool) -> Iterator[Finding | None]:
-    """What is found of a store, of whose models some are `used`."""
+    """Check the models of `store`. Damage is `broken` for the models in `used`, else a warning."""
     here = store.models()
     damaged = [f"{folder} (its record cannot be read)" for folder in store.unreadable()]
     mark: Mark = "warning"
@@ -77,20 +77,20 @@ def of_store(store: ModelStore, used: Set[str], *, thorough: bool) -> Iterator[F
         cure = "pull them again with voiceloop models pull, or remove them with models rm"
         yield Finding("models", mark, text, cure)
     else:
-        told = "as they were pulled" if thorough else "whole by their sizes"
+        state = "as they were pulled" if thorough else "whole by their sizes"
         total = size(sum(model.bytes for model in here))
-        text = f"{len(here)} pulled, {total}, {told}" if here else "none pulled"
+        text = f"{len(here)} pulled, {total}, {state}" if here else "none pulled"
         yield Finding("models", "ok", f"{text}; the starter's come with voiceloop")
 
 
 def port(case: Case) -> Iterator[Finding]:
-    """Whether the server could listen where it does unless it is told otherwise."""
+    """Report whether the server could listen on its default port."""
     del case
     yield of_port(Binding())
 
 
 def of_port(binding: Binding) -> Finding:
-    """What is found where a server would listen."""
+    """Return the finding for the port of `binding`."""
     try:
         check_port(binding)
     except DeviceError as error:

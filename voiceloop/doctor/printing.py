@@ -1,4 +1,4 @@
-"""Prints findings as they come: a line for each and one for its cure, or an object of JSON."""
+"""Prints findings as they come: each as one line and a line for its cure, or as a JSON object."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from voiceloop.doctor.examine import Told
+from voiceloop.doctor.examine import CheckEvent
 from voiceloop.doctor.findings import Finding
 from voiceloop.terminal import printable
 
 COLOURS = {"ok": "green", "warning": "yellow", "broken": "bold red"}
 MARGIN = 9
-"""Columns for the mark."""
+"""Width of the column of marks, in characters."""
 
-Show = Callable[[Told], None]
+Show = Callable[[CheckEvent], None]
 
 
 @contextmanager
 def printer(stream: TextIO, *, as_json: bool) -> Iterator[Show]:
-    """What prints to `stream`; on a terminal it tells what is being tried, too."""
+    """Yield a function that prints to `stream`. On a terminal it also shows the running check."""
     if as_json:
-        yield lambda told: _show_json(stream, told)
+        yield lambda event: _show_json(stream, event)
         return
     console = _Console(file=stream, highlight=False, soft_wrap=True)
     with console.status("trying") as status:
 
-        def show(told: Told) -> None:
-            if isinstance(told, str):
-                status.update(f"trying: {told}")
+        def show(event: CheckEvent) -> None:
+            if isinstance(event, str):
+                status.update(f"trying: {event}")
             else:
-                _show(console, told)
+                _show(console, event)
 
         yield show
 
 
 class _Console(Console):
-    """One that leaves it to the program what is done where nobody reads on."""
+    """A console that leaves it to the program to handle a closed pipe."""
 
     def on_broken_pipe(self) -> None:
-        """Called while the error is handled; rich itself would end the program."""
+        """Raise the error that is being handled; rich itself would end the program."""
         raise
 
 
@@ -54,7 +54,7 @@ def _show(console: Console, finding: Finding) -> None:
         console.print(Text(printable(f"{'':{MARGIN}}cure: {finding.cure}")))
 
 
-def _show_json(stream: TextIO, told: Told) -> None:
-    if isinstance(told, Finding):
-        stream.write(f"{msgspec.json.encode(told).decode()}\n")
+def _show_json(stream: TextIO, event: CheckEvent) -> None:
+    if isinstance(event, Finding):
+        stream.write(f"{msgspec.json.encode(event).decode()}\n")
         stream.flush()

@@ -1,8 +1,8 @@
 """Checks of the sound card: PortAudio, the default microphone and the default speaker.
 
-What the microphone hears is looked at for whether it is all silence, and kept nowhere. Devices are
-not named: their names hold those of people, and serial numbers. None of this is needed to talk in
-the browser or to answer files, so nothing found here is worse than a warning.
+The sound of the microphone is only checked for silence, and is not kept. Devices are not named,
+because their names may contain names of people and serial numbers. No sound card is needed to talk
+in the browser or to answer files, so no finding here is worse than a warning.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from voiceloop.doctor.findings import Finding
 from voiceloop.errors import DeviceError
 
 LISTEN_S = 0.5
-"""Sound that is taken from a microphone, and given to a speaker."""
+"""Seconds of sound that are read from a microphone, or written to a speaker."""
 PATIENCE_S = 3.0
-"""A device that has not moved so much by then does not work."""
+"""Seconds that a device has for `LISTEN_S` of sound. A slower device counts as not working."""
 POLL_S = 0.02
 OTHERS = "voiceloop talk --input list names the devices there are"
 ELSEWHERE = "voiceloop serve uses those of the browser"
 
 
 class Moved:
-    """What has gone through a stream; `take` is its callback."""
+    """The sound that has gone through a stream, whose callback is `take` or `give`."""
 
     def __init__(self) -> None:
         self.frames = 0
         self.loudest = 0.0
 
     def take(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
-        """Take what a microphone gives."""
+        """Count the frames that a microphone gives, and keep the loudest amplitude."""
         del time, status
         self.loudest = max(self.loudest, float(np.abs(pcm).max(initial=0.0)))
         self.frames += frames
 
     def give(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
-        """Give silence to a speaker."""
+        """Give silence to a speaker, and count its frames."""
         del time, status
         pcm[:] = 0
         self.frames += frames
 
 
 def sound(case: Case) -> Iterator[Finding]:
-    """Both default devices, each opened for a moment."""
+    """Open each of the two default devices for a moment, and report whether it works."""
     del case
     for kind in NAMES:
         yield of_device(kind)
@@ -60,7 +60,7 @@ def of_device(
     listed: Callable[[Kind], list[str]] = names,
     wait: Callable[[float], object] = time.sleep,
 ) -> Finding:
-    """What is found of the default device of this kind."""
+    """Return the finding for the default device of this kind."""
     title = NAMES[kind]
     try:
         there = listed(kind)
@@ -68,7 +68,7 @@ def of_device(
         return Finding(title, "warning", error.message, f"{error.hint}; {ELSEWHERE}")
     try:
         moved, rate = _try(kind, opener, wait)
-    except Exception as error:  # sounddevice's own have no name here
+    except Exception as error:  # sounddevice, which has its own errors, is not imported here
         why = str(error)
         for name in sorted(there, key=len, reverse=True):
             why = why.replace(f" '{name}'", "").replace(name, "it")

@@ -1,7 +1,7 @@
 """Checks of the stages: each is loaded as configured, does a little of its work, and is timed.
 
-One runs after the other, alone. Loading is not timed, nor is the first work, which sets things up.
-What a language model says is not shown: it may give the user's own instructions back.
+The stages run one after the other. Neither loading nor the first work, which sets things up, is
+timed. Replies of the language model are not shown: they may repeat the user's own instructions.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from voiceloop.status import asr_name, tts_name
 from voiceloop.types import Clause, Pcm, Span, TokenBurst
 
 QUESTION = "Why is the sky blue?"
-"""What is said in the bundled recording."""
+"""The words of the bundled recording."""
 SENTENCE = "It is half past four, and everything works."
 MOST_S = 10.0
-"""A reply that takes longer is not listened to, to its end."""
+"""Seconds after which a reply is cut off."""
 MOST_TOKENS = 64
 
 
 def voice_detector(case: Case) -> Iterator[Finding]:
-    """Whether it hears that the bundled recording is speech."""
+    """Report whether the voice detector finds speech in the bundled recording."""
     from voiceloop.loading import load_vad, warm_vad
 
     vad, window_s = warm_vad(load_vad(case.config))
@@ -48,7 +48,7 @@ def voice_detector(case: Case) -> Iterator[Finding]:
 
 
 def recogniser(case: Case) -> Iterator[Finding]:
-    """Whether it understands the bundled recording, and how quickly."""
+    """Report whether the recogniser understands the bundled recording, and how fast."""
     if absent := case.absent("asr"):
         yield of_error("recogniser", absent[0])
         return
@@ -62,8 +62,8 @@ def recogniser(case: Case) -> Iterator[Finding]:
     words = asr.transcribe(AsrRequest(pcm, timed=True, language=known))
     taken = perf_counter() - begun
     name, figures = asr_name(case.config.asr), {"s_per_s": taken * SPEECH_RATE / len(pcm)}
-    asked, understood = QUESTION.split(), {normalise(word.text) for word in words}
-    if sum(normalise(word) in understood for word in asked) * 2 < len(asked):
+    said, understood = QUESTION.split(), {normalise(word.text) for word in words}
+    if sum(normalise(word) in understood for word in said) * 2 < len(said):
         heard = " ".join(word.text for word in words)
         text = f"{name} understands '{heard}' where a synthetic voice says '{QUESTION}'"
         cure = "choose a larger model, or one for the language that you speak"
@@ -73,7 +73,7 @@ def recogniser(case: Case) -> Iterator[Finding]:
 
 
 def end_of_turn(case: Case) -> Iterator[Finding]:
-    """Whether the model that judges it by the sound runs, where one is configured."""
+    """Report whether the turn model runs, if one is configured."""
     sound = case.config.turns.sound
     if sound == "none":
         return
@@ -91,7 +91,7 @@ def end_of_turn(case: Case) -> Iterator[Finding]:
 
 
 def language_model(case: Case) -> Iterator[Finding]:
-    """Whether it answers a sentence, after how long and how quickly."""
+    """Report whether the language model answers a question, how soon and how fast."""
     if absent := case.absent("llm"):
         yield of_error("language model", absent[0])
         return
@@ -101,7 +101,7 @@ def language_model(case: Case) -> Iterator[Finding]:
     conversation = llm.conversation()
     begun = perf_counter()
     came: list[tuple[float, int]] = []
-    """When tokens came, and how many at once."""
+    """When tokens came, in seconds, and how many came at once."""
     reply = conversation.reply(QUESTION, 0)
     for item in takewhile(lambda _: perf_counter() - begun < MOST_S, reply):
         if isinstance(item, TokenBurst):
@@ -125,7 +125,7 @@ def language_model(case: Case) -> Iterator[Finding]:
 
 
 def synthesizer(case: Case) -> Iterator[Finding]:
-    """Whether it speaks a sentence, and how quickly."""
+    """Report whether the synthesizer speaks a sentence, how soon and how fast."""
     if absent := case.absent("piper", "kokoro"):
         yield of_error("synthesizer", absent[0])
         return
@@ -151,6 +151,6 @@ def synthesizer(case: Case) -> Iterator[Finding]:
 
 
 def _question() -> Pcm:
-    """The bundled recording, at 16 kHz."""
+    """Return the bundled recording, at 16 kHz."""
     with AudioFile(bundled("models/starter/demo.wav"), SPEECH_RATE) as file:
         return np.concatenate(list(file.blocks()))

@@ -1,9 +1,9 @@
-"""The clients of the load: they speak, are silent, or say nothing at all.
+"""The clients of the load: some speak, some send silence, and some send nothing at all.
 
     python -m voiceloop.bench.load.callers < CALLS.json
 
-Prints `ready` once all are connected, and in the end what they saw, as JSON on one line. They are
-clients like any other: all that they know of the server came through their sockets.
+Prints `ready` once all clients are connected, and at the end their results as one line of JSON. All
+that the clients know of the server has come through their sockets.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from voiceloop.server.port import LOOP
 FRAME = RATE * FRAME_MS // 1000
 PER_MS = RATE // 1000
 PATIENCE_S = 30.0
-"""An answer that has not ended by then is lost."""
+"""Seconds after which a turn that has not been answered counts as lost."""
 BETWEEN_S = (0.3, 1.0)
-"""Silence of a client between an answer and what it says next."""
+"""Bounds of a client's silence between an answer and its next words, in seconds."""
 
 Event = dict[str, Any]
 
 
 def append(pcm: bytes) -> str:
-    """A message with audio."""
+    """Return a message that appends `pcm` (PCM16) to the server's input buffer."""
     audio = base64.b64encode(pcm).decode()
     return f'{{"type":"input_audio_buffer.append","audio":"{audio}"}}'
 
@@ -48,7 +48,7 @@ SILENCE = append(bytes(2 * FRAME))
 
 
 def frames(pcm: bytes) -> list[str]:
-    """The messages with `pcm`, the last one filled up with silence."""
+    """Split `pcm` into messages of `FRAME` samples. The last one is filled up with silence."""
     size = 2 * FRAME
     pieces = [pcm[at : at + size] for at in range(0, len(pcm), size)]
     return [append(piece.ljust(size, b"\0")) for piece in pieces]
@@ -56,7 +56,7 @@ def frames(pcm: bytes) -> list[str]:
 
 @asynccontextmanager
 async def connected(url: str, *, resume: bool = False) -> AsyncIterator[ClientConnection]:
-    """Open a session that tells its user's words and traces."""
+    """Open a session in which the server sends transcripts and traces."""
     async with connect(url, compression=None, max_size=None) as socket:
         await socket.recv()
         audio = {"input": {"transcription": {}, "turn_detection": {"type": "semantic_vad"}}}
@@ -73,17 +73,17 @@ async def connected(url: str, *, resume: bool = False) -> AsyncIterator[ClientCo
 
 @dataclass(slots=True)
 class HeardAnswer:
-    """What arrives of one answer."""
+    """The audio of one answer, as it arrives. Times are in seconds of the event loop's clock."""
 
     samples: int = 0
     first_audible: float | None = None
     plays_until: float = 0.0
     last: float = 0.0
-    """When the last of it arrived."""
+    """When the last audio arrived."""
     underruns: int = 0
 
     def add(self, pcm: bytes, now: float) -> None:
-        """More audio has arrived `now`."""
+        """Add audio that arrived at the time `now`."""
         if self.samples and now > self.plays_until:
             self.underruns += 1
         if self.first_audible is None:
@@ -95,18 +95,18 @@ class HeardAnswer:
 
 
 class Received:
-    """What a client's server has told it."""
+    """The answers, transcripts and traces that a client has received."""
 
     def __init__(self) -> None:
         self.answers: dict[str, HeardAnswer] = {}
         self.transcripts: dict[str, str] = {}
         self.items: dict[str, str] = {}
-        """The message of each response."""
+        """The item id of each response's message, by response id."""
         self.traces: list[Event] = []
         self.changed = anyio.Event()
 
     def take(self, event: Event, now: float) -> None:
-        """An event has arrived `now`."""
+        """Record an event that arrived at the time `now`."""
         match event["type"]:
             case "response.output_audio.delta":
                 answer = self.answers.setdefault(event["item_id"], HeardAnswer())
@@ -124,7 +124,7 @@ class Received:
 
 
 class Caller:
-    """A client that streams what its microphone hears: words, where it has any, and silence."""
+    """A client that streams its microphone: its words if it has any, and silence otherwise."""
 
     def __init__(self, number: int, calls: Calls) -> None:
         self._number = number
@@ -139,7 +139,7 @@ class Caller:
         self.turns: list[CallerTurn] = []
 
     async def call(self, url: str, ready: anyio.Semaphore, go: anyio.Event) -> None:
-        """Connect, tell that, and speak or be silent until there is no more to say."""
+        """Connect, release `ready` and wait for `go`; then say everything, or stay silent."""
         async with connected(url) as socket:
             ready.release()
             await go.wait()
@@ -153,7 +153,7 @@ class Caller:
                     tasks.cancel_scope.cancel()
 
     async def _stream(self, socket: ClientConnection) -> None:
-        # Microphones are not in step with each other.
+        # Real microphones are not synchronised.
         begun = anyio.current_time() + self._rng.uniform(0, FRAME_MS / 1000)
         while True:
             await anyio.sleep_until(begun + len(self._sent) * FRAME_MS / 1000)
@@ -165,26 +165,26 @@ class Caller:
             self.received.take(json.loads(message), anyio.current_time())
 
     async def ask(self, name: str) -> CallerTurn:
-        """Say something, and return what came of it."""
-        told = len(self.received.traces)
+        """Say the sound `name`, and return the turn with its results."""
+        earlier = len(self.received.traces)
         begun = len(self._sent) + len(self.sending)
         self.sending.extend(self.sounds[name])
         turn = CallerTurn(self._number, name)
         with anyio.move_on_after(PATIENCE_S):
-            trace = await self.over(told)
-            return self._told(turn, trace, begun * FRAME + self._ends[name])
+            trace = await self.over(earlier)
+            return self._with_results(turn, trace, begun * FRAME + self._ends[name])
         return turn
 
-    async def over(self, told: int) -> Event:
-        """Wait for the trace of a turn that was answered, behind as many as were `told`."""
+    async def over(self, earlier: int) -> Event:
+        """Wait for a trace of an answered turn, and return it. Skip the first `earlier` traces."""
         while True:
-            for event in self.received.traces[told:]:
+            for event in self.received.traces[earlier:]:
                 if event["response_id"] is not None:
                     return event
             await self.received.changed.wait()
 
-    def _told(self, turn: CallerTurn, event: Event, end: int) -> CallerTurn:
-        """`turn` with what its trace says; its voice ended before sample `end` of the stream."""
+    def _with_results(self, turn: CallerTurn, event: Event, end: int) -> CallerTurn:
+        """Return `turn` with the results in its trace. Its speech ends before sample `end`."""
         item_id = self.received.items.get(event["response_id"], "")
         answer = self.received.answers.get(item_id, HeardAnswer())
         trace = event["trace"]
@@ -207,13 +207,13 @@ class Caller:
         )
 
     def _said_at(self, sample: int) -> float:
-        """When that sample of the audio was spoken: a frame is sent once all of it is there."""
+        """Return when `sample` was spoken. A frame is sent as soon as all of it has been spoken."""
         frame = max(0, math.ceil(sample / FRAME) - 1)
         return self._sent[frame] - ((frame + 1) * FRAME - sample) / RATE
 
 
 class Clients:
-    """All clients of a plan."""
+    """All clients of a `Calls`."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -222,7 +222,7 @@ class Clients:
         self._dropped: list[str] = []
 
     async def run(self) -> CallResults:
-        """Let them come, tell that they are there, and wait until the speaking ones are done."""
+        """Connect all clients, print `ready`, and wait until the speaking ones are done."""
         calls = self._calls
         streaming = len(calls.speaking) + calls.quiet
         callers = [Caller(number, calls) for number in range(streaming)]
@@ -258,7 +258,7 @@ class Clients:
 
 
 def main() -> None:
-    """Read a plan, carry it out, and print what was seen."""
+    """Read a `Calls` from standard input, run its clients, and print their results."""
     calls = Calls(**json.loads(sys.stdin.readline()))
     seen = anyio.run(Clients(calls).run, backend_options=LOOP)
     print(json.dumps(asdict(seen)), flush=True)

@@ -1,4 +1,4 @@
-"""Figures of the load, from what its clients saw."""
+"""Computes the figures of the load from the results of its clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _spread = partial(spread, points=(50, 95, 99))
 
 
 def answers(turns: Sequence[CallerTurn]) -> dict[str, Any]:
-    """How soon answers came, and whether they came whole."""
+    """Return how soon the answers to `turns` came, and how often their audio ran out."""
     done = [turn for turn in turns if turn.outcome == "done"]
     return {
         "turns": len(turns),
@@ -34,7 +34,7 @@ def answers(turns: Sequence[CallerTurn]) -> dict[str, Any]:
 
 
 def understood(turns: Sequence[CallerTurn], texts: Mapping[str, str | None]) -> dict[str, int]:
-    """Words that were said, and errors in what was understood; `texts` tells what each sound is."""
+    """Count the words that were said and the errors in transcripts. `texts` has the true words."""
     found = [word_errors(texts[turn.said] or "", turn.transcript) for turn in turns]
     return {
         "words": sum(one.words for one in found),
@@ -43,14 +43,16 @@ def understood(turns: Sequence[CallerTurn], texts: Mapping[str, str | None]) -> 
 
 
 def same_transcripts(alone: Sequence[CallerTurn], loaded: Sequence[CallerTurn]) -> float | None:
-    """Share of the turns in which the server understood what it understood of one client alone."""
-    told = {turn.said: turn.transcript for turn in alone}
-    same = [turn.transcript == told[turn.said] for turn in loaded if turn.said in told]
+    """Return the share of loaded turns with the same transcript as when one client was alone."""
+    transcripts = {turn.said: turn.transcript for turn in alone}
+    same = [
+        turn.transcript == transcripts[turn.said] for turn in loaded if turn.said in transcripts
+    ]
     return share(sum(same), len(same))
 
 
 def fairness(turns: Sequence[CallerTurn]) -> float | None:
-    """The median endpoint-to-sound of the client that waits longest over that of the shortest."""
+    """Return the largest median endpoint-to-sound time of a client over the smallest one."""
     own: dict[int, list[float]] = defaultdict(list)
     for turn in turns:
         if turn.endpoint_to_sound_ms is not None:

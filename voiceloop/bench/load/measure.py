@@ -1,7 +1,7 @@
-"""`voiceloop bench load`: what the server does for many clients at once.
+"""`voiceloop bench load`: measures the server with many clients at once.
 
-The server runs here, as `voiceloop serve` runs it; its clients run in another process and come
-through real sockets. First one of them is alone, then all are there.
+The server runs in this process, as `voiceloop serve` runs it. Its clients run in another process
+and connect through real sockets: first one client alone, then all of them.
 """
 
 from __future__ import annotations
@@ -44,11 +44,14 @@ from voiceloop.startup import settled
 from voiceloop.types import Pcm
 
 MOST_JSON = 64 * 2**20
-"""Bytes of what the clients saw."""
+"""The most bytes that the results of the clients may have."""
 
 
 def run(command: BenchLoad, progress: Callable[[str], None]) -> Found:
-    """Load the models, serve, and measure; raises what loading raises."""
+    """Load the models, serve and measure.
+
+    Raises ConfigError for an impossible number of clients or turns, and what loading raises.
+    """
     if command.speaking < 1 or command.turns < 1 or min(command.quiet, command.idle) < 0:
         raise ConfigError(
             "a load needs somebody who speaks, and no negative numbers",
@@ -59,7 +62,7 @@ def run(command: BenchLoad, progress: Callable[[str], None]) -> Found:
 
 
 class LoadMeasurement:
-    """One measurement."""
+    """One measurement of the server with many clients."""
 
     def __init__(self, plan: BenchLoad, progress: Callable[[str], None]) -> None:
         self.plan = plan
@@ -74,7 +77,7 @@ class LoadMeasurement:
         self.settings = replace(settings, server=replace(settings.server, **places))
 
     def run(self) -> BenchRecord:
-        """Load the models, serve, and measure."""
+        """Load the models, serve and measure."""
         with settled(open_engines(self.settings)) as loaded:
             return anyio.run(self._measure, loaded, backend_options=LOOP)
 
@@ -87,7 +90,7 @@ class LoadMeasurement:
 
             async def serve() -> None:
                 await app.run(listening.set)
-                tasks.cancel_scope.cancel()  # somebody has ended it
+                tasks.cancel_scope.cancel()  # the server was ended from outside
 
             tasks.start_soon(serve)
             await listening.wait()
@@ -155,7 +158,7 @@ class LoadMeasurement:
         return CallResults.of(found)
 
     def calls(self, **what: Any) -> dict[str, Any]:
-        """Return what clients are to do, with all that they may say."""
+        """Return a `Calls` as a dictionary, with all sounds. `what` has its other fields."""
         url = f"ws://localhost:{self._port}/v1/realtime"
         sounds = {
             name: base64.b64encode(_wire(clip.pcm)).decode() for name, clip in self.said.items()
@@ -166,13 +169,14 @@ class LoadMeasurement:
     async def exchange(
         self, module: str, calls: dict[str, Any], during: Callable[[], object] = lambda: None
     ) -> dict[str, Any]:
-        """Have a module's clients do `calls` in a process of their own; returns what they saw.
+        """Run the clients of `module` in their own process; send `calls` and return their results.
 
-        `during` is called once all are connected. Raises VoiceloopError where they break.
+        `during` is called once all clients are connected. Raises VoiceloopError if they fail.
         """
         command = [sys.executable, "-m", module]
+        # In a session of its own, the process does not get Ctrl-C from the terminal.
         apart = await anyio.open_process(command, stderr=None, start_new_session=True)
-        async with apart as process:  # from the terminal, whose Ctrl-C is not theirs
+        async with apart as process:
             assert process.stdin is not None and process.stdout is not None
             await process.stdin.send(json.dumps(calls).encode() + b"\n")
             lines = BufferedByteReceiveStream(process.stdout)
@@ -187,13 +191,13 @@ class LoadMeasurement:
 
 
 def said(suite: SuiteName, count: int) -> dict[str, Clip]:
-    """What clients say, by its number and words."""
+    """Return the clips that clients say, by number and words."""
     clips = build(suite, count)
     return {f"{number}: {clip.said.text}": clip for number, clip in enumerate(clips)}
 
 
 def _end(clip: Clip) -> int:
-    """The sample after the last one of speech, as messages carry it."""
+    """Return the sample after the last one of speech, at `RATE`."""
     assert clip.said.end is not None, "suites know where their speech ends"
     return round(clip.said.end * RATE / SPEECH_RATE)
 
@@ -205,7 +209,7 @@ def _wire(pcm: Pcm) -> bytes:
 
 
 def memory_mb() -> float | None:
-    """What the process holds now; none where the system does not tell."""
+    """Return the resident memory of this process in MB; None if the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

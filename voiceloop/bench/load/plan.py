@@ -1,4 +1,4 @@
-"""Says what the clients of the load are to do, and what they saw; both cross to another process."""
+"""The instructions for the clients of the load, and their results. Both pass between processes."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 RATE = 24_000
-"""Hertz of audio in messages."""
+"""Sample rate of audio in messages, in hertz."""
 FRAME_MS = 20
-"""Audio in one message."""
+"""Length of the audio in one message, in ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Clients that come at once, and stay until the speaking ones have said everything."""
+    """Clients that connect at once, and stay until the speaking ones have said everything."""
 
     url: str
     speaking: tuple[tuple[str, ...], ...] = ()
-    """Names of what each client says, one after the other's answer."""
+    """Names of the sounds of each speaking client, which waits for an answer after each."""
     quiet: int = 0
     """Clients that send silence."""
     idle: int = 0
     """Clients that send nothing."""
     sounds: Mapping[str, str] = field(default_factory=dict[str, str])
-    """PCM16 in base64, by name."""
+    """Sounds by name, as PCM16 in base64."""
     ends: Mapping[str, int] = field(default_factory=dict[str, int])
     """The sample after the last audible one of each sound, at `RATE`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerTurn:
-    """One thing said, as its client saw what came of it. Moments are of the machine's clock.
+    """One turn of a client, with its results as the client saw them.
 
     Its fields are the columns of the report.
     """
@@ -39,36 +39,36 @@ class CallerTurn:
     client: int
     said: str
     item_id: str = ""
-    """The answer."""
+    """Id of the answer's item."""
     outcome: str = "lost"
-    """The trace's; `lost` where none came in time."""
+    """Outcome in the trace; `lost` if no trace came in time."""
     transcript: str = ""
     samples: int = 0
-    """Audio of the answer that arrived."""
+    """Samples of the answer that arrived."""
     voice_to_voice_ms: float | None = None
-    """From the true last of the client's voice, as its microphone had it, to the arrival of the
-    first audible sample."""
+    """From the last audible sample of the client's speech to the first one of the answer, if the
+    client plays audio as it arrives."""
     found_late_ms: float = 0.0
-    """How much later than that the server took the voice to end; its own figures begin there."""
+    """From the true end of speech to the end that the server found, where its figures begin."""
     parts_ms: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Of the server's voice to voice."""
+    """The parts of `served_voice_to_voice_ms`."""
     served_voice_to_voice_ms: float | None = None
-    """The same as the server's trace has it, without the way there and back."""
+    """Voice to voice in the server's trace, without the transport from and to the client."""
     served_endpoint_to_sound_ms: float | None = None
-    """The part of that which is behind the server's decision that the turn is over."""
+    """From the endpoint to the first audible sample, in the server's trace."""
     underruns: int = 0
-    """Times that a client that plays at once had nothing to play in mid-answer."""
+    """Times that a client that plays audio as it arrives ran out of it within the answer."""
 
     @property
     def added_ms(self) -> float | None:
-        """Milliseconds that the way to the server and back adds to what the session takes."""
+        """Milliseconds that the transport to and from the server adds to the session's time."""
         if self.voice_to_voice_ms is None or self.served_voice_to_voice_ms is None:
             return None
         return self.voice_to_voice_ms - self.found_late_ms - self.served_voice_to_voice_ms
 
     @property
     def endpoint_to_sound_ms(self) -> float | None:
-        """From the decision that the turn is over to the first sound, with that way."""
+        """Milliseconds from the endpoint to the first audible sample, with the transport."""
         if self.added_ms is None or self.served_endpoint_to_sound_ms is None:
             return None
         return self.served_endpoint_to_sound_ms + self.added_ms
@@ -76,14 +76,14 @@ class CallerTurn:
 
 @dataclass(frozen=True, slots=True)
 class CallResults:
-    """What all clients of a `Calls` saw."""
+    """The results of all clients of a `Calls`."""
 
     turns: tuple[CallerTurn, ...]
     dropped: tuple[str, ...]
-    """Connections that ended before their clients wanted, with the reason."""
+    """The reason of each connection that ended before its client closed it."""
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> CallResults:
-        """Read what came from the clients' process."""
+        """Read the results that the clients' process has printed."""
         turns = tuple(CallerTurn(**turn) for turn in found["turns"])
         return cls(turns, tuple(found["dropped"]))
