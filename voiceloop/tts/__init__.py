@@ -1,1 +1,2 @@
-"""Speaking: clauses, how they are said, the stage that joins them to an engine, and engines."""
+"""Speech synthesis: cutting a reply into clauses, writing them as they are spoken, and the
+synthesizers."""

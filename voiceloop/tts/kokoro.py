@@ -1,6 +1,6 @@
-"""Speech by Kokoro-82M on the CPU: small, and of the best for its size.
+"""Speech by Kokoro-82M on the CPU: a small model, and one of the best of its size.
 
-It makes the sound of a whole text at once, so a clause is one step and one chunk, unless it is
+It makes the sound of a whole text at once. So a clause is one step and one chunk, unless it is
 longer than the model reads. A voice is a table of styles, one for each length of text. This module
 does not know how text becomes phonemes.
 """
@@ -32,9 +32,9 @@ from voiceloop.voices import KOKORO_LANGUAGES
 
 RATE = 24_000
 PREFERRED = "af_heart"
-"""The voice that its makers grade best."""
+"""The voice that the model's makers grade best."""
 STYLE = 256
-"""Numbers of a style."""
+"""Length of a style vector."""
 SYMBOLS = {
     1: ";:,.!?",
     9: '—…"()“” \N{COMBINING TILDE}ʣʥʦʨᵝ\uab67AI',
@@ -67,16 +67,18 @@ SYMBOLS = {
     171: "→↗↘",
     177: "ᵻ",
 }
-"""The model's symbols, by the number of the first of those that follow one another."""
+"""The model's symbols. Each key is the token id of the first symbol of its string; the others
+follow it."""
 TOKENS = {char: first + i for first, chars in SYMBOLS.items() for i, char in enumerate(chars)}
 _HEARD_AS = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
-"""Letters of the IPA that the model was not taught, and what comes nearest."""
+"""IPA letters that the model was not taught, with the nearest ones that it was, or None to drop
+them."""
 
 Style = npt.NDArray[np.float32]
 
 
 class Kokoro:
-    """Implements `engines.Tts`: what the model reads at once is one step."""
+    """Kokoro as an `engines.Tts`. A step is a text that the model reads at once."""
 
     rate = RATE
     paces = True
@@ -84,9 +86,10 @@ class Kokoro:
     def __init__(
         self, name: str, session: Any, styles: Mapping[str, Style], voice: str, speed: float
     ) -> None:
-        """`styles` [lengths, 256] go by the names of voices; `voice` is one of them, or empty.
+        """Use a loaded model with `styles` [lengths, 256] by voice. `voice` is one of them, or
+        empty.
 
-        Raises ConfigError for a voice that there is not.
+        Raises ConfigError for a voice that does not exist.
         """
         self.name = name
         self._session = session
@@ -97,21 +100,21 @@ class Kokoro:
         self.check_voice(self.voice)
 
     def voices(self) -> Sequence[str]:
-        """The voices whose phonemes are known."""
+        """Return the voices for whose languages phonemes are known."""
         return sorted(self._styles)
 
     def check_voice(self, name: str) -> None:
-        """See `engines.Tts`."""
+        """Raise ConfigError for a voice that the model does not have."""
         _check(self.name, name, self._styles)
 
     def language(self, voice: str | None = None) -> str:
-        """See `engines.Tts`."""
+        """Return the code of the language that a voice speaks."""
         return KOKORO_LANGUAGES[(self.voice if voice is None else voice)[0]]
 
     def synthesize(
         self, clause: Clause, voice: str | None = None, speed: float = 1.0
     ) -> Steps[SpeechChunk]:
-        """Speak a clause; one without anything to say gives no audio."""
+        """Speak a clause in chunks. A clause with nothing to say gives one chunk without audio."""
         chosen = self.voice if voice is None else voice
         style = self._styles[chosen]
         text = sayable(clause)
@@ -125,9 +128,9 @@ class Kokoro:
         yield from deliver(clause, pieces, words, self.rate, speed)
 
     def _parts(self, text: str, language: str, most: int) -> Iterator[list[int]]:
-        """The tokens of `text`, or of its parts where these are more than `most`.
+        """Yield the token ids of `text`; if there are more than `most`, those of its parts.
 
-        None for a part that holds nothing which the model has a token for.
+        A part without a letter that the model knows gives nothing.
         """
         said = phonemes(text, language).translate(_HEARD_AS)
         ids = [TOKENS[symbol] for symbol in said if symbol in TOKENS]
@@ -150,11 +153,10 @@ class Kokoro:
 
 
 def kokoro(config: TtsConfig) -> Tts:
-    """Entry point of `voiceloop.tts`: `config.model` is the one that has been pulled, or a folder
-    with the model and its voices.
+    """Load Kokoro, as an entry point of `voiceloop.tts`.
 
-    Raises what `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that there is
-    not.
+    `config.model` is a pulled model, or a folder with the model and its voices. Raises what
+    `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that does not exist.
     """
     file, styles = _found(config)
     try:
@@ -165,12 +167,12 @@ def kokoro(config: TtsConfig) -> Tts:
 
 
 def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
-    """What the voice takes on a device of that type."""
+    """Yield the memory that the voice takes on a device of that type."""
     return voice_part(find(voice_model(config), "kokoro"), device)
 
 
 def check_voice(config: TtsConfig) -> None:
-    """Raise what `kokoro` would for what is wrong with the voice, before the model is opened."""
+    """Raise the errors that `kokoro` would raise for the voice, without opening the model."""
     _, styles = _found(config)
     if config.voice:
         _check(tts_name(config), config.voice, _spoken(styles))
@@ -182,12 +184,12 @@ def _check(model: str, voice: str, styles: Mapping[str, Style]) -> None:
 
 
 def _spoken(styles: Mapping[str, Style]) -> Mapping[str, Style]:
-    """Those of voices whose phonemes are known."""
+    """Return the voices for whose languages phonemes are known."""
     return {voice: style for voice, style in styles.items() if voice[0] in KOKORO_LANGUAGES}
 
 
 def _found(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
-    """The file of the model, and the voices beside it."""
+    """Return the file of the model, and the voices beside it."""
     name = voice_model(config)
     folder = find(name, "kokoro")
     models = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
@@ -198,7 +200,7 @@ def _found(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
 
 
 def _styles(name: str, folder: Path) -> Mapping[str, Style]:
-    """The voices in a folder: in one file of them all, or in a file for each in `voices`."""
+    """Read the voices in a folder: one file with all of them, or a file for each in `voices`."""
     packed = [file for file in sorted(folder.glob("voices*")) if zipfile.is_zipfile(file)]
     try:
         if packed:
