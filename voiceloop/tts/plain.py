@@ -1,7 +1,8 @@
-"""Written text without its markup: what is left to say, and where each character of it came from.
+"""Written text without its markup: the characters to say, and where each of them came from.
 
-Markup, emoji and invisible characters go, and of code a mark is left; the many forms of quotes,
-spaces, digits and letters become one. This module does not know how anything is pronounced.
+Markup, emoji and invisible characters are removed, and code is replaced by a mark. The many forms
+of quotes, spaces, digits and letters become one form each. This module does not know how anything
+is pronounced.
 """
 
 # ruff: noqa: RUF001 - the look-alikes are the subject
@@ -17,11 +18,11 @@ from voiceloop.tts.markup import MARKUP, Filler, blocks
 
 
 class PlainText(NamedTuple):
-    """A text and where it came from."""
+    """A text without markup, and where its characters came from."""
 
     text: str
     at: list[int]
-    """For each character, how much of the written text it stands for, counted from the start."""
+    """For each character, the length of the written text up to the end of its source."""
 
 
 _UNIFIED = {
@@ -40,7 +41,8 @@ _UNIFIED = {
 
 
 def plain(written: str) -> PlainText:
-    """What of `written` is to be said, in unified characters; `CODE` stands for what cannot be."""
+    """Return the characters of `written` that are said, in unified forms. `CODE` stands for
+    code."""
     text = _without_blocks(written)
     for pattern, filler in MARKUP:
         text = _rewrite(text, pattern, filler)
@@ -80,9 +82,9 @@ def _unify(source: PlainText) -> PlainText:
     text, at = list[str](), list[int]()
     for char, end in zip(source.text, source.at, strict=True):
         if text and unicodedata.combining(char):
-            # An accent that comes by itself joins its letter where the two make one character.
+            # A separate accent joins its letter if the two make one character.
             joined = unicodedata.normalize("NFC", text[-1] + char)
-            if "\u0300" <= char <= "\u036f":  # of Latin letters no others are said
+            if "\u0300" <= char <= "\u036f":  # other accents of Latin letters are not said
                 joined = joined[0]
             text[-1:] = joined
             at[-1:] = [end] * len(joined)
@@ -98,7 +100,7 @@ def _unify(source: PlainText) -> PlainText:
 
 
 def _said(char: str, after_digit: bool) -> str:
-    """What stands for one character; nothing where it only changes how others look."""
+    """Return the plain form of a character; empty for one that only changes how others look."""
     if " " <= char <= "~" or char in KNOWN or char == CODE:
         return char
     if char in _UNIFIED:

@@ -1,4 +1,5 @@
-"""Rules that languages share: patterns with places for what each language writes in its own way."""
+"""Rules that languages share: patterns with placeholders for each language's own words and
+signs."""
 
 from __future__ import annotations
 
@@ -15,10 +16,12 @@ _PLACE = re.compile(r"\{([A-Z_]+)\}")
 
 
 class Shared(dict[str, tuple[str, Say]]):
-    """Rules by name, in the order in which they are tried, before a language is known."""
+    """Rules by name, in the order in which they are tried, with placeholders for a language's
+    words."""
 
     def add(self, pattern: str) -> Callable[[Say], Say]:
-        """A decorator: the function that says what `pattern` matches comes after those before."""
+        """Return a decorator that adds a rule: `pattern`, with the function that says what it
+        matches."""
 
         def decorated(say: Say) -> Say:
             self[say.__name__] = (pattern, say)
@@ -27,7 +30,7 @@ class Shared(dict[str, tuple[str, Say]]):
         return decorated
 
     def filled(self, spoken: SpeakingRules) -> dict[str, Rule]:
-        """The rules with what `spoken` has for their places."""
+        """Return the rules for a language, with the words of `spoken` in their placeholders."""
         own = _places(spoken)
         return {
             name: Rule(_PLACE.sub(lambda place: own[place[1]], pattern), partial(say, spoken))
@@ -70,7 +73,8 @@ def _symbols(spoken: SpeakingRules, noun: Noun) -> str:
 
 
 def _signs(signs: Iterable[str]) -> str:
-    """A pattern of any of `signs`, of which those of letters stand apart from other letters."""
+    """Return a pattern of any of `signs`. No letter may stand beside a sign's own first or last
+    letter."""
     longest_first = sorted(signs, key=len, reverse=True)
     return (
         "(?:"
@@ -85,7 +89,7 @@ def _signs(signs: Iterable[str]) -> str:
 
 
 def _behind_number(words: Iterable[str]) -> str:
-    """A pattern of the place right behind one of `words` that a number stands before."""
+    """Return a pattern of the place right after a number and one of `words`."""
     return (
         "(?:"
         + "|".join(rf"(?<=\d{space}{re.escape(word)})" for word in words for space in ("", " "))
