@@ -1,8 +1,8 @@
-"""German.
+"""The German language: endings of turns, and how written text is said.
 
-Verbs come last in clauses and leave their prefixes at the end ("Mach das Licht an", "Wann geht die
-Sonne unter?", "Weißt du, wie spät es ist?"): prepositions that are such prefixes too, and the verbs
-of clauses, ask for more in certain company only.
+Verbs come last in subordinate clauses, and verbs leave their prefixes at the end of main clauses
+("Mach das Licht an", "Wann geht die Sonne unter?", "Weißt du, wie spät es ist?"). So verbs, and
+prepositions that are also prefixes, are unfinished endings only after certain words.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -34,7 +34,7 @@ from voiceloop.languages.spoken import (
     final,
 )
 
-# ---- what is said when nobody has finished
+# ---- endings of turns
 
 _WORDS = frozenset(
     # articles, possessives and other words before a noun
@@ -148,18 +148,19 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
     "verstehe wow".split()
 )
 
-# ---- how written things are said
+# ---- how written text is said
 
 
 class _GermanNumbers(Numbers):
     def agreeing(self, number: str, gender: Gender) -> str:
-        """A single thing has an article: ein Kilometer, eine Stunde."""
+        """Say `number` before a noun. One is an article there: ein Kilometer, eine Stunde."""
         if number == "1":
             return "eine" if gender == "f" else "ein"
         return self.cardinal(number)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """One is an article before what it counts: ein Tag, eine Minute, but Kapitel eins."""
+        """Say `number` by its context. One is an article before a noun: ein Tag, eine Minute, but
+        Kapitel eins."""
         counts = number == "1" and re.match(r" [A-ZÄÖÜ][^\W\d_]{2}", after)
         if not counts or re.search(r"\b[A-ZÄÖÜ]\w* $", before):
             return super().standing(number, before, after)
@@ -167,8 +168,8 @@ class _GermanNumbers(Numbers):
         return self.agreeing(number, "f" if re.match(feminine, after) else "m")
 
     def inflected(self, number: str, before: str, *, alone: str) -> str:
-        """The ordinal of `number` behind the text `before`; its ending `alone` without a word that
-        tells it."""
+        """Say the ordinal of `number` after the text `before`. Its ending is `alone` if no word
+        there determines it."""
         return self.ordinal(number) + _ending(before, alone)
 
 
@@ -197,7 +198,8 @@ _TOLD = (
 
 
 def _ending(before: str, alone: str) -> str:
-    """What an ordinal ends with behind `before`, after its own -e: `am` 3. -> n."""
+    """Return the ending of an ordinal, after its own -e, that the text `before` asks for: `am` 3.
+    -> n."""
     before = before.rstrip() + " "
     if re.search(rf"(?i){_DATIVE}|\b(?:{_WEAK}|jede[nm]|diese[nm]|\w+em) $", before):
         return "n"
@@ -368,7 +370,7 @@ def _fraction(match: Match) -> str:
         return {"m": "ein halber", "f": "eine halbe", "n": "ein halbes"}[counted.gender] + (
             f" {counted.one}"
         )
-    else:  # most things that end so are feminine: eine halbe Tasse
+    else:  # most nouns in -e are feminine: eine halbe Tasse
         told = re.match(r"\s+[A-ZÄÖÜ]\w*e\b", match.string[match.end() :])
         return "eine halbe" if told else "ein halb"
     if whole:
@@ -376,7 +378,7 @@ def _fraction(match: Match) -> str:
     return f"{said} {counted.one}" if counted else said
 
 
-# "Wähle 110 oder 112." ends with a number.
+# "Wähle 110 oder 112." ends with a number, not with an ordinal.
 @_OWN.add(
     r"(?<![\d.,])(?!(?:(?<=und )(?<!\d\. und )|(?<=oder )(?<!\d\. oder )|11)\d+\.[\"')]*\s*$)"
     r"(\d{1,3})\.(?=\s+[^\W\d_]|[\"')]*\s*$)"
