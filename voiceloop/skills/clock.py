@@ -1,4 +1,4 @@
-"""Answers on the time and the date."""
+"""Answers about the time and the date."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from voiceloop.skills.values import Day, SkillRequest
 
 
 def zone(name: str) -> ZoneInfo | None:
-    """The time zone of a name; None for an empty one. Raises ConfigError for one that there is
-    not."""
+    """Return the time zone called `name`; None if the name is empty. Raises ConfigError for an
+    unknown name."""
     if not name:
         return None
     try:
@@ -47,7 +47,7 @@ def _time_in(request: SkillRequest, known: SkillContext, phrases: Phrases) -> An
 
 
 def _time_then(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Later, or some time ago."""
+    """Tell the time after a duration, or the time that long ago."""
     seconds, later = request.values["duration"], request.kind == "time_later"
     then = known.now + timedelta(seconds=seconds if later else -seconds)
     key = "time later" if later else "time ago"
@@ -72,7 +72,7 @@ def _day(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer
 
 
 def _beside(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """The day after a weekday, or before it."""
+    """Tell the day after a weekday, or the day before it."""
     weekday, after = request.values["weekday"], request.kind == "day_after"
     other = phrases.weekday((weekday + (1 if after else -1)) % 7)
     key = "day after" if after else "day before"
@@ -80,7 +80,7 @@ def _beside(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
 
 
 def _calendar(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """The month, the year or the week."""
+    """Tell the month, the year or the week."""
     now = known.now
     facts = {"month": phrases.month(now.month), "year": now.year, "week": now.isocalendar().week}
     return Answer(phrases.says[request.kind].format(**facts))
@@ -112,7 +112,7 @@ def _days_since(request: SkillRequest, known: SkillContext, phrases: Phrases) ->
 
 
 def _between(first: date, last: date, period: str, phrases: Phrases) -> str:
-    """How long it is from one day to another, in the period and the days that are left over."""
+    """Say how long it is from one day to another, in whole periods and the remaining days."""
     days = (last - first).days
     whole, rest = 0, days
     if period == "week":

@@ -1,8 +1,8 @@
-"""The same as tools that a language model can call, where its chat template knows such.
+"""Skills as tools that a language model can call, if its chat template supports tools.
 
-What a model writes is not to be trusted: wrong arguments come back to it as an error that it can
-read, never as an exception. The starter model was trained to call the first two, and with what they
-return.
+The output of a model is not trusted. Wrong arguments come back to the model as an error that it can
+read, never as an exception. The starter model was trained to call the first two tools, with the
+results that they return.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ UNITS = {"hours": 3600, "minutes": 60, "seconds": 1}
 
 
 def _tool(tool: str, description: str, required: str = "", **given: str) -> Tool:
-    """A tool; `given` are the types of its arguments, by name."""
+    """Make a tool. `given` maps its arguments to their types; `required` names those that are
+    required."""
     properties = {key: {"type": kind} for key, kind in given.items()}
     parameters = {"type": "object", "properties": properties, "required": required.split()}
     return Tool(tool, description, parameters)
@@ -44,12 +45,12 @@ TOOLS = (
         **{"amount": "number", "from": "string", "to": "string"},
     ),
 )
-"""What is offered."""
+"""The tools that are offered to the model."""
 
 
 def run_tool(name: str, arguments: Mapping[str, object], known: SkillContext, code: str) -> Answer:
-    """Call the tool called `name`; the user speaks the language of that code. The text of what it
-    gives is JSON, for the model."""
+    """Run the tool called `name` for a user who speaks the language `code`. The text of the result
+    is JSON, for the model."""
     match name:
         case "get_time":
             return _told(time=_clock(known), day=f"{known.now:%A}", date=_date(known))
@@ -102,7 +103,8 @@ def _cancel_timer(arguments: Mapping[str, object], known: SkillContext) -> Answe
 
 
 def _asked(text: str, kind: str, known: SkillContext) -> Answer:
-    """What a rule answers."""
+    """Return a rule's answer to `text`, or an error if `text` is not understood as a request of
+    `kind`."""
     request = understand(text, "en")
     found = reply_to(request, "en", known) if request and request.kind == kind else None
     return _told(result=found.text) if found else _told(error="that cannot be computed")
