@@ -17,7 +17,8 @@ from voiceloop.config import PRESETS
 from voiceloop.voices import piper_name
 
 Kind = Literal["asr", "llm", "piper", "kokoro", "turn"]
-"""Kind of a model. For a voice, this is the synthesizer that it was made for."""
+"""Kind of a model, which decides what loads it. For a voice it is the synthesizer that it was made
+for."""
 Origin = Literal["hub", "packages"]
 Conversion = Literal["", "gguf", "piper"]
 
@@ -101,7 +102,7 @@ class Card:
     licence: Licence
     files: tuple[File, ...]
     convert: Conversion = ""
-    """Conversion of the files after they are fetched."""
+    """Conversion of the files after they are fetched; empty for none."""
     repo: str = ""
     """Repository of a hub card."""
     revision: str | None = None
@@ -119,7 +120,7 @@ class Card:
 
 
 def parse(text: str) -> tuple[Card, ...]:
-    """Read cards from TOML. Raises ValueError for an invalid card, and names it."""
+    """Read cards from TOML. Raises ValueError for invalid cards."""
     cards = tuple(_card(table) for table in tomllib.loads(text)["card"])
     keys = [(card.name, card.origin) for card in cards]
     if len(set(keys)) < len(keys):
@@ -157,8 +158,8 @@ def size(count: float) -> str:
 
 
 def _piper(name: str) -> list[Card]:
-    """Make the card of a Piper voice from its name, which tells where its files lie. It points to
-    the voice's own licence."""
+    """Make the card of a Piper voice from its name; none for other names. The licence is in the
+    voice's own model card."""
     voice = piper_name(name)
     if voice is None or voice.within:
         return []

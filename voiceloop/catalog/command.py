@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from voiceloop.catalog.store import Model, ModelStore
 
 LARGE = 500_000_000
-"""Bytes from which a GGUF file runs slowly in torch, which widens its weights to 16 bits."""
+"""Size in bytes from which a GGUF file runs slowly in torch, where its weights are widened to 16
+bits."""
 
 Ask = Callable[[str], bool] | None
 """A function that asks the user a yes-or-no question; None if there is nobody to ask."""
@@ -146,7 +147,7 @@ def models_pull(
         return 0
     orders = _orders(wanted, command, asks)
     total = sum(order.download for order in orders)
-    # A damaged model keeps its sound files, so its need of space is known only in the pull.
+    # A damaged model keeps its intact files, so its need of space is known only in the pull.
     new = [order for order in orders if store.known(order.name, order.origin) is None]
     come = sum(store.fetched(order.name, order.origin) for order in new)
     shelf.make_room(store.root, sum(order.room for order in new) - come)
@@ -204,7 +205,7 @@ def models_rm(command: ModelsRm) -> int:
 
 
 def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> list[Order]:
-    """Ask for the files of each model: from its first source, or from the next if that is
+    """Return where to fetch each model: from its first source, or from the next if that is
     unreachable.
 
     After a source has not answered, models that have another source do not wait for it again.
@@ -354,13 +355,13 @@ def _choices(cards: Sequence[Card], name: str, origin: str | None) -> list[Card]
 
 
 def _origin(store: ModelStore, name: str) -> str | None:
-    """Return where a damaged model came from, so that it is repaired from there; None for another
-    model."""
+    """Return where a damaged model came from, so that it is repaired from there; None without a
+    record."""
     return next((one for one in ("hub", "packages") if store.known(name, one)), None)
 
 
 def _sound(store: ModelStore, name: str, origin: str | None) -> Model | None:
-    """Return the model if it is here and each file is as it was pulled; otherwise None."""
+    """Return the model if it is here and all its files are intact; otherwise None."""
     model = store.find(name, origin)
     return None if model is None or model.damaged() else model
 

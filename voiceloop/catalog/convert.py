@@ -40,9 +40,9 @@ def require(conversion: Conversion) -> None:
 def convert(conversion: Conversion, source: Path, target: Path) -> None:
     """Convert the files in `source` into those of the new folder `target`.
 
-    Raises MissingExtra, ModelCorrupt for files that cannot be read, ModelNotFound if a file is
-    missing that belongs to another, EngineError for unknown models, OutOfMemory, and VoiceloopError
-    if the disk is full.
+    Raises MissingExtra, ModelCorrupt for files that cannot be read, ModelNotFound if a second file
+    that is needed is missing, EngineError for unknown models, OutOfMemory, and VoiceloopError if
+    the disk is full.
     """
     require(conversion)
     with explained(target.parent):
@@ -81,7 +81,8 @@ def convert_gguf(file: Path, target: Path) -> None:
 
 
 def _ends(told: int | list[int] | None, settings: Mapping[str, Setting]) -> int | list[int] | None:
-    """Return the tokens that end a reply: those that end texts, turns and messages."""
+    """Return the tokens that end a reply: `told`, and those for the end of a text, a turn and a
+    message."""
     found = told if isinstance(told, list) else [] if told is None else [told]
     for kind in ("eos", "eot", "eom"):
         index = settings.get(f"tokenizer.ggml.{kind}_token_id")
@@ -165,7 +166,7 @@ def _split(file: Path, settings: Mapping[str, Setting]) -> TextSplit | None:
 
 
 def _knows(architecture: str) -> bool:
-    """Return whether transformers can make a configuration for the architecture. It spells some
+    """Return whether transformers can make a configuration for `architecture`. It spells some
     differently."""
     from transformers.integrations.gguf.gguf_config_mapping import GGUF_CONFIG_ARCHS
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES

@@ -42,7 +42,7 @@ class ProgressBar(Protocol):
     """A receiver of the progress of downloads."""
 
     def advance(self, count: int) -> None:
-        """Count that many more bytes as done, or fewer if some were thrown away."""
+        """Add `count` to the bytes that are done. It is negative if some are thrown away."""
         ...
 
     def note(self, text: str) -> None:
@@ -62,7 +62,7 @@ class Wanted:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def matches(self, path: Path) -> bool:
-        """Return whether the file at `path` has this digest."""
+        """Return whether the file at `path` is this one, by its digest."""
         kind, _, digits = self.digest.partition(":")
         if kind == "git":
             digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
@@ -188,5 +188,5 @@ def _continue(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> None:
 
 
 def host_of(url: str) -> str:
-    """Return the server of a URL, without any password."""
+    """Return the server of a URL, without user and password."""
     return urlsplit(url).netloc.rpartition("@")[2]

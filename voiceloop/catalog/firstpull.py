@@ -12,7 +12,7 @@ from voiceloop.catalog.store import ModelStore
 from voiceloop.presets import STARTER, Machine, Preset
 
 BITS_PER_S = 50e6
-"""Speed of the network for which rough download times are shown, in bits per second."""
+"""Network speed in bits per second, for rough download times."""
 
 
 def choose(

@@ -21,7 +21,7 @@ WANTED = {
     r"|added_tokens\.json|model[\w.-]*\.safetensors(\.index\.json)?|merges\.txt|tokenizer\.model"
     r"|chat_template\.(jinja|json)",
 }
-"""Patterns of the names of the files that make a model; never a pickle."""
+"""Patterns of the file names that make up a model, by kind. No pickle is among them."""
 WEIGHTS = {"asr": r"model\.bin", "llm": r"model[\w.-]*\.safetensors"}
 
 
@@ -31,7 +31,7 @@ class Listing:
 
     repo: str
     revision: str
-    """The commit."""
+    """Commit of the repository."""
     files: tuple[Wanted, ...]
 
 

@@ -57,15 +57,15 @@ HEADINGS: Mapping[Kind, str] = {
 }
 """Headings of lists of models, by kind."""
 NO_MODEL = ("starter", "auto", "ngram", "none")
-"""Words that may stand in place of a model's name and name nothing to fetch."""
+"""Words that may stand in place of a model's name but name no model to fetch."""
 
 
 def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool = True) -> Path:
-    """Return the folder of the model called `name`. Repositories are fetched and files converted
-    now.
+    """Return the folder of the model called `name`. Fetch or convert it first, if that is needed.
 
-    Raises ModelNotFound with a hint, also if something would have to be made and `make` is false.
-    Raises Unreachable, ModelCorrupt, MissingExtra, and VoiceloopError if the disk is full.
+    Only repositories are fetched, and only files converted. Raises ModelNotFound with a hint, also
+    if something would have to be made and `make` is false. Raises Unreachable, ModelCorrupt,
+    MissingExtra, and VoiceloopError if the disk is full.
     """
     store = store or ModelStore()
     of_kind = variants(cards(), name, kind)
@@ -121,7 +121,7 @@ def named(config: Config) -> dict[str, tuple[Kind, str]]:
 def prepare(config: Config, store: ModelStore | None = None) -> None:
     """Have every model that `config` names on this machine, before anything is loaded.
 
-    One error names all models that have to be pulled first. Repositories are fetched and files
+    One error names all models that have to be pulled first. Repositories and files are fetched and
     converted now. Raises what `find` raises.
     """
     store = store or ModelStore()
@@ -151,15 +151,15 @@ def prepare(config: Config, store: ModelStore | None = None) -> None:
 def voice_model(config: TtsConfig) -> str:
     """Return the name or path of the model that speaks with `config`, for an engine of `VOICES`.
 
-    The name of a Piper voice tells its model.
+    For Piper, the name of a voice contains the name of its model.
     """
     named = config.voice.partition("/")[0] if config.engine == "piper" else ""
     return config.model or named or VOICES[config.engine][1]
 
 
 def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFound:
-    """Return the error for cards that have not been pulled or are damaged. `word` is what pulls
-    them."""
+    """Return the error for cards that have not been pulled or are damaged. Its hint is to pull
+    `word`."""
     damaged = [
         card.title
         for card in absent
@@ -195,7 +195,7 @@ def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
 
 
 def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool) -> Path:
-    """Return the folder of a file, which is converted once.
+    """Return the folder of a file that is a model, and convert the file if that has not been done.
 
     The file is recognised by path, size and time, or by its checksum. A JSON file of the same name
     beside it is a part of it.

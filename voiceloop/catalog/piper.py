@@ -50,9 +50,10 @@ def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
 
 
 def reach(graph: onnx.GraphProto, source: str, target: str) -> tuple[int, int, int]:
-    """Return the frames of `source` before and after its own that a sample of `target` depends on.
+    """Return (before, after, hop) for a graph whose input is `source` and whose output is `target`.
 
-    The third value is the number of samples per frame. Raises ValueError if something other than a
+    A sample of `target` depends on its own frame of `source` and on `before` and `after` frames
+    around it; `hop` is the number of samples per frame. Raises ValueError if something other than a
     convolution mixes times.
     """
     hop = math.prod(_times(node, "strides", 1) for node in graph.node if _is_up(node))

@@ -20,7 +20,7 @@ from voiceloop.catalog.store import Model, ModelStore, explained, files_in, make
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The files to fetch for a model, and the conversion of them."""
+    """The files to fetch for a model, and their conversion."""
 
     name: str
     origin: str
@@ -86,7 +86,7 @@ def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
 
 
 def _reuse(model: Model | None, order: Order, fetched: Path, bar: ProgressBar) -> None:
-    """Move the sound files of a damaged model back into the workshop."""
+    """Move the intact files of a damaged model back into the workshop."""
     if model is None or order.conversion or order.origin != "hub":
         return
     for name in model.damaged():

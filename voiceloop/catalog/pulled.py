@@ -37,7 +37,7 @@ def wanted(preset: Preset, given: Given) -> list[str]:
 
 
 def absent(preset: Preset, given: Given, store: ModelStore) -> list[Card]:
-    """Return the cards of the preset's wanted models that have not been pulled, each from its first
+    """Return the cards of those `wanted` models that have not been pulled, each from its first
     source."""
     return [
         variants(cards(), name)[0] for name in wanted(preset, given) if store.find(name) is None
@@ -45,7 +45,8 @@ def absent(preset: Preset, given: Given, store: ModelStore) -> list[Card]:
 
 
 def best_pulled(given: Given, machine: Machine, store: ModelStore) -> str | None:
-    """Return the best preset that the machine can run, and whose wanted models have been pulled.
+    """Return the best preset that the machine can run and whose `wanted` models have all been
+    pulled.
 
     None if only the starter is left, or if the user named a preset.
     """

@@ -1,4 +1,4 @@
-"""How byte-pair tokenizers split text before they merge, by the names that GGUF files have.
+"""Ways in which byte-pair tokenizers split text before they merge, by their names in GGUF files.
 
 A GGUF file has the vocabulary and the merges of a tokenizer, but of the split only a name:
 `tokenizer.ggml.pre`. The split of each name is written here as in the tokenizer.json with which the
@@ -42,7 +42,7 @@ class TextSplit:
     steps: tuple[str, ...]
     """Steps, each of which splits the pieces of the step before it."""
     own_words: bool = True
-    """True if the steps are all. Otherwise the pieces are split once more, like those of GPT-2."""
+    """True if there are no further steps. Otherwise the pieces are then split as in GPT-2."""
     composed: bool = False
     """True if letters and their accents first become one character (NFC)."""
     whole: bool = False
@@ -123,7 +123,7 @@ def split_of(name: str, architecture: str) -> TextSplit | None:
 
 
 def apply(split: TextSplit, backend: Any) -> None:
-    """Set the split of a tokenizer of the library tokenizers."""
+    """Make a tokenizer of the library tokenizers split text in this way."""
     from tokenizers import Regex, normalizers, pre_tokenizers
 
     digits = pre_tokenizers.Digits(individual_digits=True)

@@ -80,8 +80,8 @@ class Model:
         return sum(file.bytes for file in self.files.values())
 
     def damaged(self, tick: Callable[[int], object] = lambda count: None) -> list[str]:
-        """Return the names of files that are missing or have changed. `tick` is called as in
-        `sha256`."""
+        """Return the names of files that are missing or have changed. `tick` is called with the
+        bytes of each block."""
         return [name for name, stored in self.files.items() if not self._sound(name, stored, tick)]
 
     def _sound(self, name: str, stored: Stored, tick: Callable[[int], object]) -> bool:
@@ -166,8 +166,8 @@ class ModelStore:
         return self.root / ".partial" / self._folder(name, origin).name
 
     def put(self, made: Path, name: str, origin: str, source: Mapping[str, Any]) -> Model:
-        """Give the folder `made`, which lies in a workshop, its final name, and delete its
-        predecessor.
+        """Move the finished folder `made` from its workshop to its final name, and replace an older
+        model.
 
         Files and record are on the disk before the folder has its name.
         """

@@ -12,7 +12,7 @@ from voiceloop.languages.es import SPANISH
 from voiceloop.languages.language import Language
 
 AUTO = "auto"
-"""Stands in place of a code for the language that the recogniser detects."""
+"""Used in place of a code: the language is the one that the recogniser detects."""
 LANGUAGES = {known.code: known for known in (ENGLISH, GERMAN, SPANISH)}
 """The languages that have a module, by code."""
 

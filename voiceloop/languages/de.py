@@ -153,14 +153,15 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
 
 class _GermanNumbers(Numbers):
     def agreeing(self, number: str, gender: Gender) -> str:
-        """Say `number` before a noun. One is an article there: ein Kilometer, eine Stunde."""
+        """Put `number` before a noun into words. There, one is an article: ein Kilometer, eine
+        Stunde."""
         if number == "1":
             return "eine" if gender == "f" else "ein"
         return self.cardinal(number)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """Say `number` by its context. One is an article before a noun: ein Tag, eine Minute, but
-        Kapitel eins."""
+        """Put `number` into words by its context. One is an article before a noun: ein Tag, eine
+        Minute, but Kapitel eins."""
         counts = number == "1" and re.match(r" [A-ZÄÖÜ][^\W\d_]{2}", after)
         if not counts or re.search(r"\b[A-ZÄÖÜ]\w* $", before):
             return super().standing(number, before, after)
@@ -168,8 +169,8 @@ class _GermanNumbers(Numbers):
         return self.agreeing(number, "f" if re.match(feminine, after) else "m")
 
     def inflected(self, number: str, before: str, *, alone: str) -> str:
-        """Say the ordinal of `number` after the text `before`. Its ending is `alone` if no word
-        there determines it."""
+        """Put `number`, after the text `before`, into words as an ordinal. It ends in `alone` if no
+        word there determines its ending."""
         return self.ordinal(number) + _ending(before, alone)
 
 
@@ -198,8 +199,8 @@ _TOLD = (
 
 
 def _ending(before: str, alone: str) -> str:
-    """Return the ending of an ordinal, after its own -e, that the text `before` asks for: `am` 3.
-    -> n."""
+    """Return the letter that an ordinal has after its -e, because of the text `before`: n for `am`,
+    as in am dritten; `alone` if no word determines it."""
     before = before.rstrip() + " "
     if re.search(rf"(?i){_DATIVE}|\b(?:{_WEAK}|jede[nm]|diese[nm]|\w+em) $", before):
         return "n"

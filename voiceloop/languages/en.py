@@ -115,7 +115,7 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
 
 class _EnglishNumbers(Numbers):
     def fraction(self, above: str, below: str) -> str:
-        """Say a fraction: `3`, `4` -> three quarters."""
+        """Put a fraction into words: `3`, `4` -> three quarters."""
         part = {2: "half", 4: "quarter"}.get(int(below)) or self.ordinal(below)
         if int(above) == 1:
             return f"one {part}"

@@ -98,13 +98,14 @@ _NO_NOUN = (
 
 class _SpanishNumbers(Numbers):
     def fractional(self, number: str) -> str:
-        """Say two decimals as one number: tres coma catorce, dos coma cero cinco."""
+        """Put decimals into words, two of them as one number: tres coma catorce, dos coma cero
+        cinco."""
         pair = len(number) == 2 and not number.startswith("0")
         return self.integer(number) if pair else self.digits(number)
 
     def agreeing(self, number: str, gender: Gender) -> str:
-        """Say `number` before a noun: `21` horas -> veintiuna; `21` euros -> veintiún; `200` libras
-        -> doscientas."""
+        """Put `number` before a noun into words: `21` horas -> veintiuna; `21` euros -> veintiún;
+        `200` libras -> doscientas."""
         said = self.cardinal(number)
         if gender == "n" or self.marks[self.decimal] in said:
             return said
@@ -116,7 +117,7 @@ class _SpanishNumbers(Numbers):
         return above + million + re.sub(r"(ciento|quinient|cient)os\b", r"\1as", below)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """Say `number` so that it agrees with the noun after it: una hora, veintiún días,
+        """Put `number` into words that agree with the noun after it: una hora, veintiún días,
         doscientas personas."""
         if not re.match(rf" (?!{_NO_NOUN}\b)[^\W\d_A-Z]{{3,}}", after):
             return self.cardinal(number)
@@ -266,7 +267,7 @@ def _numeric_date(match: Match) -> str:
 
 
 def _date(day: str, month: str, year: str) -> str:
-    """Say a date; empty if there is no such date."""
+    """Put a date into words; empty if there is no such date."""
     if not 1 <= int(month) <= 12 or not 1 <= int(day) <= 31:
         return ""
     name = _MONTHS[int(month) - 1]

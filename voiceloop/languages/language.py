@@ -15,7 +15,7 @@ from itertools import product
 from voiceloop.languages.spoken import SpeakingRules
 
 START, NUMBER = "^", "#"
-"""Entries of endings that stand for the beginning of a turn, and for any number in digits."""
+"""Symbols in endings: `START` is the beginning of a turn, `NUMBER` any number in digits."""
 
 _WORD = re.compile(r"[^\W_]+(?:['.,:-][^\W_]+)*")
 _TYPOGRAPHIC = str.maketrans({"’": "'"})  # noqa: RUF001 - the curly one is meant
@@ -41,8 +41,8 @@ class Language:
     backchannels: frozenset[str] = INTERNATIONAL
     """Words that listeners say out of politeness, as `agreement.normalise` spells them."""
     articles: frozenset[str] = frozenset()
-    """Words that nobody says alone, but that recognisers make of a cough; spelled as by
-    `agreement.normalise`."""
+    """Words that recognisers write for a cough, and that nobody says alone. They are spelled like
+    `backchannels`."""
     sample: str = "Hello! This is how I sound."
     """Text that a voice says when somebody tries it out."""
     apology: str = ""

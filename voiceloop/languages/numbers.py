@@ -58,11 +58,12 @@ def noun(forms: str, gender: Gender = "n") -> Noun:
 
 
 Prefixed = Sequence[tuple[Mapping[str, str], Gender, Mapping[str, str]]]
-"""Tables of units with prefixes: forms by symbol, their gender, and the spoken prefix by written
-prefix."""
+"""Tables of units with prefixes. Each has the forms by symbol, their gender, and the spoken
+prefixes by written prefix."""
 
 Others = Sequence[tuple[str, str, Gender]]
-"""Units without prefixes: symbols with spaces between them, their forms, and their gender."""
+"""Units without prefixes. Each has symbols with spaces between them, their forms, and their
+gender."""
 
 
 def units(
@@ -115,7 +116,8 @@ class Numbers:
         return rf"(?:\d{{1,3}}(?:{re.escape(self.group)}\d{{3}})+(?!\d)|\d+)"
 
     def cardinal(self, number: str) -> str:
-        """Say a number: `1,234.5` -> one thousand two hundred and thirty-four point five.
+        """Put a number into words: `1,234.5` -> one thousand two hundred and thirty-four point
+        five.
 
         `007` is said digit by digit. Marks are those of the language.
         """
@@ -126,39 +128,40 @@ class Numbers:
         return " ".join(said)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """Say `number`, if only the text `before` and `after` it can show its meaning."""
+        """Put `number` into words, if only the text `before` and `after` it can show its
+        meaning."""
         return self.year(number) if YEAR.fullmatch(number) else self.cardinal(number)
 
     def integer(self, number: str) -> str:
-        """Say a whole number, given in digits alone: `21` -> twenty-one."""
+        """Put a whole number, given in digits alone, into words: `21` -> twenty-one."""
         if len(number) > LONGEST or (number.startswith("0") and len(number) > 1):
             return self.digits(number)
         return self.words(int(number))
 
     def fractional(self, number: str) -> str:
-        """Say the digits after the point: `14` -> one four."""
+        """Put the digits after the point into words: `14` -> one four."""
         return self.digits(number)
 
     def digits(self, number: str) -> str:
-        """Say each digit by itself: `042` -> zero four two."""
+        """Put each digit into a word: `042` -> zero four two."""
         return " ".join(self.words(int(digit)) for digit in number)
 
     def ordinal(self, number: str) -> str:
-        """Say a number as an ordinal: `21` -> twenty-first."""
+        """Put an ordinal into words: `21` -> twenty-first."""
         plain = self.ungrouped(number)
         return self.words(int(plain), "ordinal") if len(plain) <= LONGEST else self.digits(plain)
 
     def year(self, number: str) -> str:
-        """Say a number as a year: `1984` -> nineteen eighty-four."""
+        """Put a year into words: `1984` -> nineteen eighty-four."""
         return self.words(int(number), "year" if 1100 <= int(number) < 2100 else "cardinal")
 
     def count(self, number: str, counted: Noun) -> str:
-        """Say a number with its noun: `2`, foot -> two feet."""
+        """Put a number with its noun into words: `2`, foot -> two feet."""
         words = self.agreeing(number, counted.gender)
         return f"{words} {counted.one if number == '1' else counted.many}"
 
     def agreeing(self, number: str, gender: Gender) -> str:
-        """Say `number` in its form before a noun of `gender`."""
+        """Put `number` into words in its form before a noun of `gender`."""
         return self.cardinal(number)
 
     def words(self, number: int, to: str = "cardinal") -> str:

@@ -1,4 +1,4 @@
-"""How a language says written text: its words for signs and units, and rules of its own.
+"""Rules for saying written text in a language: its words for signs and units, and its own rules.
 
 `tts.rules` adds the rules that all languages share. Those take their words from here.
 """
@@ -17,11 +17,12 @@ Match = re.Match[str]
 KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭\u202f"  # noqa: RUF001 - a dash is no minus
 """Signs outside ASCII that have words, or a meaning in the rules."""
 CODE = "\ue000"
-"""Character that replaces text that nobody reads aloud in plain text: code, JSON, a hash."""
+"""Character that stands in plain text for code, JSON, a hash, or other text that nobody reads
+aloud."""
 LETTER = rf"[^\s\d!-/:-@\[-`{{-~{re.escape(KNOWN)}{CODE}]"
 """Pattern of a character of a word."""
 APART = r"(?![^\W_])"
-"""Pattern of a place that no letter or digit follows."""
+"""Pattern that matches where no letter or digit follows."""
 
 
 class Rule(NamedTuple):
@@ -64,20 +65,20 @@ class SpeakingRules:
     magnitudes: Mapping[str, Noun]
     """Words such as million, which stand between a number and its currency."""
     dotted: Mapping[str, str]
-    """Abbreviations that need a period after them. Periods within them may have a space after
+    """Words for abbreviations that need a period after them. A space may follow a period within
     them."""
     undotted: Mapping[str, str]
-    """Abbreviations with or without a period."""
+    """Words for abbreviations with or without a period."""
     asides: Mapping[str, str]
-    """Abbreviations with a period that include a comma after it."""
+    """Words for abbreviations with a period. A comma after it is dropped."""
     number_signs: tuple[str, ...]
     """Abbreviations before a number that are said as `number`."""
     calendar: Mapping[str, str]
-    """Names of days and months, by name and abbreviation; for the ends of a range."""
+    """Full names of days and months, by name and abbreviation."""
     ends: tuple[str, ...]
     """Other words and signs that may follow the first number of a range."""
     numbered: Mapping[str, str]
-    """Abbreviations that count only before a number."""
+    """Words for abbreviations that are read only before a number."""
     dials: str
     """Pattern of words before a telephone number."""
     links: str
@@ -140,7 +141,8 @@ class SpeakingRules:
 
 
 def final(match: Match) -> str:
-    """Return the period of an abbreviation that ends the text, and nothing for other matches."""
+    """Return a period if the match is an abbreviation with a period at the end of the text;
+    otherwise nothing."""
     rest = match.string[match.end() :].lstrip("\"')]")
     return "." if match[0].endswith(".") and not rest.strip() else ""
 

@@ -47,7 +47,7 @@ def _time_in(request: SkillRequest, known: SkillContext, phrases: Phrases) -> An
 
 
 def _time_then(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Tell the time after a duration, or the time that long ago."""
+    """Answer what the time will be after a duration, or what it was that long ago."""
     seconds, later = request.values["duration"], request.kind == "time_later"
     then = known.now + timedelta(seconds=seconds if later else -seconds)
     key = "time later" if later else "time ago"
@@ -72,7 +72,7 @@ def _day(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer
 
 
 def _beside(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Tell the day after a weekday, or the day before it."""
+    """Answer which day comes after a weekday, or before it."""
     weekday, after = request.values["weekday"], request.kind == "day_after"
     other = phrases.weekday((weekday + (1 if after else -1)) % 7)
     key = "day after" if after else "day before"
@@ -80,7 +80,7 @@ def _beside(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
 
 
 def _calendar(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Tell the month, the year or the week."""
+    """Answer with the current month, year or week."""
     now = known.now
     facts = {"month": phrases.month(now.month), "year": now.year, "week": now.isocalendar().week}
     return Answer(phrases.says[request.kind].format(**facts))
@@ -112,7 +112,7 @@ def _days_since(request: SkillRequest, known: SkillContext, phrases: Phrases) ->
 
 
 def _between(first: date, last: date, period: str, phrases: Phrases) -> str:
-    """Say how long it is from one day to another, in whole periods and the remaining days."""
+    """Return the time from one day to another in words: whole periods, and the days that remain."""
     days = (last - first).days
     whole, rest = 0, days
     if period == "week":

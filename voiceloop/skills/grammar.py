@@ -140,8 +140,8 @@ class Grammar:
         return value(words[0], self.phrases.numbers) if len(words) == 1 else None
 
     def _number(self, words: tuple[str, ...]) -> Fraction | None:
-        """Return the number that words mean. An article means one, but before a hundred or more it
-        means nothing."""
+        """Return the number that words mean. An article means one, but nothing before a number of
+        100 or more."""
         if len(words) == 1 and words[0] in self.phrases.articles:
             return Fraction(1)
         if len(words) == 1 and (half := re.fullmatch(self.phrases.halved, words[0])):

@@ -45,7 +45,8 @@ class VoiceAdjustment:
         return 10 ** (self.gain_db / 20)
 
     def changed(self, change: str) -> VoiceAdjustment:
-        """Return a louder, softer, slower, faster or normal adjustment, within the limits."""
+        """Return an adjustment that is louder, softer, slower, faster or normal again, within the
+        limits."""
         match change:
             case "louder":
                 return replace(self, gain_db=min(self.gain_db + GAIN_STEP, GAINS[1]))
@@ -67,7 +68,7 @@ class SkillContext:
     """Current time, with its time zone."""
     timers: Sequence[Timer] = ()
     asked: Sequence[str] = ()
-    """What the user said before, without requests that concern the conversation itself."""
+    """What the user said before, oldest first, without requests about the conversation itself."""
     heard: str = ""
     """What the user heard of the last reply."""
     voice: VoiceAdjustment = VoiceAdjustment()
@@ -81,7 +82,7 @@ class SkillContext:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said to a request, and what is done once it is certain that the request was made."""
+    """What is said to a request, and what is done when it is certain that the user made it."""
 
     text: str
     """Text to say; empty says nothing."""
@@ -96,5 +97,5 @@ class Answer:
     asks_for_time: bool = False
     """True if the answer asks how long a timer should run."""
     aside: bool = False
-    """True if the request concerns the conversation itself. "What did I ask?" never means such a
-    request."""
+    """True if the request is about the conversation itself. The answer to "What did I ask?" skips
+    such requests."""

@@ -21,7 +21,7 @@ from voiceloop.skills.template import Kind, Template, whole
 from voiceloop.skills.words import plain
 
 MOST_BITS = 4096
-"""Most bits of a power."""
+"""Most bits that a power may have."""
 ROOT_PLACES = 30
 """Decimals of a root that is not exact."""
 _BINARY = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "%off": 2, "of": 2, "^": 3}
@@ -252,8 +252,8 @@ def power(base: Fraction, exponent: Fraction) -> Fraction:
 
 
 def root(value: Fraction, degree: int) -> Fraction:
-    """Return a root, exactly if it is a fraction, else with `ROOT_PLACES` decimals. Raises NotASum
-    for the root of a negative number."""
+    """Return the root of `value` of that degree: exact if it is a fraction, else with `ROOT_PLACES`
+    decimals. Raises NotASum if `value` is negative."""
     if value < 0:
         raise NotASum
     above, below = _whole_root(value.numerator, degree), _whole_root(value.denominator, degree)

@@ -27,15 +27,16 @@ Values = Mapping[str, object]
 Kind = Callable[[tuple[str, ...]], object]
 """A function that returns the meaning of words, or None if they have none of this kind."""
 LONGEST_SLOT = 16
-"""Words of the longest slot, which is a sum of five numbers."""
+"""Most words in a slot, enough for a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
 PLACES = ("words", "label")
-"""Kinds of slots whose value is their position, because the text written there is said back."""
+"""Kinds of slots whose value is the position of their words, because the text there is said
+back."""
 NOTHING: Values = {}
 
 
 class WordSpan(NamedTuple):
-    """The position of some words, as indexes."""
+    """The position of some words: the indexes of the first, and of the word after the last."""
 
     start: int
     end: int
@@ -45,15 +46,15 @@ class Template(Protocol):
     """A pattern of words."""
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
-        """Yield each index at which a match from `at` on may end, with `values` and the match's own
-        values."""
+        """Yield each index at which a match that begins at `at` may end, with `values` and the
+        match's own values."""
         ...
 
 
 @lru_cache(maxsize=4096)
 def meaning(kind: Kind, words: tuple[str, ...]) -> object:
-    """Return the meaning of words from a cache: most templates have the same slots at the same
-    places."""
+    """Return the meaning of words from a cache, because most templates have the same slots at the
+    same places."""
     return kind(words)
 
 
@@ -144,8 +145,8 @@ class _Repeated:
 
 
 def compiled(text: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) -> Template:
-    """Compile `text` into a template. It may call the `named` ones, and its slots have these
-    `kinds`."""
+    """Compile `text` into a template. `named` are the templates that it may call, `kinds` the kinds
+    of its slots."""
     pieces = [piece[1] for piece in _PIECE.finditer(text)]
     assert re.sub(r"\s", "", "".join(pieces)) == re.sub(r"\s", "", text), f"not understood: {text}"
     template, end = _choices(pieces, 0, named, kinds)

@@ -78,7 +78,7 @@ def _until(at: datetime, now: datetime) -> int:
 
 
 def _on(at: datetime, key: str, now: datetime, phrases: Phrases) -> str:
-    """Say that something is set, with the day unless that is today."""
+    """Return the text that something is set, with the day unless that is today."""
     days = (at.date() - now.date()).days
     key = key if days == 0 else f"{key} tomorrow" if days == 1 else f"{key} on"
     weekday = phrases.weekday(at.weekday())
@@ -134,7 +134,8 @@ def _left(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answe
 
 
 def _span(timer: Timer, known: SkillContext, phrases: Phrases) -> str:
-    """Say how long a timer still runs; in whole minutes if that is ten minutes or more."""
+    """Return how long a timer still runs, in words; in whole minutes if that is ten minutes or
+    more."""
     seconds = max(0, round((timer.due - known.now).total_seconds()))
     unit = 60 if seconds >= 600 else 1
     return phrases.span(round(seconds / unit) * unit)

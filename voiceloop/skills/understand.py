@@ -13,7 +13,7 @@ from voiceloop.skills.values import SkillRequest
 from voiceloop.skills.words import RequestWord, counted, spelled
 
 MOST_WORDS = 30
-"""Most words of a request. A longer text asks for more than one of these."""
+"""Most words of a request. A longer text makes more than one request."""
 MOST_TRIMMED = 8
 """Most words before or after a request that do not belong to it."""
 
@@ -65,7 +65,7 @@ def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[Requ
 
 
 def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:
-    """Return the indexes at which a request may begin, because only leads stand before them."""
+    """Return the indexes at which a request may begin. Only leads stand before them."""
     found = [0]
     for start in found:
         if start <= MOST_TRIMMED:
@@ -74,7 +74,7 @@ def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:
 
 
 def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
-    """Return the indexes at which a request may end, because only tails stand after them."""
+    """Return the indexes at which a request may end. Only tails stand after them."""
     found = {len(words)}
     for start in range(len(words) - 1, max(0, len(words) - MOST_TRIMMED) - 1, -1):
         if any(end in found for end, _ in tails.ends(words, start, NOTHING)):
@@ -83,7 +83,7 @@ def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
 
 
 def _told(values: Values, said: Sequence[RequestWord], text: str) -> dict[str, Any]:
-    """Return the values, with the written text in place of each position."""
+    """Return the values of slots, with the written text in place of positions."""
     found = dict[str, Any](values)
     for name, place in values.items():
         if isinstance(place, WordSpan):

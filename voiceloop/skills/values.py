@@ -33,14 +33,14 @@ class Clock:
     """True if the same hour in the other half of the day cannot be meant."""
 
     def of(self, half: str) -> Clock:
-        """Return this time in a half of the day, `am` or `pm`."""
+        """Return this time in the given half of the day, `am` or `pm`."""
         return self if self.sure else Clock(self.minutes % NOON + NOON * (half == "pm"), sure=True)
 
     def next(self, now: datetime, *, wakes: bool = False) -> datetime:
         """Return the first moment after `now` at this time.
 
-        If both halves of the day may be meant, return the earlier moment. With `wakes`, return the
-        one in the morning instead.
+        If both halves of the day may be meant, return the earlier moment. With `wakes`, prefer a
+        moment in the morning.
         """
         moments = {self.minutes} if self.sure else {self.minutes, (self.minutes + NOON) % DAY}
         if wakes and not self.sure:
@@ -48,7 +48,7 @@ class Clock:
         return min(_after(now, one) for one in moments)
 
     def on(self, day: date, now: datetime) -> datetime:
-        """Return this time on a day."""
+        """Return this time on the given day, in the time zone of `now`."""
         return now.replace(
             year=day.year, month=day.month, day=day.day, second=0, microsecond=0,
             hour=self.minutes // 60, minute=self.minutes % 60,

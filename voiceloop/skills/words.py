@@ -41,14 +41,15 @@ class NumberWords:
 
     numbers: Numbers
     variants: Sequence[tuple[str, str]]
-    """Other words for numbers: a pattern in a number's words without spaces, and its
+    """Rules for other words of a number: a pattern in its words without spaces, and the
     replacement."""
     more: Mapping[str, int]
     """Further words, with their numbers."""
     scales: Mapping[str, int]
-    """Words that multiply the number before them: thousand, million."""
+    """Words that multiply the number before them, such as thousand and million, with their
+    factors."""
     joins: frozenset[str]
-    """Words that may stand between a thousand and the rest: two thousand *and* five."""
+    """Words that may stand between a thousand and the rest, as in two thousand *and* five."""
     point: frozenset[str]
     """Words that separate the whole number from its decimals."""
     glued: bool = False
@@ -158,8 +159,8 @@ def _digits(word: RequestWord) -> str:
 def _with_decimals(
     number: int, words: Sequence[RequestWord], at: int, how: NumberWords
 ) -> tuple[str, int]:
-    """Add the decimals that follow a number, whose point would stand at `at`. Return the text and
-    the index after it."""
+    """Read the decimals after `number`, whose point would stand at `at`. Return the number as text,
+    and the index after it."""
     digits, end = "", at + 1
     while at < end < len(words) and words[at].text in how.point:
         part, after = _small(words, end, how)

@@ -1,4 +1,4 @@
-"""When each word of a clause sounds, computed from the duration that a model gives to each symbol.
+"""Times of the words of a clause, from the durations that a model gives to its symbols.
 
 Symbols are letters or phonemes, with spaces between groups of them. Mostly a group is one spoken
 word. But a phonemizer says some phrases as one group ("of the"), and a text cleaner splits some
@@ -17,10 +17,10 @@ from typing import NamedTuple
 from voiceloop.types import Span, SpokenWord
 
 MOST = 4
-"""Most words that are said as one group, and most groups that one word becomes."""
+"""Most words that one group may say, and most groups that one word may become."""
 UNEQUAL = 3.0
-"""Cost, in symbols, of each further word or group in a block that has one of each. The value was
-found by trial: 99 in 100 words of English prose get the group in which espeak-ng says them."""
+"""Cost, in symbols, of each word or group after the first in a block. It was found by trial: 99 in
+100 words of English prose get the group in which espeak-ng says them."""
 
 LETTERS_PER_S = 12.0
 """Letters that people say per second. The value is rather slow, so that no word counts as heard too
@@ -37,7 +37,7 @@ class Group(NamedTuple):
 
 
 class AlignedRange(NamedTuple):
-    """A range of words and the range of groups that say them, both as (start, end) without the
+    """A range of words, and the range of groups that say them. Each is (start, end) without the
     end."""
 
     words: tuple[int, int]
@@ -110,8 +110,7 @@ def align(words: Sequence[float], groups: Sequence[float]) -> list[AlignedRange]
 
 
 def _origins(i: int, j: int) -> Iterator[tuple[int, int]]:
-    """Yield the positions (word, group) at which a block that ends before word `i` and group `j`
-    may begin."""
+    """Yield the positions (word, group) at which a block may begin that ends before `i` and `j`."""
     yield i - 1, j - 1
     for more in range(2, MOST + 1):
         yield i - more, j - 1
@@ -149,10 +148,10 @@ class TimedWords:
         self._words = list(words)
 
     def told(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
-        """Return the words that have ended, when `sounded` samples exist after `cut` were trimmed.
+        """Return the words that have ended and were not returned before.
 
-        With `last` no more samples follow. Then all remaining words are returned, and end at
-        `sounded` at the latest.
+        `cut` samples were trimmed at the start, and `sounded` samples followed. With `last` no more
+        follow. Then all other words are returned, and end at `sounded` at the latest.
         """
         ended = [word for word in self._words if last or word.end - cut <= sounded]
         self._words = self._words[len(ended) :]
@@ -171,7 +170,7 @@ class PacedWords:
     """
 
     def __init__(self, spoken: str, spans: Sequence[Span], rate: int, speed: float) -> None:
-        """Set the pace: `rate` samples per second, and `LETTERS_PER_S` at a `speed` of 1."""
+        """Set the pace to `LETTERS_PER_S` times `speed`, with `rate` samples per second."""
         self._letters = _letters(spoken, spans)
         self._pace = rate / (LETTERS_PER_S * speed)
         self._told = 0
@@ -179,13 +178,16 @@ class PacedWords:
         self._sounded = 0
 
     def told(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
-        """Return the words that end within the first `sounded` samples; with `last`, all remaining
-        words. The estimate starts at the trimmed sound, so `cut` is not used."""
+        """Return the words that have ended by `sounded` and were not returned before.
+
+        With `last`, all other words are returned. The times start after the trimmed samples, so
+        `cut` is not used.
+        """
         del cut
         waiting = self._letters[self._told :]
         base, pace = self._end, self._pace
         if last:
-            base = max(base, self._sounded)  # what has not been told has not ended
+            base = max(base, self._sounded)  # other words have not ended before
             pace = (sounded - base) / max(1, sum(waiting))
         ends = [base + round(pace * letters) for letters in accumulate(waiting)]
         words = list[SpokenWord]()

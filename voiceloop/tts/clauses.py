@@ -34,17 +34,17 @@ FORCED_WORDS, FORCED_ANYWHERE = 6, 8
 longer word and a short one, which mostly opens a phrase; after `FORCED_ANYWHERE`, between any
 two."""
 LONG_CHARS, LONGEST_CHARS = 200, 300
-"""Characters after which a later clause ends: from `LONG_CHARS` at any mark, from `LONGEST_CHARS`
-at any word."""
+"""A later clause ends at any mark from `LONG_CHARS` characters on, and at any word from
+`LONGEST_CHARS` on."""
 YOUNG_CHARS, YOUNGEST = 50, 0.25
-"""Until `YOUNG_CHARS` characters have been cut off, `LONG_CHARS` and `LONGEST_CHARS` shrink in
-proportion, but not below the share `YOUNGEST`. Otherwise "Dear Grandmother," would be over before a
-whole long sentence is written."""
+"""While earlier clauses have fewer than `YOUNG_CHARS` characters, `LONG_CHARS` and `LONGEST_CHARS`
+are smaller in proportion, down to the share `YOUNGEST`. Otherwise a clause like "Dear Grandmother,"
+would be over before a whole long sentence is written."""
 CONTEXT = 200
 """Characters before a clause that are kept to interpret it. The sentence splitter sees only those
 of the same sentence."""
 PROBES = ("The ", "the ", "Qx ", "5 ")
-"""Kinds of next words that a sentence end is tested with: one that begins a sentence, one that
+"""Examples of a next word, to test whether a sentence ends: one that begins a sentence, one that
 continues it, a name, a number."""
 
 _CLOSERS = r"[\"'”’»)\]}*_`]*"  # noqa: RUF001
@@ -79,7 +79,8 @@ class ClauseCutter:
     """A cutter for one reply: `feed` it bursts in order, then `flush` it once.
 
     The texts of the clauses, joined, are exactly the reply's text. A clause ends after its mark, so
-    the space that follows begins the next clause. A line break belongs to the clause before it.
+    the space that follows begins the next clause. A line break belongs to the clause before it. The
+    *piece* is the text that has not been cut off yet.
     """
 
     def __init__(self, turn: int, language: Language) -> None:
@@ -233,8 +234,7 @@ class ClauseCutter:
 
 @cache
 def _going_on(spoken: SpeakingRules) -> re.Pattern[str]:
-    """Compile the pattern of text that never ends a clause, although it ends with a mark or a
-    dash."""
+    """Compile a pattern of text after which a clause never ends, even at a mark or a dash."""
     numbered = alternatives(tuple(short for short in spoken.numbered if short.endswith(".")))
     days = alternatives(spoken.calendar)
     return re.compile(rf"(?:{spoken.runs_on}|\b(?:{numbered})|\b(?:{days})\.?\s+[-–])$")  # noqa: RUF001

@@ -31,7 +31,7 @@ from voiceloop.tts.xtts import Xtts
 from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
 
 SINGLE = "default"
-"""Voice of a model with a single speaker, which has no name."""
+"""Name for the voice of a model that has a single speaker without a name."""
 
 
 class _Tap(torch.nn.Module):
@@ -161,7 +161,7 @@ class Coqui:
 
 
 def coqui(config: TtsConfig) -> Tts:
-    """Load a voice of Coqui TTS, as an entry point of `voiceloop.tts`.
+    """Load a voice of Coqui TTS. This is an entry point of `voiceloop.tts`.
 
     `config.model` is a folder or a name in Coqui TTS. `config.voice` is a speaker if the model has
     several. Raises what `load_voice` raises, ConfigError for a speaker that does not exist, and

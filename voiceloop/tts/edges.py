@@ -25,8 +25,8 @@ class Trimmer:
     """A trimmer of one clause while it is synthesised: `feed` it pieces in order, then `finish` it
     once.
 
-    Its output, joined, does not depend on the pieces. It holds back quiet audio, which may be the
-    end, and as much audio before that as the fade-out takes.
+    Its joined output does not depend on where the pieces end. It holds back quiet audio, which may
+    be the end, and as much audio before that as the fade-out takes.
     """
 
     def __init__(self, rate: int) -> None:
@@ -60,7 +60,7 @@ class Trimmer:
         return fade_out(self._risen(rest), self._fall)
 
     def _risen(self, pcm: Pcm) -> Pcm:
-        """Return `pcm`, faded in if it is the first of the clause."""
+        """Return `pcm`, faded in if it begins the clause."""
         if self._begun or not len(pcm):
             return pcm
         self._begun = True
@@ -68,8 +68,10 @@ class Trimmer:
 
 
 def trim(pcm: Pcm, rate: int) -> tuple[Pcm, int]:
-    """Return `pcm` without the silence around it, faded at both ends, and the samples cut at the
-    start."""
+    """Return `pcm` without the silence around it, faded at both ends.
+
+    The second value is the number of samples cut at the start.
+    """
     trimmer = Trimmer(rate)
     trimmed = np.concatenate((trimmer.feed(pcm), trimmer.finish()))
     return trimmed, trimmer.cut if len(trimmed) else 0

@@ -114,5 +114,6 @@ def _word_times(
 
 
 def espeak(config: TtsConfig) -> Tts:
-    """Load espeak-ng, as an entry point of `voiceloop.tts`. Raises ConfigError and EngineError."""
+    """Load espeak-ng. This is an entry point of `voiceloop.tts`. Raises ConfigError and
+    EngineError."""
     return Espeak(config.voice or VOICE, config.speed)

@@ -25,7 +25,7 @@ _SYNCHRONOUS, _DO_NOT_EXIT, _UTF8, _IPA, _POSITION_IS_CHARACTER = 2, 0x8000, 1, 
 _LIST_ENDS, _WORD = 0, 1
 _RATE, _PITCH, _RANGE = 1, 3, 4
 _OWN = 50
-"""The library's value for the pitch that is a voice's own, and for the pitch range that is."""
+"""The value that makes the library use a voice's own pitch, or its own range of pitch."""
 _SWITCH = re.compile(r"\([^()]*\)")
 """Pattern of the marks that the library puts around phonemes of another language."""
 
@@ -189,7 +189,7 @@ class EspeakNg:
 
 
 def _languages(address: int) -> list[tuple[int, str]]:
-    """Read a list in the library's format: a priority byte, a name, a zero byte, and so on; a zero
+    """Read a list of (priority, name): a priority byte and a zero-terminated name each. A zero
     priority ends it."""
     languages = list[tuple[int, str]]()
     while priority := ctypes.string_at(address, 1)[0]:

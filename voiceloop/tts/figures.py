@@ -78,7 +78,7 @@ def _telephone(spoken: SpeakingRules, match: Match) -> str:
     rf"|{_ALONE}\d+(?:-\d+){{2,}}(?![\w-])"
 )
 def _grouped(spoken: SpeakingRules, match: Match) -> str:
-    """Say groups of digits that make no single number. Short groups and years are said as a
+    """Put groups of digits that form no single number into words. Short groups and years become a
     list."""
     groups = re.findall(r"\d+", match[0])
     if all(len(group) < 3 or YEAR.fullmatch(group) for group in groups):
@@ -165,7 +165,7 @@ def _angle(spoken: SpeakingRules, match: Match) -> str:
     r"(?<![^\W\d_])({NUMBER})'(?:\s?(\d{1,2}(?:\.\d+)?)(?:\"|(?!\w)))?(?![\w'])|({NUMBER})\"(?!\w)"
 )
 def _length(spoken: SpeakingRules, match: Match) -> str:
-    """Say feet and inches, unless the sign closes a quotation."""
+    """Put feet and inches into words, unless the sign closes a quotation."""
     before, (feet, inches, alone) = match.string[: match.start()], match.groups()
     if _quoted(before, '"' if alone else "'"):
         return spoken.numbers.standing(alone or feet, before, "")
@@ -258,8 +258,8 @@ def _calendar(spoken: SpeakingRules, match: Match) -> str:
     r"|(?<=\d)\s?[-–]\s?(?=(?:{CALENDAR})\.?\s\d)|(?=\s[-–]\s\d){NAMED}\s[-–]\s"
 )
 def _span(spoken: SpeakingRules, match: Match) -> str:
-    """Say the dash between two amounts: a range if the second is larger, else a minus. Before an
-    equals sign it is always a minus."""
+    """Put a dash between two amounts into words: a range if the second is larger, else a minus.
+    Before an equals sign it is a minus too."""
     before, after = match.string[: match.start()], match.string[match.end() :]
     if " - " in match[0] and re.match(r"[^,;.!?\n]{0,40}=", after):
         return spoken.minus
@@ -302,7 +302,7 @@ def _times(spoken: SpeakingRules, match: Match) -> str:
 
 @FIGURES.add(r"(?<=\d)x(?![\w-])(?!\s?[=+*/^×÷(]|\s-)")
 def _fold(spoken: SpeakingRules, match: Match) -> str:
-    """Say the x in `10x faster`. In an equation, x is a letter."""
+    """Put the x of `10x faster` into words. In an equation it is a letter."""
     return "x" if "=" in match.string[: match.start()] else spoken.fold
 
 
@@ -334,7 +334,7 @@ def _power(spoken: SpeakingRules, match: Match) -> str:
     r"|(?<=[\w)%°²³])\s?([<>])\s?(?=[-+]?{CURRENCY}?[\w(.])"
 )
 def _comparison(spoken: SpeakingRules, match: Match) -> str:
-    """Say a comparison of two things, or a limit as in `takes <5 minutes`."""
+    """Put a comparison of two things into words, or a limit as in `takes <5 minutes`."""
     below, limit = "<" in match[0], match[1] or match[2]
     if limit:
         return spoken.below if below else spoken.above
@@ -388,8 +388,8 @@ def _coded(spoken: SpeakingRules, number: str, before: str, after: str) -> bool:
 def _contexts(spoken: SpeakingRules) -> tuple[re.Pattern[str], ...]:
     """Compile four patterns of text right before a number.
 
-    The number is dialled ("call", "my number is") in the first two, and typed ("PIN", "the code
-    is") in the others.
+    Two are for a number that is dialled ("call", "my number is"), and two for one that is typed
+    ("PIN", "the code is").
     """
     tail = rf"[\s:#=\"'(]*(?:\d[\d ,-]*(?:(?:{spoken.joins}) )?[\d -]*)?$"
     return (

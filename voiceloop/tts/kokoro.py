@@ -86,10 +86,10 @@ class Kokoro:
     def __init__(
         self, name: str, session: Any, styles: Mapping[str, Style], voice: str, speed: float
     ) -> None:
-        """Use a loaded model with `styles` [lengths, 256] by voice. `voice` is one of them, or
-        empty.
+        """Use a loaded model with `styles` [lengths, 256] by voice.
 
-        Raises ConfigError for a voice that does not exist.
+        `voice` is one of them; empty means `PREFERRED` or, without that, the first by name. Raises
+        ConfigError for a voice that does not exist.
         """
         self.name = name
         self._session = session
@@ -128,9 +128,9 @@ class Kokoro:
         yield from deliver(clause, pieces, words, self.rate, speed)
 
     def _parts(self, text: str, language: str, most: int) -> Iterator[list[int]]:
-        """Yield the token ids of `text`; if there are more than `most`, those of its parts.
+        """Yield the token ids of `text`, in parts of at most `most` tokens.
 
-        A part without a letter that the model knows gives nothing.
+        A part without a letter that the model knows is left out.
         """
         said = phonemes(text, language).translate(_HEARD_AS)
         ids = [TOKENS[symbol] for symbol in said if symbol in TOKENS]
@@ -153,7 +153,7 @@ class Kokoro:
 
 
 def kokoro(config: TtsConfig) -> Tts:
-    """Load Kokoro, as an entry point of `voiceloop.tts`.
+    """Load Kokoro. This is an entry point of `voiceloop.tts`.
 
     `config.model` is a pulled model, or a folder with the model and its voices. Raises what
     `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that does not exist.

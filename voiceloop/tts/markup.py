@@ -31,11 +31,11 @@ _COMMANDS = {
     **dict.fromkeys(("circ", "degree"), "°"),
     **dict.fromkeys("left right big quad qquad displaystyle limits begin end".split(), " "),
 }
-"""Signs for commands of LaTeX. Of any other command the name is said."""
+"""Signs for commands of LaTeX. Other commands are said by name."""
 
 
 def _raised(exponent: str) -> str:
-    """Write a superscript on the line: an exponent, or the charge of an ion."""
+    """Return a superscript in plain characters: an exponent, or the charge of an ion."""
     if exponent in ("2", "3"):
         return "²³"[int(exponent) - 2]
     if exponent[-1] in "+-":
@@ -133,8 +133,8 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"([A-Za-zÀ-ɏ]{40})[A-Za-zÀ-ɏ]{24,}", lambda match: match[1]),
     )
 )
-"""Patterns and fillers. The filler replaces the match. If it is empty, the pattern's group `keep`
-stays, if there is one."""
+"""Patterns and fillers. A match is replaced by its filler. If the filler is empty, the pattern's
+group `keep` stays, if there is one."""
 
 _BLOCK = re.compile(rf"`{{3,}}|~{{3,}}|<!--|<(script|style)\b|(?P<json>{JSON.pattern})")
 

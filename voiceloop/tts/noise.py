@@ -23,7 +23,7 @@ class ClauseNoise:
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
-        """Let draws continue where the last step ended, while the context lasts."""
+        """Continue the draws of the last step, while the context lasts."""
         with torch.random.fork_rng(self._cuda):
             if self._left:
                 torch.set_rng_state(self._left[0])

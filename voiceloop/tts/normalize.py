@@ -1,4 +1,4 @@
-"""How written text is said: numbers, signs, abbreviations, addresses, units and times in words.
+"""Text normalisation: numbers, signs, abbreviations, addresses, units and times in words.
 
 There is one pass over the plain text, so nothing is expanded twice. At each place the first of the
 `rules` that matches takes its piece. Every spoken word records how much of the written text has
@@ -44,10 +44,11 @@ class SpokenText(NamedTuple):
 def normalize(
     written: str, language: Language, *, before: str = "", code_said: bool = False
 ) -> SpokenText:
-    """Return how `written`, a clause of a reply, is said in `language`.
+    """Return how `written`, a clause of a reply, is said in `language`; empty if nothing can be
+    said.
 
-    The result is empty if nothing can be said. The text `before` the clause helps to interpret it.
-    A sentence about code replaces the first code, unless `code_said`.
+    The text `before` the clause helps to interpret it. The first code is replaced by a sentence
+    that there is code, unless `code_said`.
     """
     return _join(plain(before).text, plain(written), _compiled(language), code_said)
 

@@ -1,4 +1,4 @@
-"""How synthesis keeps ahead of playback: how much audio to queue, and how much text to say at once.
+"""Pacing of synthesis ahead of playback: how much audio to queue, how much text to say at once.
 
 The first clause and the rest of its sentence are spoken as soon as they are written. Once enough
 audio is queued, there is time to say several sentences at once, which sounds better and costs less.

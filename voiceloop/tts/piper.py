@@ -89,7 +89,7 @@ class Piper:
 
 
 def piper(config: TtsConfig) -> Tts:
-    """Load a Piper voice, as an entry point of `voiceloop.tts`.
+    """Load a Piper voice. This is an entry point of `voiceloop.tts`.
 
     `config.model` is a pulled voice, a folder or an .onnx file. Raises what `catalog.names.find`
     raises, ModelCorrupt, ConfigError for a voice that does not exist, and EngineError for a device

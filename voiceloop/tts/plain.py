@@ -22,7 +22,7 @@ class PlainText(NamedTuple):
 
     text: str
     at: list[int]
-    """For each character, the length of the written text up to the end of its source."""
+    """For each character, the index in the written text after the characters that it stands for."""
 
 
 _UNIFIED = {

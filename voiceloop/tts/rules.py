@@ -82,8 +82,8 @@ def _link(spoken: SpeakingRules, match: Match) -> str:
 
 
 def _place(match: Match) -> str:
-    """Return the host of an address. If its writer left out `https://` and `www.`, the path
-    stays."""
+    """Return the host of a web address. The path is kept if the address has no `https://` and no
+    `www.`."""
     scheme, _, address = match[0].rpartition("://")
     whole = not scheme and not address.startswith("www.")
     address = re.sub(r"^[^/?#]*@|^www\.|[?#].*$|/+$", "", address, flags=re.DOTALL)

@@ -73,8 +73,8 @@ def _symbols(spoken: SpeakingRules, noun: Noun) -> str:
 
 
 def _signs(signs: Iterable[str]) -> str:
-    """Return a pattern of any of `signs`. No letter may stand beside a sign's own first or last
-    letter."""
+    """Return a pattern of any of `signs`. If a sign begins or ends with a letter, no other letter
+    may touch it."""
     longest_first = sorted(signs, key=len, reverse=True)
     return (
         "(?:"

@@ -24,7 +24,8 @@ def sayable(clause: Clause) -> str:
 
 
 def middle(text: str) -> int:
-    """Return the index at which to split `text`: after a mark or else a word, near its middle."""
+    """Return the index at which to split `text`: near its middle, after a mark or else after a
+    word."""
     middle = len(text) // 2
     gaps = [i for i, char in enumerate(text) if char.isspace() and 0 < i]
     marks = [i for i in gaps if text[i - 1] in PAUSE_MS and abs(i - middle) < middle / 2]

@@ -15,9 +15,9 @@ class TokenCount:
         self._length = 0
         """Number of characters so far."""
         self._ends: list[int] = []
-        """End of each token that is not only space, in characters."""
+        """For each token that is not only space, the number of characters up to its end."""
         self._counts: list[int] = []
-        """Number of tokens up to each entry of `_ends`."""
+        """For each entry of `_ends`, the number of tokens up to it."""
 
     def add(self, burst: TokenBurst) -> None:
         """Add the reply's next tokens.

@@ -125,7 +125,7 @@ class Vocoder:
     def decode(self, latent: Tensor, start: int, end: int, condition: Tensor | None = None) -> Pcm:
         """Return the samples of the frames from `start` to `end` of `latent` [1, channels, frames].
 
-        `condition` [1, channels, 1] is the speaker's, if there are several.
+        `condition` [1, channels, 1] describes the speaker, if there are several.
         """
         self._plan(latent, condition)
         frames = latent.shape[-1]

@@ -1,4 +1,4 @@
-"""How the frames of a clause are divided into the windows in which they are decoded."""
+"""Division of a clause's frames into the windows in which they are decoded."""
 
 from __future__ import annotations
 

@@ -51,12 +51,12 @@ SOUND_FILES = (".wav", ".flac", ".ogg", ".mp3")
 
 @dataclass(frozen=True, slots=True)
 class SpeakerLatents:
-    """What describes a voice to the two models; computed once."""
+    """The inputs that describe a voice to the two models. They are computed once."""
 
     latent: Tensor
-    """How the voice speaks, for the GPT: [1, 32, channels]."""
+    """Input of the GPT, [1, 32, channels]: how the voice speaks."""
     embedding: Tensor
-    """How the voice sounds, for the decoder: [1, channels, 1]."""
+    """Input of the decoder, [1, channels, 1]: how the voice sounds."""
 
 
 class Xtts:
@@ -157,9 +157,9 @@ class Xtts:
         yield from deliver(clause, pieces, words, self.rate, self._stretch.speed)
 
     def _parts(self, text: str, language: str) -> Iterator[list[int]]:
-        """Yield the token ids of `text`; if the model cannot say it at once, those of its parts.
+        """Yield the token ids of `text`, in parts that the model can say at once.
 
-        A part without a letter or digit that the model knows gives nothing.
+        A part without a letter or digit that the model knows is left out.
         """
         ids: list[int] | None = None
         if len(text) <= self._tokenizer.char_limits.get(language.partition("-")[0], 250):
@@ -232,8 +232,8 @@ class _Stretch:
         self._scales = [scale for scale in scales if scale != 1]
 
     def __call__(self, latents: Sequence[Tensor]) -> tuple[Tensor, int]:
-        """Return frames [1, channels, frames] for `latents` [1, channels], and the number of frames
-        that more latents would not change."""
+        """Return the frames [1, channels, frames] for `latents`, each [1, channels], and the number
+        of frames that more latents cannot change."""
         frames = torch.cat(list(latents)).T[None]
         certain = len(latents)
         for scale in self._scales:
@@ -266,7 +266,7 @@ def _is_recording(name: str) -> bool:
 
 
 def _recorded(model: Any, path: Path) -> SpeakerLatents:
-    """Make a voice of a recording; the model's settings decide how much of it is used.
+    """Make a voice from a recording; the model's settings decide how much of it is used.
 
     Raises AudioError for a file that cannot be read, or holds too little.
     """

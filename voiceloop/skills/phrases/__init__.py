@@ -11,4 +11,4 @@ from voiceloop.skills.phrases.es import SPANISH
 from voiceloop.skills.phrases.phrases import Phrases
 
 PHRASES: Mapping[str, Phrases] = {one.code: one for one in (ENGLISH, GERMAN, SPANISH)}
-"""Phrases by the language's code."""
+"""The phrases of each language, by its code."""

@@ -41,8 +41,8 @@ class Phrases(ABC):
     rules: Mapping[str, Templates]
     """Templates of each kind of request."""
     times: Sequence[tuple[str, int, int]]
-    """Times of the day: a template with {h:hour}, {m:minute}, {t:written} and {p:half}, the minutes
-    that are added, and the factor of {m}."""
+    """Templates of times of the day, with {h:hour}, {m:minute}, {t:written} and {p:half}. Each has
+    the minutes to add, and the factor of {m}."""
     halves: Mapping[str, str]
     """Templates of the halves of the day, `am` and `pm`."""
     weekdays: Sequence[str]
@@ -55,7 +55,8 @@ class Phrases(ABC):
     feasts: Mapping[str, str]
     """Templates of feasts, by `month-day` or by the name of a `values.Feast`."""
     amounts: Sequence[tuple[str, str]]
-    """Templates of amounts with {n:number} and {u:unit}, and the number that is added to {n}."""
+    """Templates of amounts, with {n:number} and {u:unit}. Each has a number that is added to
+    {n}."""
     halved: str
     """Pattern of a word that means a number and a half."""
     units: Mapping[str, str]
@@ -63,12 +64,11 @@ class Phrases(ABC):
     operators: Mapping[str, str]
     """Words for each sign of `sums`. Answers use the first."""
     sums: Mapping[str, str]
-    """Templates of sums of {a:number} and {b:number} that do not put the sign between them, by
-    sign."""
+    """Templates of sums whose sign is not between {a:number} and {b:number}, by sign."""
     parts: Mapping[int, str]
     """Names of a half, a third and so on, singular and plural."""
     of: str
-    """Words after such a part, as in half `of`."""
+    """Words that may follow a part, such as of in half of; `|` separates them."""
     noise: frozenset[str]
     """Articles that may stand in a sum and mean nothing."""
     cities: Mapping[str, str]
@@ -78,9 +78,9 @@ class Phrases(ABC):
     no_label: frozenset[str]
     """Words that are never the name of a timer."""
     swaps: Mapping[str, str]
-    """Words that change when they are said back: my, your."""
+    """Words that change when they are said back, as my becomes your."""
     says: Mapping[str, str]
-    """Texts of answers."""
+    """Texts of answers, by name."""
 
     @property
     def numbers(self) -> Numbers:
@@ -95,7 +95,7 @@ class Phrases(ABC):
 
     def number(self, value: Fraction, places: int = MOST_PLACES) -> str:
         """Write `value` exactly if it needs at most `places` decimals. Otherwise write it rounded,
-        with the word for about."""
+        after the word for "about"."""
         exact, written = written_number(value, places)
         whole, _, rest = written.partition(".")
         sign, whole = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
@@ -146,7 +146,7 @@ class Phrases(ABC):
         )
 
     def unit(self, unit: str, *, one: bool) -> str:
-        """Return the name of a unit or period, in the singular if it is `one`."""
+        """Return the name of a unit or period, in the singular if `one` is true."""
         forms = (self.units.get(unit) or self.periods[unit]).partition("|")[0].split()
         return (forms[0] if one else forms[-1]).replace("_", " ")
 
@@ -158,7 +158,8 @@ class Phrases(ABC):
 
 
 def written_number(value: Fraction, places: int) -> tuple[bool, str]:
-    """Return whether `value` is exact with `places` decimals, and its digits with a point."""
+    """Return whether `value` is exact with `places` decimals, and the number as digits with a
+    point."""
     exact = round(value, places) == value
     if not exact:
         places = FEW_PLACES
