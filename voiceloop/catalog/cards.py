@@ -1,8 +1,7 @@
-"""Cards, each of which describes a model that can be fetched by name. They are read from
-`cards.toml`.
+"""Cards, each of which describes a model that can be fetched by name; read from `cards.toml`.
 
 A card says what a model is, and which files it has, from which source and with which checksums.
-This module does not know what has been fetched, nor how files are fetched.
+This module does not know what has been fetched, nor how.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from voiceloop.config import PRESETS
 from voiceloop.voices import piper_name
 
 Kind = Literal["asr", "llm", "piper", "kokoro", "turn"]
-"""Kind of a model, which decides what loads it. For a voice it is the synthesizer that it was made
-for."""
+"""Kind of a model, which decides what loads it. A voice is of the kind of its synthesizer."""
 Origin = Literal["hub", "packages"]
 Conversion = Literal["", "gguf", "piper"]
 
@@ -158,8 +156,7 @@ def size(count: float) -> str:
 
 
 def _piper(name: str) -> list[Card]:
-    """Make the card of a Piper voice from its name; none for other names. The licence is in the
-    voice's own model card."""
+    """Make a Piper voice's card from its name. Its licence is in the voice's own model card."""
     voice = piper_name(name)
     if voice is None or voice.within:
         return []

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from voiceloop.catalog.store import Model, ModelStore
 
 LARGE = 500_000_000
-"""Size in bytes from which a GGUF file runs slowly in torch, where its weights are widened to 16
-bits."""
+"""Bytes from which a GGUF file is slow in torch, where its weights are widened to 16 bits."""
 
 Ask = Callable[[str], bool] | None
 """A function that asks the user a yes-or-no question; None if there is nobody to ask."""
@@ -205,11 +204,8 @@ def models_rm(command: ModelsRm) -> int:
 
 
 def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> list[Order]:
-    """Return where to fetch each model: from its first source, or from the next if that is
-    unreachable.
-
-    After a source has not answered, models that have another source do not wait for it again.
-    """
+    """Return where to fetch each model: from its first source, or the next if that is unreachable.
+    After a source has not answered, models with another source do not wait for it again."""
     from voiceloop.catalog.fetch import Unreachable
     from voiceloop.catalog.pull import order
 
@@ -244,8 +240,7 @@ def _agree(
 ) -> None:
     """Show what will be fetched and ask once. Raises ConfigError if the user does not agree.
 
-    `new` names the models that are not here yet; packages of the others were trusted when they
-    came. `known` are all cards.
+    Packages of models that are not `new` were trusted before. `known` are all cards.
     """
     from voiceloop.catalog.cards import size
 
@@ -288,8 +283,7 @@ def _agree(
 
 
 def _published(card: Card, known: Sequence[Card]) -> str:
-    """Describe who publishes a card's packages, and against which checksums its files are
-    checked."""
+    """Describe who publishes a card's packages, and how its files are checked."""
     sums = {file.sha256 for file in card.files}
     hub = [one for one in known if one.name == card.name and one.origin == "hub"]
     original = any(sums <= {file.sha256 for file in one.files} for one in hub)
@@ -355,8 +349,7 @@ def _choices(cards: Sequence[Card], name: str, origin: str | None) -> list[Card]
 
 
 def _origin(store: ModelStore, name: str) -> str | None:
-    """Return where a damaged model came from, so that it is repaired from there; None without a
-    record."""
+    """Return where a damaged model came from, so that it is repaired from there."""
     return next((one for one in ("hub", "packages") if store.known(name, one)), None)
 
 

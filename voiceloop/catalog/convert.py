@@ -81,8 +81,7 @@ def convert_gguf(file: Path, target: Path) -> None:
 
 
 def _ends(told: int | list[int] | None, settings: Mapping[str, Setting]) -> int | list[int] | None:
-    """Return the tokens that end a reply: `told`, and those for the end of a text, a turn and a
-    message."""
+    """Return `told` with the tokens that end a text, a turn and a message."""
     found = told if isinstance(told, list) else [] if told is None else [told]
     for kind in ("eos", "eot", "eom"):
         index = settings.get(f"tokenizer.ggml.{kind}_token_id")
@@ -92,8 +91,7 @@ def _ends(told: int | list[int] | None, settings: Mapping[str, Setting]) -> int 
 
 
 def widen(folder: Path) -> None:
-    """Write 16-bit weights into the folder of a GGUF file, unless they exist. They are rounded to
-    bfloat16.
+    """Write 16-bit weights, rounded to bfloat16, into the folder of a GGUF file that has none.
 
     Raises what `convert` raises.
     """
@@ -143,8 +141,7 @@ def split_piper(file: Path, target: Path) -> None:
 def _split(file: Path, settings: Mapping[str, Setting]) -> TextSplit | None:
     """Return how the tokenizer of a GGUF file splits text; None if it has no such step.
 
-    transformers knows fewer ways. For the others it uses GPT-2's, which does not fit their
-    vocabulary.
+    transformers knows fewer ways, and uses GPT-2's for the others, which is wrong.
     """
     architecture = str(settings.get("general.architecture", ""))
     if not _knows(architecture):
@@ -166,8 +163,7 @@ def _split(file: Path, settings: Mapping[str, Setting]) -> TextSplit | None:
 
 
 def _knows(architecture: str) -> bool:
-    """Return whether transformers can make a configuration for `architecture`. It spells some
-    differently."""
+    """Return whether transformers can configure this architecture, in its own spelling."""
     from transformers.integrations.gguf.gguf_config_mapping import GGUF_CONFIG_ARCHS
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
@@ -180,8 +176,7 @@ def _knows(architecture: str) -> bool:
 
 @contextmanager
 def _written(folder: Path) -> Iterator[None]:
-    """Explain in one line why files cannot be written, also if a library raises errors of its
-    own."""
+    """Explain in one line why files cannot be written, also for errors of libraries."""
     with explained(folder):
         try:
             yield

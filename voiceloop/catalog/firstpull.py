@@ -23,8 +23,7 @@ def choose(
         ModelsPull(names=(preset,)), agreed=True
     ),
 ) -> str | None:
-    """Show the presets, let the user choose one, pull it, and return its name; None for the
-    starter.
+    """Let the user choose a preset, pull it, and return its name; None for the starter.
 
     `ask` shows a text and returns a line. Raises what pulling raises.
     """
@@ -46,8 +45,7 @@ def choose(
 
 
 def ask_terminal(question: str) -> str:
-    """Ask the user at the terminal and return the answer. Raises KeyboardInterrupt if the input
-    ends, as for Ctrl-C."""
+    """Return the user's line. Raises KeyboardInterrupt if the input ends, as for Ctrl-C."""
     sys.stderr.write(question)
     sys.stderr.flush()
     try:

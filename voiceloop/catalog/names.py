@@ -158,8 +158,7 @@ def voice_model(config: TtsConfig) -> str:
 
 
 def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFound:
-    """Return the error for cards that have not been pulled or are damaged. Its hint is to pull
-    `word`."""
+    """Return the error for cards that are not pulled or damaged. Its hint is to pull `word`."""
     damaged = [
         card.title
         for card in absent
@@ -179,8 +178,7 @@ def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFou
 
 
 def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
-    """Return the folder of a model on the hub, which is fetched now unless huggingface_hub's cache
-    has it."""
+    """Return the folder of a hub model. Fetch it unless huggingface_hub's cache has it."""
     if folder := hub.cached(repo, kind):
         return folder
     if not make:
@@ -195,10 +193,10 @@ def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
 
 
 def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool) -> Path:
-    """Return the folder of a file that is a model, and convert the file if that has not been done.
+    """Return the folder of a model file, and convert the file if that has not been done.
 
-    The file is recognised by path, size and time, or by its checksum. A JSON file of the same name
-    beside it is a part of it.
+    The file is recognised by path, size and time, or by checksum. A JSON file beside it, of the
+    same name, is a part of it.
     """
     parts = [path for path in (file, file.with_name(f"{file.name}.json")) if path.is_file()]
     stats = [path.stat() for path in parts]

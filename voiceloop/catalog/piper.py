@@ -29,8 +29,7 @@ SAME_SIZE = {"Add", "Div", "Mul", "LeakyRelu", "Tanh", "Unsqueeze", "Squeeze", "
 
 
 def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """Split a voice into its two graphs. Raises ValueError for a graph that is not a Piper
-    voice."""
+    """Split a voice into its two graphs. Raises ValueError for a graph of another kind."""
     graph = model.graph
     inputs = [entry.name for entry in graph.input]
     (output,) = (entry.name for entry in graph.output)
@@ -50,11 +49,11 @@ def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
 
 
 def reach(graph: onnx.GraphProto, source: str, target: str) -> tuple[int, int, int]:
-    """Return (before, after, hop) for a graph whose input is `source` and whose output is `target`.
+    """Return (before, after, hop) for a graph from `source` to `target`.
 
     A sample of `target` depends on its own frame of `source` and on `before` and `after` frames
-    around it; `hop` is the number of samples per frame. Raises ValueError if something other than a
-    convolution mixes times.
+    around it; a frame has `hop` samples. Raises ValueError if anything but a convolution mixes
+    times.
     """
     hop = math.prod(_times(node, "strides", 1) for node in graph.node if _is_up(node))
     needed = {target: (0, hop - 1)}
@@ -108,8 +107,7 @@ def _from(graph: onnx.GraphProto, source: str) -> set[str]:
 
 
 def _take_noise_in(graph: onnx.GraphProto) -> None:
-    """Replace the two places where noise is drawn by inputs: for the durations, then for the
-    sound."""
+    """Replace the two places that draw noise by inputs: for durations, then for the sound."""
     drawn = [node for node in graph.node if node.op_type == "RandomNormalLike"]
     if len(drawn) != 2:
         raise ValueError(f"it draws noise in {len(drawn)} places, not in two")

@@ -29,27 +29,22 @@ def named_sections(given: Mapping[str, object]) -> set[str]:
 
 
 def wanted(preset: Preset, given: Given) -> list[str]:
-    """Return the models of a preset, each once, without the sections in which the user named
-    one."""
+    """Return the models of a preset, each once, except in sections where the user named one."""
     named = named_sections(given)
     models = preset_models(preset.name)
     return list(dict.fromkeys(models[key] for key in models if key.partition(".")[0] not in named))
 
 
 def absent(preset: Preset, given: Given, store: ModelStore) -> list[Card]:
-    """Return the cards of those `wanted` models that have not been pulled, each from its first
-    source."""
+    """Return the cards of `wanted` models that are not pulled, each from its first source."""
     return [
         variants(cards(), name)[0] for name in wanted(preset, given) if store.find(name) is None
     ]
 
 
 def best_pulled(given: Given, machine: Machine, store: ModelStore) -> str | None:
-    """Return the best preset that the machine can run and whose `wanted` models have all been
-    pulled.
-
-    None if only the starter is left, or if the user named a preset.
-    """
+    """Return the best preset that the machine can run and whose `wanted` models are all pulled.
+    None if only the starter is left, or if the user named a preset."""
     if "preset" in given:
         return None
     for preset in BEST_FIRST:
@@ -60,9 +55,7 @@ def best_pulled(given: Given, machine: Machine, store: ModelStore) -> str | None
 
 
 def settings_of(given: Given) -> tuple[Config, dict[str, str]]:
-    """Return the settings that result from `given`, with their origins.
-
-    A preset that was chosen here sets nothing in sections in which the user named a model.
-    """
+    """Return the settings that result from `given`, with their origins. A preset that was chosen
+    here sets nothing in sections where the user named a model."""
     chosen = "preset" in given and given["preset"][1] == BEST_PULLED
     return merged(given, apart=named_sections(given) if chosen else ())

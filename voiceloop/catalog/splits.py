@@ -1,8 +1,7 @@
 """Ways in which byte-pair tokenizers split text before they merge, by their names in GGUF files.
 
-A GGUF file has the vocabulary and the merges of a tokenizer, but of the split only a name:
-`tokenizer.ggml.pre`. The split of each name is written here as in the tokenizer.json with which the
-model was published.
+A GGUF file has a tokenizer's vocabulary and merges, but only a name for the split:
+`tokenizer.ggml.pre`. Each split is written here as in the tokenizer.json of the original model.
 """
 
 from __future__ import annotations

@@ -80,8 +80,7 @@ class Model:
         return sum(file.bytes for file in self.files.values())
 
     def damaged(self, tick: Callable[[int], object] = lambda count: None) -> list[str]:
-        """Return the names of files that are missing or have changed. `tick` is called with the
-        bytes of each block."""
+        """Return the names of files that are missing or changed. `tick` gets the bytes read."""
         return [name for name, stored in self.files.items() if not self._sound(name, stored, tick)]
 
     def _sound(self, name: str, stored: Stored, tick: Callable[[int], object]) -> bool:
@@ -116,8 +115,8 @@ class ModelStore:
         return [path.name for path in called if self._read(path) is None]
 
     def find(self, name: str, origin: str | None = None) -> Model | None:
-        """Return the model called `name`, from `origin` or else from the hub or packages; None
-        unless its files have the right sizes."""
+        """Return the model called `name`, from `origin` or else from the hub or packages. None
+        unless all its files have the right sizes."""
         for each in [origin] if origin else ["hub", "packages"]:
             model = self._read(self._folder(name, each))
             if model and all(
@@ -129,8 +128,7 @@ class ModelStore:
         return None
 
     def known(self, name: str, origin: str) -> Model | None:
-        """Return the store's record of a model, whether its files are complete or not; None without
-        one."""
+        """Return the store's record of a model, even if files are missing or damaged."""
         return self._read(self._folder(name, origin))
 
     def remove(self, model: Model) -> None:
@@ -144,10 +142,9 @@ class ModelStore:
 
     @contextmanager
     def workshop(self, name: str, origin: str) -> Iterator[Path]:
-        """Yield a folder in which a model is put together. After a failure it stays for the next
-        try.
+        """Yield a folder to put a model together. After a failure it stays for the next try.
 
-        Raises VoiceloopError if another process works in it. On Windows that is not noticed.
+        Raises VoiceloopError if another process works in it. Windows does not notice that.
         """
         folder = self._workshop(name, origin)
         with explained(self.root):
@@ -166,8 +163,7 @@ class ModelStore:
         return self.root / ".partial" / self._folder(name, origin).name
 
     def put(self, made: Path, name: str, origin: str, source: Mapping[str, Any]) -> Model:
-        """Move the finished folder `made` from its workshop to its final name, and replace an older
-        model.
+        """Move the finished folder `made` to its final name, in place of an older model.
 
         Files and record are on the disk before the folder has its name.
         """
@@ -241,8 +237,7 @@ def explained(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _alone(folder: Path, name: str) -> Iterator[None]:
-    """Keep other processes out of the workshop of the model called `name` while the context
-    lasts."""
+    """Keep other processes out of the model's workshop while the context lasts."""
     if fcntl is None:
         yield
         return

@@ -153,15 +153,13 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
 
 class _GermanNumbers(Numbers):
     def agreeing(self, number: str, gender: Gender) -> str:
-        """Put `number` before a noun into words. There, one is an article: ein Kilometer, eine
-        Stunde."""
+        """Put `number` before a noun into words: ein Kilometer, eine Stunde."""
         if number == "1":
             return "eine" if gender == "f" else "ein"
         return self.cardinal(number)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """Put `number` into words by its context. One is an article before a noun: ein Tag, eine
-        Minute, but Kapitel eins."""
+        """Put `number` into words by its context: ein Tag, eine Minute, but Kapitel eins."""
         counts = number == "1" and re.match(r" [A-ZÄÖÜ][^\W\d_]{2}", after)
         if not counts or re.search(r"\b[A-ZÄÖÜ]\w* $", before):
             return super().standing(number, before, after)
@@ -199,8 +197,7 @@ _TOLD = (
 
 
 def _ending(before: str, alone: str) -> str:
-    """Return the letter that an ordinal has after its -e, because of the text `before`: n for `am`,
-    as in am dritten; `alone` if no word determines it."""
+    """Return the letter after an ordinal's -e, by the text `before`: n after `am`; else `alone`."""
     before = before.rstrip() + " "
     if re.search(rf"(?i){_DATIVE}|\b(?:{_WEAK}|jede[nm]|diese[nm]|\w+em) $", before):
         return "n"

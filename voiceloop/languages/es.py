@@ -98,14 +98,12 @@ _NO_NOUN = (
 
 class _SpanishNumbers(Numbers):
     def fractional(self, number: str) -> str:
-        """Put decimals into words, two of them as one number: tres coma catorce, dos coma cero
-        cinco."""
+        """Put decimals into words: tres coma catorce, dos coma cero cinco."""
         pair = len(number) == 2 and not number.startswith("0")
         return self.integer(number) if pair else self.digits(number)
 
     def agreeing(self, number: str, gender: Gender) -> str:
-        """Put `number` before a noun into words: `21` horas -> veintiuna; `21` euros -> veintiún;
-        `200` libras -> doscientas."""
+        """Put `number` before a noun into words: veintiuna horas, veintiún euros."""
         said = self.cardinal(number)
         if gender == "n" or self.marks[self.decimal] in said:
             return said
@@ -117,8 +115,7 @@ class _SpanishNumbers(Numbers):
         return above + million + re.sub(r"(ciento|quinient|cient)os\b", r"\1as", below)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """Put `number` into words that agree with the noun after it: una hora, veintiún días,
-        doscientas personas."""
+        """Put `number` into words that agree with the noun after it: una hora, veintiún días."""
         if not re.match(rf" (?!{_NO_NOUN}\b)[^\W\d_A-Z]{{3,}}", after):
             return self.cardinal(number)
         return self.agreeing(number, "f" if re.match(r" [^\W\d_]+as?\b", after) else "m")
@@ -128,8 +125,7 @@ class _SpanishNumbers(Numbers):
         return re.sub(r"(illón|illones) (?!de )", r"\1 de ", said) if self.even(number) else said
 
     def even(self, number: str) -> bool:
-        """Return whether `number` has nothing below a million, as `1.000.000`. Then it takes de
-        before a noun."""
+        """Return whether `number` is whole millions, which take de before a noun."""
         return bool(re.search(r"[1-9]0{6,}$", self.ungrouped(number)))
 
     def words(self, number: int, to: str = "cardinal") -> str:

@@ -1,5 +1,4 @@
-"""The data of a language for a conversation: words to compare with recognised ones, and speaking
-rules.
+"""The data of a language for conversations: words to compare with recognised ones, speaking rules.
 
 This is plain data with functions of text. This module and its neighbours know nothing of audio,
 models or turns.
@@ -41,8 +40,7 @@ class Language:
     backchannels: frozenset[str] = INTERNATIONAL
     """Words that listeners say out of politeness, as `agreement.normalise` spells them."""
     articles: frozenset[str] = frozenset()
-    """Words that recognisers write for a cough, and that nobody says alone. They are spelled like
-    `backchannels`."""
+    """Words that recognisers write for a cough, spelled as those in `backchannels`."""
     sample: str = "Hello! This is how I sound."
     """Text that a voice says when somebody tries it out."""
     apology: str = ""
@@ -53,11 +51,8 @@ class Language:
     """How written text is said; None leaves that to the synthesizer."""
 
     def asks_for_more(self, text: str) -> bool:
-        """Return whether `text` does not end as something that is finished.
-
-        The longest known ending of the text decides. A text without words is unfinished. If the
-        language has no endings, the result is False.
-        """
+        """Return whether `text` does not end as something finished: its longest known ending
+        decides. Text without words is unfinished, unless the language has no endings."""
         said = ending(text)
         for length in range(len(said), 0, -1):
             tail = " ".join(said[-length:])

@@ -51,19 +51,16 @@ class Noun:
 
 
 def noun(forms: str, gender: Gender = "n") -> Noun:
-    """Make a noun from its forms: `minute minutes`. A single form is singular and plural; `_` is a
-    space."""
+    """Make a noun from its forms: `minute minutes`. One form is both; `_` is a space."""
     one, _, many = forms.partition(" ")
     return Noun(one.replace("_", " "), (many or one).replace("_", " "), gender)
 
 
 Prefixed = Sequence[tuple[Mapping[str, str], Gender, Mapping[str, str]]]
-"""Tables of units with prefixes. Each has the forms by symbol, their gender, and the spoken
-prefixes by written prefix."""
+"""Tables of units: forms by symbol, their gender, and spoken prefixes by written prefix."""
 
 Others = Sequence[tuple[str, str, Gender]]
-"""Units without prefixes. Each has symbols with spaces between them, their forms, and their
-gender."""
+"""Units without prefixes: symbols (spaces between them), their forms, and their gender."""
 
 
 def units(
@@ -116,10 +113,9 @@ class Numbers:
         return rf"(?:\d{{1,3}}(?:{re.escape(self.group)}\d{{3}})+(?!\d)|\d+)"
 
     def cardinal(self, number: str) -> str:
-        """Put a number into words: `1,234.5` -> one thousand two hundred and thirty-four point
-        five.
+        """Put a number into words: `12.5` -> twelve point five; `007` digit by digit.
 
-        `007` is said digit by digit. Marks are those of the language.
+        Marks are those of the language.
         """
         first, *rest = re.split(r"([.,])", self.ungrouped(number))
         said = [self.integer(first)]
@@ -128,8 +124,7 @@ class Numbers:
         return " ".join(said)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """Put `number` into words, if only the text `before` and `after` it can show its
-        meaning."""
+        """Put `number` into words, if its meaning shows only in the text around it."""
         return self.year(number) if YEAR.fullmatch(number) else self.cardinal(number)
 
     def integer(self, number: str) -> str:
@@ -172,8 +167,7 @@ class Numbers:
         return str(said).replace(",", "")
 
     def ungrouped(self, number: str) -> str:
-        """Remove the marks between groups: `1,234.5` -> `1234.5`. The decimal mark is the
-        language's."""
+        """Remove the marks between groups: `1,234.5` -> `1234.5`."""
         group, decimal = re.escape(self.group), re.escape(self.decimal)
         foreign = rf"(\d{{1,3}}(?:{decimal}\d{{3}})+){group}(\d{{1,2}})"
         if other := re.fullmatch(foreign, number):

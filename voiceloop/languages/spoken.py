@@ -17,8 +17,7 @@ Match = re.Match[str]
 KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭\u202f"  # noqa: RUF001 - a dash is no minus
 """Signs outside ASCII that have words, or a meaning in the rules."""
 CODE = "\ue000"
-"""Character that stands in plain text for code, JSON, a hash, or other text that nobody reads
-aloud."""
+"""Character that stands in plain text for text that nobody reads aloud: code, JSON, a hash."""
 LETTER = rf"[^\s\d!-/:-@\[-`{{-~{re.escape(KNOWN)}{CODE}]"
 """Pattern of a character of a word."""
 APART = r"(?![^\W_])"
@@ -36,8 +35,7 @@ class Rules(dict[str, Rule]):
     """Rules by name, in the order in which they are tried."""
 
     def add(self, pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match], str]]:
-        """Return a decorator that adds a rule: `pattern`, with the function that says what it
-        matches."""
+        """Return a decorator that adds a rule: a pattern, and the function that says it."""
 
         def decorated(say: Callable[[Match], str]) -> Callable[[Match], str]:
             self[f"own{say.__name__}"] = Rule(pattern, say)
@@ -52,8 +50,7 @@ class SpeakingRules:
 
     numbers: Numbers
     own: Rules
-    """The language's own rules. They are tried after those for addresses and pairs of numbers, and
-    before all others."""
+    """The language's own rules. Only rules for addresses and pairs of numbers come before them."""
     signs: Mapping[str, str]
     """Words for signs that may stand anywhere."""
     address_signs: Mapping[str, str]
@@ -65,8 +62,7 @@ class SpeakingRules:
     magnitudes: Mapping[str, Noun]
     """Words such as million, which stand between a number and its currency."""
     dotted: Mapping[str, str]
-    """Words for abbreviations that need a period after them. A space may follow a period within
-    them."""
+    """Words for abbreviations that need a period after them."""
     undotted: Mapping[str, str]
     """Words for abbreviations with or without a period."""
     asides: Mapping[str, str]
@@ -141,15 +137,13 @@ class SpeakingRules:
 
 
 def final(match: Match) -> str:
-    """Return a period if the match is an abbreviation with a period at the end of the text;
-    otherwise nothing."""
+    """Return a period if the match is an abbreviation with one at the end of the text."""
     rest = match.string[match.end() :].lstrip("\"')]")
     return "." if match[0].endswith(".") and not rest.strip() else ""
 
 
 def alternatives(words: Mapping[str, object] | tuple[str, ...]) -> str:
-    """Return a pattern of any of `words`, longest first. A space may follow a period within a
-    word."""
+    """Return a pattern of any of `words`, longest first, with optional spaces after periods."""
     longest_first = sorted(words, key=len, reverse=True)
     return "|".join(re.sub(r"\\\.(?=.)", r"\\.\\s?", re.escape(word)) for word in longest_first)
 

@@ -28,6 +28,5 @@ def answer(text: str, code: str, known: SkillContext) -> Answer | None:
 
 
 def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
-    """Return the answer to a request, in the language `code`. None leaves it to the language
-    model."""
+    """Return the answer to a request in the language `code`; None leaves it to the model."""
     return _BY_KIND[request.kind](request, known, PHRASES[code])

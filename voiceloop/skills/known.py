@@ -45,8 +45,7 @@ class VoiceAdjustment:
         return 10 ** (self.gain_db / 20)
 
     def changed(self, change: str) -> VoiceAdjustment:
-        """Return an adjustment that is louder, softer, slower, faster or normal again, within the
-        limits."""
+        """Return a louder, softer, slower, faster or normal voice, within the limits."""
         match change:
             case "louder":
                 return replace(self, gain_db=min(self.gain_db + GAIN_STEP, GAINS[1]))
@@ -97,5 +96,4 @@ class Answer:
     asks_for_time: bool = False
     """True if the answer asks how long a timer should run."""
     aside: bool = False
-    """True if the request is about the conversation itself. The answer to "What did I ask?" skips
-    such requests."""
+    """True if the request is about the conversation itself, so that it is not recalled later."""

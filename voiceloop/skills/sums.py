@@ -1,6 +1,4 @@
-"""Sums in words, computed exactly: `half of 9 plus 3` is 7.5.
-
-The grammar of a sum is:
+"""Sums in words, computed exactly: `half of 9 plus 3` is 7.5. Their grammar is:
 
 sum     = product (+ product | - product)…
 product = power (* power | / power | % power | of power)…
@@ -149,8 +147,7 @@ class _Lexer:
     def _part(
         self, key: tuple[str, ...], end: int, words: tuple[str, ...], found: list[_Token]
     ) -> tuple[_Token | None, int]:
-        """Read a part such as `3 quarters of` or `half of`: add its number to `found`, and return
-        the sign after it."""
+        """Read `3 quarters of` or `half of`: append the number, and return the sign after it."""
         below, name = self._parts[key]
         if end >= len(words) or words[end] not in self._of:
             return None, end
@@ -241,8 +238,7 @@ def _before(sign: str, value: Fraction) -> Fraction:
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction:
-    """Return `base` to the power of `exponent`. Raises NotASum if that is no fraction or too
-    large."""
+    """Return a power. Raises NotASum if it is not a fraction, or too large."""
     if exponent == Fraction(1, 2):
         return root(base, 2)
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
@@ -252,8 +248,8 @@ def power(base: Fraction, exponent: Fraction) -> Fraction:
 
 
 def root(value: Fraction, degree: int) -> Fraction:
-    """Return the root of `value` of that degree: exact if it is a fraction, else with `ROOT_PLACES`
-    decimals. Raises NotASum if `value` is negative."""
+    """Return a root: exact if it is a fraction, else with `ROOT_PLACES` decimals. Raises NotASum
+    for a negative `value`."""
     if value < 0:
         raise NotASum
     above, below = _whole_root(value.numerator, degree), _whole_root(value.denominator, degree)

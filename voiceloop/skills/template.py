@@ -46,15 +46,13 @@ class Template(Protocol):
     """A pattern of words."""
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
-        """Yield each index at which a match that begins at `at` may end, with `values` and the
-        match's own values."""
+        """Yield each index at which a match from `at` on may end, with all values so far."""
         ...
 
 
 @lru_cache(maxsize=4096)
 def meaning(kind: Kind, words: tuple[str, ...]) -> object:
-    """Return the meaning of words from a cache, because most templates have the same slots at the
-    same places."""
+    """Return the meaning of words from a cache, as templates often have the same slots."""
     return kind(words)
 
 
@@ -145,8 +143,7 @@ class _Repeated:
 
 
 def compiled(text: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) -> Template:
-    """Compile `text` into a template. `named` are the templates that it may call, `kinds` the kinds
-    of its slots."""
+    """Compile a template. It may call the `named` ones; `kinds` are the kinds of its slots."""
     pieces = [piece[1] for piece in _PIECE.finditer(text)]
     assert re.sub(r"\s", "", "".join(pieces)) == re.sub(r"\s", "", text), f"not understood: {text}"
     template, end = _choices(pieces, 0, named, kinds)

@@ -134,8 +134,7 @@ def _left(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answe
 
 
 def _span(timer: Timer, known: SkillContext, phrases: Phrases) -> str:
-    """Return how long a timer still runs, in words; in whole minutes if that is ten minutes or
-    more."""
+    """Return how long a timer still runs, in words; from ten minutes on in whole minutes."""
     seconds = max(0, round((timer.due - known.now).total_seconds()))
     unit = 60 if seconds >= 600 else 1
     return phrases.span(round(seconds / unit) * unit)
@@ -158,8 +157,7 @@ def _cancel_all(request: SkillRequest, known: SkillContext, phrases: Phrases) ->
 
 
 def _undo(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Cancel the timer that was just set. Without one, say nothing, because the user wants to hear
-    no more."""
+    """Cancel the timer that was just set. Without one, the user wants to hear no more."""
     found = [one for one in known.timers if one.number == known.just_set]
     return _canceled(found, phrases) if found else Answer("", aside=True)
 

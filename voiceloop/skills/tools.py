@@ -22,8 +22,7 @@ UNITS = {"hours": 3600, "minutes": 60, "seconds": 1}
 
 
 def _tool(tool: str, description: str, required: str = "", **given: str) -> Tool:
-    """Make a tool. `given` maps its arguments to their types; `required` names those that are
-    required."""
+    """Make a tool. `given` maps its arguments to types; `required` lists some of them."""
     properties = {key: {"type": kind} for key, kind in given.items()}
     parameters = {"type": "object", "properties": properties, "required": required.split()}
     return Tool(tool, description, parameters)
@@ -103,8 +102,7 @@ def _cancel_timer(arguments: Mapping[str, object], known: SkillContext) -> Answe
 
 
 def _asked(text: str, kind: str, known: SkillContext) -> Answer:
-    """Return a rule's answer to `text`, or an error if `text` is not understood as a request of
-    `kind`."""
+    """Return a rule's answer to `text`, or an error if that is no request of `kind`."""
     request = understand(text, "en")
     found = reply_to(request, "en", known) if request and request.kind == kind else None
     return _told(result=found.text) if found else _told(error="that cannot be computed")

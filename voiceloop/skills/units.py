@@ -56,8 +56,7 @@ class Converted(NamedTuple):
 
 
 def converted(amounts: Sequence[Amount], targets: Sequence[str]) -> Converted | None:
-    """Convert the total of `amounts` into the first of `targets` that fits; None if none of them
-    does."""
+    """Convert the total of `amounts` into the first unit of `targets` that fits, or return None."""
     for target in targets:
         for units in product(*(one.units for one in amounts)):
             alike = all(UNITS[unit].measures == UNITS[target].measures for unit in units)

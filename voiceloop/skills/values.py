@@ -37,11 +37,8 @@ class Clock:
         return self if self.sure else Clock(self.minutes % NOON + NOON * (half == "pm"), sure=True)
 
     def next(self, now: datetime, *, wakes: bool = False) -> datetime:
-        """Return the first moment after `now` at this time.
-
-        If both halves of the day may be meant, return the earlier moment. With `wakes`, prefer a
-        moment in the morning.
-        """
+        """Return the first moment after `now` at this time. If the half of the day is not sure,
+        that is the earlier of two, or with `wakes` one in the morning."""
         moments = {self.minutes} if self.sure else {self.minutes, (self.minutes + NOON) % DAY}
         if wakes and not self.sure:
             moments = {one for one in moments if one // 60 in MORNING} or moments
@@ -74,8 +71,7 @@ class Day:
     weekday: int | None = None
     """Weekday; Monday is 0."""
     step: int = 0
-    """Which weekday: the last one (-1), the next one after today (1), or the next one from today on
-    (0)."""
+    """The last such weekday (-1), the next after today (1), or the next from today on (0)."""
     day: int | None = None
     month: int | None = None
     year: int | None = None
@@ -83,10 +79,9 @@ class Day:
     """A feast whose date changes from year to year."""
 
     def date(self, today: date, *, past: bool = False) -> date | None:
-        """Return the date of this day.
+        """Return the date; without a year the next one, or the last one if `past`.
 
-        A day without a year is the next one, or the last one if `past`. None for a day that does
-        not exist.
+        None for a day that does not exist.
         """
         if self.offset is not None:
             return _moved(today, self.months, self.offset)

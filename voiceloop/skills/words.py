@@ -41,13 +41,11 @@ class NumberWords:
 
     numbers: Numbers
     variants: Sequence[tuple[str, str]]
-    """Rules for other words of a number: a pattern in its words without spaces, and the
-    replacement."""
+    """Other words of numbers: a pattern in a number's words without spaces, its replacement."""
     more: Mapping[str, int]
     """Further words, with their numbers."""
     scales: Mapping[str, int]
-    """Words that multiply the number before them, such as thousand and million, with their
-    factors."""
+    """Words that multiply the number before them (thousand, million), with their factors."""
     joins: frozenset[str]
     """Words that may stand between a thousand and the rest, as in two thousand *and* five."""
     point: frozenset[str]
@@ -98,8 +96,7 @@ def counted(words: Sequence[RequestWord], how: NumberWords) -> list[RequestWord]
 
 
 def value(word: str, numbers: Numbers) -> Fraction | None:
-    """Return the number that a word in digits means, with the language's marks; None for other
-    words."""
+    """Return the number that a word of digits means, in the language's marks; or None."""
     if not re.fullmatch(r"\d+(?:[.,]\d+)*", word):
         return None
     group = re.escape(numbers.group)
@@ -159,8 +156,7 @@ def _digits(word: RequestWord) -> str:
 def _with_decimals(
     number: int, words: Sequence[RequestWord], at: int, how: NumberWords
 ) -> tuple[str, int]:
-    """Read the decimals after `number`, whose point would stand at `at`. Return the number as text,
-    and the index after it."""
+    """Read the decimals after `number`; its point would be at `at`. Return text and end index."""
     digits, end = "", at + 1
     while at < end < len(words) and words[at].text in how.point:
         part, after = _small(words, end, how)

@@ -1,2 +1,1 @@
-"""Speech synthesis: cutting a reply into clauses, writing them as they are spoken, and the
-synthesizers."""
+"""Speech synthesis: cutting a reply into clauses, their text as it is spoken, and synthesizers."""

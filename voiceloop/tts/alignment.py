@@ -23,8 +23,7 @@ UNEQUAL = 3.0
 100 words of English prose get the group in which espeak-ng says them."""
 
 LETTERS_PER_S = 12.0
-"""Letters that people say per second. The value is rather slow, so that no word counts as heard too
-soon."""
+"""Letters that people say per second; rather few, so that no word counts as heard too soon."""
 
 
 class Group(NamedTuple):
@@ -37,8 +36,7 @@ class Group(NamedTuple):
 
 
 class AlignedRange(NamedTuple):
-    """A range of words, and the range of groups that say them. Each is (start, end) without the
-    end."""
+    """A range of words and the range of groups that say them, as (start, end) without end."""
 
     words: tuple[int, int]
     groups: tuple[int, int]
@@ -68,17 +66,14 @@ def _is_mark(symbol: str) -> bool:
 
 
 def _size(symbols: Sequence[str]) -> int:
-    """Count the sounds that `symbols` stand for: letters, but not the marks of stress and
-    length."""
+    """Count the sounds in `symbols`: letters, without the marks of stress and length."""
     return sum(unicodedata.category(symbol) in ("Ll", "Lu", "Lo") for symbol in symbols if symbol)
 
 
 def align(words: Sequence[float], groups: Sequence[float]) -> list[AlignedRange]:
-    """Divide words and groups, given by their sizes, into matching blocks that differ least in
-    size.
+    """Divide words and groups, given by their sizes, into blocks that differ least in size.
 
-    A block has one word or one group, and at most `MOST` of the other. If no such division exists,
-    one block holds everything.
+    A block has one word or one group. If that is impossible, one block holds everything.
     """
     scale = sum(groups) / sum(words)
     before_word = [scale * size for size in accumulate(words, initial=0.0)]
@@ -150,8 +145,8 @@ class TimedWords:
     def told(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
         """Return the words that have ended and were not returned before.
 
-        `cut` samples were trimmed at the start, and `sounded` samples followed. With `last` no more
-        follow. Then all other words are returned, and end at `sounded` at the latest.
+        `cut` samples were trimmed at the start, and `sounded` followed. With `last`, all other
+        words are returned, and end at `sounded` at the latest.
         """
         ended = [word for word in self._words if last or word.end - cut <= sounded]
         self._words = self._words[len(ended) :]
@@ -178,11 +173,8 @@ class PacedWords:
         self._sounded = 0
 
     def told(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
-        """Return the words that have ended by `sounded` and were not returned before.
-
-        With `last`, all other words are returned. The times start after the trimmed samples, so
-        `cut` is not used.
-        """
+        """Return the words that have ended by `sounded` and were not returned before; with `last`,
+        all others. Times start after the trimmed samples, so `cut` is not used."""
         del cut
         waiting = self._letters[self._told :]
         base, pace = self._end, self._pace

@@ -30,9 +30,8 @@ FIRST_WORDS, FIRST_CHARS = 3, 12
 """The first clause has at least this many words or this many characters, unless its line is
 shorter. A shorter clause would be over before the next one is ready."""
 FORCED_WORDS, FORCED_ANYWHERE = 6, 8
-"""Words without a mark after which the first clause ends. After `FORCED_WORDS` it ends between a
-longer word and a short one, which mostly opens a phrase; after `FORCED_ANYWHERE`, between any
-two."""
+"""Words without a mark after which the first clause ends: `FORCED_WORDS` between a longer word and
+a short one, which mostly opens a phrase; `FORCED_ANYWHERE` between any two."""
 LONG_CHARS, LONGEST_CHARS = 200, 300
 """A later clause ends at any mark from `LONG_CHARS` characters on, and at any word from
 `LONGEST_CHARS` on."""
@@ -41,11 +40,9 @@ YOUNG_CHARS, YOUNGEST = 50, 0.25
 are smaller in proportion, down to the share `YOUNGEST`. Otherwise a clause like "Dear Grandmother,"
 would be over before a whole long sentence is written."""
 CONTEXT = 200
-"""Characters before a clause that are kept to interpret it. The sentence splitter sees only those
-of the same sentence."""
+"""Characters kept before a clause. The sentence splitter sees those of the same sentence."""
 PROBES = ("The ", "the ", "Qx ", "5 ")
-"""Examples of a next word, to test whether a sentence ends: one that begins a sentence, one that
-continues it, a name, a number."""
+"""Next words to test a sentence end: beginning a sentence, continuing one, a name, a number."""
 
 _CLOSERS = r"[\"'”’»)\]}*_`]*"  # noqa: RUF001
 _SENTENCE_END = re.compile(rf"[.!?…]({_CLOSERS})$")
@@ -108,8 +105,7 @@ class ClauseCutter:
         return [clause for char in burst.text for clause in self._push(char)]
 
     def flush(self) -> list[Clause]:
-        """Return the remaining clauses at the end of the reply. The last clause always exists, even
-        if it is empty."""
+        """Return the remaining clauses. The last one always exists, even if it is empty."""
         rest = list[Clause]()
         if self._undecided is not None and self._splits(self._undecided, ""):
             rest.append(self._cut(self._undecided, ends_sentence=True))
@@ -155,8 +151,7 @@ class ClauseCutter:
                 yield self._cut(len(head), ends_sentence=False)
 
     def _ends_before(self, char: str, spaced: bool) -> bool:
-        """Return whether the piece ends as a clause before `char`, the character that follows
-        it."""
+        """Return whether the piece ends as a clause before `char`, which follows it."""
         head = self._piece.rstrip()
         if not spaced:
             return head.endswith("—") and char.isalpha() and self._at_mark(head)
@@ -172,8 +167,7 @@ class ClauseCutter:
 
     @property
     def _age(self) -> float:
-        """Return the factor by which the limits of a clause's length shrink, from `YOUNGEST` to
-        1."""
+        """The factor by which the limits of a clause's length shrink, `YOUNGEST` to 1."""
         return min(max(self._start / YOUNG_CHARS, YOUNGEST), 1.0)
 
     def _at_mark(self, head: str) -> bool:
@@ -181,8 +175,7 @@ class ClauseCutter:
         return allowed and bool(_CLAUSE_END.search(head)) and self._may_cut(head)
 
     def _may_cut(self, head: str, line: bool = False) -> bool:
-        """Return whether `head` can stand alone. The end of a `line` closes all markup except
-        blocks."""
+        """Return whether `head` can stand alone. The end of a `line` closes inline markup."""
         behind = behind_blocks(head)
         if behind is None or not _SAYABLE.search(head) or _ENTITY.search(head):
             return False
@@ -198,8 +191,7 @@ class ClauseCutter:
         return len(head) >= LONGEST_CHARS or not _inside_markup(behind)
 
     def _splits(self, end: int, after: str) -> bool:
-        """Return whether a sentence ends at index `end` of the piece, if `after` follows the
-        piece."""
+        """Return whether a sentence ends at `end` in the piece, if `after` follows."""
         head = self._before + self._piece[:end]
         text = _SPLITTABLE.sub(" ", head + self._piece[end:] + after)
         mark = _SENTENCE_END.search(head)

@@ -35,8 +35,7 @@ SINGLE = "default"
 
 
 class _Tap(torch.nn.Module):
-    """A module in place of a model's decoder. It keeps the speaker condition and returns the
-    latent."""
+    """A module that replaces a decoder. It keeps the condition and returns the latent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -153,8 +152,7 @@ class Coqui:
         return None if speaker is None else torch.tensor([speaker], device=self._device)
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
-        """Return the character of each token. Tokens between and around the text have an empty
-        one."""
+        """Return the character of each token; empty for tokens between and around the text."""
         known = self._model.tokenizer.characters
         silent = {known.blank_id, known.bos_id, known.eos_id}
         return ["" if token in silent else known.id_to_char(token) for token in ids]

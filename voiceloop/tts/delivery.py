@@ -30,8 +30,7 @@ def deliver(
     rate: int,
     speed: float,
 ) -> Steps[SpeechChunk]:
-    """Yield the chunks of a clause. Each of `pieces` is one step, and its flag marks the last
-    one."""
+    """Yield the chunks of a clause. Each of `pieces` is one step; its flag marks the last."""
     trimmer, sounded = Trimmer(rate), 0
     for made, last in pieces:
         pcm = trimmer.feed(made)

@@ -17,16 +17,15 @@ LEAD_MS, TAIL_MS = 3, 10
 """Quiet audio kept before the first audible sample and after the last one, in ms."""
 FADE_IN_MS, FADE_OUT_MS = 2, 8
 PAUSE_MS = {",": 150, ";": 200, ":": 200, ".": 300, "!": 300, "?": 300}
-"""Silence after a clause in ms, by its last mark. Other clauses have none, because the phrase goes
-on."""
+"""Silence after a clause in ms, by its last mark. Without one the phrase goes on."""
 
 
 class Trimmer:
     """A trimmer of one clause while it is synthesised: `feed` it pieces in order, then `finish` it
     once.
 
-    Its joined output does not depend on where the pieces end. It holds back quiet audio, which may
-    be the end, and as much audio before that as the fade-out takes.
+    Its joined output does not depend on the pieces. It holds back quiet audio, which may be the
+    end, and before that as much audio as the fade-out takes.
     """
 
     def __init__(self, rate: int) -> None:
@@ -68,10 +67,7 @@ class Trimmer:
 
 
 def trim(pcm: Pcm, rate: int) -> tuple[Pcm, int]:
-    """Return `pcm` without the silence around it, faded at both ends.
-
-    The second value is the number of samples cut at the start.
-    """
+    """Return `pcm` faded and without the silence around it, and the samples cut at its start."""
     trimmer = Trimmer(rate)
     trimmed = np.concatenate((trimmer.feed(pcm), trimmer.finish()))
     return trimmed, trimmer.cut if len(trimmed) else 0

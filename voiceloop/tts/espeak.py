@@ -35,11 +35,9 @@ class Espeak:
     paces = True
 
     def __init__(self, voice: str, speed: float) -> None:
-        """Choose a voice: a language (`en-us`), a voice's name, or either with a variant
-        (`en-us+f3`).
+        """Choose a language (`en-us`), a voice's name, or either with a variant (`en-us+f3`).
 
-        Raises ConfigError for a voice that does not exist, and EngineError without a working
-        library.
+        Raises ConfigError for an unknown voice, and EngineError without a working library.
         """
         self._library = espeak_ng()
         self.rate = self._library.rate
@@ -82,10 +80,9 @@ class Espeak:
 def _word_times(
     spans: Sequence[Span], starts: Sequence[tuple[int, int]], pcm: Pcm
 ) -> tuple[SpokenWord, ...]:
-    """Return when each span sounds in `pcm`, in samples.
+    """Return when each span sounds in `pcm`, from the first sample of each word of the library.
 
-    `starts` has the character and the first sample of each word that the library reports. The
-    library reports several words for one span (a hyphen), or one word for several spans (a set
+    The library reports several words for one span (a hyphen), or one word for several (a set
     phrase). Spans that share a word share its time in proportion to their length. A word ends with
     its last audible sample, before the pause that follows it.
     """
@@ -114,6 +111,5 @@ def _word_times(
 
 
 def espeak(config: TtsConfig) -> Tts:
-    """Load espeak-ng. This is an entry point of `voiceloop.tts`. Raises ConfigError and
-    EngineError."""
+    """Load espeak-ng, an entry point of `voiceloop.tts`. Raises ConfigError and EngineError."""
     return Espeak(config.voice or VOICE, config.speed)

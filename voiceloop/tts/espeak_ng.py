@@ -161,8 +161,7 @@ class EspeakNg:
         return 0
 
     def _list_voices(self) -> dict[str, str]:
-        """Map every name of a voice to its identifier. If voices share a name, the preferred one
-        has it."""
+        """Map all names to identifiers. A name that voices share is the preferred voice's."""
         ranked = dict[str, tuple[int, str]]()
         for voice in self._list(None):
             identifier = voice.identifier.decode()
@@ -189,8 +188,7 @@ class EspeakNg:
 
 
 def _languages(address: int) -> list[tuple[int, str]]:
-    """Read a list of (priority, name): a priority byte and a zero-terminated name each. A zero
-    priority ends it."""
+    """Read (priority, name) pairs: a byte and a zero-terminated name each, up to a zero byte."""
     languages = list[tuple[int, str]]()
     while priority := ctypes.string_at(address, 1)[0]:
         name = ctypes.string_at(address + 1)

@@ -2,8 +2,7 @@
 
 They cover telephone numbers and codes, dates, money, measures, ranges, arithmetic, and last any
 number. The form of a number, or the words before it, decide whether it is a telephone number or a
-code. The text after it cannot decide, because more than the next word may not have been written
-yet.
+code, never the text after it: more than the next word may not have been written yet.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -78,8 +77,7 @@ def _telephone(spoken: SpeakingRules, match: Match) -> str:
     rf"|{_ALONE}\d+(?:-\d+){{2,}}(?![\w-])"
 )
 def _grouped(spoken: SpeakingRules, match: Match) -> str:
-    """Put groups of digits that form no single number into words. Short groups and years become a
-    list."""
+    """Put groups that form no single number into words; short ones, and years, as a list."""
     groups = re.findall(r"\d+", match[0])
     if all(len(group) < 3 or YEAR.fullmatch(group) for group in groups):
         return ", ".join(spoken.numbers.standing(group, "", "") for group in groups)
@@ -386,11 +384,8 @@ def _coded(spoken: SpeakingRules, number: str, before: str, after: str) -> bool:
 
 @cache
 def _contexts(spoken: SpeakingRules) -> tuple[re.Pattern[str], ...]:
-    """Compile four patterns of text right before a number.
-
-    Two are for a number that is dialled ("call", "my number is"), and two for one that is typed
-    ("PIN", "the code is").
-    """
+    """Compile four patterns of text before a number: two if it is dialled ("call", "my number is"),
+    two if it is typed ("PIN", "the code is")."""
     tail = rf"[\s:#=\"'(]*(?:\d[\d ,-]*(?:(?:{spoken.joins}) )?[\d -]*)?$"
     return (
         re.compile(rf"\b(?:{spoken.dials})\b(?:[\s:,]+(?:{spoken.links})\b)*{tail}"),

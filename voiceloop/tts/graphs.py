@@ -1,7 +1,7 @@
 """Opening of the graphs of voices for onnxruntime, on the CPU or a CUDA GPU.
 
-The GPU needs the build `onnxruntime-gpu`. There, onnxruntime runs each session in a stream of its
-own, which waits for no other.
+A GPU needs the build `onnxruntime-gpu`. It runs a session in a stream of its own, which waits for
+no other.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ SYNTHESIS = 60_000_000
 
 
 def session(file: Path, provider: str = CPU) -> onnxruntime.InferenceSession:
-    """Open a graph. Raises what onnxruntime raises for a damaged file or a provider that does not
-    work."""
+    """Open a graph. Raises onnxruntime's errors for a damaged file or a provider that fails."""
     options = onnxruntime.SessionOptions()
     # onnxruntime does not read this limit itself; with 0 it counts the cores.
     options.intra_op_num_threads = int(os.environ.get(VARIABLE, "0"))
@@ -46,8 +45,7 @@ def session(file: Path, provider: str = CPU) -> onnxruntime.InferenceSession:
 
 
 def voice_part(folder: Path, device: str) -> Iterator[MemoryPart]:
-    """Yield the memory that the graphs in `folder` take on a device of that type. On a GPU it is
-    unknown, so nothing is yielded."""
+    """Yield the memory that the graphs in `folder` take; nothing on a GPU, where it is unknown."""
     if device == "cpu":
         stored = sum(file.stat().st_size for file in folder.rglob("*.onnx"))
         yield MemoryPart("voice", stored + SYNTHESIS)

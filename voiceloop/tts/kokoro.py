@@ -67,12 +67,10 @@ SYMBOLS = {
     171: "→↗↘",
     177: "ᵻ",
 }
-"""The model's symbols. Each key is the token id of the first symbol of its string; the others
-follow it."""
+"""The model's symbols. A key is the token id of its string's first symbol; the others follow."""
 TOKENS = {char: first + i for first, chars in SYMBOLS.items() for i, char in enumerate(chars)}
 _HEARD_AS = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
-"""IPA letters that the model was not taught, with the nearest ones that it was, or None to drop
-them."""
+"""IPA letters that the model does not know, with the nearest that it does, or None."""
 
 Style = npt.NDArray[np.float32]
 
@@ -86,10 +84,9 @@ class Kokoro:
     def __init__(
         self, name: str, session: Any, styles: Mapping[str, Style], voice: str, speed: float
     ) -> None:
-        """Use a loaded model with `styles` [lengths, 256] by voice.
+        """Use a loaded model with `styles` [lengths, 256] by voice. `voice` may be empty.
 
-        `voice` is one of them; empty means `PREFERRED` or, without that, the first by name. Raises
-        ConfigError for a voice that does not exist.
+        Raises ConfigError for a voice that does not exist.
         """
         self.name = name
         self._session = session

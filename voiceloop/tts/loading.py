@@ -98,8 +98,7 @@ def _find(name: str, folder: Path) -> tuple[Path, Path]:
 
 
 def _fetch(name: str) -> tuple[Path, Path]:
-    """Return the files of the weights and the configuration of a voice that Coqui TTS knows by
-    name. They are downloaded once."""
+    """Return the weights and the configuration of a voice of Coqui TTS; downloaded once."""
     from TTS.utils.manage import LICENSE_URLS, ModelManager
 
     manager = ModelManager(progress_bar=True)

@@ -46,8 +46,7 @@ def _raised(exponent: str) -> str:
 _INLINE = "a|b|i|u|s|em|strong|code|span|sub|sup|small|mark|kbd|speak"
 """Tags that may stand inside words. All other tags separate words."""
 _TAG = r"(?:(?<![\w)])</?{name}\b[^<>\n]*>|</?{name}(?:\s[^<>\n]*=[^<>\n]*|\s*/?)>)"
-"""Pattern of a tag called `name`. Right after a word, its attributes must have values, because `x<y
-and z>3` is a comparison."""
+"""Pattern of a tag. Right after a word its attributes need values: `x<y and z>3` is none."""
 _MATH_CHARS = 60
 """Characters of the longest formula between dollar signs. A longer text may be about money."""
 
@@ -133,8 +132,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"([A-Za-zÀ-ɏ]{40})[A-Za-zÀ-ɏ]{24,}", lambda match: match[1]),
     )
 )
-"""Patterns and fillers. A match is replaced by its filler. If the filler is empty, the pattern's
-group `keep` stays, if there is one."""
+"""Patterns and fillers. A filler replaces a match; an empty one leaves the group `keep`, if any."""
 
 _BLOCK = re.compile(rf"`{{3,}}|~{{3,}}|<!--|<(script|style)\b|(?P<json>{JSON.pattern})")
 

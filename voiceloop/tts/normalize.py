@@ -45,11 +45,8 @@ def normalize(
     written: str, language: Language, *, before: str = "", code_said: bool = False
 ) -> SpokenText:
     """Return how `written`, a clause of a reply, is said in `language`; empty if nothing can be
-    said.
-
-    The text `before` the clause helps to interpret it. The first code is replaced by a sentence
-    that there is code, unless `code_said`.
-    """
+    said. The text `before` the clause helps to interpret it. A sentence about code replaces the
+    first code, unless `code_said`."""
     return _join(plain(before).text, plain(written), _compiled(language), code_said)
 
 

@@ -44,8 +44,7 @@ class Pace:
     def lead_s(self) -> float:
         """Seconds of audio to queue before playback begins, so that it does not run dry.
 
-        With a lead of REPLY_S (1 - COMFORTABLE / factor), synthesis of a reply of `REPLY_S` ends
-        before its playback does.
+        After REPLY_S (1 - COMFORTABLE / factor), a reply of `REPLY_S` is made before it is played.
         """
         factor = self.factor
         return 0.0 if factor <= COMFORTABLE else REPLY_S * (1 - COMFORTABLE / factor)

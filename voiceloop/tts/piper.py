@@ -69,7 +69,7 @@ class Piper:
     def synthesize(
         self, clause: Clause, voice: str | None = None, speed: float = 1.0
     ) -> Steps[SpeechChunk]:
-        """Speak a clause in chunks. A clause with nothing to say gives one chunk without audio.
+        """Speak a clause in chunks. Without anything to say it gives one chunk without audio.
         Raises ModelCorrupt."""
         chosen = self.voice if voice is None else voice
         model = self._models[chosen]

@@ -41,8 +41,7 @@ class Description:
     folder: Path
     rate: int
     language: str
-    """espeak-ng's voice for the phonemes, such as `en-us`; the language code if the voice reads
-    letters."""
+    """espeak-ng's voice (`en-us`); the language code if the voice reads letters."""
     phonemes: bool
     """True if the voice reads phonemes, False if it reads letters."""
     ids: Mapping[str, Sequence[int]]
@@ -107,8 +106,7 @@ class PiperVoice:
     """A loaded voice, for one thread at a time."""
 
     def __init__(self, described: Description, opened: Callable[[Path], Any] = session) -> None:
-        """Load the voice with `opened`, which opens a graph on its device. Raises ModelCorrupt, and
-        the VoiceloopErrors of `opened`."""
+        """Load the voice; `opened` opens a graph. Raises ModelCorrupt, and what `opened` raises."""
         self.described = described
         with _readable(described.name):
             self._encoder = opened(described.folder / FIRST_HALF)
@@ -167,8 +165,7 @@ class PiperVoice:
         return {"sid": np.array([speakers[name]], np.int64)} if speakers else {}
 
     def _read(self, text: str) -> tuple[list[int], list[str]]:
-        """Return the token ids of `text`, and the character of each id, which is empty for silent
-        ids."""
+        """Return the token ids of `text`, and the character of each; empty for silent ids."""
         known = self.described.ids
         ids, symbols = [*known[BEGIN]], [""] * len(known[BEGIN])
         for symbol in ("", *self._symbols(text)):

@@ -1,8 +1,7 @@
 """Written text without its markup: the characters to say, and where each of them came from.
 
-Markup, emoji and invisible characters are removed, and code is replaced by a mark. The many forms
-of quotes, spaces, digits and letters become one form each. This module does not know how anything
-is pronounced.
+Markup, emoji and invisible characters are removed; a mark replaces code. The many forms of quotes,
+spaces, digits and letters become one. This module does not know how anything is pronounced.
 """
 
 # ruff: noqa: RUF001 - the look-alikes are the subject
@@ -41,8 +40,7 @@ _UNIFIED = {
 
 
 def plain(written: str) -> PlainText:
-    """Return the characters of `written` that are said, in unified forms. `CODE` stands for
-    code."""
+    """Return the characters of `written` that are said, in unified forms; `CODE` replaces code."""
     text = _without_blocks(written)
     for pattern, filler in MARKUP:
         text = _rewrite(text, pattern, filler)

@@ -82,8 +82,7 @@ def _link(spoken: SpeakingRules, match: Match) -> str:
 
 
 def _place(match: Match) -> str:
-    """Return the host of a web address. The path is kept if the address has no `https://` and no
-    `www.`."""
+    """Return the host of a web address, with its path if it has no `https://` and no `www.`."""
     scheme, _, address = match[0].rpartition("://")
     whole = not scheme and not address.startswith("www.")
     address = re.sub(r"^[^/?#]*@|^www\.|[?#].*$|/+$", "", address, flags=re.DOTALL)

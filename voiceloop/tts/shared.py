@@ -1,5 +1,4 @@
-"""Rules that languages share: patterns with placeholders for each language's own words and
-signs."""
+"""Rules that languages share: patterns with placeholders for each language's words and signs."""
 
 from __future__ import annotations
 
@@ -16,12 +15,10 @@ _PLACE = re.compile(r"\{([A-Z_]+)\}")
 
 
 class Shared(dict[str, tuple[str, Say]]):
-    """Rules by name, in the order in which they are tried, with placeholders for a language's
-    words."""
+    """Rules by name, in the order of trial, with placeholders for a language's words."""
 
     def add(self, pattern: str) -> Callable[[Say], Say]:
-        """Return a decorator that adds a rule: `pattern`, with the function that says what it
-        matches."""
+        """Return a decorator that adds a rule: a pattern, and the function that says it."""
 
         def decorated(say: Say) -> Say:
             self[say.__name__] = (pattern, say)
@@ -73,8 +70,7 @@ def _symbols(spoken: SpeakingRules, noun: Noun) -> str:
 
 
 def _signs(signs: Iterable[str]) -> str:
-    """Return a pattern of any of `signs`. If a sign begins or ends with a letter, no other letter
-    may touch it."""
+    """Return a pattern of any of `signs`. No other letter may touch a letter at a sign's end."""
     longest_first = sorted(signs, key=len, reverse=True)
     return (
         "(?:"

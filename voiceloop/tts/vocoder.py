@@ -108,8 +108,7 @@ class Vocoder:
     """A decoder of Coqui TTS with fixed weights, which runs in windows."""
 
     def __init__(self, decoder: Any, lengths: Sequence[int] = ()) -> None:
-        """Fix the weights of `decoder`. Its inputs are padded to one of `lengths` where
-        possible."""
+        """Fix the weights of `decoder`. Pad its inputs to one of `lengths` if possible."""
         fix_weights(decoder)
         self._decoder = decoder
         self._lengths = lengths
@@ -142,8 +141,7 @@ class Vocoder:
         return pcm[(start - begin + left) * self.hop : stop].float().cpu().numpy()
 
     def _plan(self, latent: Tensor, condition: Tensor | None) -> None:
-        """Run all `lengths` once before the first window, on the thread that decodes, because plans
-        are kept by thread."""
+        """Run all `lengths` before the first window. Plans are kept by thread."""
         if not self._planned:
             for length in self._lengths:
                 self._decoder(latent.new_zeros(1, latent.shape[1], length), g=condition)

@@ -38,8 +38,7 @@ from voiceloop.types import Clause, Pcm, SpeechChunk
 STEP = 10
 """Most tokens that one step generates. A token stands for about 46 ms of sound."""
 FIRST, LARGEST = 10, 40
-"""Tokens of the first window and of the largest. Each window has twice the tokens of the one
-before."""
+"""Tokens of the first window and of the largest; each has twice those of the one before."""
 LANGUAGE = "en"
 """Language of a voice whose name has none."""
 LEAST_S, MOST_S = 3.0, 30.0
@@ -70,11 +69,10 @@ class Xtts:
     def __init__(
         self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
     ) -> None:
-        """Take over `model`, an `Xtts` of the library, and change it.
+        """Take over `model`, an `Xtts`, and change it. `voice` is a speaker, a recording or empty.
 
-        `voice` is a speaker or a recording; empty means the first speaker. Raises ConfigError for a
-        voice that does not exist, AudioError for a recording that is of no use, and EngineError for
-        a language that needs another package.
+        Raises ConfigError for a voice that does not exist, AudioError for a recording that is of no
+        use, and EngineError for a language that needs another package.
         """
         self.name = f"coqui {name}"
         config = model.config
@@ -111,8 +109,8 @@ class Xtts:
         return sorted(self._speakers)
 
     def check_voice(self, name: str) -> None:
-        """Raise ConfigError for an unknown speaker or language, and EngineError for a language that
-        needs another package."""
+        """Raise ConfigError for an unknown speaker or language, EngineError if the language needs
+        another package."""
         speaker, language = _parted(name)
         known = self.voices()
         if not known:
@@ -179,8 +177,7 @@ class Xtts:
     def _pieces(
         self, ids: list[int], speaker: SpeakerLatents, noise: ClauseNoise, *, final: bool
     ) -> Iterator[tuple[Pcm, bool]]:
-        """Yield the samples of one part that are certain after each step, with a flag for the
-        clause's last."""
+        """Yield samples of a part once they are certain, with a flag for the clause's last."""
         thoughts, prefix = self._think(ids, speaker)
         latents: list[Tensor] = []
         size, decoded, start, over = FIRST, 0, 0, False
@@ -203,8 +200,7 @@ class Xtts:
 
     @torch.inference_mode()
     def _think(self, ids: list[int], speaker: SpeakerLatents) -> tuple[Iterator[Any], Tensor]:
-        """Return a generator of the GPT's tokens with their hidden states [1, channels], and the
-        prompt's embeddings."""
+        """Return the GPT's tokens with hidden states [1, channels], and the prompt's embeddings."""
         text = torch.tensor([ids], device=self._device)
         given = self._gpt.compute_embeddings(speaker.latent, text)
         thoughts = self._gpt.get_generator(

@@ -55,8 +55,7 @@ class Phrases(ABC):
     feasts: Mapping[str, str]
     """Templates of feasts, by `month-day` or by the name of a `values.Feast`."""
     amounts: Sequence[tuple[str, str]]
-    """Templates of amounts, with {n:number} and {u:unit}. Each has a number that is added to
-    {n}."""
+    """Templates of amounts, with {n:number} and {u:unit}, and the number to add to {n}."""
     halved: str
     """Pattern of a word that means a number and a half."""
     units: Mapping[str, str]
@@ -158,8 +157,7 @@ class Phrases(ABC):
 
 
 def written_number(value: Fraction, places: int) -> tuple[bool, str]:
-    """Return whether `value` is exact with `places` decimals, and the number as digits with a
-    point."""
+    """Return whether `value` is exact with `places` decimals, and its digits with a point."""
     exact = round(value, places) == value
     if not exact:
         places = FEW_PLACES
