@@ -113,7 +113,7 @@ class _Lexer:
         return _Token(self._phrases.number(value), number=value)
 
     def sign(self, sign: str) -> _Token:
-        """Return the token of a sign, in the words of answers."""
+        """Return the token of a sign, worded as in answers."""
         return _Token(self._phrases.operators[sign].partition("|")[0], sign)
 
     def tokens(self, words: tuple[str, ...]) -> list[_Token]:

@@ -71,7 +71,7 @@ def _size(symbols: Sequence[str]) -> int:
 
 
 def align(words: Sequence[float], groups: Sequence[float]) -> list[AlignedRange]:
-    """Divide words and groups, given by their sizes, into blocks that differ least in size.
+    """Divide words and groups, given by their sizes, into matching blocks whose sizes differ least.
 
     A block has one word or one group. If that is impossible, one block holds everything.
     """

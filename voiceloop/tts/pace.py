@@ -44,7 +44,7 @@ class Pace:
     def lead_s(self) -> float:
         """Seconds of audio to queue before playback begins, so that it does not run dry.
 
-        After REPLY_S (1 - COMFORTABLE / factor), a reply of `REPLY_S` is made before it is played.
+        The lead is REPLY_S (1 - COMFORTABLE / factor), or 0 for an engine that is fast enough.
         """
         factor = self.factor
         return 0.0 if factor <= COMFORTABLE else REPLY_S * (1 - COMFORTABLE / factor)
