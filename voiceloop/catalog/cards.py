@@ -205,7 +205,7 @@ def _wheel(table: Mapping[str, Any]) -> Wheel:
 
 
 def _problem(card: Card) -> str | None:
-    """Return a description of what is wrong with a card; None if nothing is."""
+    """Describe the fault of a card; None if it has none."""
     names = [file.name for file in card.files]
     if card.kind not in get_args(Kind) or card.convert not in get_args(Conversion):
         return "an unknown kind or conversion"

@@ -19,7 +19,7 @@ LONGEST_LABEL = 2
 MOST_S = 3650 * 86_400
 """Longest duration that is understood, in seconds."""
 DURATION = ("second", "minute", "quarter hour", "three quarter hour", "hour", "day", "week")
-"""Units of which a duration may consist."""
+"""Units that a duration may have."""
 _OFFSETS = {"today": 0, "tomorrow": 1, "after tomorrow": 2, "yesterday": -1, "before yesterday": -2}
 _PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
 """Months and days of each period."""

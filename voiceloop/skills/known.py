@@ -1,4 +1,4 @@
-"""What answers depend on besides the request, and the answers themselves."""
+"""The context of a request and the answer to it, which all skills share."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class VoiceAdjustment:
 
 @dataclass(frozen=True, slots=True)
 class SkillContext:
-    """What is known of the conversation when a request is made."""
+    """The state of the conversation when a request is made."""
 
     now: datetime
     """Current time, with its time zone."""
@@ -81,7 +81,7 @@ class SkillContext:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said to a request, and what is done when it is certain that the user made it."""
+    """A text for a request, and effects, which follow once it is certain that the user made it."""
 
     text: str
     """Text to say; empty says nothing."""
