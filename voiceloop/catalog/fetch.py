@@ -111,7 +111,7 @@ class Question(Generic[T]):
         self._thread.start()
 
     def answer(self, seconds: float, host: str) -> T:
-        """Return or raise what the call does, or raise Unreachable after some `seconds`."""
+        """Return or raise what the call does. Raises Unreachable after some `seconds`."""
         self._thread.join(seconds)
         if self._errors:
             raise self._errors[0]

@@ -140,7 +140,7 @@ class Grammar:
         return value(words[0], self.phrases.numbers) if len(words) == 1 else None
 
     def _number(self, words: tuple[str, ...]) -> Fraction | None:
-        """Return the number of words. An article is one, but nothing before 100 or more."""
+        """Read a number. An article means one, but is ignored before 100 or more."""
         if len(words) == 1 and words[0] in self.phrases.articles:
             return Fraction(1)
         if len(words) == 1 and (half := re.fullmatch(self.phrases.halved, words[0])):

@@ -238,7 +238,7 @@ def _before(sign: str, value: Fraction) -> Fraction:
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction:
-    """Return a power. Raises NotASum if it is not a fraction, or too large."""
+    """Return `base` ** `exponent`. Raises NotASum if that is no fraction, or too large."""
     if exponent == Fraction(1, 2):
         return root(base, 2)
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())

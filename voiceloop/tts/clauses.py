@@ -42,7 +42,7 @@ would be over before a whole long sentence is written."""
 CONTEXT = 200
 """Characters kept before a clause. The sentence splitter sees those of the same sentence."""
 PROBES = ("The ", "the ", "Qx ", "5 ")
-"""Next words to test a sentence end: beginning a sentence, continuing one, a name, a number."""
+"""Trial words after a possible sentence end: a beginning, a continuation, a name, a number."""
 
 _CLOSERS = r"[\"'”’»)\]}*_`]*"  # noqa: RUF001
 _SENTENCE_END = re.compile(rf"[.!?…]({_CLOSERS})$")

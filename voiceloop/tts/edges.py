@@ -17,7 +17,7 @@ LEAD_MS, TAIL_MS = 3, 10
 """Quiet audio kept before the first audible sample and after the last one, in ms."""
 FADE_IN_MS, FADE_OUT_MS = 2, 8
 PAUSE_MS = {",": 150, ";": 200, ":": 200, ".": 300, "!": 300, "?": 300}
-"""Silence after a clause in ms, by its last mark. Without one the phrase goes on."""
+"""Silence after a clause in ms, by its last mark. Without a mark there is none."""
 
 
 class Trimmer:
