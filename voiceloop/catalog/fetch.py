@@ -84,9 +84,9 @@ def fetch(wanted: Wanted, folder: Path, bar: ProgressBar) -> Path:
     with explained(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
     for last in (False, True):
-        there = path.stat().st_size if path.is_file() else 0
-        bar.advance(min(there, wanted.bytes))
-        if there < wanted.bytes:
+        present = path.stat().st_size if path.is_file() else 0
+        bar.advance(min(present, wanted.bytes))
+        if present < wanted.bytes:
             _complete(wanted, path, bar)
         if path.stat().st_size == wanted.bytes and wanted.matches(path):
             return path
@@ -138,7 +138,7 @@ def _complete(wanted: Wanted, path: Path, bar: ProgressBar) -> None:
     while failures < TRIES:
         before = path.stat().st_size if path.is_file() else 0
         try:
-            return _continue(wanted, path, before, bar)
+            return _append_once(wanted, path, before, bar)
         except ConnectionError as error:
             after = path.stat().st_size if path.is_file() else 0
             failures = 1 if after > before else failures + 1
@@ -146,7 +146,7 @@ def _complete(wanted: Wanted, path: Path, bar: ProgressBar) -> None:
     raise Unreachable(host_of(wanted.url), why)
 
 
-def _continue(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> None:
+def _append_once(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> None:
     """Append what one connection gives. Raises ConnectionError if it breaks off, and Unreachable if
     none can be made."""
     import httpx2

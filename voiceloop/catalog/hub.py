@@ -40,15 +40,15 @@ def list_card(card: Card) -> Listing:
 
     Raises Unreachable, ModelNotFound, and ModelCorrupt if hub and card do not agree.
     """
-    revision, there = _files(card.repo, card.revision)
+    revision, entries = _files(card.repo, card.revision)
     files: list[Wanted] = []
     for file in card.files:
         path = f"{card.folder}/{file.name}".lstrip("/")
-        if path not in there:
+        if path not in entries:
             raise ModelNotFound(
                 f"{card.repo} on the hub has no {path}", "a newer voiceloop may know more"
             )
-        found = _wanted(card.repo, revision, file.name, path, there[path])
+        found = _wanted(card.repo, revision, file.name, path, entries[path])
         digest = f"sha256:{file.sha256}" if file.sha256 else found.digest
         # For small files the hub gives only git's blob id, which no card has.
         other = found.digest.startswith("sha256:") and found.digest != digest
@@ -66,18 +66,18 @@ def list_repo(repo: str, kind: Kind) -> Listing:
 
     Raises Unreachable, and ModelNotFound for a repository that does not exist or has no such model.
     """
-    revision, there = _files(repo, None)
-    names = [name for name in there if re.fullmatch(WANTED[kind], name)]
+    revision, entries = _files(repo, None)
+    names = [name for name in entries if re.fullmatch(WANTED[kind], name)]
     if not any(re.fullmatch(WEIGHTS[kind], name) for name in names):
         what = "CTranslate2 Whisper model (model.bin)" if kind == "asr" else "safetensors weights"
-        single = any(name.endswith(".gguf") for name in there) and kind == "llm"
+        single = any(name.endswith(".gguf") for name in entries) and kind == "llm"
         hint = (
             "download one of its .gguf files, and name that"
             if single
             else "name another repository"
         )
         raise ModelNotFound(f"{repo} on the hub has no {what}", hint)
-    files = (_wanted(repo, revision, name, name, there[name]) for name in names)
+    files = (_wanted(repo, revision, name, name, entries[name]) for name in names)
     return Listing(repo, revision, tuple(files))
 
 

@@ -35,7 +35,7 @@ def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     (output,) = (entry.name for entry in graph.output)
     seam = _only(n for n in graph.node if SEAM_WEIGHT in n.input).input[0]
     durations = _only(n for n in graph.node if n.op_type == "Ceil").output[0]
-    _take_noise_in(graph)
+    _make_noise_inputs(graph)
     model = onnx.shape_inference.infer_shapes(model)
     extractor = Extractor(model)
     first = extractor.extract_model([*inputs, TEXT_NOISE, NOISE], [seam, durations])
@@ -55,9 +55,9 @@ def reach(graph: onnx.GraphProto, source: str, target: str) -> tuple[int, int, i
     around it; a frame has `hop` samples. Raises ValueError if anything but a convolution mixes
     times.
     """
-    hop = math.prod(_times(node, "strides", 1) for node in graph.node if _is_up(node))
+    hop = math.prod(_first_number(node, "strides", 1) for node in graph.node if _is_up(node))
     needed = {target: (0, hop - 1)}
-    after_source = _from(graph, source)
+    after_source = _dependents(graph, source)
     for node in reversed(graph.node):  # nodes are in the order of computation
         spans = [needed[name] for name in node.output if name in needed]
         if not spans:
@@ -78,9 +78,9 @@ def _needs(node: onnx.NodeProto, low: int, high: int) -> tuple[int, int]:
         if node.op_type not in SAME_SIZE:
             raise ValueError(f"its vocoder holds a {node.op_type}")
         return low, high
-    stride, dilation = _times(node, "strides", 1), _times(node, "dilations", 1)
-    pad = _times(node, "pads", 0)
-    width = dilation * (_times(node, "kernel_shape", 1) - 1)
+    stride, dilation = _first_number(node, "strides", 1), _first_number(node, "dilations", 1)
+    pad = _first_number(node, "pads", 0)
+    width = dilation * (_first_number(node, "kernel_shape", 1) - 1)
     if _is_up(node):
         # Output n is made of the inputs m for which 0 <= n + pad - m * stride <= width.
         return math.ceil((low + pad - width) / stride), (high + pad) // stride
@@ -91,13 +91,13 @@ def _is_up(node: onnx.NodeProto) -> bool:
     return node.op_type == "ConvTranspose"
 
 
-def _times(node: onnx.NodeProto, name: str, default: int) -> int:
+def _first_number(node: onnx.NodeProto, name: str, default: int) -> int:
     """Return the first number in a list attribute of a node."""
     found: Sequence[int] = next((a.ints for a in node.attribute if a.name == name), [default])
     return found[0]
 
 
-def _from(graph: onnx.GraphProto, source: str) -> set[str]:
+def _dependents(graph: onnx.GraphProto, source: str) -> set[str]:
     """Return all values that depend on `source`."""
     found = {source}
     for node in graph.node:
@@ -106,7 +106,7 @@ def _from(graph: onnx.GraphProto, source: str) -> set[str]:
     return found
 
 
-def _take_noise_in(graph: onnx.GraphProto) -> None:
+def _make_noise_inputs(graph: onnx.GraphProto) -> None:
     """Replace the two places that draw noise by inputs: for durations, then for the sound."""
     drawn = [node for node in graph.node if node.op_type == "RandomNormalLike"]
     if len(drawn) != 2:

@@ -73,8 +73,8 @@ def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
             for name, path in files_in(fetched).items():
                 if name not in {file.name for file in order.files}:
                     path.unlink()  # a file of an earlier revision
-        here = sum(path.stat().st_size for path in files_in(fetched).values())
-        make_room(shop, order.room - here)
+        present = sum(path.stat().st_size for path in files_in(fetched).values())
+        make_room(shop, order.room - present)
         paths = [fetch(file, fetched, bar) for file in order.files]
         files = _unpacked(order, paths, shop) if order.origin == "packages" else fetched
         if order.conversion:

@@ -81,9 +81,9 @@ class Model:
 
     def damaged(self, tick: Callable[[int], object] = lambda count: None) -> list[str]:
         """Return the names of files that are missing or changed. `tick` gets the bytes read."""
-        return [name for name, stored in self.files.items() if not self._sound(name, stored, tick)]
+        return [name for name, stored in self.files.items() if not self._intact(name, stored, tick)]
 
-    def _sound(self, name: str, stored: Stored, tick: Callable[[int], object]) -> bool:
+    def _intact(self, name: str, stored: Stored, tick: Callable[[int], object]) -> bool:
         path = self.folder / name
         same = path.is_file() and path.stat().st_size == stored.bytes
         return same and sha256(path, tick) == stored.sha256
@@ -133,12 +133,12 @@ class ModelStore:
 
     def remove(self, model: Model) -> None:
         """Delete a model. It loses its name first, so that no half of it is ever found."""
-        gone = self.root / ".partial" / f"{model.folder.name}.removed"
+        removed = self.root / ".partial" / f"{model.folder.name}.removed"
         with explained(self.root):
-            gone.parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(gone, ignore_errors=True)
-            model.folder.rename(gone)
-            shutil.rmtree(gone)
+            removed.parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(removed, ignore_errors=True)
+            model.folder.rename(removed)
+            shutil.rmtree(removed)
 
     @contextmanager
     def workshop(self, name: str, origin: str) -> Iterator[Path]:
@@ -149,7 +149,7 @@ class ModelStore:
         folder = self._workshop(name, origin)
         with explained(self.root):
             folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder, name):
+        with _locked(folder, name):
             yield folder
             shutil.rmtree(folder)
 
@@ -210,8 +210,8 @@ class ModelStore:
 
 def make_room(folder: Path, needed: int) -> None:
     """Raise VoiceloopError unless the disk of `folder` has room for `needed` bytes."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    free = shutil.disk_usage(there).free
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
     if free < needed:
         raise VoiceloopError(
             f"the disk of {folder} has {size(free)} free, and {size(needed)} are needed",
@@ -236,7 +236,7 @@ def explained(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _alone(folder: Path, name: str) -> Iterator[None]:
+def _locked(folder: Path, name: str) -> Iterator[None]:
     """Keep other processes out of the model's workshop while the context lasts."""
     if fcntl is None:
         yield

@@ -191,7 +191,7 @@ _WEAK = (
 )
 _STRONG = r"(?:der|die|das|ein|eine|jede|jeder|jedes|diese|dieser|dieses)"
 _DATIVE = r"\b(?:in|an|auf|aus|bei|mit|nach|seit|von|vor|zu|unter|über|neben|zwischen) der $"
-_TOLD = (
+_DETERMINERS = (
     rf"\b(?:{_WEAK}|{_STRONG}|jede[nm]|diese[nm]|(?:mein|dein|sein|ihr|unser)e?[nmrs]?|und|oder)"
 )
 
@@ -308,7 +308,7 @@ def _short_date(match: Match) -> str:
 @_OWN.add(r"(?<![\d.,])(0?[1-9]|[12]\d|3[01])\.\s?(0?[1-9]|1[0-2])\.(?:\s?(\d{4})(?!\.?\d)|(?!\d))")
 def _numeric_date(match: Match) -> str:
     before, after = match.string[: match.start()], match.string[match.end() :]
-    if match[3] or re.search(rf"(?i){_TOLD} $", before) or re.match(r"\s+[a-zäöü]", after):
+    if match[3] or re.search(rf"(?i){_DETERMINERS} $", before) or re.match(r"\s+[a-zäöü]", after):
         said = _date(match, str(int(match[1])), _MONTHS[int(match[2]) - 1], match[3])
         return said + final(match)
     return f"{NUMBERS.cardinal(match[1])} Punkt {NUMBERS.cardinal(match[2])} ."
@@ -369,8 +369,8 @@ def _fraction(match: Match) -> str:
             f" {counted.one}"
         )
     else:  # most nouns in -e are feminine: eine halbe Tasse
-        told = re.match(r"\s+[A-ZÄÖÜ]\w*e\b", match.string[match.end() :])
-        return "eine halbe" if told else "ein halb"
+        noun_in_e = re.match(r"\s+[A-ZÄÖÜ]\w*e\b", match.string[match.end() :])
+        return "eine halbe" if noun_in_e else "ein halb"
     if whole:
         said = f"{NUMBERS.cardinal(whole)} {said}"
     return f"{said} {counted.one}" if counted else said
@@ -383,8 +383,8 @@ def _fraction(match: Match) -> str:
 )
 def _ordinal(match: Match) -> str:
     before, after = match.string[: match.start()], match.string[match.end() :]
-    told = re.search(rf"(?i){_TOLD}\s$", before)
-    if told or re.match(r"\s+[a-zäöü]", after):
+    determined = re.search(rf"(?i){_DETERMINERS}\s$", before)
+    if determined or re.match(r"\s+[a-zäöü]", after):
         return NUMBERS.inflected(match[1], before, alone="") + final(match)
     return f"{NUMBERS.cardinal(match[1])} ."
 

@@ -60,12 +60,16 @@ def _time_then(request: SkillRequest, known: SkillContext, phrases: Phrases) -> 
 
 
 def _day(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
-    asked, today = request.values.get("day", Day(offset=0)), known.now.date()
-    found = asked.date(today)
+    requested, today = request.values.get("day", Day(offset=0)), known.now.date()
+    found = requested.date(today)
     if found is None:
         return None
     offset = (found - today).days
-    named = NAMED.get(asked.offset) if asked.offset is not None and not asked.months else None
+    named = (
+        NAMED.get(requested.offset)
+        if requested.offset is not None and not requested.months
+        else None
+    )
     key = named or ("today too" if offset == 0 else "day" if offset > 0 else "past day")
     year = named == "today" or found.year != today.year
     return Answer(phrases.says[key].format(date=phrases.date(found, year=year)))

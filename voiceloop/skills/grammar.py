@@ -162,10 +162,10 @@ class Grammar:
         templates = [(self._one(text), Fraction(more)) for text, more in self.phrases.amounts]
         join = plain(self.phrases.says["and"])
 
-        return lambda words: next(_rest(words, 0, templates, join), None)
+        return lambda words: next(_amounts_from(words, 0, templates, join), None)
 
 
-def _rest(
+def _amounts_from(
     words: tuple[str, ...], at: int, templates: Sequence[tuple[Template, Fraction]], join: str
 ) -> Iterator[tuple[Amount, ...]]:
     """Yield the ways to read all words from `at` on as amounts."""
@@ -179,7 +179,7 @@ def _rest(
                 continue
             follows = end + (words[end] == join)
             if follows < len(words):
-                for rest in _rest(words, follows, templates, join):
+                for rest in _amounts_from(words, follows, templates, join):
                     yield (one, *rest)
 
 

@@ -85,7 +85,7 @@ class _Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class _Where:
+class _PositionSlot:
     """A slot whose value is the position of its words."""
 
     name: str
@@ -178,7 +178,7 @@ def _part(piece: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) 
     if piece.startswith("{"):
         name, _, kind = piece[1:-1].partition(":")
         chosen = kind or name
-        return (_Where if chosen in PLACES else _Slot)(name, kinds[chosen])
+        return (_PositionSlot if chosen in PLACES else _Slot)(name, kinds[chosen])
     return _Start() if piece == "^" else _WordPattern(plain(piece))
 
 

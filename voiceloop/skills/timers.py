@@ -32,7 +32,7 @@ def _timer(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answ
     return _set(known, phrases, text, "timer", seconds, name, rings)
 
 
-def _asks(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+def _ask_for_time(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     return Answer(phrases.says["timer for how long"], asks_for_time=True)
 
 
@@ -112,8 +112,8 @@ def _swapped(text: str, phrases: Phrases) -> str:
 # ---- running timers
 
 
-def _left(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    found = _meant(request, known, phrases)
+def _remaining(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+    found = _selected(request, known, phrases)
     if not found:
         key = "no such timer" if known.timers else "no timer"
         return Answer(phrases.says[key])
@@ -141,7 +141,7 @@ def _span(timer: Timer, known: SkillContext, phrases: Phrases) -> str:
 
 
 def _cancel(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    found = _meant(request, known, phrases)
+    found = _selected(request, known, phrases)
     if not found:
         key = "no such timer" if known.timers else "no timer"
         return Answer(phrases.says[key])
@@ -152,7 +152,7 @@ def _cancel(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
 
 
 def _cancel_all(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    found = _meant(request, known, phrases)
+    found = _selected(request, known, phrases)
     return _canceled(found, phrases) if found else Answer(phrases.says["no timer"])
 
 
@@ -169,7 +169,7 @@ def _canceled(timers: Sequence[Timer], phrases: Phrases) -> Answer:
     return Answer(text, cancels=frozenset(one.number for one in timers))
 
 
-def _meant(request: SkillRequest, known: SkillContext, phrases: Phrases) -> list[Timer]:
+def _selected(request: SkillRequest, known: SkillContext, phrases: Phrases) -> list[Timer]:
     """Return the timers that a request is about."""
     values, found = request.values, list(known.timers)
     if kind := values.get("what"):
@@ -196,12 +196,12 @@ def which(timer: Timer, phrases: Phrases) -> str:
 ANSWERS: Mapping[str, Any] = {
     "timer": _timer,
     "duration": _timer,
-    "timer_asks": _asks,
+    "timer_asks": _ask_for_time,
     "alarm": _alarm,
     "wake": _alarm,
     "reminder": _reminder,
     "reminder_at": _reminder,
-    "timer_left": _left,
+    "timer_left": _remaining,
     "timer_cancel": _cancel,
     "timer_cancel_all": _cancel_all,
     "undo": _undo,

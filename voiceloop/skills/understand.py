@@ -49,7 +49,7 @@ def _request(said: Sequence[RequestWord], text: str, rules: Grammar) -> SkillReq
             for template in templates:
                 for end, values in template.ends(words, start, NOTHING):
                     if end in ends:
-                        return SkillRequest(kind, _told(values, said, text))
+                        return SkillRequest(kind, _with_texts(values, said, text))
     return None
 
 
@@ -82,7 +82,7 @@ def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
     return found - {0}
 
 
-def _told(values: Values, said: Sequence[RequestWord], text: str) -> dict[str, Any]:
+def _with_texts(values: Values, said: Sequence[RequestWord], text: str) -> dict[str, Any]:
     """Return the values of slots, with the written text in place of positions."""
     found = dict[str, Any](values)
     for name, place in values.items():

@@ -142,7 +142,7 @@ class TimedWords:
         """Take words that are timed in samples of the audio before its start is trimmed."""
         self._words = list(words)
 
-    def told(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
+    def ended_words(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
         """Return the words that have ended and were not returned before.
 
         `cut` samples were trimmed at the start, and `sounded` followed. With `last`, all other
@@ -168,15 +168,15 @@ class PacedWords:
         """Set the pace to `LETTERS_PER_S` times `speed`, with `rate` samples per second."""
         self._letters = _letters(spoken, spans)
         self._pace = rate / (LETTERS_PER_S * speed)
-        self._told = 0
+        self._returned = 0
         self._end = 0
         self._sounded = 0
 
-    def told(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
+    def ended_words(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
         """Return the words that have ended by `sounded` and were not returned before; with `last`,
         all others. Times start after the trimmed samples, so `cut` is not used."""
         del cut
-        waiting = self._letters[self._told :]
+        waiting = self._letters[self._returned :]
         base, pace = self._end, self._pace
         if last:
             base = max(base, self._sounded)  # other words have not ended before
@@ -185,9 +185,9 @@ class PacedWords:
         words = list[SpokenWord]()
         for end in ends:
             if last or end <= sounded:
-                words.append(SpokenWord(self._end, end, self._told + len(words)))
+                words.append(SpokenWord(self._end, end, self._returned + len(words)))
                 self._end = end
-        self._told += len(words)
+        self._returned += len(words)
         self._sounded = sounded
         return tuple(words)
 

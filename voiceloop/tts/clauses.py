@@ -84,14 +84,14 @@ class ClauseCutter:
         """Prepare to cut the reply of `turn`, which will be spoken in `language`."""
         self._turn = turn
         self._language = language
-        self._runs_on = language.spoken and _going_on(language.spoken)
+        self._runs_on = language.spoken and _never_ending(language.spoken)
         self._index = 0
         self._code_said = False
         """True once a clause has said that there is code; once in a reply is enough."""
         self._piece = ""
         self._before = ""
         """The part of the current sentence that is in earlier clauses."""
-        self._past = ""
+        self._context = ""
         """The end of the text of all earlier clauses."""
         self._undecided: int | None = None
         """Index in the piece at which a sentence may have ended; the next word decides."""
@@ -162,16 +162,16 @@ class ClauseCutter:
         if not char.isalpha() or not _LAST_WORD.search(head) or not self._may_cut(head):
             return False
         if self._index:
-            return len(head) >= LONGEST_CHARS * self._age
+            return len(head) >= LONGEST_CHARS * self._shrinking
         return len(_WORD.findall(head)) >= FORCED_ANYWHERE
 
     @property
-    def _age(self) -> float:
+    def _shrinking(self) -> float:
         """The factor by which the limits of a clause's length shrink, `YOUNGEST` to 1."""
         return min(max(self._start / YOUNG_CHARS, YOUNGEST), 1.0)
 
     def _at_mark(self, head: str) -> bool:
-        allowed = self._index == 0 or len(head) >= LONG_CHARS * self._age
+        allowed = self._index == 0 or len(head) >= LONG_CHARS * self._shrinking
         return allowed and bool(_CLAUSE_END.search(head)) and self._may_cut(head)
 
     def _may_cut(self, head: str, line: bool = False) -> bool:
@@ -207,8 +207,8 @@ class ClauseCutter:
         return self._clause(text, last=False)
 
     def _clause(self, text: str, *, last: bool) -> Clause:
-        said = normalize(text, self._language, before=self._past, code_said=self._code_said)
-        self._past = (self._past + text)[-CONTEXT:]
+        said = normalize(text, self._language, before=self._context, code_said=self._code_said)
+        self._context = (self._context + text)[-CONTEXT:]
         self._code_said = self._code_said or said.code
         end = self._start + len(text)
         total = self._tokens.total if last else self._tokens.at(end)
@@ -225,7 +225,7 @@ class ClauseCutter:
 
 
 @cache
-def _going_on(spoken: SpeakingRules) -> re.Pattern[str]:
+def _never_ending(spoken: SpeakingRules) -> re.Pattern[str]:
     """Compile a pattern of text after which a clause never ends, even at a mark or a dash."""
     numbered = alternatives(tuple(short for short in spoken.numbered if short.endswith(".")))
     days = alternatives(spoken.calendar)

@@ -138,11 +138,11 @@ class Coqui:
             return None
         with ClauseNoise(text, self._device).drawing():
             given = {"speaker_ids": self._speaker_ids(voice)}
-            told = self._model.inference(torch.tensor([ids], device=self._device), given)
-        latent = told["model_outputs"]
+            outputs = self._model.inference(torch.tensor([ids], device=self._device), given)
+        latent = outputs["model_outputs"]
         # A voice may be encoded at a lower rate than it is decoded at.
-        hop = self._vocoder.hop * told["y_mask"].shape[-1] / told["alignments"].shape[-1]
-        ends = told["durations"].flatten().cumsum(0) * hop
+        hop = self._vocoder.hop * outputs["y_mask"].shape[-1] / outputs["alignments"].shape[-1]
+        ends = outputs["durations"].flatten().cumsum(0) * hop
         words = word_times(clause.spoken, clause.spans, symbols, ends.tolist())
         return _Encoded(latent, self._tap.condition, words)
 

@@ -40,7 +40,7 @@ def deliver(
             yield None
             continue
         first, sounded = sounded, sounded + len(pcm)
-        told = words.told(trimmer.cut, sounded, last=last)
+        ended = words.ended_words(trimmer.cut, sounded, last=last)
         if last and sounded:
             pcm = np.concatenate((pcm, pause(clause, rate, speed)))
-        yield SpeechChunk(clause.turn, clause, pcm, rate, first, told, last)
+        yield SpeechChunk(clause.turn, clause, pcm, rate, first, ended, last)

@@ -369,17 +369,17 @@ def _number(spoken: SpeakingRules, match: Match) -> str:
 
 def _coded(spoken: SpeakingRules, number: str, before: str, after: str) -> bool:
     """Return whether the text around a number shows that it is dialled or typed."""
-    dialled, given, typed, told = _contexts(spoken)
+    dialled, dialled_is, typed, typed_is = _contexts(spoken)
     before = before[-NEAR:]
     if not number.isdecimal() or (len(number) < 3 and not re.search(r"\d-$", before)):
         return False
     counts = re.match(r"\s[^\W\d_]{4}", after)  # "is 1200 pages long"
-    if typed.search(before) or (told.search(before) and not counts):
+    if typed.search(before) or (typed_is.search(before) and not counts):
         return True
     begun, rest = re.search(r"[\d-]*$", before), re.match(r"[\d-]*", after)
     length = len(number) + sum(len(part[0]) for part in (begun, rest) if part)
     known = number in spoken.short_numbers or length > 6 or (length > 4 and not counts)
-    return bool((known and dialled.search(before)) or (length > 8 and given.search(before)))
+    return bool((known and dialled.search(before)) or (length > 8 and dialled_is.search(before)))
 
 
 @cache

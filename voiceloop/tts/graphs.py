@@ -62,12 +62,12 @@ class Opener:
     ) -> None:
         """Choose the device; `auto` means a CUDA GPU if this onnxruntime can use one. Raises
         EngineError for a device that it cannot use."""
-        there = {"cuda": CUDA in providers(), "mps": False, "cpu": True}
-        if device == "cuda" and not there["cuda"]:
+        usable = {"cuda": CUDA in providers(), "mps": False, "cpu": True}
+        if device == "cuda" and not usable["cuda"]:
             raise EngineError(
                 "this onnxruntime cannot use a GPU", f"{INSTALL}, or set tts.device to cpu or auto"
             )
-        chosen = chosen_device("tts.device", device, ("cuda", "cpu"), there, "onnxruntime")
+        chosen = chosen_device("tts.device", device, ("cuda", "cpu"), usable, "onnxruntime")
         self._provider = CUDA if chosen == "cuda" else CPU
         self._named = device != "auto"
         self._opened = opened

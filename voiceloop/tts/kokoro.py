@@ -69,7 +69,7 @@ SYMBOLS = {
 }
 """The model's symbols. A key is the token id of its string's first symbol; the others follow."""
 TOKENS = {char: first + i for first, chars in SYMBOLS.items() for i, char in enumerate(chars)}
-_HEARD_AS = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
+_NEAREST = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
 """IPA letters that the model does not know, with the nearest that it does, or None."""
 
 Style = npt.NDArray[np.float32]
@@ -91,7 +91,7 @@ class Kokoro:
         self.name = name
         self._session = session
         self._tokens = session.get_inputs()[0].name
-        self._styles = _spoken(styles)
+        self._styles = _with_phonemes(styles)
         self._speed = speed
         self.voice = voice or (PREFERRED if PREFERRED in self._styles else min(self._styles))
         self.check_voice(self.voice)
@@ -129,7 +129,7 @@ class Kokoro:
 
         A part without a letter that the model knows is left out.
         """
-        said = phonemes(text, language).translate(_HEARD_AS)
+        said = phonemes(text, language).translate(_NEAREST)
         ids = [TOKENS[symbol] for symbol in said if symbol in TOKENS]
         if len(ids) <= most:
             if any(symbol.isalpha() for symbol in said if symbol in TOKENS):
@@ -155,7 +155,7 @@ def kokoro(config: TtsConfig) -> Tts:
     `config.model` is a pulled model, or a folder with the model and its voices. Raises what
     `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that does not exist.
     """
-    file, styles = _found(config)
+    file, styles = _find_model(config)
     try:
         graph = session(file)
     except Exception as error:  # onnxruntime's own exception types are private
@@ -170,9 +170,9 @@ def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
 
 def check_voice(config: TtsConfig) -> None:
     """Raise the errors that `kokoro` would raise for the voice, without opening the model."""
-    _, styles = _found(config)
+    _, styles = _find_model(config)
     if config.voice:
-        _check(tts_name(config), config.voice, _spoken(styles))
+        _check(tts_name(config), config.voice, _with_phonemes(styles))
 
 
 def _check(model: str, voice: str, styles: Mapping[str, Style]) -> None:
@@ -180,12 +180,12 @@ def _check(model: str, voice: str, styles: Mapping[str, Style]) -> None:
         raise ConfigError(f"{model} has no voice called '{voice}'", suggestion(voice, styles))
 
 
-def _spoken(styles: Mapping[str, Style]) -> Mapping[str, Style]:
+def _with_phonemes(styles: Mapping[str, Style]) -> Mapping[str, Style]:
     """Return the voices for whose languages phonemes are known."""
     return {voice: style for voice, style in styles.items() if voice[0] in KOKORO_LANGUAGES}
 
 
-def _found(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
+def _find_model(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
     """Return the file of the model, and the voices beside it."""
     name = voice_model(config)
     folder = find(name, "kokoro")

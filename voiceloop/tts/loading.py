@@ -74,7 +74,7 @@ def _import_library() -> None:
         raise MissingExtra("Coqui TTS", "coqui") from error
     except (ImportError, OSError, RuntimeError) as error:
         missing = [package for package in AUDIO_PACKAGES if find_spec(package) is None]
-        why = f"it needs {' and '.join(missing)}" if missing else _line(error)
+        why = f"it needs {' and '.join(missing)}" if missing else _first_line(error)
         raise EngineError(f"Coqui TTS cannot be loaded: {why}", FIT_TORCH) from error
 
 
@@ -122,7 +122,7 @@ def _fetch(name: str) -> tuple[Path, Path]:
         checkpoint, config, _ = manager.download_model(name)
     except Exception as error:  # raised by requests, zipfile or coqpit
         raise ModelNotFound(
-            f"the voice '{name}' could not be fetched: {_line(error)}",
+            f"the voice '{name}' could not be fetched: {_first_line(error)}",
             f"check the network; if it failed half-way, delete {folder}",
         ) from error
     assert config is not None
@@ -192,8 +192,8 @@ def _xtts(name: str, config: Any, checkpoint: Path, folder: Path) -> Any:
         model = Xtts(config)
         model.load_checkpoint(config, folder, checkpoint, eval=True)
         speakers = model.speaker_manager.speakers if model.speaker_manager else {}
-        for speaker, told in speakers.items():
-            if not all(torch.is_tensor(told[key]) for key in SPEAKER):
+        for speaker, latents in speakers.items():
+            if not all(torch.is_tensor(latents[key]) for key in SPEAKER):
                 raise ValueError(f"nothing is known of the speaker '{speaker}'")
     return model
 
@@ -225,12 +225,12 @@ def _explained(name: str) -> Iterator[None]:
             f"the voice '{name}' does not fit into memory", "choose a smaller one"
         ) from error
     except Exception as error:  # coqpit, pickle, torch and the library raise bare errors
-        raise _corrupt(name, _line(error)) from error
+        raise _corrupt(name, _first_line(error)) from error
 
 
 def _corrupt(name: str, why: str) -> ModelCorrupt:
     return ModelCorrupt(f"the voice '{name}' cannot be loaded: {why}", "download or copy it again")
 
 
-def _line(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -86,10 +86,10 @@ def _join(context: str, source: PlainText, compiled: _Compiled, code_said: bool)
         if words and (pieces or not spaced):
             # Marks and closing quotes count with the word before them.
             written[-1] = end
-    return _said(words, written, CODE in source.text)
+    return _spoken_text(words, written, CODE in source.text)
 
 
-def _said(words: list[str], written: list[int], code: bool) -> SpokenText:
+def _spoken_text(words: list[str], written: list[int], code: bool) -> SpokenText:
     text, said = "", list[SaidWord]()
     for word, count in zip(words, written, strict=True):
         start = len(text) + bool(text)

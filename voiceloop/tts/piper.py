@@ -95,7 +95,7 @@ def piper(config: TtsConfig) -> Tts:
     raises, ModelCorrupt, ConfigError for a voice that does not exist, and EngineError for a device
     that cannot be used.
     """
-    return Piper(*_found(config), config.voice, config.speed, Opener(config.device))
+    return Piper(*_find_models(config), config.voice, config.speed, Opener(config.device))
 
 
 def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
@@ -105,7 +105,7 @@ def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
 
 def check_voice(config: TtsConfig) -> None:
     """Raise the errors that `piper` would raise for the voice, without opening its graphs."""
-    own, others = _found(config)
+    own, others = _find_models(config)
     _check(_named(own, config.voice), own, _by_voice(own, others))
 
 
@@ -128,7 +128,7 @@ def _by_voice(own: Description, others: Sequence[Description]) -> Mapping[str, D
     return {voice: model for model in models[::-1] for voice in model.voices}
 
 
-def _found(config: TtsConfig) -> tuple[Description, list[Description]]:
+def _find_models(config: TtsConfig) -> tuple[Description, list[Description]]:
     """Return the configured model, and the others that have been pulled."""
     name = voice_model(config)
     store = ModelStore()

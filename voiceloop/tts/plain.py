@@ -87,7 +87,7 @@ def _unify(source: PlainText) -> PlainText:
             text[-1:] = joined
             at[-1:] = [end] * len(joined)
             continue
-        new = _said(char, bool(text) and text[-1].isdigit())
+        new = _plain_form(char, bool(text) and text[-1].isdigit())
         if new in (" ", "\n") and text and text[-1].isspace():
             text[-1] = "\n" if "\n" in text[-1] + new else " "  # a line break stays one
             at[-1] = end
@@ -97,7 +97,7 @@ def _unify(source: PlainText) -> PlainText:
     return PlainText("".join(text), at)
 
 
-def _said(char: str, after_digit: bool) -> str:
+def _plain_form(char: str, after_digit: bool) -> str:
     """Return the plain form of a character; empty for one that only changes how others look."""
     if " " <= char <= "~" or char in KNOWN or char == CODE:
         return char

@@ -11,7 +11,7 @@ from voiceloop.languages.spoken import APART, LETTER, Match, Rule, SpeakingRules
 
 Say = Callable[[SpeakingRules, Match], str]
 
-_PLACE = re.compile(r"\{([A-Z_]+)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Z_]+)\}")
 
 
 class Shared(dict[str, tuple[str, Say]]):
@@ -28,14 +28,14 @@ class Shared(dict[str, tuple[str, Say]]):
 
     def filled(self, spoken: SpeakingRules) -> dict[str, Rule]:
         """Return the rules for a language, with the words of `spoken` in their placeholders."""
-        own = _places(spoken)
+        own = _placeholders(spoken)
         return {
-            name: Rule(_PLACE.sub(lambda place: own[place[1]], pattern), partial(say, spoken))
+            name: Rule(_PLACEHOLDER.sub(lambda place: own[place[1]], pattern), partial(say, spoken))
             for name, (pattern, say) in self.items()
         }
 
 
-def _places(spoken: SpeakingRules) -> dict[str, str]:
+def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
     units, per = spoken.units, re.escape(spoken.per)
     marks = [sign for sign in spoken.currencies if not sign.isalpha()]
     return {

@@ -95,11 +95,11 @@ class Xtts:
             "repetition_penalty": float(config.repetition_penalty),
         }
         self._speakers = _speakers(model.speaker_manager, device)
-        speaker, language = _parted(voice)
+        speaker, language = _split_voice(voice)
         if _is_recording(speaker) and speaker not in self._speakers:
             path = Path(speaker).expanduser()
             speaker = path.stem
-            self._speakers = {**self._speakers, speaker: _recorded(model, path)}
+            self._speakers = {**self._speakers, speaker: _from_recording(model, path)}
         speaker = speaker or next(iter(self._speakers), "")
         self.voice = speaker if language == LANGUAGE else f"{speaker}@{language}"
         self.check_voice(self.voice)
@@ -111,7 +111,7 @@ class Xtts:
     def check_voice(self, name: str) -> None:
         """Raise ConfigError for an unknown speaker or language, EngineError if the language needs
         another package."""
-        speaker, language = _parted(name)
+        speaker, language = _split_voice(name)
         known = self.voices()
         if not known:
             raise ConfigError(
@@ -133,14 +133,14 @@ class Xtts:
 
     def language(self, voice: str | None = None) -> str:
         """Return the code of the language that a voice speaks."""
-        return _parted(self.voice if voice is None else voice)[1]
+        return _split_voice(self.voice if voice is None else voice)[1]
 
     def synthesize(
         self, clause: Clause, voice: str | None = None, speed: float = 1.0
     ) -> Steps[SpeechChunk]:
         """Speak a clause in chunks. A clause with nothing to say gives one chunk without audio."""
         del speed
-        speaker, language = _parted(self.voice if voice is None else voice)
+        speaker, language = _split_voice(self.voice if voice is None else voice)
         text = sayable(clause)
         parts = list(self._parts(text, language)) if text else []
         if not parts:
@@ -178,14 +178,14 @@ class Xtts:
         self, ids: list[int], speaker: SpeakerLatents, noise: ClauseNoise, *, final: bool
     ) -> Iterator[tuple[Pcm, bool]]:
         """Yield samples of a part once they are certain, with a flag for the clause's last."""
-        thoughts, prefix = self._think(ids, speaker)
+        generated, prefix = self._generate(ids, speaker)
         latents: list[Tensor] = []
         size, decoded, start, over = FIRST, 0, 0, False
         while not over:
             with noise.drawing(), torch.inference_mode():
                 # Another clause may have replaced the prompt since the last step.
                 self._gpt.gpt_inference.store_prefix_emb(prefix)
-                new = [latent for _, latent in islice(thoughts, STEP)]
+                new = [latent for _, latent in islice(generated, STEP)]
             latents += new
             over = len(new) < STEP
             if not over and len(latents) - decoded < size:
@@ -199,12 +199,12 @@ class Xtts:
             yield pcm, over and final
 
     @torch.inference_mode()
-    def _think(self, ids: list[int], speaker: SpeakerLatents) -> tuple[Iterator[Any], Tensor]:
+    def _generate(self, ids: list[int], speaker: SpeakerLatents) -> tuple[Iterator[Any], Tensor]:
         """Return the GPT's tokens with hidden states [1, channels], and the prompt's embeddings."""
         text = torch.tensor([ids], device=self._device)
-        given = self._gpt.compute_embeddings(speaker.latent, text)
-        thoughts = self._gpt.get_generator(
-            fake_inputs=given,
+        prompt = self._gpt.compute_embeddings(speaker.latent, text)
+        generated = self._gpt.get_generator(
+            fake_inputs=prompt,
             num_beams=1,
             num_return_sequences=1,
             output_attentions=False,
@@ -212,7 +212,7 @@ class Xtts:
             return_dict_in_generate=True,
             **self._sampling,
         )
-        return thoughts, self._gpt.gpt_inference.cached_prefix_emb
+        return generated, self._gpt.gpt_inference.cached_prefix_emb
 
 
 class _Stretch:
@@ -241,7 +241,7 @@ class _Stretch:
         return frames, certain
 
 
-def _parted(voice: str) -> tuple[str, str]:
+def _split_voice(voice: str) -> tuple[str, str]:
     """Split a voice into speaker and language."""
     speaker, at, language = voice.rpartition("@")
     return (speaker, language) if at else (voice, LANGUAGE)
@@ -251,9 +251,9 @@ def _speakers(manager: Any, device: torch.device) -> Mapping[str, SpeakerLatents
     """Return the speakers that come with a model, on its device."""
     return {
         name: SpeakerLatents(
-            told["gpt_cond_latent"].to(device), told["speaker_embedding"].to(device)
+            latents["gpt_cond_latent"].to(device), latents["speaker_embedding"].to(device)
         )
-        for name, told in (manager.speakers if manager else {}).items()
+        for name, latents in (manager.speakers if manager else {}).items()
     }
 
 
@@ -261,21 +261,21 @@ def _is_recording(name: str) -> bool:
     return "/" in name or name.lower().endswith(SOUND_FILES)
 
 
-def _recorded(model: Any, path: Path) -> SpeakerLatents:
+def _from_recording(model: Any, path: Path) -> SpeakerLatents:
     """Make a voice from a recording; the model's settings decide how much of it is used.
 
     Raises AudioError for a file that cannot be read, or holds too little.
     """
-    heard = [_heard(path, rate) for rate in (GPT_RATE, ENCODER_RATE)]
-    seconds = len(heard[0]) / GPT_RATE
-    if seconds < LEAST_S or np.abs(heard[0]).max() < AUDIBLE:
+    recordings = [_read_recording(path, rate) for rate in (GPT_RATE, ENCODER_RATE)]
+    seconds = len(recordings[0]) / GPT_RATE
+    if seconds < LEAST_S or np.abs(recordings[0]).max() < AUDIBLE:
         what = f"{seconds:.1f} s" if seconds < LEAST_S else "only silence"
         raise AudioError(
             f"{path} holds {what}, too little to speak in that voice",
             "record six seconds or more of one person's voice",
         )
     config = model.config
-    for_gpt, for_encoder = (torch.from_numpy(pcm)[None] for pcm in heard)
+    for_gpt, for_encoder = (torch.from_numpy(pcm)[None] for pcm in recordings)
     most = int(config.max_ref_len * ENCODER_RATE)
     return SpeakerLatents(
         model.get_gpt_cond_latents(
@@ -288,6 +288,6 @@ def _recorded(model: Any, path: Path) -> SpeakerLatents:
     )
 
 
-def _heard(path: Path, rate: int) -> Pcm:
+def _read_recording(path: Path, rate: int) -> Pcm:
     with AudioFile(path, rate) as file:
         return np.concatenate(list(file.blocks()))[: int(MOST_S * rate)]
