@@ -85,7 +85,7 @@ class Licence:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A model from one source, with what users are told about it."""
+    """A model from one source. Its fields are what users are told about it."""
 
     name: str
     title: str

@@ -46,7 +46,7 @@ class Rules(dict[str, Rule]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpeakingRules:
-    """The words and rules by which a language says written text, as far as languages differ."""
+    """The words and rules for saying written text. Languages differ in exactly these fields."""
 
     numbers: Numbers
     own: Rules

@@ -26,7 +26,7 @@ _PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
 
 
 class Grammar:
-    """The grammar of one language, with the kinds of its slots and its rules."""
+    """The grammar of one language. Its attributes are the kinds of slots and the rules."""
 
     def __init__(self, phrases: Phrases) -> None:
         table(phrases.words)  # fill the cache now, because that takes a moment

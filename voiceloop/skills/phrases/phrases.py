@@ -23,8 +23,10 @@ FEW_PLACES = 3
 
 @dataclass(frozen=True, eq=False)
 class Phrases(ABC):
-    """The phrases of one language. Subclasses define how times, days and numbers are put into
-    words."""
+    """The phrases of one language. Languages differ in exactly these fields.
+
+    Subclasses define how times, days and numbers are put into words.
+    """
 
     code: str
     words: NumberWords
